@@ -1,0 +1,108 @@
+//! The vocabulary that every stage after `packet` shares: instants, sides, pieces of a stream.
+//!
+//! In: nothing. Out: plain values. No IO, no clock.
+
+/// When and where something was seen: capture time and frame number of one packet.
+///
+/// Every boundary that conchart reports is a `Moment`, so that it can be opened in Wireshark.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Moment {
+    /// Nanoseconds since the Unix epoch.
+    pub at: i64,
+    /// Frame number as Wireshark counts: from 1.
+    pub frame: u64,
+}
+
+impl Moment {
+    /// The later of two moments; the frame number decides between equal times.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        if (other.at, other.frame) > (self.at, self.frame) { other } else { self }
+    }
+}
+
+/// One end of a TCP connection: the client opened it, the server accepted it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    #[must_use]
+    pub fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+}
+
+/// A value for each side; `pair[side]` picks one.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct BySide<T> {
+    pub client: T,
+    pub server: T,
+}
+
+impl<T> std::ops::Index<Side> for BySide<T> {
+    type Output = T;
+    fn index(&self, side: Side) -> &T {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+}
+
+impl<T> std::ops::IndexMut<Side> for BySide<T> {
+    fn index_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+}
+
+/// The next bytes of one side's stream, in order, exactly once.
+///
+/// Invariant: within one side `offset` continues where the previous chunk (or gap) ended.
+/// Chunks of both sides arrive in causal order: a chunk comes after everything of the peer's
+/// stream that its sender had acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The captured bytes.
+    pub bytes: &'a [u8],
+    /// Stream bytes that follow `bytes` and that the snap length cut off (usually 0).
+    pub cut: u32,
+    /// Position of the first byte in the sender's stream; 0 is the first byte after the SYN.
+    pub offset: u64,
+    /// How much of the peer's stream the sender had acknowledged in this packet.
+    pub acked: u64,
+    /// The packet that brought these bytes first.
+    pub seen: Moment,
+}
+
+impl Chunk<'_> {
+    /// Stream bytes covered, captured or not.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.bytes.len() as u64 + u64::from(self.cut)
+    }
+
+    /// True for a chunk that covers no stream byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.cut == 0
+    }
+}
+
+/// Stream bytes that the receiver acknowledged but the capture does not hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap {
+    pub offset: u64,
+    pub len: u64,
+    /// The packet that revealed the gap: the first one after it.
+    pub seen: Moment,
+}
