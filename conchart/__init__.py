@@ -1,0 +1,1 @@
+"""Where did the time go in a packet capture."""
