@@ -130,9 +130,23 @@ def server_hello(tls: Tls, *, retry: bool = False) -> bytes:
     return message(2, body + vector(b"".join(extensions), 2))
 
 
-def _certificate(tls: Tls) -> bytes:
-    der = b"\x30\x82" + vector(filler(tls.certificate_bytes - 4, ("certificate", tls.seed)), 2)
-    return message(11, vector(vector(der, 3), 3))
+def _der(tag: int, *parts: bytes) -> bytes:
+    body = b"".join(parts)
+    return bytes([tag]) + (b"\x82" + vector(body, 2) if len(body) > 127 else vector(body, 1))
+
+
+def certificate(tls: Tls) -> bytes:
+    """An X.509 version 3 certificate (RFC 5280 section 4.1) of about ``certificate_bytes``; its signature is filler."""
+    sha256_rsa = _der(0x30, _der(6, bytes.fromhex("2a864886f70d01010b")), _der(5))
+    rsa = _der(0x30, _der(6, bytes.fromhex("2a864886f70d010101")), _der(5))
+    common_name = _der(0x30, _der(6, b"\x55\x04\x03"), _der(12, b"conchart test"))
+    name = _der(0x30, _der(0x31, common_name))
+    validity = _der(0x30, _der(0x17, b"200101000000Z"), _der(0x17, b"491231235959Z"))
+    key = _der(0x30, _der(2, b"\0" + filler(256, ("modulus", tls.seed))), _der(2, b"\1\0\1"))
+    version, serial = _der(0xA0, _der(2, b"\2")), _der(2, b"\1")
+    body = _der(0x30, version, serial, sha256_rsa, name, validity, name, _der(0x30, rsa, _der(3, b"\0" + key)))
+    signature = filler(max(tls.certificate_bytes - len(body) - len(sha256_rsa) - 9, 128), ("signature", tls.seed))
+    return _der(0x30, body, sha256_rsa, _der(3, b"\0" + signature))
 
 
 def _tls12(tls: Tls) -> list[Message]:
@@ -145,7 +159,7 @@ def _tls12(tls: Tls) -> list[Message]:
     exchange = b"\3\0\x1d" + vector(filler(32, ("ecdhe", tls.seed)), 1) + b"\4\1" + vector(filler(256, tls.seed), 2)
     flight = b"".join(
         record(HANDSHAKE, part)
-        for part in (server_hello(tls), _certificate(tls), message(12, exchange), message(14, b""))
+        for part in (server_hello(tls), message(11, vector(vector(certificate(tls), 3), 3)), message(12, exchange), message(14, b""))
     )
     key = record(HANDSHAKE, message(16, vector(filler(32, ("client ecdhe", tls.seed)), 1)))
     ticket = record(HANDSHAKE, message(4, bytes(4) + vector(filler(176, ("new ticket", tls.seed)), 2)))
