@@ -15,8 +15,6 @@ pub mod tcp;
 
 pub mod tls;
 
-pub mod capture;
-pub mod error;
 pub mod exchange;
 
 pub mod phases;

@@ -1,6 +1,0 @@
-class CaptureError(Exception):
-    pass
-
-
-def read_capture(*a, **k):
-    raise CaptureError("no core")
