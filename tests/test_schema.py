@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT, empty_trace
+from tests.conftest import ROOT, empty_trace
 
 from conchart.schema import TABLES, Table
 

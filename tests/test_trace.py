@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import T0, Batch, Core, empty_trace
+from tests.conftest import T0, Batch, Core, empty_trace
 
 import conchart
 from conchart import Trace, _native
@@ -22,13 +22,19 @@ def test_empty_capture_has_every_table_with_its_types() -> None:
         for table in TABLES:
             assert trace.sql(f"FROM {table.name}").fetchall() == []
         assert [str(kind) for kind in trace.captures.types][-1] == "VARCHAR[]"
-        assert dict(zip(trace.exchanges.columns, map(str, trace.exchanges.types), strict=True))["confidence"] == "DOUBLE"
+        assert (
+            dict(zip(trace.exchanges.columns, map(str, trace.exchanges.types), strict=True))["confidence"] == "DOUBLE"
+        )
 
 
 def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Core], None]) -> None:
     batches = [
-        Batch(f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at FROM range(9) r(i)"),
-        Batch(f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred"),
+        Batch(
+            f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at FROM range(9) r(i)"
+        ),
+        Batch(
+            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred"
+        ),
     ]
 
     def core(paths: list[str], sink: Sink, **_: object) -> None:
@@ -40,7 +46,9 @@ def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Cor
     with conchart.read("any.pcap") as trace:
         assert trace.phases.count("*").fetchall() == [(10,)]
         assert trace.sql("SELECT start_at, end_at FROM phases WHERE stream = 3").fetchall() == [(T0 + 3, T0 + 4)]
-        assert trace.sql("SELECT exchange, kind, inferred FROM phases WHERE stream = 9").fetchall() == [(None, "é☃", True)]
+        assert trace.sql("SELECT exchange, kind, inferred FROM phases WHERE stream = 9").fetchall() == [
+            (None, "é☃", True)
+        ]
         assert trace.sql("SELECT notes FROM captures").fetchall() == [(["first", "second"],)]
     assert all(batch.streams > 0 for batch in batches)
     assert "pyarrow" not in sys.modules
@@ -67,7 +75,14 @@ def test_a_batch_is_inserted_fast(fake_core: Callable[[Core], None]) -> None:
 def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]) -> None:
     seen: list[tuple[int, int]] = []
     conchart.read(
-        Path("a.pcap"), "b.pcap", filter="tcp", start="1.5", end=T0, count=7, packets=True, progress=lambda *p: seen.append(p)
+        Path("a.pcap"),
+        "b.pcap",
+        filter="tcp",
+        start="1.5",
+        end=T0,
+        count=7,
+        packets=True,
+        progress=lambda *p: seen.append(p),
     ).close()
     asked = story_core[0]
     assert asked["paths"] == ["a.pcap", "b.pcap"]
@@ -151,7 +166,9 @@ def test_saved_trace_opens_again_with_the_same_tables(story: Trace, tmp_path: Pa
     story.write(tmp_path / "a'b.duckdb")
     with Trace.load(tmp_path / "a'b.duckdb") as again:
         for table in (*(table.name for table in TABLES), "findings"):
-            assert again.sql(f"FROM {table} ORDER BY ALL").fetchall() == story.sql(f"FROM {table} ORDER BY ALL").fetchall()
+            assert (
+                again.sql(f"FROM {table} ORDER BY ALL").fetchall() == story.sql(f"FROM {table} ORDER BY ALL").fetchall()
+            )
         again.write(tmp_path / "again.json")
     story.write(tmp_path / "story.json")
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "story.json").read_text())
