@@ -108,8 +108,9 @@ impl Conversation {
             Layer::Tls { tls, .. } => {
                 tls.finish();
                 self.collect(false);
-                if let Layer::Tls { turns, .. } = &mut self.layer {
+                if let Layer::Tls { turns, read, .. } = &mut self.layer {
                     turns.finish(&mut self.ledger);
+                    *read = BySide::default();
                 }
             }
         }
@@ -152,6 +153,16 @@ impl Conversation {
         match &self.layer {
             Layer::Detecting(held) if self.app.is_none() => held.earliest().map(|_| "unknown"),
             _ => self.app.or(Some("unknown")),
+        }
+    }
+
+    /// Bytes of the streams that are kept at the moment.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        match &self.layer {
+            Layer::Detecting(held) => held.len(),
+            Layer::Http(http) => http.held(),
+            Layer::Tls { .. } | Layer::Turns { .. } => 0,
         }
     }
 

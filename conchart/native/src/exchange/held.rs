@@ -86,6 +86,11 @@ impl Held {
         }
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The held bytes of one side, in order: its prefix.
     pub fn prefix(&self, side: Side) -> Vec<u8> {
         let mut prefix = Vec::new();

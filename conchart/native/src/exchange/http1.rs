@@ -158,6 +158,16 @@ impl Http1 {
         matches!(responder.state, State::Head { .. }).then_some(responder.span.first)?
     }
 
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        let held = |reader: &Reader| match &reader.state {
+            State::Head { kept, .. } => kept.capacity(),
+            State::Eager(held) => held.len(),
+            _ => 0,
+        };
+        held(&self.readers.client) + held(&self.readers.server)
+    }
+
     /// Takes in bytes from the front; returns how many, at least one.
     fn take(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
         let bytes = chunk.bytes;

@@ -12,8 +12,6 @@ mod held;
 mod http1;
 mod ledger;
 #[cfg(test)]
-mod talk;
-#[cfg(test)]
 mod tests;
 mod turns;
 

@@ -48,7 +48,7 @@ impl Turns {
             requester,
             protocol,
             named: false,
-            confidence,
+            confidence: if protocol == "h2" { DUPLEX } else { confidence },
             current: None,
             answered: false,
             interruptions: 0,

@@ -1,7 +1,7 @@
 //! A scripted connection for tests: who says what, when; offsets, acknowledgements and frame
 //! numbers follow by themselves.
 
-use super::{Conversation, Exchange};
+use crate::exchange::{Conversation, Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Moments are `at = 1000 × frame`, and every `say` is one packet.
@@ -115,6 +115,6 @@ impl Talk {
 /// Frames of a span's first and last byte, its length, and whether it is done.
 pub type Short = (Option<u64>, Option<u64>, u64, bool);
 
-pub fn short(span: super::Span) -> Short {
+pub fn short(span: Span) -> Short {
     (span.first.map(|m| m.frame), span.last.map(|m| m.frame), span.bytes, span.done)
 }
