@@ -66,6 +66,7 @@ def _stream(stored: dict[str, Any]) -> Stream:
         stream.tls = _tls(tls)
     if (http := stored["http"]) and http["requests"] and not any(one["over_tls"] for one in http["requests"]):
         stream.http = [_exchange(one) for one in http["requests"]]
+        stream.http_is_whole = True
     return stream
 
 

@@ -28,8 +28,9 @@ PREFERENCES = {
     "tls.desegment_ssl_records": "TRUE",
     "tls.desegment_ssl_application_data": "TRUE",
     "http.desegment_headers": "TRUE",
-    # A message then stands in the frame that completes its head, not its body.
-    "http.desegment_body": "FALSE",
+    # A message stands in the frame that completes it, and `tcp.segment` leads back to its first byte.
+    "http.desegment_body": "TRUE",
+    "http.decompress_body": "FALSE",
 }
 FIELDS = (
     "frame.number", "frame.time_epoch", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
@@ -306,14 +307,20 @@ def _offers_ticket(hello: Frame) -> bool:
 
 
 def _http(stream: Stream, packets: list[Frame]) -> None:
-    """The k-th final response answers the k-th request (RFC 9112 section 9.3.2)."""
+    """The k-th final response answers the k-th request (RFC 9112 section 9.3.2).
+
+    tshark shows no message whose end is not captured: what follows the last whole message stays absent.
+    """
     times = {packet.number: packet.at for packet in packets}
     requests: list[Exchange] = []
     answers: list[tuple[int, int]] = []
+    ends: dict[End, int] = {}
+    """The frame with the end of each side's last whole message."""
     for packet in packets:
         if "http" not in packet.protocols or "tls" in packet.protocols:
             continue
         values = packet.values
+        ends[packet.source] = packet.number
         methods, targets, hosts = values["http.request.method"], values["http.request.uri"], values["http.host"]
         # The first message of a packet may have begun in an earlier one; any other began here.
         starts = [times[packet.first()], *[packet.at] * len(methods or values["http.response.code"])]
@@ -329,7 +336,10 @@ def _http(stream: Stream, packets: list[Frame]) -> None:
                 answers.append((int(status), at))
     for exchange, answer in zip(requests, answers, strict=False):
         exchange.facts["status"], exchange.facts["response_at"] = answer
-    for exchange in requests[len(answers) :]:
-        exchange.facts["status"] = exchange.facts["response_at"] = None
+    rest = {packet.source for packet in packets if packet.length and packet.number > ends.get(packet.source, 0)}
+    if not rest:
+        for exchange in requests[len(answers) :]:
+            exchange.facts["status"] = exchange.facts["response_at"] = None
+        stream.http_is_whole = True
     if requests:
         stream.http = requests
