@@ -1,0 +1,91 @@
+"""The kinds of phase: names, order, colours, letters and meanings, the same in every chart.
+
+In: nothing. Out: ``PHASES``. The tiling itself is the native core's; how a phase is drawn is decided here alone.
+
+The colours follow Okabe and Ito's set where it fits. Any two stay apart under protanopia, deuteranopia and tritanopia
+(``tests/test_phases.py`` computes it), and every one stands out from a black terminal.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseKind:
+    """One kind of phase."""
+
+    name: str
+    """As in ``phases.kind``."""
+    letter: str
+    """Stands for the phase in text that has no colours."""
+    colour: str
+    """``#RRGGBB``."""
+    title: str
+    """For legends."""
+    meaning: str
+    """One sentence, without a full stop."""
+    hatched: bool = False
+    """True where the capture does not know: draw it hatched, so that it never looks like a measurement."""
+
+
+PHASES: tuple[PhaseKind, ...] = (
+    PhaseKind(
+        name="syn",
+        letter="S",
+        colour="#E69F00",
+        title="TCP handshake",
+        meaning="from the first SYN to the packet that completes the TCP handshake at the client's side",
+    ),
+    PhaseKind(
+        name="tls",
+        letter="T",
+        colour="#D55E00",
+        title="TLS handshake",
+        meaning="from the first byte of a ClientHello until the client may send its first application byte",
+    ),
+    PhaseKind(
+        name="request",
+        letter="q",
+        colour="#56B4E9",
+        title="Request",
+        meaning="from the first to the last byte of a request",
+    ),
+    PhaseKind(
+        name="wait",
+        letter="w",
+        colour="#9550C8",
+        title="Wait for the server",
+        meaning="from the last byte of a request to the first byte of its response",
+    ),
+    PhaseKind(
+        name="transfer",
+        letter="x",
+        colour="#009E73",
+        title="Transfer",
+        meaning="from the first to the last byte of a response",
+    ),
+    PhaseKind(
+        name="idle",
+        letter=".",
+        colour="#DDDDDD",
+        title="Idle",
+        meaning="nobody owes anybody a byte",
+    ),
+    PhaseKind(
+        name="close",
+        letter="c",
+        colour="#666666",
+        title="Close",
+        meaning="from the first FIN or RST after the last byte to the last packet",
+    ),
+    PhaseKind(
+        name="unseen",
+        letter="?",
+        colour="#F0E442",
+        title="Unseen",
+        meaning="the capture cannot tell: it started mid-stream, or packets are missing",
+        hatched=True,
+    ),
+)
+"""In the order in which a connection goes through them; legends and stacked bars keep it."""
+
+PHASE_BY_NAME: dict[str, PhaseKind] = {phase.name: phase for phase in PHASES}
