@@ -16,7 +16,7 @@ from rich.table import Table
 
 from conchart.errors import CaptureError
 from tests.agreement import ours, stored, tshark
-from tests.agreement.facts import FACTS, Tally, compare
+from tests.agreement.facts import FACTS, Outcome, Tally, compare
 
 
 def table(tally: Tally) -> Table:
@@ -43,9 +43,18 @@ def files(paths: tuple[Path, ...]) -> list[Path]:
 
 def looks_like_capture(path: Path) -> bool:
     """By its name: any of its suffixes is usual for captures, and it is not a file of facts."""
-    names = {".pcap", ".pcapng", ".cap", ".dmp", ".dump", ".trace", ".snp"}
-    return path.is_file() and bool(names & {*path.suffixes}) and path.suffix not in (".json", ".keylog", ".txt", ".md") \
-        and not path.name.endswith(".oracle.json.gz")  # fmt: skip
+    named = {".pcap", ".pcapng", ".cap", ".dmp", ".dump", ".trace", ".snp"} & {*path.suffixes}
+    return bool(named) and path.is_file() and not {".json", ".keylog", ".txt", ".md"} & {*path.suffixes}
+
+
+def outcomes(capture: Path, *, use_stored: bool) -> list[Outcome] | str:
+    """What was compared on one capture, or why nothing was."""
+    try:
+        known = use_stored and stored.beside(capture).exists()
+        reference = stored.read(capture) if known else tshark.read(capture)
+        return list(compare(capture.name, reference, ours.read(capture)))
+    except (CaptureError, tshark.TsharkError, subprocess.TimeoutExpired) as problem:
+        return f"{capture.name}: {problem}"
 
 
 @click.command()
@@ -54,20 +63,23 @@ def looks_like_capture(path: Path) -> bool:
 @click.option("-v", "--verbose", is_flag=True, help="List every disagreement instead of the first few.")
 @click.option("--json", "as_json", is_flag=True, help="Everything as JSON.")
 @click.option("--fact", "wanted", multiple=True, help="List only disagreements about this fact.")
-def main(captures: tuple[Path, ...], *, use_stored: bool, verbose: bool, as_json: bool, wanted: tuple[str, ...]) -> None:
+def main(
+    captures: tuple[Path, ...], *, use_stored: bool, verbose: bool, as_json: bool, wanted: tuple[str, ...]
+) -> None:
     """Compare conchart with tshark on CAPTURES (files or folders), fact by fact.
 
     Exit 1 when any fact disagrees, 2 when there is no tshark.
     """
     if not tshark.installed():
         raise click.UsageError("tshark is not installed")
-    tally, unreadable = Tally(), []
+    tally = Tally()
+    unreadable: list[str] = []
     for capture in files(captures):
-        try:
-            reference = stored.read(capture) if use_stored and stored.beside(capture).exists() else tshark.read(capture)
-            tally.add(compare(capture.name, reference, ours.read(capture)))
-        except (CaptureError, tshark.TsharkError, subprocess.TimeoutExpired) as problem:
-            unreadable.append(f"{capture.name}: {problem}")
+        result = outcomes(capture, use_stored=use_stored)
+        if isinstance(result, str):
+            unreadable.append(result)
+        else:
+            tally.add(result)
     disagreements = [one for fact, some in tally.disagreements.items() if not wanted or fact in wanted for one in some]
     if as_json:
         facts = [dict(zip(("fact", "compared", "agree", "disagree"), row, strict=True)) for row in tally.rows()]

@@ -15,7 +15,11 @@ def read(capture: Path) -> list[Stream]:
     Raises:
         conchart.errors.CaptureError: Nothing could be read.
     """
-    trace = conchart.read(capture)
+    with conchart.read(capture) as trace:
+        return _streams(trace)
+
+
+def _streams(trace: conchart.Trace) -> list[Stream]:
     duplicates = _rows(trace, "SELECT coalesce(sum(duplicates), 0) AS n FROM captures")[0]["n"]
     streams = {row["stream"]: _stream(row, counts_packets=duplicates == 0) for row in _rows(trace, "FROM connections")}
     for row in _rows(trace, "FROM handshakes ORDER BY stream, number DESC"):
