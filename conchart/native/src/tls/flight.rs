@@ -132,6 +132,11 @@ impl Flight {
         self.0.push(seen);
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn clear(&mut self) {
         self.0 = Vec::new();
     }

@@ -90,6 +90,16 @@ impl Machine {
         }
     }
 
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.flight.len() + self.data.len()
+    }
+
+    #[cfg(test)]
+    pub fn buffered(&self) -> usize {
+        self.messages.client.kept() + self.messages.server.kept()
+    }
+
     pub fn settled(&self) -> bool {
         self.settled
     }

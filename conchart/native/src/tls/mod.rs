@@ -328,6 +328,21 @@ impl Tls {
     }
 }
 
+#[cfg(test)]
+impl Tls {
+    fn holds_nothing(&self) -> bool {
+        self.machine.is_none() && self.held.is_none() && self.out.capacity() == 0 && self.settled.capacity() == 0
+    }
+
+    fn held_records(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.len()) + self.machine.as_ref().map_or(0, |machine| machine.held())
+    }
+
+    fn buffered(&self) -> usize {
+        self.machine.as_ref().map_or(0, |machine| machine.buffered())
+    }
+}
+
 /// Does a record's body start with a ClientHello or ServerHello in clear?
 fn is_hello(body: &[u8]) -> bool {
     matches!(body, [1 | 2, 0 | 1, _, _, 3, 0..=4, ..])

@@ -68,6 +68,11 @@ impl Held {
         }
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// `from` sends no more: its last record was an alert if it has the size of one.
     pub fn fin(&mut self, from: Side, out: &mut VecDeque<AppRecord>) {
         if let Some(watch) = self.watch.filter(|watch| watch.client != from) {
