@@ -76,20 +76,28 @@ const METHODS: [&[u8]; 44] = [
 /// Longest method that a message may begin with.
 const MAX_METHOD: usize = 24;
 
-/// Does a stream that begins like this carry HTTP/1 requests? Only well-known methods count.
+/// Does a stream that begins like this carry HTTP/1 requests? A well-known method is enough; any
+/// other one needs a whole request line.
 pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
-    let word = prefix.split(|&b| b == b' ').next().unwrap_or_default();
-    if word.len() == prefix.len() {
-        let possible = METHODS.iter().any(|m| m.starts_with(word));
-        return if possible { Guess::More } else { Guess::No };
+    let Some((method, after)) = split_at_blank(prefix) else {
+        return may_be_request(prefix);
+    };
+    if METHODS.contains(&method) {
+        return match after.first() {
+            None => Guess::More,
+            Some(b'!'..=b'~') => Guess::Yes,
+            Some(_) => Guess::No,
+        };
     }
-    if !METHODS.contains(&word) {
-        return Guess::No;
-    }
-    // A request target follows, never another blank: `OPTIONS sip:` is left to the version.
-    match prefix.get(word.len() + 1) {
+    let (line, rest) = first_line(prefix);
+    let text = line.iter().all(|b| matches!(b, b' '..=b'~'))
+        && method
+            .iter()
+            .all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
+    match rest {
+        _ if !text || may_be_request(prefix) != Guess::Yes => Guess::No,
         None => Guess::More,
-        Some(b'!'..=b'~') => Guess::Yes,
+        Some(_) if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") => Guess::Yes,
         Some(_) => Guess::No,
     }
 }
@@ -155,7 +163,10 @@ impl Request {
                 expects_continue: false,
             });
         };
-        let (version, target) = (version?, after.get(..blank?)?.trim_ascii());
+        // Sloppy clients leave the target out.
+        let version = version.or_else(|| version_of(after))?;
+        let target = blank.and_then(|at| after.get(..at)).unwrap_or_default();
+        let target = target.trim_ascii();
         let fields = Fields::read(rest);
         let host = authority(target)
             .or(fields.host)

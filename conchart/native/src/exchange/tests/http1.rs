@@ -417,3 +417,35 @@ fn a_late_first_segment_does_not_end_the_response_before_its_bytes_were_seen() {
         (Some(9), Some(9), OK5.len() as u64, true)
     );
 }
+
+#[test]
+fn a_method_nobody_knows_is_read_from_a_whole_request_line() {
+    let request = "FROBNICATE /x HTTP/1.1\r\nHost: h\r\n\r\n";
+    let found = Talk::new()
+        .client(&request[..12])
+        .client(&request[12..])
+        .server(OK5)
+        .exchanges();
+    assert_eq!(
+        (found[0].method.as_deref(), found[0].status),
+        (Some("FROBNICATE"), Some(200))
+    );
+    assert!(!found[0].inferred);
+    let talk = Talk::new()
+        .client("NICK someone\r\n")
+        .server(":irc 001 someone\r\n");
+    assert_eq!(talk.conversation.app(), Some("unknown"));
+}
+
+#[test]
+fn a_request_line_without_a_target_is_still_a_request() {
+    let found = Talk::new()
+        .client("OPTIONS HTTP/1.1\r\nHost: h\r\n\r\n")
+        .server(OK5)
+        .exchanges();
+    assert_eq!(
+        (found[0].method.as_deref(), found[0].target.as_deref()),
+        (Some("OPTIONS"), None)
+    );
+    assert_eq!((found[0].status, found[0].inferred), (Some(200), false));
+}
