@@ -1,8 +1,31 @@
 //! conchart's native core: capture file → packets → TCP connections → TLS handshakes → exchanges
-//! → phases, in one streaming pass. The folder listing is the data flow; a stage imports only
-//! earlier stages.
+//! → phases → rows, in one streaming pass.
+//!
+//! The list below is the data flow; a stage imports only stages above it.
+
+pub mod stream;
+
+pub mod error;
+
+pub mod capture;
+
+pub mod packet;
+
+pub mod tcp;
+
+pub mod tls;
 
 pub mod exchange;
-pub mod packet;
-pub mod stream;
-pub mod tls;
+
+pub mod phases;
+
+pub mod tables;
+
+mod tally;
+
+mod rows;
+
+pub mod pipeline;
+
+#[cfg(feature = "extension-module")]
+mod py;

@@ -1,0 +1,109 @@
+"""Capture filters: an expression in, BPF instructions out, with tcpdump's meaning because libpcap compiles them.
+
+In: the expression, a link type and a snap length. Out: instructions, which the native core runs. No packet is
+touched here. The library is the one that the ``libpcap`` package ships, so that a filter means the same on every
+machine; where it ships none for the platform, the system's.
+"""
+
+import ctypes
+import importlib.util
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from conchart.errors import ConchartError, UsageError
+
+Instruction = tuple[int, int, int, int]
+"""``code, jt, jf, k`` of ``struct bpf_insn``."""
+
+_LINKTYPE_RAW = 101
+"""What files call raw IP; libpcap's own number for it, ``DLT_RAW``, differs from system to system."""
+
+
+def compiler(expression: str) -> Callable[[int, int], list[Instruction]]:
+    """Bind a filter expression; the native core calls the result once per link type in the capture.
+
+    Returns:
+        A function from (link type as in the file, snap length) to instructions.
+    """
+    return lambda link_type, snap_length: compile_filter(expression, link_type, snap_length)
+
+
+def compile_filter(expression: str, link_type: int, snap_length: int) -> list[Instruction]:
+    """Compile ``expression`` as ``tcpdump`` would for a capture with this link type.
+
+    Raises:
+        UsageError: libpcap refuses it; carries libpcap's words, and shows where it stopped understanding.
+    """
+    instructions, refusal = _compile(expression, link_type, snap_length)
+    if refusal:
+        raise UsageError(f"filter: {refusal}\n{_point_at_fault(expression, link_type, snap_length)}")
+    return instructions
+
+
+def _compile(expression: str, link_type: int, snap_length: int) -> tuple[list[Instruction], str]:
+    """Compile; on failure the second value is libpcap's message."""
+    pcap = _libpcap()
+    handle = pcap.open_dead(pcap.DLT_RAW if link_type == _LINKTYPE_RAW else link_type, snap_length or 0x40000)
+    try:
+        program = pcap.bpf_program()
+        optimize = 1  # as tcpdump does without -O
+        failed = pcap.compile(handle, ctypes.byref(program), expression.encode(), optimize, pcap.PCAP_NETMASK_UNKNOWN)
+        if failed:
+            return [], bytes(pcap.geterr(handle)).decode(errors="replace")
+        instructions = [(i.code, i.jt, i.jf, i.k) for i in program.bf_insns[: program.bf_len]]
+        pcap.freecode(ctypes.byref(program))
+        return instructions, ""
+    finally:
+        pcap.close(handle)
+
+
+def _point_at_fault(expression: str, link_type: int, snap_length: int) -> str:
+    """Show the expression with a caret under the first word after the longest start that compiles."""
+    words = list(re.finditer(r"\S+", expression))
+    for understood in range(len(words) - 1, -1, -1):
+        start = expression[: words[understood].start()]
+        if not _compile(start, link_type, snap_length)[1]:
+            # A fine start followed by "and" makes the word after it the suspect.
+            joins = words[understood][0] in {"and", "or", "not", "&&", "||", "!"} and understood + 1 < len(words)
+            column = words[understood + joins].start()
+            return f"  {expression}\n  {' ' * column}^"
+    return f"  {expression}"
+
+
+@cache
+def _libpcap() -> Any:  # noqa: ANN401  (the bindings have no types)
+    """Import the bindings on the library they ship.
+
+    ``libpcap.config()`` chooses a library only after a first import has loaded the system's, which a bare machine
+    lacks and which must not be loaded beside another one. So its configuration module is loaded, and set, before
+    the package.
+    """
+    spec = importlib.util.find_spec("libpcap")
+    if spec is None or spec.origin is None:
+        raise ConchartError("filters need the libpcap package: pip install libpcap")
+    configuration = _load_alone("libpcap.__config__", Path(spec.origin).with_name("__config__.py"))
+    configuration.config["LIBPCAP"] = "tcpdump"
+    try:
+        import libpcap
+    except OSError:
+        configuration.config["LIBPCAP"] = "None"
+        try:
+            import libpcap
+        except OSError as error:
+            raise ConchartError(f"filters need libpcap, which this machine lacks ({error}): install it") from None
+    return libpcap
+
+
+def _load_alone(name: str, path: Path) -> Any:  # noqa: ANN401  (a module of the bindings)
+    """Load one module of a package without its ``__init__``."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConchartError(f"cannot load {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,73 @@
+"""What every command that reads captures shares: the options, the progress bar, the warnings."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from conchart.printable import printable
+from conchart.trace import Trace, read
+
+_PROGRESS_FROM = 50_000_000
+
+_OPTIONS = (
+    click.option(
+        "-f", "--filter", "expression", metavar="BPF", help="Read only packets that this tcpdump filter selects."
+    ),
+    click.option(
+        "-s",
+        "--start",
+        metavar="TIME",
+        help="Leave out packets before TIME: after the first packet (2.5, 250ms, 1m30s), a date "
+        "(2026-11-20T23:15:00Z; local time without a zone) or seconds since 1970 (@1700000000.5).",
+    ),
+    click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
+    click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
+)
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose packets; the command gets them as ``selection``, for ``read_captures``."""
+
+    @wraps(command)
+    def with_selection(
+        *,
+        expression: str | None,
+        start: str | None,
+        end: str | None,
+        count: int | None,
+        **others: Any,  # noqa: ANN401  (whatever the command's own options are)
+    ) -> Any:  # noqa: ANN401
+        selection = {"filter": expression, "start": start, "end": end, "count": count}
+        return command(selection=selection, **others)
+
+    decorated: Callable[..., Any] = with_selection
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False) -> Trace:
+    """Read, with a progress bar for large files when standard error is a terminal, and warn about damage."""
+    console = Console(stderr=True)
+    total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    if total < _PROGRESS_FROM or not console.is_terminal:
+        trace = read(*paths, packets=packets, **selection)
+    else:
+        columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
+        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+            task = bar.add_task("", total=total, frames=0)
+            trace = read(
+                *paths,
+                packets=packets,
+                progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
+                **selection,
+            )
+    for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
+        for note in notes or ["the file is damaged or ends in the middle; what came before was kept"]:
+            click.echo(f"conchart: warning: {printable(path)}: {printable(note, limit=500)}", err=True)
+    return trace

@@ -1,0 +1,25 @@
+"""The errors that conchart raises on purpose, each with the exit code of the command line."""
+
+
+class ConchartError(Exception):
+    """Base of everything conchart raises on purpose; its text is complete and meant for people."""
+
+    exit_code = 1
+
+
+class UsageError(ConchartError):
+    """What was asked for makes no sense: a filter that does not compile, a time nobody can read, an unknown suffix."""
+
+    exit_code = 2
+
+
+class CaptureError(ConchartError):
+    """Nothing could be read from a capture. A damaged one that gave something is a note in ``captures`` instead."""
+
+    exit_code = 3
+
+
+class OutputError(ConchartError):
+    """An output file could not be written. What was there before is untouched."""
+
+    exit_code = 4

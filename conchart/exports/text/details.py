@@ -1,0 +1,112 @@
+"""The facts of each connection, for ``-v``. In: a trace. Out: a few lines per connection, ordered by stream."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from conchart.exports.text.words import endpoint
+from conchart.printable import printable
+from conchart.units import count_of, format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from conchart.trace import Trace
+
+_CONNECTIONS = """
+    SELECT stream, client_ip, client_port, server_ip, server_port, state, app, first_frame, last_frame,
+           closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
+           bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
+           coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
+               AS retransmits,
+           coalesce(out_of_order_client, 0) + coalesce(out_of_order_server, 0) AS out_of_order,
+           coalesce(zero_windows_client, 0) + coalesce(zero_windows_server, 0) AS zero_windows,
+           coalesce(missing_client, 0) + coalesce(missing_server, 0) AS missing
+    FROM connections ORDER BY stream
+"""
+_HANDSHAKES = """
+    SELECT stream, version, cipher, kind, outcome, sni, alpn, alert, ready_at - hello_at AS took, inferred
+    FROM handshakes ORDER BY stream, number
+"""
+_EXCHANGES = """
+    SELECT stream, protocol, method, host, target, status, request_ns, wait_ns, transfer_ns, response_bytes, inferred
+    FROM exchanges ORDER BY stream, number
+"""
+
+Row = dict[str, Any]
+
+
+def details(trace: "Trace", *, names: bool) -> Iterator[Text]:
+    """Give the lines. What encryption hides and was inferred is marked ``~``."""
+    handshakes, exchanges = _by_stream(trace, _HANDSHAKES), _by_stream(trace, _EXCHANGES)
+    for row in _rows(trace, _CONNECTIONS):
+        yield Text()
+        yield Text(_connection(row), "bold")
+        yield Text(f"  {_transport(row)}")
+        for handshake in handshakes.get(row["stream"], []):
+            yield Text(f"  {_handshake(handshake, names=names)}")
+        for exchange in exchanges.get(row["stream"], []):
+            yield Text(f"  {_exchange(exchange, names=names)}")
+
+
+def _connection(row: Row) -> str:
+    client, server = endpoint(row["client_ip"], row["client_port"]), endpoint(row["server_ip"], row["server_port"])
+    return f"tcp.stream eq {row['stream']}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
+
+
+def _transport(row: Row) -> str:
+    parts = [
+        f"frames {row['first_frame']}–{row['last_frame']}",
+        f"after {format_ns(row['after'])}",
+        f"sent {format_bytes(row['bytes_client'] or 0)}, received {format_bytes(row['bytes_server'] or 0)}",
+    ]
+    rtts = [f"{side} {format_ns(rtt)}" for side in ("client", "server") if (rtt := row[f"rtt_{side}_ns"]) is not None]
+    if rtts:
+        parts.append(f"round trip to {', '.join(rtts)}")
+    parts += [
+        count_of(row[column], noun)
+        for column, noun in (
+            ("retransmits", "retransmission"),
+            ("out_of_order", "segment out of order"),
+            ("zero_windows", "zero window"),
+        )
+        if row[column]
+    ]
+    if row["missing"]:
+        parts.append(f"{format_bytes(row['missing'])} missing")
+    return "; ".join(parts)
+
+
+def _handshake(row: Row, *, names: bool) -> str:
+    parts = [row["version"], row["kind"], row["cipher"], row["sni"] if names else None, row["alpn"], row["alert"]]
+    took = "not finished" if row["took"] is None else format_ns(row["took"])
+    outcome = "" if row["outcome"] in (None, "complete") else f" {row['outcome']}"
+    return f"TLS {_guess(row)}{took}{outcome}: {', '.join(printable(part) for part in parts if part)}"
+
+
+def _exchange(row: Row, *, names: bool) -> str:
+    request = " ".join(
+        printable(part, limit=80) for part in (row["method"], row["host"] if names else None, row["target"]) if part
+    )
+    times = ", ".join(
+        f"{name} {format_ns(row[column])}"
+        for name, column in (("request", "request_ns"), ("wait", "wait_ns"), ("transfer", "transfer_ns"))
+        if row[column] is not None
+    )
+    answer = row["status"] or ("answer" if row["response_bytes"] else "no answer")
+    size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
+    return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+
+
+def _guess(row: Row) -> str:
+    return "~" if row["inferred"] else ""
+
+
+def _by_stream(trace: "Trace", query: str) -> dict[int, list[Row]]:
+    return {stream: list(group) for stream, group in groupby(_rows(trace, query), key=lambda row: row["stream"])}
+
+
+def _rows(trace: "Trace", query: str) -> Iterator[Row]:
+    relation = trace.sql(query)
+    names = relation.columns
+    return (dict(zip(names, row, strict=True)) for row in relation.fetchall())

@@ -1,0 +1,103 @@
+"""What was captured and how good the capture is. In: a trace. Out: labelled lines."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from conchart.printable import printable
+from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
+
+if TYPE_CHECKING:
+    from conchart.trace import Trace
+
+_TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
+
+
+def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
+    """Give label and text of each fact; the label is empty where a line continues the one before."""
+    for path, form, links, resolution in trace.sql(
+        "SELECT path, format, link_types, resolution_ns FROM captures ORDER BY capture"
+    ).fetchall():
+        stamps = f"{_TIMESTAMPS.get(resolution, format_ns(resolution))} timestamps" if resolution else None
+        yield "Capture", f"{_path(path)} ({_joined((form, links, stamps))})"
+    packets, selected, size, first_at, last_at = _row(
+        trace, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
+    )
+    number = count_of(packets or 0, "packet")
+    if selected != packets:
+        number = f"{format_count(selected or 0)} of {number} selected"
+    if first_at is None:
+        yield "Packets", number
+    else:
+        yield "Packets", f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
+        yield "Started", format_instant(first_at)
+    yield "Connections", _tally(trace, "connections", "state")
+    if handshakes := _tally(trace, "handshakes", "concat_ws(' ', version, kind, nullif(outcome, 'complete'))"):
+        yield "TLS", handshakes
+    if requests := _tally(trace, "exchanges", "protocol"):
+        yield "Requests", requests
+    label = "Quality"
+    for line in quality(trace) or ["no packet lost, cut or unreadable"]:
+        yield label, line
+        label = ""
+
+
+def quality(trace: "Trace") -> list[str]:
+    """Say what is wrong with the capture itself, worst first; empty when nothing is."""
+    lines = [
+        printable(f"{_path(path)}: {note}" if many else note, limit=300)
+        for path, notes, many in trace.sql(
+            "SELECT path, notes, count(*) OVER () > 1 FROM captures WHERE len(notes) > 0 ORDER BY capture"
+        ).fetchall()
+        for note in notes
+    ]
+    dropped, undecodable, snapped, duplicates, other = _row(
+        trace, "SELECT sum(dropped), sum(undecodable), sum(snapped), sum(duplicates), sum(other) FROM captures"
+    )
+    missing, incomplete, midstream = _row(
+        trace,
+        """
+        SELECT
+            sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)),
+            count(*) FILTER (coalesce(missing_client, 0) + coalesce(missing_server, 0) > 0),
+            count(*) FILTER (state = 'midstream')
+        FROM connections
+        """,
+    )
+    if dropped:
+        lines.append(f"{count_of(dropped, 'packet')} lost by the capturing machine: use a larger buffer (tcpdump -B)")
+    if missing:
+        lines.append(f"{format_bytes(missing)} acknowledged but not captured, in {count_of(incomplete, 'connection')}")
+    if midstream:
+        lines.append(f"{count_of(midstream, 'connection')} began before the capture: their handshakes are unseen")
+    if undecodable:
+        lines.append(f"{count_of(undecodable, 'frame')} with unreadable headers")
+    if snapped:
+        lines.append(f"{count_of(snapped, 'frame')} cut by the snap length: capture whole packets (tcpdump -s 0)")
+    if duplicates:
+        lines.append(f"{count_of(duplicates, 'copy', 'copies')} of packets already seen, left out")
+    if other:
+        lines.append(f"{count_of(other, 'frame')} not TCP, left out")
+    return lines
+
+
+def _tally(trace: "Trace", table: str, kind: str) -> str:
+    """Count rows in all and by kind: ``3: 2 complete, 1 reset``."""
+    rows = trace.sql(f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind").fetchall()
+    total = sum(count for _, count in rows)
+    if not total and table != "connections":
+        return ""
+    parts = ", ".join(f"{format_count(count)} {printable(kind or 'unknown')}" for kind, count in rows)
+    return f"{format_count(total)}: {parts}" if rows else "none"
+
+
+def _row(trace: "Trace", query: str) -> tuple[int, ...]:
+    row: tuple[int, ...] = trace.sql(query).fetchall()[0]
+    return row
+
+
+def _path(path: str) -> str:
+    return "standard input" if path == "-" else printable(path)
+
+
+def _joined(parts: Iterable[str | None]) -> str:
+    return ", ".join(printable(part) for part in parts if part)

@@ -1,0 +1,56 @@
+"""Words of the summary: endpoints, names, lines. In: table values. Out: ``str`` and ``Text``, safe to print."""
+
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from conchart.printable import printable
+
+
+def endpoint(ip: str, port: int) -> str:
+    """Write an address and a port: ``10.0.0.5:443``, ``[2001:db8::1]:443``."""
+    ip = printable(ip)
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def fit(text: str, width: int) -> str:
+    """Make text exactly ``width`` cells wide; too long, it loses its middle: both ends of an address matter."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    if width < 5:
+        return set_cell_size(text, max(0, width))
+    head = (width - 1) // 2
+    tail = text
+    while cell_len(tail) > width - 1 - head:
+        tail = tail[1:]
+    return set_cell_size(set_cell_size(text, head) + "…" + tail, width)
+
+
+def both_ends(left: Text, right: str, width: int) -> Text:
+    """Put one text at the left edge and one at the right; the left one gives way."""
+    room = width - cell_len(right) - 2
+    if left.cell_len > room:
+        left = left.copy()
+        left.truncate(max(8, room), overflow="ellipsis")
+    return Text.assemble(left, " " * max(2, width - left.cell_len - cell_len(right)), right)
+
+
+def flow(parts: Iterable[Text], width: int) -> Iterator[Text]:
+    """Set parts side by side, three spaces apart, on as many lines as they need."""
+    line = Text()
+    for part in parts:
+        if line and line.cell_len + 3 + part.cell_len > width:
+            yield line
+            line = Text()
+        line = Text.assemble(line, "   " if line else "", part)
+    if line:
+        yield line
+
+
+def names_text(names: list[str] | None) -> str:
+    """Write the names a server was called by: the commonest, and how many more."""
+    if not names:
+        return ""
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    return printable(names[0], limit=60) + more

@@ -1,0 +1,384 @@
+//! A capture file in, its frames out: pcap and pcapng, gzip and zstd, files and pipes.
+//!
+//! In: a [`Source`]. Out: [`Frame`]s that borrow from one reusable buffer, in file order, and
+//! [`Facts`] about the file. One pass, bounded memory, no allocation per frame. Nothing of a
+//! frame's content is looked at: that is `packet`'s part.
+//!
+//! A damaged file yields every frame before the damage, then the error once, then the end.
+
+mod clock;
+mod fault;
+pub mod filter;
+mod input;
+mod link_type;
+mod pcap;
+mod pcapng;
+mod window;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub use input::Source;
+pub use link_type::LinkType;
+
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{CaptureError, Damage};
+use fault::Fault;
+use input::Packing;
+use pcap::Pcap;
+use pcapng::Pcapng;
+use window::Window;
+
+/// Notes and comments kept per file; each as long as [`MAX_TEXT`] at most.
+const MAX_NOTES: usize = 100;
+const MAX_TEXT: usize = 500;
+
+/// One captured frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Nanoseconds since the Unix epoch.
+    pub at: i64,
+    pub link: LinkType,
+    /// 0-based over the whole file, its sections one after the other.
+    pub interface: u32,
+    /// The captured bytes.
+    pub data: &'a [u8],
+    /// Length on the wire; more than `data.len()` when the snap length cut the frame.
+    pub original_len: u32,
+}
+
+/// What is known about a file, so far; final once [`Reader::next`] has given `None`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Facts {
+    /// `pcap` or `pcapng`, with `+gzip` or `+zstd`.
+    pub format: String,
+    /// Of the interfaces that captured something, in order of appearance.
+    pub link_types: Vec<LinkType>,
+    /// The coarsest clock of the interfaces that captured something: every time in the file is at
+    /// least as exact. 1000 for µs.
+    pub resolution_ns: i64,
+    /// Packets the capturing machine says it lost (pcapng: interface statistics, else the counts in
+    /// packet blocks); `None` when it does not say.
+    pub drops: Option<u64>,
+    /// What a reader should know, at most 100; each names its frame.
+    pub notes: Vec<String>,
+    /// Comments in the file, at most 100: frame number (`None`: about the file or an interface), text.
+    pub comments: Vec<(Option<u64>, String)>,
+}
+
+/// Reads one capture, frame by frame.
+pub struct Reader {
+    name: String,
+    window: Window,
+    format: Format,
+    packing: Packing,
+    taken: Arc<AtomicU64>,
+    size: Option<u64>,
+    log: Log,
+    over: bool,
+}
+
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Reader {
+    /// Opens a capture and reads its first bytes.
+    ///
+    /// # Errors
+    /// `NotFound`, `Io`, `Empty`, `NotACapture`; `Damaged` when the file header itself is cut.
+    pub fn open(source: &Source) -> Result<Self, CaptureError> {
+        let name = source.name();
+        match source.open() {
+            Ok((bytes, size)) => Self::start(bytes, name, size),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(CaptureError::NotFound { name })
+            }
+            Err(source) => Err(CaptureError::Io { name, source }),
+        }
+    }
+
+    /// Reads a capture from any stream; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn from_read(source: Box<dyn Read + Send>, name: &str) -> Result<Self, CaptureError> {
+        Self::start(source, name.to_owned(), None)
+    }
+
+    fn start(
+        source: Box<dyn Read + Send>,
+        name: String,
+        size: Option<u64>,
+    ) -> Result<Self, CaptureError> {
+        let unpacked = match input::unpack(source) {
+            Ok(unpacked) => unpacked,
+            Err(source) => return Err(CaptureError::Io { name, source }),
+        };
+        let packing = unpacked.packing;
+        let mut window = Window::new(unpacked.bytes);
+        let mut log = Log::default();
+        if let Err(short) = window.ensure(4) {
+            return Err(match short.cause {
+                Some(source) => CaptureError::Io { name, source },
+                None if short.have == 0 => CaptureError::Empty { name },
+                None => not_a_capture(name, window.ahead()),
+            });
+        }
+        let format = if Pcapng::knows(window.ahead()) {
+            Format::Pcapng(Pcapng::new())
+        } else if Pcap::knows(window.ahead()) {
+            match Pcap::open(&mut window) {
+                Ok((pcap, note)) => {
+                    note.into_iter().for_each(|note| log.note(note));
+                    Format::Pcap(pcap)
+                }
+                Err(fault) => return Err(damaged(&name, 1, packing, fault)),
+            }
+        } else {
+            // Fill the buffer a little further: the hint looks at 16 bytes, but a short file has fewer.
+            let _ = window.ensure(16);
+            return Err(not_a_capture(name, window.ahead()));
+        };
+        Ok(Self {
+            name,
+            window,
+            format,
+            packing,
+            taken: unpacked.taken,
+            size,
+            log,
+            over: false,
+        })
+    }
+
+    /// The next frame; `None` at the end. Frames count from 1 in this order, as in Wireshark.
+    ///
+    /// # Errors
+    /// `Damaged`, once, where the file cannot be followed any further; then `None`.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "frames borrow from the reader: an Iterator cannot lend"
+    )]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, CaptureError> {
+        if self.over {
+            return Ok(None);
+        }
+        let found = match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(&mut self.window),
+            Format::Pcapng(pcapng) => pcapng.next(&mut self.window, &mut self.log),
+        };
+        match found {
+            Ok(Some(Packet {
+                at,
+                link,
+                interface,
+                data,
+                original_len,
+            })) => {
+                self.log.frames += 1;
+                Ok(Some(Frame {
+                    at,
+                    link,
+                    interface,
+                    data: self.window.get(data),
+                    original_len,
+                }))
+            }
+            Ok(None) => {
+                self.over = true;
+                Ok(None)
+            }
+            Err(fault) => {
+                self.over = true;
+                Err(damaged(
+                    &self.name,
+                    self.log.frames + 1,
+                    self.packing,
+                    fault,
+                ))
+            }
+        }
+    }
+
+    /// What is known about the file so far.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        let (format, link_types, resolution_ns, drops) = match &self.format {
+            Format::Pcap(pcap) => ("pcap", vec![pcap.link()], pcap.resolution_ns(), None),
+            Format::Pcapng(pcapng) => (
+                "pcapng",
+                pcapng.links(),
+                pcapng.resolution_ns(),
+                pcapng.dropped(),
+            ),
+        };
+        Facts {
+            format: format!("{format}{}", self.packing.suffix()),
+            link_types,
+            resolution_ns,
+            drops,
+            notes: self.log.notes.clone(),
+            comments: self.log.comments.clone(),
+        }
+    }
+
+    /// Bytes read from the file or pipe so far, compressed as they are. Cheap: for a progress bar.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The file's size, what [`Self::bytes_read`] ends at; `None` for pipes.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// The name used in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A frame's place in the window's buffer, before it is borrowed.
+struct Packet {
+    at: i64,
+    link: LinkType,
+    interface: u32,
+    data: Range<usize>,
+    original_len: u32,
+}
+
+/// What the walk wants to be remembered. Bounded.
+#[derive(Default)]
+struct Log {
+    /// Frames delivered so far.
+    frames: u64,
+    notes: Vec<String>,
+    comments: Vec<(Option<u64>, String)>,
+}
+
+impl Log {
+    fn note(&mut self, note: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(note);
+        }
+    }
+
+    fn comment(&mut self, frame: Option<u64>, text: &[u8]) {
+        if self.comments.len() < MAX_NOTES {
+            let text = text.get(..text.len().min(MAX_TEXT)).unwrap_or_default();
+            self.comments.push((
+                frame,
+                String::from_utf8_lossy(text)
+                    .trim_end_matches('\0')
+                    .to_owned(),
+            ));
+        }
+    }
+}
+
+/// Byte order of a file or section.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    #[inline]
+    fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    #[inline]
+    fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    #[inline]
+    fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}
+
+#[cold]
+fn damaged(name: &str, frame: u64, packing: Packing, fault: Fault) -> CaptureError {
+    let Fault {
+        offset,
+        problem,
+        advice,
+    } = fault;
+    let compressed = packing != Packing::Plain;
+    CaptureError::Damaged(Box::new(Damage {
+        name: name.to_owned(),
+        frame,
+        offset,
+        compressed,
+        problem,
+        advice,
+    }))
+}
+
+fn not_a_capture(name: String, head: &[u8]) -> CaptureError {
+    let first = head.get(..head.len().min(16)).unwrap_or_default().to_vec();
+    let hint = hint(&name, &first);
+    CaptureError::NotACapture { name, first, hint }
+}
+
+/// What a file that is no capture probably is, and what to do with it.
+fn hint(name: &str, head: &[u8]) -> &'static str {
+    let is_text = head
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    match head {
+        [b'B', b'Z', b'h', ..] => "It is compressed with bzip2: 'bunzip2' it first.",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "It is compressed with xz: 'unxz' it first.",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "It is compressed with lz4: 'unlz4' it first.",
+        [b'P', b'K', 3, 4, ..] => "It is a zip archive: 'unzip' it first.",
+        [b'7', b'z', 0xbc, 0xaf, ..] => "It is a 7z archive: unpack it first.",
+        [b's', b'n', b'o', b'o', b'p', 0, ..] => {
+            "It is a Sun snoop capture: 'editcap -F pcap IN OUT' converts it."
+        }
+        [b'G', b'M', b'B', b'U', ..] | [b'R', b'T', b'S', b'S', ..] => {
+            "It is a Microsoft Network Monitor capture: 'editcap -F pcap IN OUT' converts it."
+        }
+        [b'T', b'R', b'S', b'N', b'I', b'F', b'F', ..] => {
+            "It is a Sniffer capture: 'editcap -F pcap IN OUT' converts it."
+        }
+        [b'{' | b'[', ..] if is_text => {
+            "It looks like JSON, perhaps a HAR file: conchart reads packets (pcap, pcapng), not browser logs."
+        }
+        [b'<', ..] if is_text => {
+            "It looks like HTML or XML: a download page saved instead of the capture?"
+        }
+        _ if name.to_ascii_lowercase().ends_with(".etl") => {
+            "It looks like a Windows event trace: 'etl2pcapng IN OUT' converts it."
+        }
+        _ if is_text => {
+            "It looks like text, perhaps what tcpdump printed: capture again with 'tcpdump -w FILE', which writes packets."
+        }
+        _ => {
+            "conchart reads pcap and pcapng, plain or in gzip or zstd. 'editcap -F pcap IN OUT' converts many other formats."
+        }
+    }
+}

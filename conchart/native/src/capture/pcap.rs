@@ -1,0 +1,206 @@
+//! Classic pcap: a 24-byte header, then records (draft-ietf-opsawg-pcap).
+//!
+//! In: the window. Out: one [`Packet`] per record. Reads µs and ns files of either byte order,
+//! Kuznetzov's "modified" records, and the length fields that versions before 2.4 had swapped.
+//! Written by hand: pcap-parser's reader knows neither of the last two and gives no byte offsets.
+
+use super::fault::Fault;
+use super::link_type::LinkType;
+use super::window::{MAX_RECORD, Window};
+use super::{Order, Packet};
+
+const HEADER: usize = 24;
+/// libpcap's limit for a packet when the header's snap length is smaller, or absurd.
+const USUAL_MAX_PACKET: u32 = 262_144;
+/// Leaves room for the record header.
+const MAX_PACKET: u32 = MAX_RECORD - 64;
+
+/// Which of a record's two lengths comes first (libpcap, `sf-pcap.c`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Lengths {
+    CapturedFirst,
+    OriginalFirst,
+    /// Version 2.3 had writers of both kinds: the captured length is the smaller one.
+    SmallerIsCaptured,
+}
+
+/// One file's constants.
+pub(super) struct Pcap {
+    order: Order,
+    /// Nanoseconds per unit of the fraction field.
+    unit: u32,
+    /// Length of a record header.
+    record: usize,
+    lengths: Lengths,
+    link: LinkType,
+    max_packet: u32,
+}
+
+impl Pcap {
+    /// Is this the magic number of a pcap file?
+    pub(super) fn knows(head: &[u8]) -> bool {
+        head.first_chunk()
+            .is_some_and(|magic| variant(*magic).is_some())
+    }
+
+    /// Reads the file header. Second value: something the reader should know about the file.
+    pub(super) fn open(window: &mut Window) -> Result<(Self, Option<String>), Fault> {
+        let at = window.offset();
+        window
+            .ensure(HEADER)
+            .map_err(|short| Fault::cut(at, "the pcap file header", HEADER as u64, short))?;
+        let head = window
+            .ahead()
+            .first_chunk::<HEADER>()
+            .copied()
+            .unwrap_or_default();
+        let [
+            m0,
+            m1,
+            m2,
+            m3,
+            v0,
+            v1,
+            v2,
+            v3,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            l0,
+            l1,
+            l2,
+            l3,
+        ] = head;
+        let Some((order, unit, record)) = variant([m0, m1, m2, m3]) else {
+            return Err(Fault::broken(at, "no pcap magic number".to_owned()));
+        };
+        window.take(HEADER);
+        let version = (order.u16([v0, v1]), order.u16([v2, v3]));
+        let lengths = match version {
+            (2, 0..=2) | (543, _) => Lengths::OriginalFirst,
+            (2, 3) => Lengths::SmallerIsCaptured,
+            _ => Lengths::CapturedFirst,
+        };
+        let note = (version.0 != 2 && version.0 != 543)
+            .then(|| format!("pcap version {}.{}: read as 2.4", version.0, version.1));
+        // The upper bits say whether frames end in a check sequence; IP lengths cut it off anyway.
+        let link = LinkType((order.u32([l0, l1, l2, l3]) & 0xffff) as u16);
+        let snap_length = order.u32([s0, s1, s2, s3]);
+        let max_packet = if snap_length > MAX_PACKET {
+            USUAL_MAX_PACKET
+        } else {
+            snap_length.max(USUAL_MAX_PACKET)
+        };
+        Ok((
+            Self {
+                order,
+                unit,
+                record,
+                lengths,
+                link,
+                max_packet,
+            },
+            note,
+        ))
+    }
+
+    pub(super) fn link(&self) -> LinkType {
+        self.link
+    }
+
+    pub(super) fn resolution_ns(&self) -> i64 {
+        i64::from(self.unit)
+    }
+
+    /// The next packet; `None` at the end of the file.
+    #[inline]
+    pub(super) fn next(&self, window: &mut Window) -> Result<Option<Packet>, Fault> {
+        if let Err(short) = window.ensure(self.record) {
+            return if short.have == 0 && short.cause.is_none() {
+                Ok(None)
+            } else {
+                Err(Fault::cut(
+                    window.offset(),
+                    "a packet's record header",
+                    self.record as u64,
+                    short,
+                ))
+            };
+        }
+        let head = window
+            .ahead()
+            .first_chunk::<16>()
+            .copied()
+            .unwrap_or_default();
+        let [
+            s0,
+            s1,
+            s2,
+            s3,
+            f0,
+            f1,
+            f2,
+            f3,
+            a0,
+            a1,
+            a2,
+            a3,
+            b0,
+            b1,
+            b2,
+            b3,
+        ] = head;
+        let seconds = self.order.u32([s0, s1, s2, s3]);
+        let fraction = self.order.u32([f0, f1, f2, f3]);
+        let lengths = (
+            self.order.u32([a0, a1, a2, a3]),
+            self.order.u32([b0, b1, b2, b3]),
+        );
+        let (captured, original) = match self.lengths {
+            Lengths::CapturedFirst => lengths,
+            Lengths::OriginalFirst => (lengths.1, lengths.0),
+            Lengths::SmallerIsCaptured => (lengths.0.min(lengths.1), lengths.0.max(lengths.1)),
+        };
+        let at = window.offset();
+        if captured > self.max_packet {
+            return Err(Fault::too_long(at, "packet", captured, self.max_packet));
+        }
+        let whole = self.record + captured as usize;
+        window.ensure(whole).map_err(|short| {
+            Fault::cut(at, "a packet with its record header", whole as u64, short)
+        })?;
+        let mut data = window.take(whole);
+        data.start += self.record;
+        let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * i64::from(self.unit);
+        Ok(Some(Packet {
+            at,
+            link: self.link,
+            interface: 0,
+            data,
+            original_len: original,
+        }))
+    }
+}
+
+/// Byte order, nanoseconds per fraction unit, and record header length.
+fn variant(magic: [u8; 4]) -> Option<(Order, u32, usize)> {
+    for order in [Order::Little, Order::Big] {
+        match order.u32(magic) {
+            0xa1b2_c3d4 => return Some((order, 1000, 16)),
+            0xa1b2_3c4d => return Some((order, 1, 16)),
+            // Alexey Kuznetzov's kernel patch: interface, protocol and packet type follow.
+            0xa1b2_cd34 => return Some((order, 1000, 24)),
+            _ => {}
+        }
+    }
+    None
+}

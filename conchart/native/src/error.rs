@@ -1,0 +1,200 @@
+//! What can go wrong with a capture file, said so that a person at 3 am knows what to do.
+//!
+//! Every message names the file and the packet, what was read and what was allowed, what was kept
+//! and what to try. Whether an error ends the run is the caller's decision: `Damaged` comes after
+//! every frame before the damage has been delivered.
+
+use std::fmt;
+use std::io;
+
+use crate::capture::LinkType;
+
+/// A capture that cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// The path does not exist.
+    #[error("{name}: no such file\n  Check the path; '-' reads standard input.")]
+    NotFound { name: String },
+
+    /// The operating system refused, before any packet.
+    #[error("{name}: cannot be read: {source}{}", remedy(.source))]
+    Io { name: String, source: io::Error },
+
+    /// Not one byte.
+    #[error(
+        "{name}: is empty, it has not even a file header\n  \
+         Usual causes: tcpdump was killed before it wrote its first block (start it with -U), or it saw no permission \
+         to capture; in a pipe, the command before this one failed."
+    )]
+    Empty { name: String },
+
+    /// The first bytes belong to no format that conchart reads.
+    #[error(
+        "{name}: not a packet capture: starts with {}{}\n  {hint}",
+        hex(.first),
+        printable(.first)
+    )]
+    NotACapture {
+        name: String,
+        first: Vec<u8>,
+        hint: &'static str,
+    },
+
+    /// Readable up to a point.
+    #[error(transparent)]
+    Damaged(Box<Damage>),
+
+    /// Frames whose first header conchart cannot read.
+    #[error(
+        "{name}: packet {}: link type {link} (number {}) is not supported\n  \
+         conchart reads Ethernet, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP and NFLOG.\n  \
+         Capture on another interface, e.g. 'tcpdump -i any', or say which link type you need.",
+        grouped(*.frame), .link.0
+    )]
+    UnsupportedLink {
+        name: String,
+        link: LinkType,
+        frame: u64,
+    },
+}
+
+/// Where a capture file breaks, and what was saved.
+#[derive(Debug)]
+pub struct Damage {
+    pub name: String,
+    /// Number of the frame that could not be read (frames are numbered from 1).
+    pub frame: u64,
+    /// First byte of the broken record: offset in the file, or in the uncompressed stream.
+    pub offset: u64,
+    /// Is `offset` in the uncompressed stream rather than in the file?
+    pub compressed: bool,
+    /// What was expected and what was found.
+    pub problem: String,
+    pub advice: &'static str,
+}
+
+impl Damage {
+    /// Frames delivered before the damage.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.frame.saturating_sub(1)
+    }
+}
+
+impl std::error::Error for Damage {}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            problem,
+            advice,
+            ..
+        } = self;
+        let place = if self.compressed {
+            "the uncompressed capture"
+        } else {
+            "the file"
+        };
+        writeln!(f, "{name}: packet {}: {problem}", grouped(self.frame))?;
+        writeln!(f, "  at byte {} of {place}", grouped(self.offset))?;
+        match self.kept() {
+            0 => writeln!(f, "  No packet comes before it.")?,
+            1 => writeln!(
+                f,
+                "  Kept the packet before it; nothing after it can be read."
+            )?,
+            kept => writeln!(
+                f,
+                "  Kept the {} packets before it; nothing after it can be read.",
+                grouped(kept)
+            )?,
+        }
+        write!(f, "  {advice}")
+    }
+}
+
+/// `1204224` as `1,204,224`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "\n  Captures made as root often belong to root: 'sudo chown $USER' the file, or read it with sudo."
+        }
+        io::ErrorKind::IsADirectory => "\n  Name the capture files inside the directory.",
+        _ => "",
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let words: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    words.join(" ")
+}
+
+/// The bytes as text, when they are text: the reader then sees at once what the file is.
+fn printable(bytes: &[u8]) -> String {
+    let is_text = bytes
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    if is_text {
+        format!(" (\"{}\")", String::from_utf8_lossy(bytes))
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let texts: Vec<String> = [0, 999, 1000, 1_204_224].map(grouped).to_vec();
+        assert_eq!(texts, ["0", "999", "1,000", "1,204,224"]);
+    }
+
+    #[test]
+    fn damage_says_where_what_was_kept_and_what_to_try() {
+        let damage = Damage {
+            name: "slow.pcap".into(),
+            frame: 1812,
+            offset: 1_204_224,
+            compressed: false,
+            problem: "the file ends inside it".into(),
+            advice: "Usual causes: a copy that was cut short.",
+        };
+        assert_eq!(
+            CaptureError::Damaged(Box::new(damage)).to_string(),
+            "slow.pcap: packet 1,812: the file ends inside it\n  at byte 1,204,224 of the file\n  \
+             Kept the 1,811 packets before it; nothing after it can be read.\n  \
+             Usual causes: a copy that was cut short."
+        );
+    }
+
+    #[test]
+    fn first_bytes_that_are_text_are_shown_as_text() {
+        let error = CaptureError::NotACapture {
+            name: "a".into(),
+            first: b"{\"log\":".to_vec(),
+            hint: "HAR",
+        };
+        assert!(
+            error
+                .to_string()
+                .contains("7b 22 6c 6f 67 22 3a (\"{\"log\":\")"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! The TCP header and its options (RFC 9293 section 3.1, RFC 7323).
+//!
+//! In: captured bytes and what IP said. Out: a [`Segment`]. Checksums are not looked at: captures
+//! on the sending machine show them before the network card filled them in.
+
+use super::error::PacketError;
+use super::ip::IpPacket;
+use super::{Endpoint, Flags, Segment, Seq};
+
+const LAYER: &str = "TCP";
+
+/// Reads the TCP header that `ip` points to.
+///
+/// # Errors
+/// `Cut` when the frame or the IP packet ends inside the fixed 20 bytes, `Bad` when the data offset
+/// is impossible.
+#[inline]
+pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>, PacketError> {
+    let offset = ip.at;
+    let captured = frame.get(offset..).unwrap_or_default();
+    // Behind the IP packet's end there may be padding.
+    let captured = captured.get(..ip.len).unwrap_or(captured);
+    let Some(
+        &[
+            s0,
+            s1,
+            d0,
+            d1,
+            q0,
+            q1,
+            q2,
+            q3,
+            a0,
+            a1,
+            a2,
+            a3,
+            words,
+            flags,
+            w0,
+            w1,
+            _,
+            _,
+            _,
+            _,
+        ],
+    ) = captured.first_chunk::<20>()
+    else {
+        return Err(PacketError::Cut {
+            layer: LAYER,
+            offset,
+            need: 20,
+            have: captured.len(),
+        });
+    };
+    let header = usize::from(words >> 4) * 4;
+    if header < 20 || header > ip.len {
+        let allowed = if header < 20 {
+            "at least 20"
+        } else {
+            "at most the length IP gives"
+        };
+        let found = u32::from(words >> 4) * 4;
+        return Err(PacketError::Bad {
+            layer: LAYER,
+            offset,
+            field: "header length",
+            found,
+            allowed,
+        });
+    }
+    // The snap length may cut the options: what is there is read.
+    let (options, payload) = captured.split_at_checked(header).unwrap_or((captured, &[]));
+    let mut segment = Segment {
+        source: Endpoint {
+            ip: ip.source,
+            port: u16::from_be_bytes([s0, s1]),
+        },
+        destination: Endpoint {
+            ip: ip.destination,
+            port: u16::from_be_bytes([d0, d1]),
+        },
+        seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
+        ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
+        flags: Flags(flags),
+        window: u16::from_be_bytes([w0, w1]),
+        mss: None,
+        window_scale: None,
+        timestamps: None,
+        payload,
+        payload_len: u32::try_from(ip.len - header).unwrap_or(u32::MAX),
+        ip_id: ip.id,
+        ttl: ip.ttl,
+    };
+    read_options(&mut segment, options.get(20..).unwrap_or_default());
+    Ok(segment)
+}
+
+/// Reads the options up to the first that makes no sense. As the kernels do, which then still take
+/// the segment: dropping it here would lose bytes that its receiver got.
+#[inline]
+fn read_options(segment: &mut Segment<'_>, mut rest: &[u8]) {
+    // What nearly every segment of an open connection carries: two NOPs and the timestamps.
+    if let &[1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = rest {
+        segment.timestamps = Some((
+            u32::from_be_bytes([v0, v1, v2, v3]),
+            u32::from_be_bytes([e0, e1, e2, e3]),
+        ));
+        return;
+    }
+    loop {
+        rest = match rest {
+            [1, after @ ..] => after,
+            [] | [0, ..] | [_] => return,
+            [kind, len, tail @ ..] => {
+                let Some((value, after)) = usize::from(*len)
+                    .checked_sub(2)
+                    .and_then(|len| tail.split_at_checked(len))
+                else {
+                    return;
+                };
+                match (*kind, value) {
+                    (2, &[hi, lo]) => segment.mss = Some(u16::from_be_bytes([hi, lo])),
+                    (3, &[shift]) => segment.window_scale = Some(shift),
+                    (8, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
+                        let value = u32::from_be_bytes([v0, v1, v2, v3]);
+                        segment.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
+                    }
+                    _ => {}
+                }
+                after
+            }
+        };
+    }
+}

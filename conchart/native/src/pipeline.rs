@@ -1,0 +1,471 @@
+//! Drives the stages: frames in, rows out, one pass, state only for open connections.
+
+use crate::capture::filter::Program;
+use crate::capture::{Frame, LinkType, Reader, Source};
+use crate::error::CaptureError;
+use crate::exchange::Conversation;
+use crate::packet::{self, Decoded, PacketError, Segment};
+use crate::phases::{self, Kind, Phase, Tiler};
+use crate::rows;
+use crate::stream::{Chunk, Gap, Moment, Side};
+use crate::tables::{self, Rows, Sink, Stopped};
+use crate::tally::Tally;
+use crate::tcp::{Connection, Flow, Mark, Receiver, Slot, Table};
+
+/// Connections that may be open at once; more, and the longest silent ones become rows early.
+const MAX_OPEN: usize = 1 << 18;
+/// Captured bytes that all connections together may hold back for reordering.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Frames between two reports of progress.
+const PROGRESS_FRAMES: u64 = 1 << 16;
+
+/// An end of the time window.
+#[derive(Clone, Copy, Debug)]
+pub enum Limit {
+    /// Nanoseconds since the epoch.
+    At(i64),
+    /// Nanoseconds after the first packet.
+    After(i64),
+}
+
+/// Compiles the user's filter for one link type and snap length.
+pub type Compile = dyn FnMut(LinkType, u32) -> Result<Program, Failure> + Send;
+
+/// What to read of a capture.
+#[derive(Default)]
+pub struct Selection {
+    pub filter: Option<Box<Compile>>,
+    /// First instant wanted.
+    pub start: Option<Limit>,
+    /// Last instant wanted.
+    pub end: Option<Limit>,
+    /// Stop after so many selected frames.
+    pub count: Option<u64>,
+    /// Write the `packets` table.
+    pub packets: bool,
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Failure {
+    Capture(CaptureError),
+    /// The filter does not compile; libpcap's words.
+    Filter(String),
+    /// The receiving end wants no more.
+    Stopped,
+}
+
+impl From<Stopped> for Failure {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Receives the tables, and word of how far the run is.
+pub trait Output: Sink {
+    /// # Errors
+    /// When the receiving end is gone.
+    fn progress(&mut self, bytes: u64, frames: u64) -> Result<(), Stopped>;
+}
+
+/// Reads capture files, in order, into tables.
+///
+/// A file that starts before the previous one ended is another capture of the same time: its
+/// connections are kept apart. Otherwise connections continue from file to file (`tcpdump -C`).
+///
+/// # Errors
+/// [`Failure`]. Damage after the first frame of a file is not an error but a note in `captures`.
+pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Result<(), Failure> {
+    let mut run = Run {
+        rows: Rows::new(output),
+        table: Table::new(MAX_OPEN),
+        selection,
+        programs: Vec::new(),
+        origin: None,
+        frames: 0,
+        bytes_before: 0,
+        latest: i64::MIN,
+        waiting_bytes: 0,
+        selected: 0,
+        strays: 0,
+        tally: Tally::default(),
+        done: Vec::new(),
+    };
+    for (capture, source) in sources.iter().enumerate() {
+        run.file(i32::try_from(capture).unwrap_or(i32::MAX), source)?;
+    }
+    run.end_all()?;
+    for tally in &run.done {
+        run.rows.capture(rows::capture(tally, &rows::link_types(tally)))?;
+    }
+    run.rows.flush()?;
+    Ok(())
+}
+
+/// What the later stages keep for one connection.
+#[derive(Default)]
+struct Above {
+    capture: i32,
+    conversation: Option<Conversation>,
+    tiler: Tiler,
+}
+
+impl Above {
+    /// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
+    fn begin(&mut self, tcp: &Connection, first: Moment) {
+        if self.tiler.opened().is_some() {
+            return;
+        }
+        self.tiler.begin(tcp.opened, tcp.is_midstream());
+        if let Some(start) = tcp.syn.or(tcp.syn_ack) {
+            self.tiler.push(Phase {
+                kind: Kind::Syn,
+                exchange: None,
+                start,
+                end: tcp.ack.unwrap_or(first),
+                inferred: tcp.syn.is_none(),
+            });
+        }
+    }
+}
+
+impl Receiver for Conversation {
+    fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        Self::data(self, from, chunk);
+    }
+    fn gap(&mut self, from: Side, gap: Gap) {
+        Self::gap(self, from, gap);
+    }
+    fn fin(&mut self, from: Side, seen: Moment) {
+        Self::fin(self, from, seen);
+    }
+}
+
+struct Run<O> {
+    rows: Rows<O>,
+    table: Table<Above>,
+    selection: Selection,
+    programs: Vec<(LinkType, Program)>,
+    /// Time of the first frame of all: what relative bounds count from.
+    origin: Option<i64>,
+    /// Frames read in all files so far.
+    frames: u64,
+    /// Bytes of the files that are done.
+    bytes_before: u64,
+    latest: i64,
+    waiting_bytes: usize,
+    selected: u64,
+    strays: u64,
+    tally: Tally,
+    /// The files before.
+    done: Vec<Tally>,
+}
+
+impl<O: Output> Run<O> {
+    fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
+        self.tally = Tally {
+            capture,
+            path: source.name(),
+            first_frame: self.frames + 1,
+            ..Tally::default()
+        };
+        let mut reader = Reader::open(source).map_err(Failure::Capture)?;
+        loop {
+            match reader.next() {
+                Ok(Some(frame)) => {
+                    if !self.frame(&frame)? {
+                        break;
+                    }
+                }
+                Ok(None) => break,
+                Err(damage) if self.tally.packets > 0 => {
+                    self.tally.truncated = true;
+                    self.tally.note(damage.to_string());
+                    break;
+                }
+                Err(error) => return Err(Failure::Capture(error)),
+            }
+            if self.frames % PROGRESS_FRAMES == 0 {
+                let read = self.bytes_before + reader.bytes_read();
+                self.rows.sink().progress(read, self.frames)?;
+            }
+        }
+        self.bytes_before += reader.bytes_read();
+        self.rows.sink().progress(self.bytes_before, self.frames)?;
+        if let Some((link, frame)) = self.tally.unsupported {
+            let error = CaptureError::UnsupportedLink { name: self.tally.path.clone(), link, frame };
+            if self.tally.decoded == 0 && self.tally.other == 0 {
+                return Err(Failure::Capture(error));
+            }
+            self.tally.note(error.to_string());
+        }
+        self.end_file(&reader);
+        Ok(())
+    }
+
+    /// Takes one frame; false when no more are wanted.
+    fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
+        self.frames += 1;
+        if self.tally.packets == 0 && frame.at < self.latest {
+            self.end_all()?;
+        }
+        self.tally.saw(frame);
+        let origin = *self.origin.get_or_insert(frame.at);
+        if !self.is_selected(frame, origin)? {
+            return Ok(true);
+        }
+        self.tally.selected += 1;
+        self.selected += 1;
+        if frame.at + 1_000_000_000 < self.latest && self.tally.selected > 1 {
+            self.tally.backward.get_or_insert(self.frames);
+        }
+        self.latest = self.latest.max(frame.at);
+        let seen = Moment { at: frame.at, frame: self.frames };
+        match packet::decode(frame.link, frame.data, frame.original_len) {
+            Ok(Decoded::Tcp(segment)) => {
+                self.tally.decoded += 1;
+                self.segment(&segment, seen)?;
+            }
+            Ok(Decoded::Other) => self.tally.other += 1,
+            Ok(Decoded::Fragment) => {
+                self.tally.undecodable += 1;
+                if self.tally.undecodable == 1 {
+                    self.tally.note(format!(
+                        "frame {}: IP fragment; fragments are not put together, their TCP data is missing",
+                        self.frames
+                    ));
+                }
+            }
+            Err(PacketError::UnsupportedLink(link)) => {
+                self.tally.undecodable += 1;
+                self.tally.unsupported.get_or_insert((link, self.frames));
+            }
+            Err(error) => {
+                self.tally.undecodable += 1;
+                self.tally.note(format!("frame {}: {error}", self.frames));
+            }
+        }
+        Ok(self.selection.count.is_none_or(|count| self.selected < count))
+    }
+
+    fn is_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
+        let instant = |bound| match bound {
+            Limit::At(at) => at,
+            Limit::After(ns) => origin.saturating_add(ns),
+        };
+        if self.selection.start.is_some_and(|bound| frame.at < instant(bound))
+            || self.selection.end.is_some_and(|bound| frame.at > instant(bound))
+            || self.selection.count == Some(0)
+        {
+            return Ok(false);
+        }
+        let Some(compile) = &mut self.selection.filter else {
+            return Ok(true);
+        };
+        if let Some((_, program)) = self.programs.iter().find(|(link, _)| *link == frame.link) {
+            return Ok(program.accepts(frame.data, frame.original_len));
+        }
+        let program = compile(frame.link, 262_144)?;
+        let accepted = program.accepts(frame.data, frame.original_len);
+        self.programs.push((frame.link, program));
+        Ok(accepted)
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>, seen: Moment) -> Result<(), Failure> {
+        while let Some(flow) = self.table.expired(seen.at) {
+            self.end(*flow)?;
+        }
+        let (at, from) = match self.table.locate(segment, seen, likely_sender) {
+            Slot::Open(at, from) => (at, from),
+            Slot::Reused(old, at, from) => {
+                self.end(*old)?;
+                (at, from)
+            }
+            Slot::Ended => {
+                self.strays += 1;
+                return Ok(());
+            }
+        };
+        let capture = self.tally.capture;
+        let Some(flow) = self.table.flow(at) else { return Ok(()) };
+        let conversation = flow.above.conversation.get_or_insert_with(|| {
+            flow.above.capture = capture;
+            Conversation::new(flow.tcp.is_midstream() && !segment.flags.syn())
+        });
+        let held_before = flow.tcp.waiting_bytes();
+        let mark = flow.tcp.segment(from, segment, seen, conversation);
+        if mark == Some(Mark::Duplicate) {
+            self.tally.duplicates += 1;
+        }
+        let mut held = flow.tcp.waiting_bytes();
+        if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
+            flow.tcp.finish(conversation);
+            flow.tcp.forced_gaps += 1;
+            held = 0;
+        }
+        self.waiting_bytes = self.waiting_bytes + held - held_before;
+        if segment.payload_len > 0 {
+            settle(flow, &mut self.rows)?;
+        }
+        if self.selection.packets {
+            self.rows.packet(tables::Packet {
+                stream: Some(flow.stream),
+                frame: Some(seen.frame.cast_signed()),
+                at: Some(seen.at),
+                sender: Some(rows::side(from)),
+                flags: Some(&flag_letters(segment)),
+                bytes: i32::try_from(segment.payload_len).ok(),
+                mark: mark.map(Mark::name),
+            })?;
+        }
+        if flow.tcp.is_closed() {
+            self.table.linger(at, seen.at);
+        }
+        for flow in self.table.overflow() {
+            self.tally.note(format!(
+                "frame {}: more than {MAX_OPEN} connections open at once; stream {} was ended early",
+                seen.frame, flow.stream
+            ));
+            self.end(*flow)?;
+        }
+        Ok(())
+    }
+
+    /// Turns a connection that is over into rows.
+    fn end(&mut self, mut flow: Flow<Above>) -> Result<(), Failure> {
+        self.waiting_bytes -= flow.tcp.waiting_bytes();
+        if let Some(conversation) = &mut flow.above.conversation {
+            flow.tcp.finish(conversation);
+            conversation.finish();
+        }
+        settle(&mut flow, &mut self.rows)?;
+
+        let Flow { stream, tcp, above, .. } = &mut flow;
+        let end = tcp.closing().unwrap_or(tcp.last);
+        above.begin(tcp, end);
+        above.tiler.push(Phase {
+            kind: Kind::Close,
+            exchange: None,
+            start: end,
+            end: tcp.last,
+            inferred: false,
+        });
+        let mut result = Ok(());
+        above.tiler.finish(tcp.last, &mut |phase| {
+            result = result.and_then(|()| self.rows.phase(rows::phase(*stream, &phase)));
+        });
+        result?;
+        let app = above.conversation.as_ref().and_then(Conversation::app);
+        let vantage = rows::vantage(tcp);
+        let capture = above.capture;
+        let opened = above.tiler.opened().unwrap_or(tcp.opened);
+        self.rows.connection(rows::connection(*stream, capture, opened, tcp, app, vantage).row())?;
+        let forced = tcp.forced_gaps;
+        let stream = *stream;
+        let tally = self.tally_of(capture);
+        if let Some(vantage) = vantage
+            && !tally.vantages.contains(&vantage)
+        {
+            tally.vantages.push(vantage);
+        }
+        if forced > 0 {
+            tally.note(format!(
+                "stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing"
+            ));
+        }
+        Ok(())
+    }
+
+    fn tally_of(&mut self, capture: i32) -> &mut Tally {
+        let done = usize::try_from(capture).ok().and_then(|index| self.done.get_mut(index));
+        done.unwrap_or(&mut self.tally)
+    }
+
+    fn end_all(&mut self) -> Result<(), Failure> {
+        for flow in self.table.drain() {
+            self.end(*flow)?;
+        }
+        Ok(())
+    }
+
+    fn end_file(&mut self, reader: &Reader) {
+        let mut tally = std::mem::take(&mut self.tally);
+        let facts = reader.facts();
+        for note in &facts.notes {
+            tally.note(note.clone());
+        }
+        tally.facts = Some(facts);
+        if let Some(frame) = tally.backward {
+            tally.note(format!("frame {frame}: the clock steps back by more than a second"));
+        }
+        if self.strays > 0 {
+            let strays = std::mem::take(&mut self.strays);
+            tally.note(format!(
+                "{strays} packets came after their connection had ended for 30 s; they are not charged"
+            ));
+        }
+        self.done.push(tally);
+    }
+}
+
+/// Passes on what has become certain about a connection.
+fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
+    let Flow { stream, tcp, above, .. } = flow;
+    let Some(mut conversation) = above.conversation.take() else { return Ok(()) };
+    let mut settled: Option<Moment> = None;
+    let mut charge = |above: &mut Above, interval: Phase| {
+        above.begin(tcp, interval.start);
+        above.tiler.push(interval);
+        settled = Some(settled.map_or(interval.end, |latest| latest.max(interval.end)));
+    };
+    let end = || tcp.closing().unwrap_or(tcp.last);
+    while let Some(handshake) = conversation.next_handshake() {
+        if let Some(interval) = phases::of_handshake(&handshake, end) {
+            charge(above, interval);
+        }
+        rows.handshake(rows::handshake(*stream, &handshake))?;
+    }
+    while let Some(exchange) = conversation.next_exchange() {
+        for interval in phases::of_exchange(&exchange, end).into_iter().flatten() {
+            charge(above, interval);
+        }
+        rows.exchange(rows::exchange(*stream, &exchange, tcp.rtt(Side::Server)))?;
+    }
+    while let Some((start, end)) = conversation.next_unseen() {
+        let kind = Kind::Unseen;
+        charge(above, Phase { kind, exchange: None, start, end, inferred: false });
+    }
+    let until = conversation.earliest_open().or(settled);
+    above.conversation = Some(conversation);
+    let mut result = Ok(());
+    if let (Some(_), Some(until)) = (settled, until) {
+        above.tiler.settle(until, &mut |phase| {
+            result = result.and_then(|()| rows.phase(rows::phase(*stream, &phase)));
+        });
+    }
+    result
+}
+
+/// Who sent this packet of a connection that the capture joined midway: by what it says, else by port.
+fn likely_sender(segment: &Segment<'_>) -> Side {
+    const METHODS: [&[u8]; 9] = [
+        b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * ",
+    ];
+    match segment.payload {
+        [0x16, 3, _, _, _, 1, ..] => Side::Client,
+        [0x16, 3, _, _, _, 2, ..] => Side::Server,
+        text if text.starts_with(b"HTTP/1.") => Side::Server,
+        text if METHODS.iter().any(|method| text.starts_with(method)) => Side::Client,
+        _ if segment.source.port < segment.destination.port => Side::Server,
+        _ => Side::Client,
+    }
+}
+
+fn flag_letters(segment: &Segment<'_>) -> String {
+    let letters = [(0x02, 'S'), (0x01, 'F'), (0x04, 'R'), (0x08, 'P'), (0x10, 'A')];
+    letters
+        .iter()
+        .filter(|&&(bit, _)| segment.flags.0 & bit != 0)
+        .map(|&(_, letter)| letter)
+        .collect()
+}

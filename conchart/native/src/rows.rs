@@ -1,0 +1,226 @@
+//! What each stage found → rows of docs/tables.md.
+
+use crate::exchange::{Exchange, Span};
+use crate::phases::Phase;
+use crate::stream::{Moment, Side};
+use crate::tables;
+use crate::tally::Tally;
+use crate::tcp::Connection;
+use crate::tls::Handshake;
+
+/// Where two round trips differ by this factor, the capture was taken at the nearer end.
+const NEAR: i64 = 4;
+/// Below this, both ends are as near: one machine or one rack.
+const FAR_NS: i64 = 200_000;
+
+/// The name of a side in the tables.
+pub fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+/// Where on the path the capture was taken, from the two halves of the TCP handshake (trap 1).
+pub fn vantage(tcp: &Connection) -> Option<&'static str> {
+    let rtt = tcp.handshake_rtt();
+    let (client, server) = (rtt.client?, rtt.server?);
+    if client.max(server) < FAR_NS {
+        None
+    } else if client.saturating_mul(NEAR) <= server {
+        Some("client")
+    } else if server.saturating_mul(NEAR) <= client {
+        Some("server")
+    } else {
+        Some("middle")
+    }
+}
+
+/// Names of the link types, joined by commas.
+pub fn link_types(tally: &Tally) -> String {
+    let names = tally.facts.iter().flat_map(|facts| facts.link_types.iter().map(|link| link.name()));
+    names.collect::<Vec<_>>().join(",")
+}
+
+pub fn capture<'a>(tally: &'a Tally, link_types: &'a str) -> tables::Capture<'a> {
+    let facts = tally.facts.as_ref();
+    tables::Capture {
+        capture: Some(tally.capture),
+        path: Some(&tally.path),
+        format: facts.map(|facts| facts.format.as_str()),
+        link_types: Some(link_types),
+        packets: Some(tally.packets),
+        selected: Some(tally.selected),
+        bytes: Some(tally.bytes),
+        first_frame: Some(tally.first_frame.cast_signed()),
+        first_at: tally.first_at,
+        last_at: tally.last_at,
+        resolution_ns: facts.map(|facts| facts.resolution_ns),
+        truncated: Some(tally.truncated),
+        undecodable: Some(tally.undecodable),
+        other: Some(tally.other),
+        snapped: Some(tally.snapped),
+        dropped: facts.and_then(|facts| facts.drops).map(u64::cast_signed),
+        duplicates: Some(tally.duplicates),
+        vantage: tally.vantage(),
+        notes: &tally.notes,
+    }
+}
+
+/// A connection's row together with the text it borrows.
+pub struct ConnectionRow<'a> {
+    client_ip: String,
+    server_ip: String,
+    row: tables::Connection<'a>,
+}
+
+impl ConnectionRow<'_> {
+    pub fn row(&self) -> tables::Connection<'_> {
+        tables::Connection {
+            client_ip: Some(&self.client_ip),
+            server_ip: Some(&self.server_ip),
+            ..self.row
+        }
+    }
+}
+
+pub fn connection(
+    stream: i32,
+    capture: i32,
+    opened: Moment,
+    tcp: &Connection,
+    app: Option<&'static str>,
+    vantage: Option<&'static str>,
+) -> ConnectionRow<'static> {
+    let (client, server) = (&tcp.halves.client, &tcp.halves.server);
+    let row = tables::Connection {
+        stream: Some(stream),
+        capture: Some(capture),
+        client_ip: None,
+        client_port: Some(tcp.ends.client.port.into()),
+        server_ip: None,
+        server_port: Some(tcp.ends.server.port.into()),
+        opened_at: Some(opened.at),
+        closed_at: Some(tcp.last.at),
+        syn_at: at(tcp.syn),
+        syn_ack_at: at(tcp.syn_ack),
+        ack_at: at(tcp.ack),
+        syn_retransmits: Some(tcp.syn_retransmits),
+        first_frame: Some(tcp.first_frame.cast_signed()),
+        last_frame: Some(tcp.last_frame.cast_signed()),
+        packets_client: Some(client.packets),
+        packets_server: Some(server.packets),
+        bytes_client: Some(client.bytes.cast_signed()),
+        bytes_server: Some(server.bytes.cast_signed()),
+        retransmits_client: Some(client.retransmits),
+        retransmits_server: Some(server.retransmits),
+        out_of_order_client: Some(client.out_of_order),
+        out_of_order_server: Some(server.out_of_order),
+        zero_windows_client: Some(client.zero_windows),
+        zero_windows_server: Some(server.zero_windows),
+        missing_client: Some(client.missing.cast_signed()),
+        missing_server: Some(server.missing.cast_signed()),
+        mss_client: client.mss.map(i32::from),
+        mss_server: server.mss.map(i32::from),
+        rtt_client_ns: tcp.rtt(Side::Client),
+        rtt_server_ns: tcp.rtt(Side::Server),
+        fin_by: tcp.fin_by.map(side),
+        rst_by: tcp.rst_by.map(side),
+        state: Some(tcp.state().name()),
+        app,
+        vantage,
+    };
+    ConnectionRow {
+        client_ip: tcp.ends.client.ip.to_string(),
+        server_ip: tcp.ends.server.ip.to_string(),
+        row,
+    }
+}
+
+pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
+    tables::Handshake {
+        stream: Some(stream),
+        number: Some(tls.number.cast_signed()),
+        hello_at: at(tls.hello),
+        server_hello_at: at(tls.server_hello),
+        server_done_at: at(tls.server_done),
+        client_finished_at: at(tls.client_finished),
+        ready_at: at(tls.ready),
+        complete_at: at(tls.complete),
+        version: tls.version.as_deref(),
+        cipher: tls.cipher.as_deref(),
+        named_group: tls.named_group.as_deref(),
+        sni: tls.sni.as_deref(),
+        alpn: tls.alpn.as_deref(),
+        kind: tls.kind,
+        outcome: Some(tls.outcome),
+        hello_retry: Some(tls.hello_retry),
+        client_auth: tls.client_auth,
+        early_data: tls.early_data,
+        false_start: tls.false_start,
+        alert: tls.alert.as_deref(),
+        certificates: tls.certificates.map(u32::cast_signed),
+        certificate_bytes: tls.certificate_bytes.map(u32::cast_signed),
+        bytes_client: Some(tls.bytes_client.cast_signed()),
+        bytes_server: Some(tls.bytes_server.cast_signed()),
+        round_trips: tls.round_trips.map(u32::cast_signed),
+        client_compute_ns: None,
+        server_compute_ns: None,
+        ja3: tls.ja3.as_deref(),
+        ja4: tls.ja4.as_deref(),
+        inferred: Some(tls.inferred),
+    }
+}
+
+pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> tables::Exchange<'_> {
+    let (request, response) = (&exchange.request, &exchange.response);
+    let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
+    let response_done = at(response.last.filter(|_| response.done));
+    // A response may overtake its request (RFC 9112 section 9.5): then nobody waited.
+    let wait = request_done.zip(at(response.first)).map(|(from, to)| (to - from).max(0));
+    let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
+    let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
+    let frame = |span: &Span| span.first.map(|moment| moment.frame.cast_signed());
+    tables::Exchange {
+        stream: Some(stream),
+        number: Some(exchange.number.cast_signed()),
+        request_at: at(request.first),
+        request_done_at: request_done,
+        response_at: at(response.first),
+        response_done_at: response_done,
+        protocol: Some(exchange.protocol),
+        method: exchange.method.as_deref(),
+        host: exchange.host.as_deref(),
+        target: exchange.target.as_deref(),
+        status: exchange.status.map(i32::from),
+        request_bytes: bytes(request),
+        response_bytes: bytes(response),
+        request_frame: frame(request),
+        response_frame: frame(response),
+        request_ns: between(at(request.first), request_done),
+        wait_ns: wait,
+        transfer_ns: between(at(response.first), response_done),
+        service_ns: wait.zip(rtt_server).map(|(wait, rtt)| (wait - rtt).max(0)),
+        client_keepalive: exchange.client_keepalive,
+        server_keepalive: exchange.server_keepalive,
+        inferred: Some(exchange.inferred),
+        confidence: Some(exchange.confidence.into()),
+    }
+}
+
+pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
+    tables::Phase {
+        stream: Some(stream),
+        exchange: phase.exchange.map(u32::cast_signed),
+        kind: Some(phase.kind.name()),
+        start_at: Some(phase.start.at),
+        end_at: Some(phase.end.at),
+        start_frame: Some(phase.start.frame.cast_signed()),
+        end_frame: Some(phase.end.frame.cast_signed()),
+        inferred: Some(phase.inferred),
+    }
+}
+
+fn at(moment: Option<Moment>) -> Option<i64> {
+    moment.map(|moment| moment.at)
+}

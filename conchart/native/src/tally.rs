@@ -1,0 +1,62 @@
+//! What one capture file amounts to: the counts and notes behind a row of `captures`.
+
+use crate::capture::{Facts, Frame, LinkType};
+
+/// Notes kept for one capture file.
+const MAX_NOTES: usize = 100;
+
+/// Counts of one capture file.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub capture: i32,
+    pub path: String,
+    /// What the reader knows about the file; set when the file is done.
+    pub facts: Option<Facts>,
+    pub first_frame: u64,
+    pub packets: i64,
+    pub selected: i64,
+    pub bytes: i64,
+    pub first_at: Option<i64>,
+    pub last_at: Option<i64>,
+    pub truncated: bool,
+    pub undecodable: i64,
+    pub other: i64,
+    pub snapped: i64,
+    pub duplicates: i64,
+    /// TCP segments.
+    pub decoded: i64,
+    /// The first frame of a link type that we cannot read.
+    pub unsupported: Option<(LinkType, u64)>,
+    /// The first frame whose time steps back by more than a second.
+    pub backward: Option<u64>,
+    pub notes: Vec<String>,
+    pub vantages: Vec<&'static str>,
+}
+
+impl Tally {
+    /// Adds a note; beyond a hundred they are dropped.
+    pub fn note(&mut self, text: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(text);
+        }
+    }
+
+    /// Counts a frame.
+    pub fn saw(&mut self, frame: &Frame<'_>) {
+        self.packets += 1;
+        self.bytes += i64::from(frame.original_len);
+        self.snapped += i64::from(frame.data.len() < frame.original_len as usize);
+        self.first_at = Some(self.first_at.map_or(frame.at, |at| at.min(frame.at)));
+        self.last_at = Some(self.last_at.map_or(frame.at, |at| at.max(frame.at)));
+    }
+
+    /// Where the capture was taken, if its connections agree.
+    #[must_use]
+    pub fn vantage(&self) -> Option<&'static str> {
+        match self.vantages.as_slice() {
+            [] => None,
+            [one] => Some(one),
+            _ => Some("mixed"),
+        }
+    }
+}

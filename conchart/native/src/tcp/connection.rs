@@ -1,0 +1,536 @@
+//! One TCP connection: handshake, both streams in causal order, close (RFC 9293).
+//!
+//! Data is handed on when two things hold: it continues its own stream, and everything its sender
+//! had acknowledged was handed on before. The second rule makes the result independent of how the
+//! capture happened to interleave the two directions (trap 5).
+
+use super::half::{Half, slice};
+use crate::packet::{Endpoint, Segment};
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+
+/// Captured bytes one connection may hold back while it waits for a hole to be filled.
+pub const MAX_WAITING_BYTES: usize = 4 << 20;
+/// Pieces one connection may hold back.
+const MAX_WAITING_PIECES: usize = 8_192;
+/// An acknowledged hole is given up after this many more packets of the connection …
+const PATIENCE_PACKETS: i64 = 64;
+/// … or after this much time. Captures reorder by micro- to milliseconds, not more.
+const PATIENCE_NS: i64 = 100_000_000;
+/// Reordering takes less than this where the round trip is unknown (as in Wireshark).
+const REORDERING_NS: i64 = 3_000_000;
+/// The largest window TCP can announce (RFC 7323); data further ahead is not of this connection.
+const MAX_WINDOW: u64 = 1 << 30;
+
+/// Where the streams go.
+pub trait Receiver {
+    /// The next bytes of a side's stream.
+    fn data(&mut self, from: Side, chunk: Chunk<'_>);
+    /// Bytes that will never come.
+    fn gap(&mut self, from: Side, gap: Gap);
+    /// The side ended its stream, in order (FIN), or broke off the connection (RST).
+    fn fin(&mut self, from: Side, seen: Moment);
+}
+
+/// How a connection ended, as far as the capture shows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum State {
+    Complete,
+    Open,
+    Refused,
+    Unanswered,
+    Reset,
+    Midstream,
+}
+
+impl State {
+    /// The name in the `connections` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Open => "open",
+            Self::Refused => "refused",
+            Self::Unanswered => "unanswered",
+            Self::Reset => "reset",
+            Self::Midstream => "midstream",
+        }
+    }
+}
+
+/// What is out of the ordinary about a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mark {
+    Retransmit,
+    OutOfOrder,
+    Duplicate,
+    Keepalive,
+    ZeroWindow,
+}
+
+impl Mark {
+    /// The name in the `packets` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retransmit => "retransmit",
+            Self::OutOfOrder => "out_of_order",
+            Self::Duplicate => "duplicate",
+            Self::Keepalive => "keepalive",
+            Self::ZeroWindow => "zero_window",
+        }
+    }
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+pub struct Connection {
+    pub ends: BySide<Endpoint>,
+    pub halves: BySide<Half>,
+    /// Earliest and latest packet.
+    pub opened: Moment,
+    pub last: Moment,
+    /// Lowest and highest frame number.
+    pub first_frame: u64,
+    pub last_frame: u64,
+    /// First SYN, first SYN-ACK, and the client's first ACK of it.
+    pub syn: Option<Moment>,
+    pub syn_ack: Option<Moment>,
+    pub ack: Option<Moment>,
+    pub syn_retransmits: i32,
+    pub fin_by: Option<Side>,
+    pub rst_by: Option<Side>,
+    rst: Option<Moment>,
+    last_byte: Option<Moment>,
+    /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
+    sent: BySide<i64>,
+    handshake_rtt: BySide<Option<i64>>,
+    /// Since when, counted in packets and in time, something has been held back.
+    stalled: Option<(i64, i64)>,
+    /// Times that a limit forced a hole to be given up.
+    pub forced_gaps: u32,
+}
+
+impl Connection {
+    /// A connection that begins with a packet from `client` to `server` or back.
+    #[must_use]
+    pub fn new(client: Endpoint, server: Endpoint, opened: Moment) -> Self {
+        Self {
+            ends: BySide { client, server },
+            halves: BySide::default(),
+            opened,
+            last: opened,
+            first_frame: opened.frame,
+            last_frame: opened.frame,
+            syn: None,
+            syn_ack: None,
+            ack: None,
+            syn_retransmits: 0,
+            fin_by: None,
+            rst_by: None,
+            rst: None,
+            last_byte: None,
+            sent: BySide::default(),
+            handshake_rtt: BySide::default(),
+            stalled: None,
+            forced_gaps: 0,
+        }
+    }
+
+    /// Takes one packet; hands on what became deliverable. Returns what is odd about the packet.
+    pub fn segment(
+        &mut self,
+        from: Side,
+        segment: &Segment<'_>,
+        seen: Moment,
+        receiver: &mut impl Receiver,
+    ) -> Option<Mark> {
+        if self.halves[from].copies.is_copy(segment, seen.at) {
+            return Some(Mark::Duplicate);
+        }
+        self.halves[from].packets += 1;
+        if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
+            self.opened = seen;
+        }
+        self.last = self.last.max(seen);
+        self.last_frame = self.last_frame.max(seen.frame);
+
+        let mut mark = None;
+        if segment.flags.syn() && self.synchronise(from, segment, seen) {
+            mark = Some(Mark::Retransmit);
+        }
+        let acked = self.acknowledge(from, segment, seen);
+        if segment.flags.rst() {
+            self.rst_by.get_or_insert(from);
+            self.rst.get_or_insert(seen);
+        }
+        if segment.window == 0 && segment.flags.0 & 0x07 == 0 {
+            self.halves[from].zero_windows += 1;
+            mark = Some(Mark::ZeroWindow);
+        }
+        let odd = if segment.flags.rst() {
+            None
+        } else {
+            self.payload(from, segment, acked, seen, receiver)
+        };
+        self.advance(seen, receiver);
+        if segment.flags.rst() && !self.halves[from].fin_delivered {
+            self.halves[from].fin_delivered = true;
+            receiver.fin(from, seen);
+        }
+        odd.or(mark)
+    }
+
+    /// Hands on everything that is still held back: the connection is over.
+    pub fn finish(&mut self, receiver: &mut impl Receiver) {
+        self.drain(receiver);
+        while self.holds_back() {
+            self.give_up(true, receiver);
+            self.drain(receiver);
+        }
+    }
+
+    /// True once nothing more is due: both sides sent FIN, or one sent RST.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.rst_by.is_some()
+            || (self.halves.client.fin_delivered && self.halves.server.fin_delivered)
+    }
+
+    /// True when the capture did not hold the connection's beginning.
+    #[must_use]
+    pub fn is_midstream(&self) -> bool {
+        self.syn.is_none() && self.syn_ack.is_none()
+    }
+
+    /// See [`State`].
+    #[must_use]
+    pub fn state(&self) -> State {
+        let fins = self.halves.client.fin.is_some() && self.halves.server.fin.is_some();
+        if self.is_midstream() {
+            State::Midstream
+        } else if self.syn_ack.is_none() && self.rst_by == Some(Side::Server) {
+            State::Refused
+        } else if self.syn_ack.is_none() && self.halves.server.packets == 0 {
+            State::Unanswered
+        } else if fins {
+            State::Complete
+        } else if self.rst_by.is_some() {
+            State::Reset
+        } else {
+            State::Open
+        }
+    }
+
+    /// First FIN or RST after the last byte; the last byte itself if the capture shows them the other way round.
+    #[must_use]
+    pub fn closing(&self) -> Option<Moment> {
+        let ends = [
+            self.halves.client.fin.map(|(_, seen)| seen),
+            self.halves.server.fin.map(|(_, seen)| seen),
+            self.rst,
+        ];
+        let any = ends.iter().flatten().next().is_some();
+        let Some(last_byte) = self.last_byte else {
+            return ends.into_iter().flatten().min_by_key(|m| (m.at, m.frame));
+        };
+        ends.into_iter()
+            .flatten()
+            .filter(|m| (m.at, m.frame) >= (last_byte.at, last_byte.frame))
+            .min_by_key(|m| (m.at, m.frame))
+            .or(any.then_some(last_byte))
+    }
+
+    /// Nanoseconds capture point ↔ `side` ↔ capture point: from the handshake, else the least
+    /// time from data to its acknowledgement.
+    #[must_use]
+    pub fn rtt(&self, side: Side) -> Option<i64> {
+        self.handshake_rtt[side].or(self.halves[side.peer()].answer_ns)
+    }
+
+    /// Handshake-only part of [`Self::rtt`].
+    #[must_use]
+    pub fn handshake_rtt(&self) -> BySide<Option<i64>> {
+        self.handshake_rtt
+    }
+
+    /// Captured bytes held back at present.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.halves.client.waiting_bytes + self.halves.server.waiting_bytes
+    }
+
+    /// SYN and SYN-ACK. True when this repeats one.
+    fn synchronise(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> bool {
+        let half = &mut self.halves[from];
+        let again = half.isn.is_some();
+        half.isn.get_or_insert(segment.seq);
+        half.base.get_or_insert(segment.seq.plus(1));
+        half.mss = half.mss.or(segment.mss);
+        if !segment.flags.ack() {
+            if from == Side::Client {
+                self.syn.get_or_insert(seen);
+                self.syn_retransmits += i32::from(again);
+            }
+        } else if from == Side::Server {
+            if self.syn_ack.is_none() && self.syn.is_some() {
+                self.handshake_rtt.server = Some((seen.at - self.sent.client).max(0));
+            }
+            self.syn_ack.get_or_insert(seen);
+            half.retransmits += i32::from(again);
+        }
+        self.sent[from] = seen.at;
+        again
+    }
+
+    /// Takes the acknowledgement number; returns the stream position it stands for.
+    fn acknowledge(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> u64 {
+        if !segment.flags.ack() || segment.flags.rst() {
+            return self.halves[from.peer()].acked;
+        }
+        let other = &mut self.halves[from.peer()];
+        let position = u64::try_from(other.offset(segment.ack)).unwrap_or(0);
+        if position > other.high + MAX_WINDOW {
+            return other.acked;
+        }
+        if position > other.acked {
+            other.acked = position;
+        }
+        if let Some((end, sent_at)) = other.timed
+            && position >= end
+        {
+            let answer = (seen.at - sent_at).max(0);
+            other.answer_ns = Some(other.answer_ns.map_or(answer, |least| least.min(answer)));
+            other.timed = None;
+        }
+        if from == Side::Client
+            && !segment.flags.syn()
+            && self.ack.is_none()
+            && self.syn_ack.is_some()
+        {
+            self.ack = Some(seen);
+            self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
+        }
+        position
+    }
+
+    /// Counts, classifies and delivers or keeps a segment's data and FIN.
+    fn payload(
+        &mut self,
+        from: Side,
+        segment: &Segment<'_>,
+        acked: u64,
+        seen: Moment,
+        receiver: &mut impl Receiver,
+    ) -> Option<Mark> {
+        let reordering = self.reordering_ns();
+        let peer = &self.halves[from.peer()];
+        let acked = peer.clip(acked);
+        let in_causal_order = peer.next >= acked;
+        let half = &mut self.halves[from];
+        let seq = segment.seq.plus(u32::from(segment.flags.syn()));
+        let len = u64::from(segment.payload_len);
+        let position = half.offset(seq);
+        let flags = segment.flags;
+
+        let is_probe = len <= 1 && flags.0 & 0x07 == 0 && position + 1 == half.high.cast_signed();
+        if is_probe && half.packets > 1 && half.high > 0 {
+            return Some(Mark::Keepalive);
+        }
+        let (Ok(end), false) = (
+            u64::try_from(position + len.cast_signed()),
+            position > (half.high + MAX_WINDOW).cast_signed(),
+        ) else {
+            return None;
+        };
+        let mut mark = None;
+        if flags.fin() {
+            if half.fin.is_some() && len == 0 {
+                half.retransmits += 1;
+                mark = Some(Mark::Retransmit);
+            } else if half.fin.is_none() && end >= half.next {
+                half.fin = Some((end, seen));
+                self.fin_by.get_or_insert(from);
+            }
+        }
+        if len == 0 {
+            return mark;
+        }
+
+        // Mid-stream, bytes older than offset 0 may be repeated: what lies before is cut off.
+        let offset = u64::try_from(position).unwrap_or(0);
+        let whole = Chunk {
+            bytes: segment.payload,
+            cut: segment.payload_len - u32::try_from(segment.payload.len()).unwrap_or(segment.payload_len),
+            offset,
+            acked,
+            seen,
+        };
+        let skipped = offset.cast_signed() - position;
+        let whole = if skipped > 0 {
+            let shifted = Chunk { offset: 0, ..whole };
+            Chunk { offset, ..slice(shifted, skipped.cast_unsigned(), len) }
+        } else {
+            whole
+        };
+        let in_order = offset <= half.next && half.waiting.is_empty();
+        let new = if in_order {
+            end.saturating_sub(half.next)
+        } else {
+            half.unseen_bytes(offset, end)
+        };
+        if position < half.high.cast_signed() {
+            half.timed = None;
+            let fills_hole = half.unseen_bytes(offset, end.min(half.high)) > 0;
+            if fills_hole && seen.at - half.high_at < reordering {
+                half.out_of_order += 1;
+                mark = Some(Mark::OutOfOrder);
+            } else {
+                half.retransmits += 1;
+                mark = Some(Mark::Retransmit);
+            }
+        } else if half.timed.is_none() {
+            half.timed = Some((end, seen.at));
+        }
+        half.bytes += new;
+        if end > half.high {
+            half.high = end;
+            half.high_at = seen.at;
+        }
+        if new == 0 {
+            return mark;
+        }
+        if in_order && in_causal_order {
+            let next = half.next;
+            half.next = end;
+            receiver.data(from, slice(whole, next, end));
+        } else {
+            half.keep(whole);
+        }
+        self.last_byte = Some(self.last_byte.map_or(seen, |last| last.max(seen)));
+        mark
+    }
+
+    /// Hands on what has become deliverable, and gives up on holes when patience or memory ends.
+    fn advance(&mut self, seen: Moment, receiver: &mut impl Receiver) {
+        if self.drain(receiver) {
+            self.stalled = None;
+        }
+        while self.holds_back() {
+            let packets = self.halves.client.packets + self.halves.server.packets;
+            let (since_packets, since_at) = *self.stalled.get_or_insert((packets, seen.at));
+            let impatient = packets - since_packets > PATIENCE_PACKETS || seen.at - since_at > PATIENCE_NS;
+            let full = self.waiting_bytes() > MAX_WAITING_BYTES
+                || self.halves.client.waiting.len() > MAX_WAITING_PIECES
+                || self.halves.server.waiting.len() > MAX_WAITING_PIECES;
+            let one_sided = self.halves.client.packets == 0 || self.halves.server.packets == 0;
+            if !full && !impatient || !self.give_up(full || one_sided, receiver) {
+                break;
+            }
+            self.forced_gaps += u32::from(full);
+            self.stalled = None;
+            self.drain(receiver);
+        }
+    }
+
+    fn holds_back(&self) -> bool {
+        !self.halves.client.waiting.is_empty() || !self.halves.server.waiting.is_empty()
+    }
+
+    /// Delivers whatever is in order on its own side and causally; true when something was.
+    fn drain(&mut self, receiver: &mut impl Receiver) -> bool {
+        let mut any = false;
+        loop {
+            let mut progress = false;
+            for side in [Side::Client, Side::Server] {
+                while let Some(first) = self.halves[side].waiting.front() {
+                    let peer = &self.halves[side.peer()];
+                    let ready = first.offset <= self.halves[side].next
+                        && peer.next >= peer.clip(first.acked);
+                    if !ready {
+                        break;
+                    }
+                    self.deliver_first(side, receiver);
+                    progress = true;
+                }
+                let half = &mut self.halves[side];
+                if let Some((end, seen)) = half.fin
+                    && !half.fin_delivered
+                    && half.next >= end
+                {
+                    half.fin_delivered = true;
+                    receiver.fin(side, seen);
+                }
+            }
+            if !progress {
+                return any;
+            }
+            any = true;
+        }
+    }
+
+    fn deliver_first(&mut self, side: Side, receiver: &mut impl Receiver) {
+        let half = &mut self.halves[side];
+        if let Some(first) = half.waiting.pop_front() {
+            half.waiting_bytes -= first.bytes.len();
+            half.next = first.end();
+            receiver.data(side, first.chunk());
+        }
+    }
+
+    /// Declares one hole missing. Only acknowledged ones, unless `any`; false when there was none.
+    fn give_up(&mut self, any: bool, receiver: &mut impl Receiver) -> bool {
+        for must_be_acked in [true, false] {
+            if !must_be_acked && !any {
+                break;
+            }
+            for side in [Side::Client, Side::Server] {
+                let last = self.last;
+                let half = &mut self.halves[side];
+                let acked = half.acknowledged();
+                let Some(end) = half.hole_end() else { continue };
+                if must_be_acked && acked <= half.next {
+                    continue;
+                }
+                let gap = Gap {
+                    offset: half.next,
+                    len: end - half.next,
+                    seen: half.waiting.front().map_or(last, |w| w.seen),
+                };
+                half.missing += acked.min(end).saturating_sub(half.next);
+                half.next = end;
+                half.high = half.high.max(end);
+                receiver.gap(side, gap);
+                return true;
+            }
+        }
+        // Each side waits for the other: impossible in real traffic, so the order of capture decides.
+        let first = |side: Side| {
+            let half = &self.halves[side];
+            half.waiting
+                .front()
+                .filter(|w| w.offset <= half.next)
+                .map(|w| (w.seen.frame, side == Side::Server, side))
+        };
+        let earliest = [first(Side::Client), first(Side::Server)]
+            .into_iter()
+            .flatten()
+            .min_by_key(|&(frame, server, _)| (frame, server));
+        if let Some((_, _, side)) = earliest.filter(|_| any || self.no_holes()) {
+            self.deliver_first(side, receiver);
+            return true;
+        }
+        false
+    }
+
+    fn no_holes(&self) -> bool {
+        self.halves.client.hole_end().is_none() && self.halves.server.hole_end().is_none()
+    }
+
+    /// A hole that is filled within this time was reordering, not loss.
+    fn reordering_ns(&self) -> i64 {
+        match (self.handshake_rtt.client, self.handshake_rtt.server) {
+            (Some(client), Some(server)) => client + server,
+            _ => REORDERING_NS,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Finds the connection that a packet belongs to, by 4-tuple and initial sequence number.
+//!
+//! Streams are numbered as Wireshark numbers `tcp.stream`: a new one for every new 4-tuple, and for
+//! a SYN whose sequence number differs from that of the connection it would otherwise join.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+
+use super::connection::Connection;
+use crate::packet::{Endpoint, Segment};
+use crate::stream::{Moment, Side};
+
+/// A closed connection waits this long for stray packets before it becomes rows (TIME-WAIT, RFC 9293).
+const LINGER_NS: i64 = 30_000_000_000;
+/// Closed connections that wait; more, and the oldest go at once.
+const MAX_LINGERING: usize = 16_384;
+/// 4-tuples of ended connections that are remembered, so that strays open no new stream.
+const MAX_REMEMBERED: usize = 1 << 20;
+
+/// Both ends of a connection, in an order that does not depend on the direction of a packet.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Key {
+    low: u128,
+    high: u128,
+    ports: u32,
+    is_v6: bool,
+}
+
+impl Key {
+    /// The same for both directions.
+    #[must_use]
+    pub fn new(a: Endpoint, b: Endpoint) -> Self {
+        let number = |ip: IpAddr| match ip {
+            IpAddr::V4(v4) => u128::from(v4.to_bits()),
+            IpAddr::V6(v6) => v6.to_bits(),
+        };
+        let (x, y) = ((number(a.ip), a.port), (number(b.ip), b.port));
+        let (low, high) = if x <= y { (x, y) } else { (y, x) };
+        Self {
+            low: low.0,
+            high: high.0,
+            ports: u32::from(low.1) << 16 | u32::from(high.1),
+            is_v6: a.ip.is_ipv6(),
+        }
+    }
+}
+
+/// A connection, its number, and what the later stages keep for it.
+#[derive(Debug)]
+pub struct Flow<T> {
+    pub stream: i32,
+    pub key: Key,
+    pub tcp: Connection,
+    pub above: T,
+    lingering: bool,
+}
+
+/// Where a packet belongs.
+#[derive(Debug)]
+pub enum Slot<T> {
+    /// An open connection, or one that just began; and who sent the packet.
+    Open(usize, Side),
+    /// A new connection on the 4-tuple of an old one, which is over.
+    Reused(Box<Flow<T>>, usize, Side),
+    /// A stray packet of a connection that has already become rows.
+    Ended,
+}
+
+/// All open connections of a capture.
+#[derive(Debug)]
+pub struct Table<T> {
+    index: HashMap<Key, Option<usize>, RandomState>,
+    flows: Vec<Option<Box<Flow<T>>>>,
+    free: Vec<usize>,
+    lingering: VecDeque<(usize, i32, i64)>,
+    ended: VecDeque<Key>,
+    next_stream: i32,
+    open: usize,
+    max_open: usize,
+}
+
+impl<T: Default> Table<T> {
+    /// Room for `max_open` connections.
+    #[must_use]
+    pub fn new(max_open: usize) -> Self {
+        Self {
+            index: HashMap::default(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            lingering: VecDeque::new(),
+            ended: VecDeque::new(),
+            next_stream: 0,
+            open: 0,
+            max_open,
+        }
+    }
+
+    /// Finds or opens the connection of `segment`. `client` tells who is the client when no SYN does.
+    pub fn locate(
+        &mut self,
+        segment: &Segment<'_>,
+        seen: Moment,
+        client: impl FnOnce(&Segment<'_>) -> Side,
+    ) -> Slot<T> {
+        let key = Key::new(segment.source, segment.destination);
+        let is_syn = segment.flags.syn() && !segment.flags.ack();
+        match self.index.get(&key).copied() {
+            Some(Some(at)) => {
+                let Some(flow) = self.flows.get(at).and_then(Option::as_deref) else {
+                    return Slot::Ended;
+                };
+                let from = side_of(&flow.tcp, segment);
+                let base = flow.tcp.halves[from].base;
+                let other_incarnation =
+                    is_syn && base.is_some_and(|base| base != segment.seq.plus(1));
+                if !other_incarnation {
+                    return Slot::Open(at, from);
+                }
+                match self.remove(at) {
+                    Some(old) => {
+                        let (at, from) = self.open(key, segment, seen, client);
+                        Slot::Reused(old, at, from)
+                    }
+                    None => Slot::Ended,
+                }
+            }
+            Some(None) if !is_syn => Slot::Ended,
+            _ => {
+                let (at, from) = self.open(key, segment, seen, client);
+                Slot::Open(at, from)
+            }
+        }
+    }
+
+    /// The flow in a slot that `locate` returned.
+    pub fn flow(&mut self, at: usize) -> Option<&mut Flow<T>> {
+        self.flows.get_mut(at)?.as_deref_mut()
+    }
+
+    /// The connection is closed: it only waits for stray packets.
+    pub fn linger(&mut self, at: usize, now: i64) {
+        if let Some(flow) = self.flows.get_mut(at).and_then(Option::as_deref_mut)
+            && !flow.lingering
+        {
+            flow.lingering = true;
+            self.lingering.push_back((at, flow.stream, now));
+        }
+    }
+
+    /// A connection whose time is over, if there is one.
+    pub fn expired(&mut self, now: i64) -> Option<Box<Flow<T>>> {
+        while let Some(&(at, stream, since)) = self.lingering.front() {
+            if now - since < LINGER_NS && self.lingering.len() <= MAX_LINGERING {
+                return None;
+            }
+            self.lingering.pop_front();
+            let same = self.flows.get(at).and_then(Option::as_deref);
+            if same.is_some_and(|flow| flow.stream == stream) {
+                return self.remove(at);
+            }
+        }
+        None
+    }
+
+    /// Connections that must go because too many are open: the longest silent sixteenth.
+    pub fn overflow(&mut self) -> Vec<Box<Flow<T>>> {
+        if self.open <= self.max_open {
+            return Vec::new();
+        }
+        let mut ages: Vec<(i64, usize)> = (self.flows.iter().enumerate())
+            .filter_map(|(at, flow)| flow.as_deref().map(|flow| (flow.tcp.last.at, at)))
+            .collect();
+        ages.sort_unstable();
+        ages.truncate(self.max_open / 16 + 1);
+        ages.into_iter().filter_map(|(_, at)| self.remove(at)).collect()
+    }
+
+    /// Takes every connection that is still there, in the order of their numbers.
+    pub fn drain(&mut self) -> Vec<Box<Flow<T>>> {
+        let mut rest: Vec<_> = self.flows.drain(..).flatten().collect();
+        rest.sort_unstable_by_key(|flow| flow.stream);
+        self.index.clear();
+        self.free.clear();
+        self.lingering.clear();
+        self.ended.clear();
+        self.open = 0;
+        rest
+    }
+
+    fn open(
+        &mut self,
+        key: Key,
+        segment: &Segment<'_>,
+        seen: Moment,
+        client: impl FnOnce(&Segment<'_>) -> Side,
+    ) -> (usize, Side) {
+        let from = match (segment.flags.syn(), segment.flags.ack()) {
+            (true, false) => Side::Client,
+            (true, true) => Side::Server,
+            (false, _) => client(segment),
+        };
+        let (client, server) = match from {
+            Side::Client => (segment.source, segment.destination),
+            Side::Server => (segment.destination, segment.source),
+        };
+        let flow = Box::new(Flow {
+            stream: self.next_stream,
+            key,
+            tcp: Connection::new(client, server, seen),
+            above: T::default(),
+            lingering: false,
+        });
+        self.next_stream = self.next_stream.saturating_add(1);
+        self.open += 1;
+        let at = self.free.pop().unwrap_or(self.flows.len());
+        match self.flows.get_mut(at) {
+            Some(slot) => *slot = Some(flow),
+            None => self.flows.push(Some(flow)),
+        }
+        self.index.insert(key, Some(at));
+        (at, from)
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Box<Flow<T>>> {
+        let flow = self.flows.get_mut(at)?.take()?;
+        self.free.push(at);
+        self.open -= 1;
+        self.index.insert(flow.key, None);
+        self.ended.push_back(flow.key);
+        if self.ended.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+            && self.index.get(&oldest) == Some(&None)
+        {
+            self.index.remove(&oldest);
+        }
+        Some(flow)
+    }
+}
+
+fn side_of(tcp: &Connection, segment: &Segment<'_>) -> Side {
+    if segment.source == tcp.ends.client { Side::Client } else { Side::Server }
+}

@@ -1,0 +1,15 @@
+"""What a person may choose about how a trace is drawn. In: nothing. Out: ``DrawOptions``."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawOptions:
+    """Choices of the page, the charts and the terminal; none of them changes what the tables hold."""
+
+    packets: bool = False
+    """Mark every packet on its lane; the trace was read with ``packets=True``."""
+    retransmits: bool = True
+    """Mark retransmitted packets."""
+    names: bool = True
+    """Show names found in the capture (SNI, Host) beside addresses. Nothing is ever looked up."""

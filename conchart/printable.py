@@ -1,0 +1,19 @@
+"""Text from a capture, made safe to print: SNI, Host, paths and file names are written by whoever sent the packets.
+
+In: any text. Out: text of visible characters and ordinary spaces, which moves no cursor, changes no colour and
+reverses no line.
+"""
+
+import unicodedata
+
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Control, format (bidi marks, zero width), surrogate, private, unassigned; line and paragraph separators."""
+
+
+def printable(text: str, limit: int = 200) -> str:
+    """Replace every character that is no plain glyph by ``\ufffd``, and cut at ``limit`` characters with ``…``."""
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\ufffd" if unicodedata.category(character) in _UNSAFE else character for character in text)

@@ -1,0 +1,103 @@
+"""The tables of a trace, once: ``docs/tables.md`` explains every column, ``tests/test_schema.py`` compares the two.
+
+In: nothing. Out: ``TABLES``, for whoever creates, fills or exports them.
+"""
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+"""The number under ``"conchart"`` in JSON: grows when a column changes its meaning or goes away."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table of a trace."""
+
+    name: str
+    key: str
+    """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
+    columns: str
+    """Name and type of each column, as SQL."""
+
+    @property
+    def ddl(self) -> str:
+        """The statement that creates the table, empty."""
+        return f"CREATE TABLE {self.name} ({self.columns})"
+
+
+TABLES: tuple[Table, ...] = (
+    Table(
+        name="captures",
+        key="capture",
+        columns="""
+            capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
+            packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
+            first_at BIGINT, last_at BIGINT, resolution_ns BIGINT,
+            truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
+            vantage VARCHAR, notes VARCHAR[]
+        """,
+    ),
+    Table(
+        name="connections",
+        key="stream",
+        columns="""
+            stream INTEGER, capture INTEGER,
+            client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
+            opened_at BIGINT, closed_at BIGINT,
+            syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER,
+            first_frame BIGINT, last_frame BIGINT,
+            packets_client BIGINT, packets_server BIGINT, bytes_client BIGINT, bytes_server BIGINT,
+            retransmits_client INTEGER, retransmits_server INTEGER,
+            out_of_order_client INTEGER, out_of_order_server INTEGER,
+            zero_windows_client INTEGER, zero_windows_server INTEGER,
+            missing_client BIGINT, missing_server BIGINT,
+            mss_client INTEGER, mss_server INTEGER,
+            rtt_client_ns BIGINT, rtt_server_ns BIGINT,
+            fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR, vantage VARCHAR
+        """,
+    ),
+    Table(
+        name="handshakes",
+        key="stream, number",
+        columns="""
+            stream INTEGER, number INTEGER,
+            hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
+            ready_at BIGINT, complete_at BIGINT,
+            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
+            kind VARCHAR, outcome VARCHAR,
+            hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
+            alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,
+            bytes_client BIGINT, bytes_server BIGINT, round_trips INTEGER,
+            client_compute_ns BIGINT, server_compute_ns BIGINT,
+            ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN
+        """,
+    ),
+    Table(
+        name="exchanges",
+        key="stream, number",
+        columns="""
+            stream INTEGER, number INTEGER,
+            request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
+            protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, status INTEGER,
+            request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
+            request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT, service_ns BIGINT,
+            client_keepalive BOOLEAN, server_keepalive BOOLEAN,
+            inferred BOOLEAN, confidence DOUBLE
+        """,
+    ),
+    Table(
+        name="phases",
+        key="stream, start_at, end_at, start_frame",
+        columns="""
+            stream INTEGER, exchange INTEGER, kind VARCHAR,
+            start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
+        """,
+    ),
+    Table(
+        name="packets",
+        key="frame",
+        columns="""
+            stream INTEGER, frame BIGINT, "at" BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
+        """,
+    ),
+)

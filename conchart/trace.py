@@ -1,0 +1,211 @@
+"""A trace: the tables of a capture, in an in-memory DuckDB database.
+
+In: batches from the native core, or a saved database. Out: tables, SQL over them, files. Nothing is analysed here.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+
+from conchart import _native, bpf
+from conchart.errors import CaptureError
+from conchart.options import DrawOptions
+from conchart.schema import TABLES
+from conchart.sql import literal
+from conchart.units import When, parse_when
+
+Progress = Callable[[int, int], None]
+"""Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
+
+
+def read(
+    *paths: str | os.PathLike[str],
+    filter: str | None = None,  # noqa: A002  (the word everybody uses for it)
+    start: int | str | None = None,
+    end: int | str | None = None,
+    count: int | None = None,
+    packets: bool = False,
+    progress: Progress | None = None,
+) -> "Trace":
+    """Read captures into tables, in one streaming pass.
+
+    Args:
+        paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. Several count on from
+            each other, as if ``mergecap -a`` had joined them.
+        filter: A capture filter in tcpdump's language, compiled by libpcap.
+        start: Leave out packets before this instant: nanoseconds since the Unix epoch, or text as ``-s`` takes it
+            (``2.5`` seconds after the first packet, ``2026-11-20T23:15:00Z``).
+        end: Leave out packets at and after this instant.
+        count: Stop after so many selected packets.
+        packets: Also fill the ``packets`` table, one row per TCP segment.
+        progress: Called now and then while reading.
+
+    Returns:
+        The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
+
+    Raises:
+        CaptureError: Nothing could be read.
+        UsageError: The filter does not compile, or a time cannot be read.
+    """
+    first, last = _when(start), _when(end)
+    trace = Trace(duckdb.connect(":memory:"))
+    try:
+        trace._create()
+        _native.read_capture(
+            [os.fspath(path) for path in paths],
+            trace._insert,
+            compile_filter=bpf.compiler(filter) if filter else None,
+            start=first.ns if first else None,
+            end=last.ns if last else None,
+            start_relative=first.relative if first else False,
+            end_relative=last.relative if last else False,
+            count=count,
+            packets=packets,
+            progress=progress,
+        )
+    except _native.CaptureError as error:
+        trace.close()
+        raise CaptureError(str(error)) from None
+    except BaseException:
+        trace.close()
+        raise
+    return trace
+
+
+def _when(value: int | str | None) -> When | None:
+    return When(ns=value, relative=False) if isinstance(value, int) else parse_when(value) if value else None
+
+
+class Trace:
+    """The tables of a capture; ``docs/tables.md`` explains each column.
+
+    Close it, or use it as a context manager, to give its memory back.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Take over a database that has the tables of ``schema``, or will; ``read`` and ``Trace.load`` call this."""
+        self._database = connection
+        # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
+        connection.execute(
+            "SET python_enable_replacements = false;"
+            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+        """Open what ``write("….duckdb")`` saved; the file is only read.
+
+        Raises:
+            CaptureError: It is missing, or no database of conchart's.
+        """
+        connection = duckdb.connect(":memory:")
+        try:
+            connection.execute(f"ATTACH {literal(os.fspath(path))} AS saved (READ_ONLY)")
+            connection.execute("COPY FROM DATABASE saved TO memory; DETACH saved")
+            for table in TABLES:
+                connection.table(table.name)
+        except duckdb.Error as error:
+            connection.close()
+            raise CaptureError(f"{os.fspath(path)}: not a trace that conchart saved: {error}") from None
+        return cls(connection)
+
+    def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
+        """Run SQL over the tables.
+
+        Args:
+            query: DuckDB's SQL; ``?`` or ``$name`` stand for parameters.
+            params: A list for ``?``, a dict for ``$name``.
+
+        Returns:
+            A relation: ``fetchall()`` gives tuples, and it speaks Arrow to pandas, Polars and pyarrow.
+
+        Raises:
+            duckdb.Error: The query is wrong.
+        """
+        return self._database.sql(query, params=params)
+
+    def execute(self, statement: str) -> None:
+        """Run a statement that returns no rows: a new table or view, a ``COPY``.
+
+        Raises:
+            duckdb.Error: The statement is wrong.
+        """
+        self._database.execute(statement)
+
+    @property
+    def captures(self) -> duckdb.DuckDBPyRelation:
+        """One row per file."""
+        return self._database.table("captures")
+
+    @property
+    def connections(self) -> duckdb.DuckDBPyRelation:
+        """One row per TCP connection."""
+        return self._database.table("connections")
+
+    @property
+    def handshakes(self) -> duckdb.DuckDBPyRelation:
+        """One row per TLS handshake."""
+        return self._database.table("handshakes")
+
+    @property
+    def exchanges(self) -> duckdb.DuckDBPyRelation:
+        """One row per request and its response."""
+        return self._database.table("exchanges")
+
+    @property
+    def phases(self) -> duckdb.DuckDBPyRelation:
+        """The tiling of every connection."""
+        return self._database.table("phases")
+
+    @property
+    def packets(self) -> duckdb.DuckDBPyRelation:
+        """One row per TCP segment; empty unless the trace was read with ``packets=True``."""
+        return self._database.table("packets")
+
+    def write(
+        self, path: str | os.PathLike[str], *, table: str | None = None, options: DrawOptions | None = None
+    ) -> None:
+        """Write a file, whole or not at all; its suffix chooses the format.
+
+        ``.html`` is the page, ``.txt`` the terminal's summary, ``.json`` every table in one document, ``.duckdb``
+        every table in a database for ``Trace.load`` and DuckDB's own tools. ``.csv`` and ``.parquet`` hold one
+        table; ``connections`` has the name of the server, the number of requests and the nanoseconds in each phase
+        added to its columns.
+
+        Args:
+            path: Replaced if it exists.
+            table: For ``.csv`` and ``.parquet``: a table of ``docs/tables.md``.  [default: connections]
+            options: For ``.html`` and ``.txt``: how to draw.
+
+        Raises:
+            UsageError: No format has this suffix, or there is no such table.
+            OutputError: The file cannot be written.
+        """
+        from conchart.exports import write
+
+        write(self, Path(path), table=table, options=options or DrawOptions())
+
+    def close(self) -> None:
+        """Give the memory back; the trace and its relations cannot be used any more."""
+        self._database.close()
+
+    def __enter__(self) -> "Trace":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _create(self) -> None:
+        for table in TABLES:
+            self._database.execute(table.ddl)
+
+    def _insert(self, table: str, batch: object) -> None:
+        """Take a batch of the native core: an object with ``__arrow_c_stream__``, which DuckDB calls more than once."""
+        self._database.register("incoming", batch)
+        self._database.execute(f"INSERT INTO {table} BY NAME FROM incoming")
+        self._database.unregister("incoming")

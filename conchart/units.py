@@ -1,0 +1,210 @@
+"""The only place where numbers become text for people, and where people's times become nanoseconds.
+
+Integers only: a float of seconds since 1970 is off by a hundred nanoseconds.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from conchart.errors import UsageError
+
+SECOND = 1_000_000_000
+THIN_SPACE = "\u2009"
+
+_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s"))
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+_PART = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*(h|min|ms|us|µs|ns|m|s|)")
+_PART_NS = {
+    "h": 3600 * SECOND,
+    "min": 60 * SECOND,
+    "m": 60 * SECOND,
+    "s": SECOND,
+    "": SECOND,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "µs": 1_000,
+    "ns": 1,
+}
+_EPOCH_SECONDS = re.compile(r"@(\d+)(?:\.(\d{1,9}))?")
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
+
+
+def format_ns(duration: int) -> str:
+    """Write a duration with about three significant digits: ``812 µs``, ``1.63 ms``, ``3 min 12 s``.
+
+    Args:
+        duration: Nanoseconds; may be negative.
+    """
+    if duration < 0:
+        return f"-{format_ns(-duration)}"
+    for unit_ns, unit in _UNITS:
+        text = _three_digits(duration, unit_ns)
+        if unit_ns == SECOND:
+            break
+        if text != "1000":
+            return f"{text} {unit}"
+    if duration < 60 * SECOND and text != "60.0":
+        return f"{text} s"
+    seconds = (duration + SECOND // 2) // SECOND
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    hours, minutes = divmod((duration + 30 * SECOND) // (60 * SECOND), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def format_bytes(count: int) -> str:
+    """Write a number of bytes with about three significant digits, in powers of 1000: ``12.3 kB``."""
+    scale = 1
+    for unit in _BYTE_UNITS:
+        text = _three_digits(count, scale)
+        if text != "1000":
+            break
+        scale *= 1000
+    return f"{text} {unit}"
+
+
+def format_count(count: int) -> str:
+    """Write a count with thin spaces between groups of three digits."""
+    return f"{count:,}".replace(",", THIN_SPACE)
+
+
+def format_share(part: int, whole: int) -> str:
+    """Write ``part`` of ``whole`` in percent; what is there never reads 0 %, what is not whole never 100 %."""
+    if not whole or not part:
+        return "0 %"
+    percent = (200 * part + whole) // (2 * whole)
+    if percent == 0:
+        return "<1 %"
+    if percent == 100 and part < whole:
+        return ">99 %"
+    return f"{percent} %"
+
+
+def count_of(count: int, noun: str, plural: str = "") -> str:
+    """Write ``1 packet``, ``2 packets``."""
+    return f"{format_count(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
+def format_instant(at: int) -> str:
+    """Write an instant in UTC to the millisecond: ``2026-11-20 23:15:00.123 UTC``.
+
+    Args:
+        at: Nanoseconds since the Unix epoch.
+    """
+    milliseconds = at // 1_000_000
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return f"@{milliseconds // 1000}.{milliseconds % 1000:03}"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03} UTC"
+
+
+def tick_step(span: int, most: int) -> int:
+    """Choose the distance between the ticks of a time axis.
+
+    Args:
+        span: Length of the axis in nanoseconds.
+        most: No more intervals than this.
+
+    Returns:
+        Nanoseconds: 1, 2 or 5 times a power of ten; from a minute on, what a clock has.
+    """
+    steps: list[int] = [
+        digit * 10**power for power in range(11) for digit in (1, 2, 5) if digit * 10**power < 60 * SECOND
+    ]
+    steps += [seconds * SECOND for seconds in (60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)]
+    for step in steps:
+        if span <= step * most:
+            return step
+    return 86400 * SECOND * -(-span // (86400 * SECOND * most))
+
+
+def format_tick(value: int, step: int) -> str:
+    """Write a tick of an axis exactly and briefly: ``0``, ``250 ms``, ``1.5 s``, ``2 min``.
+
+    Args:
+        value: Nanoseconds after the start of the axis, a multiple of ``step``.
+        step: What ``tick_step`` chose.
+    """
+    if not value:
+        return "0"
+    if step >= 60 * SECOND:
+        return format_ns(value)
+    unit_ns, unit = max(pair for pair in _UNITS if pair[0] <= value)
+    whole, rest = divmod(value, unit_ns)
+    decimals = f"{rest:0{len(str(unit_ns)) - 1}}".rstrip("0") if rest else ""
+    return f"{whole}{'.' if decimals else ''}{decimals} {unit}"
+
+
+def _three_digits(value: int, unit: int) -> str:
+    """``value / unit`` rounded to three significant digits; ``1000`` when it needs a larger unit."""
+    for digits in (2, 1, 0):
+        scaled = (value * 10**digits * 2 + unit) // (2 * unit)
+        if scaled < 1000:
+            whole, rest = divmod(scaled, 10**digits)
+            return f"{whole}.{rest:0{digits}}" if digits and unit > 1 else str(whole)
+    return "1000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class When:
+    """An instant that a person asked for."""
+
+    ns: int
+    relative: bool
+    """True: nanoseconds after the first packet of the capture. False: since the Unix epoch."""
+
+
+def parse_when(text: str) -> When:
+    """Read an instant as people write it.
+
+    ``2.5``, ``250ms``, ``1m30s``: after the first packet of the capture. ``2026-11-20T23:15:00.5Z``: that instant;
+    without a zone it is local time. ``@1700000000.5``: seconds since the Unix epoch.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    when = _parse_when(text.strip())
+    if when.ns >= 1 << 63:
+        raise UsageError(f"cannot read the time {text!r}: it is after the year 2262, where 64 bits of nanoseconds end")
+    return when
+
+
+def _parse_when(text: str) -> When:
+    if epoch := _EPOCH_SECONDS.fullmatch(text):
+        return When(ns=int(epoch[1]) * SECOND + _fraction(epoch[2], SECOND), relative=False)
+    if iso := _ISO.fullmatch(text):
+        return When(ns=_iso_seconds(text, iso) * SECOND + _fraction(iso[2], SECOND), relative=False)
+    parts = list(_PART.finditer(text))
+    if (
+        not parts
+        or "".join(part[0] for part in parts) != text
+        or (len(parts) > 1 and not all(part[3] for part in parts))
+    ):
+        raise UsageError(
+            f"cannot read the time {text!r}: give seconds after the first packet (2.5, 250ms, 1m30s), "
+            "a date (2026-11-20T23:15:00Z) or seconds since 1970 (@1700000000.5)"
+        )
+    ns = sum(int(part[1]) * _PART_NS[part[3]] + _fraction(part[2], _PART_NS[part[3]]) for part in parts)
+    return When(ns=ns, relative=True)
+
+
+def _fraction(digits: str | None, unit: int) -> int:
+    return int(digits) * unit // 10 ** len(digits) if digits else 0
+
+
+def _iso_seconds(text: str, iso: re.Match[str]) -> int:
+    zone = "+00:00" if iso[3] == "Z" else iso[3] or ""
+    if zone and ":" not in zone:
+        zone = f"{zone[:3]}:{zone[3:]}"
+    day_time = iso[1] if len(iso[1]) > 10 else f"{iso[1]}T00:00:00"
+    try:
+        # astimezone() takes a time without a zone for local time.
+        moment = datetime.fromisoformat(day_time + zone).astimezone(timezone.utc)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"cannot read the time {text!r}: {error}") from None
+    return (moment - _EPOCH) // timedelta(seconds=1)

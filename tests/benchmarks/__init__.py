@@ -1,0 +1,1 @@
+"""Speed and memory, measured beside other readers on captures made here. Not timed in the test suite."""

@@ -1,0 +1,237 @@
+"""conchart beside tcpdump, tcptrace and tshark: the same files, in the same run, in turns.
+
+In: shapes and sizes. Out: the least wall time and the highest resident memory of each tool, with ratios against
+tcpdump's copy (`tcpdump -r F -w /dev/null`) and the targets. A tool that is missing or fails is a row that says so.
+Memory below this process's own (about 35 MiB) cannot be told: Linux counts what a child had before it became the tool.
+
+    python -m tests.benchmarks.run
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+READ = """
+import sys, time
+import conchart
+start = time.perf_counter()
+trace = conchart.read(sys.argv[1])
+seconds = time.perf_counter() - start
+((packets,),) = trace.sql("SELECT packets FROM captures").fetchall()
+((connections,),) = trace.sql("SELECT count(*) FROM connections").fetchall()
+print(seconds, packets, connections)
+"""
+REFERENCE = "tcpdump -w /dev/null"
+CONCHART = "conchart.read"
+TIMEOUT_S = 300
+SLOW_S = 30
+"""A tool that takes longer than this runs once."""
+MAX_MEMORY = 400 * 2**20
+MAX_RATIO = {"short-tls": 2.5, "bulk": 2.0}
+MAX_GROWTH = 1.25
+"""How much more memory four times the file may take when the connections stay as few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one tool, or why there was none."""
+
+    seconds: float | None = None
+    memory: int | None = None
+    """Peak resident set in bytes."""
+    problem: str | None = None
+    note: str = ""
+
+
+def commands(capture: Path) -> dict[str, list[str]]:
+    """The tools by the name in the table; none resolves names."""
+    file = str(capture)
+    return {
+        REFERENCE: ["tcpdump", "-r", file, "-w", "/dev/null"],
+        "tcptrace -n": ["tcptrace", "-n", file],
+        "tshark -z conv,tcp": ["tshark", "-n", "-q", "-z", "conv,tcp", "-r", file],
+        CONCHART: [sys.executable, "-c", READ, file],
+    }
+
+
+def measure(command: list[str]) -> Run:
+    """Run a command to its end in a process of its own.
+
+    The time of `conchart.read` is that of the call, as the caller sees it; of every other tool that of its process.
+    """
+    if shutil.which(command[0]) is None:
+        return Run(problem="not installed")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        try:
+            status, usage = _wait(process, start + TIMEOUT_S)
+        except TimeoutError:
+            return Run(problem=f"no end after {TIMEOUT_S} s")
+        seconds = time.perf_counter() - start
+        if status:
+            err.seek(0)
+            lines = err.read().decode(errors="replace").strip().splitlines()
+            return Run(problem=f"exit {status}: {lines[-1] if lines else 'no message'}")
+        memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        if command[1:2] != ["-c"]:
+            return Run(seconds, memory)
+        out.seek(0)
+        inside, packets, connections = out.read().split()
+        note = f"{int(packets):,} packets, {int(connections):,} connections; process {seconds:.2f} s"
+        return Run(float(inside), memory, note=note)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, os.rusage_result]:  # type: ignore[name-defined]
+    """Exit code and resources of exactly this child."""
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, usage
+        if time.perf_counter() > deadline:
+            process.kill()
+            os.wait4(process.pid, 0)
+            process.returncode = -9
+            raise TimeoutError
+        time.sleep(0.002)
+
+
+@dataclass(slots=True)
+class Result:
+    """All runs on one capture."""
+
+    shape: str
+    capture: Path
+    packets: int
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+
+    def best(self, tool: str) -> Run:
+        """Least time and highest memory of a tool's rounds; its problem, if any round had one."""
+        runs = self.runs[tool]
+        for run in runs:
+            if run.problem:
+                return run
+        seconds = min(run.seconds for run in runs if run.seconds is not None)
+        memory = max(run.memory for run in runs if run.memory is not None)
+        return Run(seconds, memory, note=runs[-1].note or f"best of {len(runs)}")
+
+    def ratio(self, tool: str) -> float | None:
+        """A tool's time over the time of tcpdump's copy."""
+        seconds, reference = self.best(tool).seconds, self.best(REFERENCE).seconds
+        return seconds / reference if seconds is not None and reference else None
+
+
+def benchmark(shape: str, capture: Path, packets: int, rounds: int, tools: list[str] | None = None) -> Result:
+    """Run every tool ``rounds`` times on a capture, taking turns, after one read that fills the page cache."""
+    with capture.open("rb") as file:
+        while file.read(1 << 24):
+            pass
+    result = Result(shape, capture, packets)
+    for _ in range(rounds):
+        for tool, command in commands(capture).items():
+            past = result.runs.setdefault(tool, [])
+            if tools is not None and tool not in tools:
+                past[:] = [Run(problem="left out")]
+            elif not past or not (past[0].problem or (past[0].seconds or 0) > SLOW_S):
+                past.append(measure(command))
+    return result
+
+
+def table(result: Result) -> Table:
+    """One row per tool."""
+    size = result.capture.stat().st_size / 1e6
+    drawn = Table(title=f"{result.shape}: {result.packets:,} packets, {size:,.0f} MB", title_justify="left")
+    for column in ("tool", "time", "packets/s", f"÷ {REFERENCE}", "peak memory", "note"):
+        drawn.add_column(column, justify="left" if column in ("tool", "note") else "right")
+    for tool in result.runs:
+        run, ratio = result.best(tool), result.ratio(tool)
+        if run.seconds is None or run.memory is None:
+            drawn.add_row(tool, "-", "-", "-", "-", run.problem)
+            continue
+        rate = f"{result.packets / run.seconds / 1e6:.2f} M"
+        times = f"{ratio:.2f}" if ratio is not None else "-"
+        drawn.add_row(tool, f"{run.seconds:.2f} s", rate, times, f"{run.memory / 2**20:,.0f} MiB", run.note)
+    return drawn
+
+
+def verdicts(results: list[Result]) -> list[tuple[bool, str]]:
+    """The targets, each met or not, in words with both numbers."""
+    said: list[tuple[bool, str]] = []
+    for result in results:
+        ours = result.best(CONCHART)
+        if ours.seconds is None or ours.memory is None:
+            said.append((False, f"{result.shape}: {CONCHART}: {ours.problem}"))
+            continue
+        ratio, limit = result.ratio(CONCHART), MAX_RATIO[result.shape]
+        where = f"{result.shape}, {result.packets:,} packets"
+        if ratio is None:
+            said.append((False, f"{where}: no time of {REFERENCE} to compare with"))
+        else:
+            said.append((ratio <= limit, f"{where}: {ratio:.2f} x {REFERENCE}; target {limit} x"))
+        text = f"{where}: peak memory {ours.memory / 2**20:,.0f} MiB; target {MAX_MEMORY / 2**20:,.0f} MiB"
+        said.append((ours.memory <= MAX_MEMORY, text))
+        for tool in ("tcptrace -n", "tshark -z conv,tcp"):
+            theirs = result.best(tool).seconds
+            if theirs is not None and result.shape == "short-tls":
+                said.append((ours.seconds < theirs, f"{where}: {theirs / ours.seconds:.1f} times as fast as {tool}"))
+    sizes = [result for result in results if result.shape == "bulk"]
+    memories = [memory for result in sizes if (memory := result.best(CONCHART).memory) is not None]
+    if len(memories) > 1:
+        growth = memories[-1] / memories[0]
+        files = sizes[-1].capture.stat().st_size / sizes[0].capture.stat().st_size
+        text = f"bulk: a file {files:.1f} times as large takes {growth:.2f} times the memory; target {MAX_GROWTH}"
+        said.append((growth <= MAX_GROWTH, text))
+    return said
+
+
+def captures(folder: Path, packets: int, bulk_packets: int) -> list[tuple[str, Path, int]]:
+    """Make the three captures, each in a process of its own: what this one holds would count as the tools' memory."""
+    made = []
+    for shape, wanted in (("short-tls", packets), ("bulk", bulk_packets // 4), ("bulk", bulk_packets)):
+        path = folder / f"{shape}-{wanted}.pcap"
+        command = [sys.executable, "-m", "tests.benchmarks.generate", shape, str(path), "--packets", str(wanted)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        made.append((shape, path, int(said.split(": ")[-1].split(" packets")[0].replace(",", ""))))
+    return made
+
+
+@click.command()
+@click.option("--packets", default=3_060_000, show_default=True, help="Packets of the short TLS connections.")
+@click.option("--bulk-packets", default=700_000, show_default=True, help="Packets of the large transfers.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
+@click.option("--tool", "tools", multiple=True, help="Only these tools, by their name in the table.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep the captures here.")
+def main(packets: int, bulk_packets: int, rounds: int, tools: tuple[str, ...], folder: Path | None) -> None:
+    """Measure conchart.read beside tcpdump, tcptrace and tshark on captures made now.
+
+    Exit 1 when a target is missed.
+    """
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    with tempfile.TemporaryDirectory() as temporary:
+        place = folder or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        results = []
+        for shape, capture, count in captures(place, packets, bulk_packets):
+            result = benchmark(shape, capture, count, rounds, list(tools) or None)
+            console.print(table(result))
+            results.append(result)
+        outcome = verdicts(results)
+    for met, text in outcome:
+        console.print("met   " if met else "MISSED", text)
+    sys.exit(0 if all(met for met, _ in outcome) else 1)
+
+
+if __name__ == "__main__":
+    main()

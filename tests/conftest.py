@@ -1,0 +1,104 @@
+"""A small story that every test of tables, exports and the command line can use."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conchart import Trace, _native
+
+ROOT = Path(__file__).parent.parent
+MS = 1_000_000
+T0 = 1_700_000_000_123_456_789
+"""First packet of the story: an odd number above 2^53, so that a float anywhere shows."""
+
+STORY = f"""
+    INSERT INTO captures BY NAME
+    SELECT 0 AS capture, 'story.pcap' AS path, 'pcap' AS format, 'EN10MB' AS link_types, 1240 AS packets,
+        1240 AS selected, 345678 AS bytes,
+        1 AS first_frame, {T0} AS first_at, {T0 + 2_000 * MS} AS last_at, 1000 AS resolution_ns,
+        false AS truncated, 0 AS undecodable, 7 AS other, 0 AS snapped, NULL AS dropped, 0 AS duplicates, [] AS notes;
+
+    INSERT INTO connections BY NAME
+    SELECT * FROM (VALUES
+        (1, 0, '10.0.0.6', 40001, '10.0.0.9', 443, {T0 + 500 * MS}, {T0 + 2_000 * MS}, 'complete', 1, 600, 'tls'),
+        (0, 0, '10.0.0.5', 40000, '10.0.0.9', 443, {T0}, {T0 + 1_000 * MS}, 'complete', 2, 700, 'tls'),
+        (2, 0, '2001:db8::1', 50000, '2001:db8::2', 80, {T0 + 100 * MS}, {T0 + 100 * MS}, 'unanswered', 3, 3, NULL)
+    ) AS t(stream, capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state, first_frame,
+        last_frame, app);
+    UPDATE connections SET bytes_client = 1200, bytes_server = 34567, rtt_server_ns = 20 * {MS}, retransmits_server = 2;
+
+    INSERT INTO handshakes BY NAME
+    SELECT 0 AS stream, 0 AS number, {T0 + 20 * MS} AS hello_at, {T0 + 820 * MS} AS ready_at, 'TLSv1.2' AS version,
+        'full' AS kind, 'complete' AS outcome, 'shop.example' AS sni, 'http/1.1' AS alpn, false AS inferred;
+
+    INSERT INTO exchanges BY NAME
+    SELECT 0 AS stream, 0 AS number, 'tls' AS protocol, {T0 + 820 * MS} AS request_at, 5 * {MS} AS request_ns,
+        100 * {MS} AS wait_ns, 50 * {MS} AS transfer_ns, 9000 AS response_bytes, true AS inferred, 0.9 AS confidence,
+        true AS client_keepalive;
+
+    INSERT INTO phases BY NAME
+    SELECT stream, CASE WHEN kind IN ('request', 'wait', 'transfer') THEN 0 END AS exchange, kind,
+        {T0} + s * {MS} AS start_at,
+        {T0} + e * {MS} AS end_at, s + 1 AS start_frame, e + 1 AS end_frame, false AS inferred
+    FROM (VALUES
+        (1, 'unseen', 500, 2000),
+        (0, 'syn', 0, 20), (0, 'tls', 20, 820), (0, 'request', 820, 825), (0, 'wait', 825, 925),
+        (0, 'transfer', 925, 975), (0, 'idle', 975, 990), (0, 'close', 990, 1000)
+    ) AS t(stream, kind, s, e);
+"""
+
+
+def empty_trace() -> Trace:
+    """Make a trace as of a capture without packets."""
+    trace = Trace(duckdb.connect(":memory:"))
+    trace._create()
+    return trace
+
+
+@pytest.fixture
+def story() -> Iterator[Trace]:
+    """Two TLS connections to one server, one of them seen from its middle, and an unanswered one over IPv6."""
+    with empty_trace() as trace:
+        trace.execute(STORY)
+        yield trace
+
+
+class Batch:
+    """What the native core hands over: an object that gives a fresh Arrow stream whenever asked, and nothing else."""
+
+    def __init__(self, query: str | duckdb.DuckDBPyRelation) -> None:
+        self._relation = duckdb.connect(":memory:").sql(query) if isinstance(query, str) else query
+        self.streams = 0
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self.streams += 1
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+Core = Callable[..., None]
+
+
+@pytest.fixture
+def fake_core(monkeypatch: pytest.MonkeyPatch) -> Callable[[Core], None]:
+    """Put a function in the place of the native core's one."""
+
+    def install(core: Core) -> None:
+        monkeypatch.setattr(_native, "read_capture", core)
+
+    return install
+
+
+@pytest.fixture
+def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str, object]]:
+    """Let ``read`` give the story whatever the file; the list collects what the core was asked for."""
+    asked: list[dict[str, object]] = []
+
+    def core(paths: list[str], sink: Callable[[str, object], None], **options: object) -> None:
+        asked.append({"paths": paths, **options})
+        for table in ("captures", "connections", "handshakes", "exchanges", "phases"):
+            sink(table, Batch(story.sql(f"FROM {table}")))
+
+    fake_core(core)
+    return asked
