@@ -120,3 +120,16 @@ def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
         request_median_ns=row.get("request_median_ns"),
         request_max_ns=row.get("request_max_ns"),
     )
+
+
+def headline(shares: list[Share], most: int = 3) -> list[Slice]:
+    """Name the kinds of phase that cost the most over all servers, with their share of the time that was not idle."""
+    slices = [s for share in shares for s in share.slices if s.kind.name != "idle"]
+    busy_ns = sum(s.total_ns for s in slices)
+    found = []
+    for kind in PHASES:
+        total_ns = sum(s.total_ns for s in slices if s.kind is kind)
+        if total_ns * 100 >= busy_ns > 0:
+            inferred_ns = sum(s.inferred_ns for s in slices if s.kind is kind)
+            found.append(Slice(kind=kind, total_ns=total_ns, inferred_ns=inferred_ns, share=100 * total_ns / busy_ns))
+    return sorted(found, key=lambda s: -s.total_ns)[:most]

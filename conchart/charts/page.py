@@ -22,7 +22,7 @@ import plotly.offline
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from conchart.charts.attribution import Share, attribute
+from conchart.charts.attribution import Share, attribute, headline
 from conchart.charts.quality import appraise
 from conchart.charts.swimlanes import swimlanes
 from conchart.charts.tables import Row, rows
@@ -95,6 +95,7 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         tiles=_tiles(overview),
         warnings=[remark for remark in remarks if remark.warning],
         hints=[remark for remark in remarks if not remark.warning],
+        headline=headline(shares),
         shares=_bars(shares),
         more_shares=max(0, len(shares) - MAX_SHARES),
         total_ns=sum(share.total_ns for share in shares),

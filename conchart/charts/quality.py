@@ -81,7 +81,7 @@ def _number(count: int, what: str) -> str:
 
 def _percent(part: int, whole: int) -> str:
     share = 100 * part / whole
-    return f"{share:.0f} %" if share >= 1 else "less than 1 %"
+    return f"{share:.0f} %" if share >= 1 else "Less than 1 %"
 
 
 def _truncated(facts: Row) -> Remark | None:

@@ -23,21 +23,6 @@ MAX_PHASES = 150_000
 MAX_EXCHANGES = 50_000
 MAX_PACKETS = 200_000
 
-# A lane is kept while the phases of all lanes before it leave room, so that one long-lived connection with a hundred
-# thousand requests cannot blow up the page; its own phases beyond the limit are cut.
-KEPT = f"""
-    SELECT stream, busy_ns, rank FROM (
-        SELECT stream, coalesce(busy_ns, 0) AS busy_ns,
-            row_number() OVER costly AS rank,
-            coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
-        FROM connections LEFT JOIN (
-            SELECT stream, count(*) AS parts,
-                coalesce(sum(end_at - start_at) FILTER (kind <> 'idle'), 0)::BIGINT AS busy_ns
-            FROM phases GROUP BY stream) USING (stream)
-        WINDOW costly AS (ORDER BY busy_ns DESC NULLS LAST, stream))
-    WHERE rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}"""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swimlanes:
     """The lanes of a page and what had to be left out."""
@@ -94,6 +79,25 @@ def swimlanes(trace: "Trace", options: "DrawOptions") -> Swimlanes:
     )
 
 
+def _kept() -> str:
+    """The query of the connections to draw.
+
+    A lane is kept while the phases of all lanes before it leave room, so that one long-lived connection with a hundred
+    thousand requests cannot blow up the page; its own phases beyond the limit are cut.
+    """
+    return f"""
+    SELECT stream, busy_ns, rank FROM (
+        SELECT stream, coalesce(busy_ns, 0) AS busy_ns,
+            row_number() OVER costly AS rank,
+            coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
+        FROM connections LEFT JOIN (
+            SELECT stream, count(*) AS parts,
+                coalesce(sum(end_at - start_at) FILTER (kind <> 'idle'), 0)::BIGINT AS busy_ns
+            FROM phases GROUP BY stream) USING (stream)
+        WINDOW costly AS (ORDER BY busy_ns DESC NULLS LAST, stream))
+    WHERE rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}"""
+
+
 def _lanes(trace: "Trace", origin: int) -> Columns:
     return columns(
         trace,
@@ -105,7 +109,7 @@ def _lanes(trace: "Trace", origin: int) -> Columns:
             zero_windows_client, zero_windows_server, missing_client, missing_server,
             rtt_client_ns, rtt_server_ns, fin_by, rst_by,
             (SELECT count(*) FROM exchanges e WHERE e.stream = c.stream) AS requests
-        FROM connections c JOIN ({KEPT}) USING (stream) JOIN ({CONNECTION_NAMES}) USING (stream) ORDER BY stream""",
+        FROM connections c JOIN ({_kept()}) USING (stream) JOIN ({CONNECTION_NAMES}) USING (stream) ORDER BY stream""",
     )
 
 
@@ -116,7 +120,7 @@ def _phases(trace: "Trace", origin: int) -> Columns:
         f"""
         SELECT stream, kind, start_at - {origin} AS start, end_at - start_at AS duration,
             start_frame, end_frame, coalesce(inferred, false)::INTEGER AS inferred, exchange
-        FROM phases JOIN ({KEPT}) USING (stream) ORDER BY rank, start_at, end_at, start_frame LIMIT {MAX_PHASES}""",
+        FROM phases JOIN ({_kept()}) USING (stream) ORDER BY rank, start_at, end_at, start_frame LIMIT {MAX_PHASES}""",
     )
     table["kind"] = [order[kind] for kind in table["kind"]]
     return table
@@ -130,7 +134,7 @@ def _exchanges(trace: "Trace", origin: int, *, names: bool) -> Columns:
         SELECT stream, number, request_at - {origin} AS request, protocol, method, {host}, target, status,
             request_bytes, response_bytes, request_frame, response_frame, request_ns, wait_ns, transfer_ns, service_ns,
             coalesce(inferred, false)::INTEGER AS inferred, confidence
-        FROM exchanges JOIN ({KEPT}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
+        FROM exchanges JOIN ({_kept()}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
     )
 
 
@@ -143,7 +147,7 @@ def _handshakes(trace: "Trace", origin: int, *, names: bool) -> Columns:
             named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start, alert,
             certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
             coalesce(inferred, false)::INTEGER AS inferred
-        FROM handshakes JOIN ({KEPT}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
+        FROM handshakes JOIN ({_kept()}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
     )
 
 
@@ -153,7 +157,7 @@ def _packets(trace: "Trace", origin: int, *, retransmits: bool) -> Columns:
         trace,
         f"""
         SELECT stream, frame, "at" - {origin} AS "at", (sender = 'client')::INTEGER AS up, flags, bytes, {mark}
-        FROM packets JOIN ({KEPT}) USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
+        FROM packets JOIN ({_kept()}) USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
     )
 
 
@@ -166,7 +170,7 @@ def _limits(trace: "Trace", total: int, drawn: int, tables: dict[str, Columns]) 
         )
     for name, limit in (("phases", MAX_PHASES), ("exchanges", MAX_EXCHANGES), ("packets", MAX_PACKETS)):
         if name in tables and len(tables[name]["stream"]) == limit:
-            (count,), *_ = trace.sql(f"SELECT count(*) FROM {name} JOIN ({KEPT}) USING (stream)").fetchall()
+            (count,), *_ = trace.sql(f"SELECT count(*) FROM {name} JOIN ({_kept()}) USING (stream)").fetchall()
             if count > limit:
                 what = "requests" if name == "exchanges" else name
                 said.append(f"The drawn connections have {count:,} {what}; the page holds the first {limit:,}.")

@@ -3,7 +3,10 @@
 Every connection tiles exactly, because its phases are laid end to end.
 """
 
+import json
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -138,15 +141,14 @@ class Story:
         )
 
     def fill(self, database: duckdb.DuckDBPyConnection) -> None:
-        """Write the rows into the tables, which exist."""
-        for table in ("captures", "connections", "handshakes", "exchanges", "phases", "packets"):
-            rows: list[Row] = getattr(self, table)
-            if rows:
-                names = list(rows[0])
-                listed = ", ".join(f'"{name}"' for name in names)
-                places = ", ".join("?" for _ in names)
-                values = [[row[name] for name in names] for row in rows]
-                database.executemany(f"INSERT INTO {table} ({listed}) VALUES ({places})", values)
+        """Write the rows into the tables, which exist. Through a JSON file: row by row takes minutes for thousands."""
+        with tempfile.TemporaryDirectory() as folder:
+            for table in ("captures", "connections", "handshakes", "exchanges", "phases", "packets"):
+                rows: list[Row] = getattr(self, table)
+                if rows:
+                    path = Path(folder, f"{table}.json")
+                    path.write_text(json.dumps(rows), encoding="utf-8")
+                    database.execute(f"INSERT INTO {table} BY NAME FROM read_json('{path}', sample_size = -1)")
 
     def _handshake(self, stream: int, at: int, duration: int, facts: Row) -> None:
         self.handshakes.append(

@@ -65,7 +65,7 @@ function timeAxis(from, to, width) {
   const coarse = 10 ** Math.ceil(Math.log10(span) + 1);
   const base = far ? Math.floor(from / coarse) * coarse : 0;
   const values = [];
-  for (let at = Math.ceil(from / step) * step; at <= to; at += step) values.push(at);
+  for (let i = Math.ceil(from / step); i * step <= to; i += 1) values.push(i * step || 0);
   return {
     tickvals: values,
     ticktext: values.map((at) => ((at - base) / unit.ns).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })),
@@ -129,7 +129,7 @@ function packetTraces(rows, view, colours) {
     for (const packet of row.lane.packets) {
       if (packet.at < view.x0 || packet.at > view.x1) continue;
       seen += 1;
-      marks[packet.mark === "retransmit" ? "odd" : packet.up ? "up" : "down"].push([packet.at, row.top + row.height * (packet.up ? 0.74 : 0.26), packet.up]);
+      marks[packet.mark === "retransmit" ? "odd" : packet.up ? "up" : "down"].push([packet.at, row.top + row.height * (packet.up ? 0.8 : 0.2), packet.up]);
     }
   }
   if (seen > MAX_PACKETS_IN_VIEW) return { traces: [], hidden: seen };
@@ -139,7 +139,7 @@ function packetTraces(rows, view, colours) {
   });
   return {
     hidden: 0,
-    traces: [trace(marks.up, colours.ink, 8), trace(marks.down, colours.ink, 8), trace(marks.odd, colours.bad, 10)].filter((t) => t.x.length),
+    traces: [trace(marks.up, colours.ink, 7), trace(marks.down, colours.ink, 7), trace(marks.odd, colours.bad, 9)].filter((t) => t.x.length),
   };
 }
 

@@ -127,7 +127,6 @@ class Lanes {
       const [x0, x1] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
       if (x0 !== undefined && x1 !== undefined) this.zoomTo(Number(x0), Number(x1));
     });
-    this.plot.on("plotly_doubleclick", () => this.reset());
     this.box.addEventListener("scroll", () => this.redrawSoon());
     this.box.addEventListener("mousemove", (event) => this.hover(event));
     this.box.addEventListener("mouseleave", () => { this.tip.hidden = true; });
@@ -137,7 +136,8 @@ class Lanes {
       const still = pressed && event.button === 0 && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < 4;
       pressed = null;
       const hit = still && this.under(event);
-      if (hit && hit.row.lane) this.onChoose(hit.row.lane, { scroll: false });
+      if (still && event.detail === 2) this.reset();
+      else if (hit && hit.row.lane) this.onChoose(hit.row.lane, { scroll: false });
     }, true);
     this.box.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.shiftKey) return;
