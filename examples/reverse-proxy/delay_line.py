@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import select
+import signal
 import struct
 import sys
 import time
@@ -61,6 +62,7 @@ def carry(left: int, right: int, delay: float) -> None:
 def main() -> None:
     """Read the command line, make both ends, carry."""
     left_namespace, left_interface, right_namespace, right_interface, milliseconds = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the lab; there is nothing to say about it here
     os.nice(NICENESS)
     left, right = open_end(left_namespace, left_interface), open_end(right_namespace, right_interface)
     os.write(sys.stdout.fileno(), b"ready\n")

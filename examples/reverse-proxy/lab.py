@@ -90,8 +90,8 @@ class Lab:
 
     def __enter__(self) -> Lab:
         """Build the network; what was built is undone if the rest fails."""
-        signal.signal(signal.SIGTERM, _leave)
-        signal.signal(signal.SIGHUP, _leave)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
             self._undo.callback(shutil.rmtree, self.folder)
