@@ -13,7 +13,7 @@ SECOND = 1_000_000_000
 THIN_SPACE = "\u2009"
 
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s"))
-_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _PART = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*(h|min|ms|us|µs|ns|m|s|)")
@@ -46,9 +46,9 @@ def format_ns(duration: int) -> str:
             break
         if text != "1000":
             return f"{text} {unit}"
-    seconds = (duration + SECOND // 2) // SECOND
-    if seconds < 60:
+    if duration < 60 * SECOND and text != "60.0":
         return f"{text} s"
+    seconds = (duration + SECOND // 2) // SECOND
     minutes, seconds = divmod(seconds, 60)
     if minutes < 60:
         return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
@@ -61,7 +61,7 @@ def format_bytes(count: int) -> str:
     scale = 1
     for unit in _BYTE_UNITS:
         text = _three_digits(count, scale)
-        if text != "1000" or unit == _BYTE_UNITS[-1]:
+        if text != "1000":
             break
         scale *= 1000
     return f"{text} {unit}"
@@ -168,13 +168,23 @@ def parse_when(text: str) -> When:
     Raises:
         UsageError: It is none of these.
     """
-    text = text.strip()
+    when = _parse_when(text.strip())
+    if when.ns >= 1 << 63:
+        raise UsageError(f"cannot read the time {text!r}: it is after the year 2262, where 64 bits of nanoseconds end")
+    return when
+
+
+def _parse_when(text: str) -> When:
     if epoch := _EPOCH_SECONDS.fullmatch(text):
         return When(ns=int(epoch[1]) * SECOND + _fraction(epoch[2], SECOND), relative=False)
     if iso := _ISO.fullmatch(text):
         return When(ns=_iso_seconds(text, iso) * SECOND + _fraction(iso[2], SECOND), relative=False)
     parts = list(_PART.finditer(text))
-    if not parts or "".join(part[0] for part in parts) != text or any(not part[3] for part in parts[:-1]):
+    if (
+        not parts
+        or "".join(part[0] for part in parts) != text
+        or (len(parts) > 1 and not all(part[3] for part in parts))
+    ):
         raise UsageError(
             f"cannot read the time {text!r}: give seconds after the first packet (2.5, 250ms, 1m30s), "
             "a date (2026-11-20T23:15:00Z) or seconds since 1970 (@1700000000.5)"

@@ -68,8 +68,8 @@ def story() -> Iterator[Trace]:
 class Batch:
     """What the native core hands over: an object that gives a fresh Arrow stream whenever asked, and nothing else."""
 
-    def __init__(self, query: str) -> None:
-        self._relation = duckdb.connect(":memory:").sql(query)
+    def __init__(self, query: str | duckdb.DuckDBPyRelation) -> None:
+        self._relation = duckdb.connect(":memory:").sql(query) if isinstance(query, str) else query
         self.streams = 0
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -98,7 +98,7 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
     def core(paths: list[str], sink: Callable[[str, object], None], **options: object) -> None:
         asked.append({"paths": paths, **options})
         for table in ("captures", "connections", "handshakes", "exchanges", "phases"):
-            sink(table, story.sql(f"FROM {table}"))
+            sink(table, Batch(story.sql(f"FROM {table}")))
 
     fake_core(core)
     return asked

@@ -25,6 +25,17 @@ class _SummaryByDefault(click.Group):
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  (as click has it)
+        """Run the command; a reader of our output that has gone is no error to complain about."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python would complain when it flushes at exit, and click would exit with 1.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_BROKEN_PIPE)
+        return result
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The default command's help is the manual; the others follow."""
         summary.format_help(ctx, formatter)
@@ -56,7 +67,6 @@ def main(args: list[str] | None = None) -> None:
 def _run(args: list[str] | None) -> int:
     try:
         result: Any = cli.main(args, prog_name="conchart", standalone_mode=False)
-        sys.stdout.flush()
     except ConchartError as error:
         _complain(str(error))
         return error.exit_code
@@ -65,10 +75,6 @@ def _run(args: list[str] | None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
     return result if isinstance(result, int) else 0
 
 

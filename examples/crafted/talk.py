@@ -57,7 +57,13 @@ class Talk:
     """One connection between the client and port 80 of the server."""
 
     def __init__(
-        self, capture: Capture, *, after_ms: float = 0, port: int = 51_000, client_isn: int = 0x1A2B3C4D, server_isn: int = 0x7F001000
+        self,
+        capture: Capture,
+        *,
+        after_ms: float = 0,
+        port: int = 51_000,
+        client_isn: int = 0x1A2B3C4D,
+        server_isn: int = 0x7F001000,
     ) -> None:
         """Begin ``after_ms`` after the capture's start; the numbers have defaults, all fixed."""
         self.capture = capture

@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::link_type::LinkType;
 use super::window::{MAX_RECORD, Window};
 use super::{Log, Order, Packet};
+use crate::error::grouped;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -501,8 +502,9 @@ impl<'a> Body<'a> {
                 Ok(captured)
             }
             _ => Err(format!(
-                "packet of {captured} bytes in a block that has {} left",
-                self.rest.len()
+                "packet of {} bytes in a block that has {} left",
+                grouped(captured.into()),
+                grouped(self.rest.len() as u64)
             )),
         }
     }

@@ -1,0 +1,294 @@
+"""The command line: what is printed, what is written, and how it ends."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conchart
+from conchart import Trace, _native
+from conchart.cli import main
+from conchart.cli.main import cli
+from tests.conftest import Batch, Core
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run ``conchart`` in this process; gives exit code, standard output, standard error."""
+    for variable in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def conchart_(*args: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(list(args))
+        out, err = capfd.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return conchart_
+
+
+@pytest.fixture
+def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("story.pcap").write_bytes(b"whatever: the core is faked")
+    return "story.pcap"
+
+
+pytestmark = pytest.mark.usefixtures("capture")
+
+
+def test_bare_command_prints_the_summary_plainly(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, out, err = run("story.pcap")
+    assert (code, err) == (0, "")
+    golden = Path(__file__).parent.parent / "exports/story.txt"
+    assert golden.read_text(encoding="utf-8").startswith(out), "100 columns wide and without colours when piped"
+    assert story_core[0]["paths"] == ["story.pcap"]
+
+
+def test_columns_sets_the_width(run: Run, story_core: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    _, out, _ = run("story.pcap")
+    bar = next(line for line in out.splitlines() if line.startswith("ST"))
+    assert len(bar) == 70
+
+
+def test_options_reach_the_core(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, *_ = run("a", "b", "-f", "tcp port 443", "-s", "250ms", "-e", "@1700000000.5", "-c", "9", "-a")
+    assert code == 0
+    asked = story_core[0]
+    assert asked["paths"] == ["a", "b"]
+    assert (asked["start"], asked["start_relative"]) == (250_000_000, True)
+    assert (asked["end"], asked["end_relative"]) == (1_700_000_000_500_000_000, False)
+    assert (asked["count"], asked["packets"]) == (9, True)
+    assert asked["compile_filter"](1, 65535)
+
+
+def test_options_may_come_first(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, out, _ = run("-w", "out.json", "story.pcap")
+    assert code == 0
+    assert out == "Wrote out.json: 3 connections, 2.00 s\n"
+    assert json.loads(Path("out.json").read_text())["conchart"] == 1
+
+
+def test_several_files_are_written_from_one_reading(run: Run, story_core: list[dict[str, Any]]) -> None:
+    assert run("story.pcap", "-w", "a.csv", "-w", "b.parquet", "-w", "c.duckdb", "-w", "d.txt")[0] == 0
+    assert len(story_core) == 1
+    assert sorted(path.name for path in Path().iterdir()) == ["a.csv", "b.parquet", "c.duckdb", "d.txt", "story.pcap"]
+
+
+def test_table_is_chosen_for_the_files_that_hold_one(run: Run, story_core: list[dict[str, Any]]) -> None:
+    assert run("story.pcap", "-w", "a.csv", "--table", "phases")[0] == 0
+    assert Path("a.csv").read_text().startswith("stream,exchange,kind,")
+
+
+def test_dash_writes_json_to_standard_output(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, out, _ = run("story.pcap", "-w", "-", "-w", "a.csv")
+    assert code == 0
+    assert len(json.loads(out)["connections"]) == 3
+
+
+def test_verbose_adds_connections_and_no_names_removes_names(run: Run, story_core: list[dict[str, Any]]) -> None:
+    assert "tcp.stream eq 0" in run("story.pcap", "-v")[1]
+    assert "tcp.stream eq 0" not in run("story.pcap")[1]
+    assert "shop.example" not in run("story.pcap", "-v", "-n")[1]
+
+
+def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[conchart.DrawOptions] = []
+
+    def draw(trace: Trace, path: Path, options: conchart.DrawOptions) -> None:
+        drawn.append(options)
+        path.write_text("<html>")
+
+    monkeypatch.setitem(conchart.exports.DRAWN, ".html", draw)
+    assert run("story.pcap", "-w", "out.html", "-a", "-R", "-n")[0] == 0
+    assert drawn == [conchart.DrawOptions(packets=True, retransmits=False, names=False)]
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (
+            ["story.pcap", "-w", "out.svg"],
+            r"conchart: cannot write out\.svg: the suffix '\.svg'; conchart writes \.html",
+        ),
+        (["story.pcap", "-w", "out.json", "--table", "phases"], "a table is chosen for"),
+        (["story.pcap", "-s", "soon"], "cannot read the time 'soon'"),
+        (["story.pcap", "-c", "0"], "x>=1"),
+        (["story.pcap", "--frobnicate"], "--frobnicate.*\nTry 'conchart --help'"),
+        (["-w", "out.json"], "Missing argument"),
+        (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
+    ],
+)
+def test_wrong_usage_is_2_and_touches_nothing(
+    run: Run, story_core: list[dict[str, Any]], args: list[str], complaint: str
+) -> None:
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert err.startswith("conchart: ")
+    assert re.search(complaint, err)
+    assert [path.name for path in Path().iterdir()] == ["story.pcap"]
+
+
+def test_filter_that_does_not_compile_is_2_and_pointed_at(run: Run, fake_core: Callable[[Core], None]) -> None:
+    def core(*_: object, compile_filter: Callable[[int, int], object], **__: object) -> None:
+        compile_filter(1, 65535)
+
+    fake_core(core)
+    code, _, err = run("story.pcap", "-f", "tcp port 443 adn host 10.0.0.1")
+    assert code == 2
+    assert err.splitlines()[1:] == ["  tcp port 443 adn host 10.0.0.1", "               ^"]
+
+
+def test_unreadable_capture_is_3_without_a_traceback(run: Run, fake_core: Callable[[Core], None]) -> None:
+    def core(*_: object, **__: object) -> None:
+        raise _native.CaptureError("story.pcap: no capture file: it starts with 77 68 61 74")
+
+    fake_core(core)
+    assert run("story.pcap") == (3, "", "conchart: story.pcap: no capture file: it starts with 77 68 61 74\n")
+
+
+def test_unwritable_output_is_4(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, _, err = run("story.pcap", "-w", "no/out.json")
+    assert code == 4
+    assert err == "conchart: cannot write no/out.json: there is no folder no\n"
+
+
+def test_damaged_capture_warns_and_is_0(run: Run, story: Trace, story_core: list[dict[str, Any]]) -> None:
+    story.execute(
+        "UPDATE captures SET truncated = true, notes = ['frame 1241 is cut short: \x1b[2J; kept 1240 frames']"
+    )
+    code, out, err = run("story.pcap", "-w", "out.json")
+    assert code == 0
+    assert err == "conchart: warning: story.pcap: frame 1241 is cut short: \ufffd[2J; kept 1240 frames\n"
+
+
+def test_interrupt_is_130_and_leaves_no_file(run: Run, fake_core: Callable[[Core], None]) -> None:
+    def core(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    fake_core(core)
+    assert run("story.pcap", "-w", "out.json")[0] == 130
+    assert [path.name for path in Path().iterdir()] == ["story.pcap"]
+
+
+@pytest.mark.parametrize("args", [["--help"], ["-h"], ["story.pcap", "--help"]])
+def test_help_is_the_manual(run: Run, args: list[str]) -> None:
+    code, out, _ = run(*args)
+    assert code == 0
+    assert out.startswith("Usage: conchart")
+    for part in ("-f, --filter BPF", "-R, --no-retransmits", "tcpdump -i any", "Exit codes"):
+        assert part in out
+
+
+def test_help_names_the_other_commands(run: Run) -> None:
+    assert re.search(r"Commands:\n  query ", run("--help")[1])
+
+
+def test_examples_in_the_help_parse(run: Run, story_core: list[dict[str, Any]]) -> None:
+    """Every line of the manual that begins with conchart, or pipes into it, is accepted."""
+    import shlex
+
+    for command in ("", "query"):
+        _, manual, _ = run(*command.split(), "--help")
+        examples = re.findall(r"^ +(?:.*\| )?conchart ((?!\[).+)$", manual.split("Examples:")[1], re.MULTILINE)
+        assert len(examples) >= 3
+        for example in examples:
+            if "html" not in example:
+                assert run(*shlex.split(example))[0] == 0, example
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"conchart {conchart.__version__}\n", "")
+
+
+def test_a_file_named_like_a_command_needs_a_path(run: Run, story_core: list[dict[str, Any]]) -> None:
+    assert run("./query")[0] == 0
+    assert story_core[0]["paths"] == ["./query"]
+    assert set(cli.commands) == {"summary", "query"}
+
+
+QUERY = "SELECT kind, sum(end_at - start_at) AS ns FROM phases WHERE stream = 0 GROUP BY kind ORDER BY ns DESC LIMIT 2"
+
+
+def test_query_prints_a_table(run: Run, story_core: list[dict[str, Any]]) -> None:
+    code, out, _ = run("query", "story.pcap", QUERY)
+    assert code == 0
+    assert re.search(r"│ tls +│ 800000000 │\n│ wait +│ 100000000 │", out)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("csv", "kind,ns\ntls,800000000\nwait,100000000\n"),
+        ("json", [{"kind": "tls", "ns": 800000000}, {"kind": "wait", "ns": 100000000}]),
+    ],
+)
+def test_query_prints_for_machines(run: Run, story_core: list[dict[str, Any]], form: str, text: object) -> None:
+    _, out, _ = run("query", "story.pcap", QUERY, "--format", form)
+    assert (json.loads(out) if form == "json" else out) == text
+
+
+def test_query_disarms_hostile_text(run: Run, story_core: list[dict[str, Any]]) -> None:
+    assert "\x1b" not in run("query", "story.pcap", "SELECT chr(27) || '[2J[bold]x' AS a")[1]
+
+
+def test_progress_is_shown_for_large_files_on_a_terminal_only(
+    story_core: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from conchart.cli.reading import read_captures
+
+    with Path("big.pcap").open("wb") as big:
+        big.truncate(60_000_000)
+    for terminal in (False, True):
+        monkeypatch.setenv("TTY_COMPATIBLE", str(int(terminal)))
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        read_captures(("big.pcap",), {}).close()
+        read_captures(("story.pcap",), {}).close()
+    assert [bool(asked["progress"]) for asked in story_core] == [False, False, True, False]
+
+
+PIPED = """
+import sys
+from conchart import _native
+def core(paths, sink, **options):
+    import duckdb
+    class Batch:
+        def __init__(self, query): self.relation = duckdb.sql(query)
+        def __arrow_c_stream__(self, schema=None): return self.relation.__arrow_c_stream__(schema)
+    sink("phases", Batch("SELECT i::INTEGER AS stream FROM range(200000) r(i)"))
+_native.read_capture = core
+from conchart.cli import main
+main(["x.pcap", "-w", "-"])
+"""
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PIPED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(conchart.__file__).parent.parent)},
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_empty_capture_is_a_result(run: Run, fake_core: Callable[[Core], None]) -> None:
+    fake_core(lambda paths, sink, **_: sink("captures", Batch("SELECT 0::INTEGER AS capture, 'story.pcap' AS path")))
+    code, out, _ = run("story.pcap")
+    assert code == 0
+    assert "Connections none" in out

@@ -1,0 +1,126 @@
+"""The summary that the terminal shows."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from conchart import DrawOptions, Trace
+from conchart.exports.text import print_summary
+from tests.conftest import T0, empty_trace
+
+GOLDEN = Path(__file__).with_name("story.txt")
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def shown(trace: Trace, *, width: int = 100, colours: bool = False, names: bool = True, verbose: bool = False) -> str:
+    sink = io.StringIO()
+    console = Console(
+        file=sink, width=width, force_terminal=colours, color_system="truecolor" if colours else None, highlight=False
+    )
+    print_summary(trace, console, DrawOptions(names=names), verbose=verbose)
+    return sink.getvalue()
+
+
+def test_story_reads_as_it_did(story: Trace) -> None:
+    assert shown(story, verbose=True) == GOLDEN.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("colours", [False, True])
+def test_charts_stay_within_the_width(story: Trace, width: int, colours: bool) -> None:
+    text = ESCAPES.sub("", shown(story, width=width, colours=colours))
+    charts = text[text.index("Where the time went") :].splitlines()
+    assert max(cell_len(line) for line in charts) <= width
+    assert max(cell_len(line) for line in charts) > width * 3 // 4, "and use it"
+
+
+def test_colours_are_the_phases_colours(story: Trace) -> None:
+    text = shown(story, colours=True)
+    assert "38;2;213;94;0" in text, "tls"
+    assert "TTTT" not in text
+    assert "\x1b" not in shown(story)
+
+
+def test_sixteen_colours_cannot_tell_phases_apart_so_letters_do(story: Trace) -> None:
+    sink = io.StringIO()
+    print_summary(story, Console(file=sink, width=80, force_terminal=True, color_system="standard"), DrawOptions())
+    assert "TTTT" in sink.getvalue()
+
+
+def test_names_come_from_the_capture_or_not_at_all(story: Trace) -> None:
+    story.execute("UPDATE exchanges SET host = 'alias.example'")
+    assert "10.0.0.9:443  alias.example +1" in shown(story)
+    assert "example" not in shown(story, names=False, verbose=True)
+
+
+def test_hostile_text_is_disarmed(story: Trace) -> None:
+    story.execute("UPDATE handshakes SET sni = '[red]\x1b[2J\x07\u202e' || repeat('A', 500)")
+    story.execute("UPDATE captures SET path = 'a\x1b]0;x\x07.pcap', notes = ['frame 3: \x1b[31m']")
+    text = shown(story, verbose=True)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\u202e" not in text
+    assert "[red]\ufffd[2J" in text
+    assert max(cell_len(line) for line in text.splitlines()) < 400
+
+
+def test_empty_capture_says_so() -> None:
+    with empty_trace() as trace:
+        text = shown(trace)
+    assert "0 packets" in text
+    assert "Connections none" in text
+    assert "Where the time went" not in text
+
+
+def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
+    story.execute(
+        "UPDATE captures SET dropped = 3, undecodable = 1, snapped = 5, duplicates = 2, selected = 1000, "
+        "notes = ['frame 12: cut short']"
+    )
+    story.execute("UPDATE connections SET missing_client = 1500, state = 'midstream' WHERE stream = 1")
+    text = shown(story)
+    for flaw in (
+        "1 000 of 1 240 packets selected",
+        "frame 12: cut short",
+        "3 packets lost by the capturing machine",
+        "1.50 kB acknowledged but not captured, in 1 connection",
+        "1 connection began before the capture",
+        "1 frame with unreadable headers",
+        "5 frames cut by the snap length",
+        "2 copies of packets already seen",
+    ):
+        assert flaw in text.replace("\u2009", " ")
+
+
+def test_beyond_forty_lanes_the_longest_are_drawn_and_the_rest_counted() -> None:
+    with empty_trace() as trace:
+        trace.execute(
+            f"""
+            INSERT INTO connections BY NAME
+            SELECT i::INTEGER AS stream, '10.0.0.1' AS client_ip, (1000 + i)::INTEGER AS client_port,
+                '10.0.0.2' AS server_ip, 80 AS server_port, {T0} AS opened_at, {T0} + i * 1000 AS closed_at, 'open' AS state
+            FROM range(1, 101) r(i);
+            INSERT INTO phases BY NAME SELECT stream, 'idle' AS kind, opened_at AS start_at, closed_at AS end_at FROM connections
+            """
+        )
+        lanes = [line for line in shown(trace).splitlines() if re.match(r" +\d+ 10\.0\.0\.1:", line)]
+        assert len(lanes) == 40
+        assert lanes[0].split()[0] == "61", "in the order in which they opened"
+        assert "… and 60 more connections, shorter than these" in shown(trace)
+
+
+def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
+    story.execute("DELETE FROM connections; DELETE FROM phases; DELETE FROM handshakes; DELETE FROM exchanges")
+    story.execute(
+        f"""
+        INSERT INTO connections BY NAME
+        SELECT i::INTEGER AS stream, '10.0.0.1' AS client_ip, 1 AS client_port, '10.1.0.' || i AS server_ip, 80 AS server_port,
+            {T0} AS opened_at, {T0 + 5} AS closed_at, 'open' AS state
+        FROM range(1, 21) r(i)
+        """
+    )
+    assert "… and 8 more servers" in shown(story)

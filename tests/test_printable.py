@@ -1,0 +1,40 @@
+"""Text from a capture is an attacker's: nothing of it may reach the terminal as a command."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conchart.printable import printable
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("shop.example", "shop.example"),
+        ("/a b?c=%20", "/a b?c=%20"),
+        ("\x1b[31mred\x1b[0m", "\ufffd[31mred\ufffd[0m"),
+        ("a\nb\rc\td\x00", "a\ufffdb\ufffdc\ufffdd\ufffd"),
+        ("\x9b2J", "\ufffd2J"),
+        ("gpj.\u202eexe", "gpj.\ufffdexe"),
+        ("a\u200bb\u2028c", "a\ufffdb\ufffdc"),
+        ("\udc80", "\ufffd"),
+        ("bücher.example ☃", "bücher.example ☃"),
+        ("[bold]x[/bold]", "[bold]x[/bold]"),
+    ],
+)
+def test_only_glyphs_remain(hostile: str, shown: str) -> None:
+    assert printable(hostile) == shown
+
+
+@given(st.text(st.characters(codec=None), max_size=400))
+def test_no_text_gets_a_control_character_through(hostile: str) -> None:
+    shown = printable(hostile)
+    assert len(shown) <= 200
+    assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert printable(shown) == shown
+
+
+def test_long_text_is_cut_and_says_so() -> None:
+    assert printable("x" * 300, limit=10) == "x" * 9 + "…"

@@ -1,0 +1,191 @@
+"""Reading into tables, and what a trace offers: the core is faked here, the seam is not."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+from tests.conftest import T0, Batch, Core, empty_trace
+
+import conchart
+from conchart import Trace, _native
+from conchart.schema import TABLES
+
+Sink = Callable[[str, object], None]
+
+
+def test_empty_capture_has_every_table_with_its_types() -> None:
+    with empty_trace() as trace:
+        for table in TABLES:
+            assert trace.sql(f"FROM {table.name}").fetchall() == []
+        assert [str(kind) for kind in trace.captures.types][-1] == "VARCHAR[]"
+        assert (
+            dict(zip(trace.exchanges.columns, map(str, trace.exchanges.types), strict=True))["confidence"] == "DOUBLE"
+        )
+
+
+def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Core], None]) -> None:
+    batches = [
+        Batch(
+            f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at FROM range(9) r(i)"
+        ),
+        Batch(
+            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred"
+        ),
+    ]
+
+    def core(paths: list[str], sink: Sink, **_: object) -> None:
+        for batch in batches:
+            sink("phases", batch)
+        sink("captures", Batch("SELECT 0::INTEGER AS capture, ['first', 'second'] AS notes"))
+
+    fake_core(core)
+    with conchart.read("any.pcap") as trace:
+        assert trace.phases.count("*").fetchall() == [(10,)]
+        assert trace.sql("SELECT start_at, end_at FROM phases WHERE stream = 3").fetchall() == [(T0 + 3, T0 + 4)]
+        assert trace.sql("SELECT exchange, kind, inferred FROM phases WHERE stream = 9").fetchall() == [
+            (None, "é☃", True)
+        ]
+        assert trace.sql("SELECT notes FROM captures").fetchall() == [(["first", "second"],)]
+    assert all(batch.streams > 0 for batch in batches)
+    assert "pyarrow" not in sys.modules
+    assert "pandas" not in sys.modules
+
+
+def test_a_column_that_the_schema_lacks_is_refused(fake_core: Callable[[Core], None]) -> None:
+    fake_core(lambda paths, sink, **_: sink("phases", Batch("SELECT 1::INTEGER AS stream, 2 AS surprise")))
+    with pytest.raises(duckdb.Error, match="surprise"):
+        conchart.read("any.pcap")
+
+
+def test_a_batch_is_inserted_fast(fake_core: Callable[[Core], None]) -> None:
+    rows = 500_000
+    batch = Batch(f"SELECT i::INTEGER AS stream, 'wait' AS kind, {T0} + i AS start_at FROM range({rows}) r(i)")
+    fake_core(lambda paths, sink, **_: sink("phases", batch))
+    begin = time.perf_counter()
+    with conchart.read("any.pcap") as trace:
+        took = time.perf_counter() - begin
+        assert trace.phases.count("*").fetchall() == [(rows,)]
+    assert rows / took > 100_000, f"{rows / took:,.0f} rows/s: row-wise inserts are back"
+
+
+def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]) -> None:
+    seen: list[tuple[int, int]] = []
+    conchart.read(
+        Path("a.pcap"),
+        "b.pcap",
+        filter="tcp",
+        start="1.5",
+        end=T0,
+        count=7,
+        packets=True,
+        progress=lambda *p: seen.append(p),
+    ).close()
+    asked = story_core[0]
+    assert asked["paths"] == ["a.pcap", "b.pcap"]
+    assert (asked["start"], asked["start_relative"]) == (1_500_000_000, True)
+    assert (asked["end"], asked["end_relative"]) == (T0, False)
+    assert (asked["count"], asked["packets"]) == (7, True)
+    compile_filter, progress = asked["compile_filter"], asked["progress"]
+    assert callable(compile_filter)
+    assert compile_filter(1, 65535)[-1] == (6, 0, 0, 0)
+    assert callable(progress)
+    progress(1, 2)
+    assert seen == [(1, 2)]
+
+
+def test_read_without_choices_asks_for_everything(story_core: list[dict[str, object]]) -> None:
+    conchart.read("a.pcap").close()
+    absent = {name: value for name, value in story_core[0].items() if value is None or value is False}
+    assert set(absent) == {
+        "compile_filter", "start", "end", "start_relative", "end_relative", "count", "packets", "progress"
+    }  # fmt: skip
+
+
+def test_zero_is_an_instant(story_core: list[dict[str, object]]) -> None:
+    conchart.read("a.pcap", start=0, end="0").close()
+    assert (story_core[0]["start"], story_core[0]["end"]) == (0, 0)
+
+
+def test_unreadable_capture_raises_the_public_error(fake_core: Callable[[Core], None]) -> None:
+    def core(*_: object, **__: object) -> None:
+        raise _native.CaptureError("a.pcap: no packet could be read")
+
+    fake_core(core)
+    with pytest.raises(conchart.CaptureError, match="no packet could be read") as caught:
+        conchart.read("a.pcap")
+    assert caught.value.__cause__ is None
+    assert caught.value.exit_code == 3
+
+
+def test_interrupt_while_reading_reaches_the_caller(fake_core: Callable[[Core], None]) -> None:
+    def core(*_: object, progress: Callable[[int, int], None], **__: object) -> None:
+        progress(1, 1)
+
+    def interrupt(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    fake_core(core)
+    with pytest.raises(KeyboardInterrupt):
+        conchart.read("a.pcap", progress=interrupt)
+
+
+def test_sql_takes_parameters(story: Trace) -> None:
+    assert story.sql("SELECT count(*) FROM phases WHERE kind = ?", ["tls"]).fetchall() == [(1,)]
+    assert story.sql("SELECT count(*) FROM phases WHERE kind = $kind", {"kind": "syn"}).fetchall() == [(1,)]
+
+
+def test_sql_sees_tables_and_no_python_variables(story: Trace) -> None:
+    connectoins = story.connections  # noqa: F841  (a typo for a table must not find it)
+    with pytest.raises(duckdb.CatalogException, match="connectoins"):
+        story.sql("FROM connectoins")
+
+
+def test_every_table_is_an_attribute(story: Trace) -> None:
+    for table in TABLES:
+        relation: duckdb.DuckDBPyRelation = getattr(story, table.name)
+        assert relation.columns == story.sql(f"FROM {table.name}").columns
+
+
+def test_tables_speak_arrow(story: Trace) -> None:
+    assert type(story.connections.__arrow_c_stream__()).__name__ == "PyCapsule"
+
+
+def test_leaving_the_context_closes_the_trace() -> None:
+    with empty_trace() as trace:
+        pass
+    with pytest.raises(duckdb.ConnectionException):
+        trace.sql("FROM connections")
+
+
+def test_saved_trace_opens_again_with_the_same_tables(story: Trace, tmp_path: Path) -> None:
+    story.execute("CREATE TABLE findings AS SELECT 'no-keepalive' AS finding")
+    story.write(tmp_path / "a'b.duckdb")
+    with Trace.load(tmp_path / "a'b.duckdb") as again:
+        for table in (*(table.name for table in TABLES), "findings"):
+            assert (
+                again.sql(f"FROM {table} ORDER BY ALL").fetchall() == story.sql(f"FROM {table} ORDER BY ALL").fetchall()
+            )
+        again.write(tmp_path / "again.json")
+    story.write(tmp_path / "story.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "story.json").read_text())
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a database" * 1000])
+def test_loading_what_is_no_trace_says_so(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "x.duckdb"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(conchart.CaptureError, match=r"x\.duckdb"):
+        Trace.load(path)
+
+
+def test_loading_another_database_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "other.duckdb"
+    with duckdb.connect(str(path)) as other:
+        other.execute("CREATE TABLE connections (a INTEGER)")
+    with pytest.raises(conchart.CaptureError, match="not a trace"):
+        Trace.load(path)
