@@ -1,8 +1,8 @@
 """A TCP conversation, written down packet by packet as a capture at one point would show it.
 
-In: who says what, after how long. Out: Ethernet frames with exact times, valid checksums and the sequence numbers that
-follow from what was said. A story can send any segment again, or leave one out, but cannot get an ordinary number wrong.
-Nothing is random and no clock is read: the same story gives the same bytes.
+In: who says what, after how long. Out: Ethernet frames with exact times, valid checksums and the sequence numbers
+that follow from what was said. A story can send any segment again, or leave one out, but cannot get an ordinary
+number wrong. Nothing is random and no clock is read: the same story gives the same bytes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,13 @@ class Talk:
     """One connection between the client and port 80 of the server."""
 
     def __init__(
-        self, capture: Capture, *, after_ms: float = 0, port: int = 51_000, client_isn: int = 0x1A2B3C4D, server_isn: int = 0x7F001000
+        self,
+        capture: Capture,
+        *,
+        after_ms: float = 0,
+        port: int = 51_000,
+        client_isn: int = 0x1A2B3C4D,
+        server_isn: int = 0x7F001000,
     ) -> None:
         """Begin ``after_ms`` after the capture's start; the numbers have defaults, all fixed."""
         self.capture = capture

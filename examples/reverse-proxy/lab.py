@@ -1,9 +1,12 @@
 """Three hosts in network namespaces, and the programs that run on them.
 
-In: nothing. Out: a :class:`Lab` whose hosts start programs; leaving its ``with`` block ends the programs this lab started
-and removes its namespaces and folders, also after an error or a signal. Needs root, iproute2 and Linux.
+In: nothing. Out: a :class:`Lab` whose hosts start programs; leaving its ``with`` block ends the programs this lab
+started and removes its namespaces and folders, also after an error or a signal. Needs root, iproute2 and Linux.
 
-    client 10.77.1.10 ── 10.77.1.1 proxy 10.77.2.1 ── 10.77.2.20 backend
+    client 10.77.1.10 ──5 ms── 10.77.1.1 proxy 10.77.2.1 ── 10.77.2.20 backend
+
+The client is some way off: every packet takes 5 ms to the proxy and 5 ms back (delay_line.py). The backend stands
+beside the proxy, joined by a veth cable.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +29,7 @@ PROXY_BACK = "10.77.2.1"
 BACKEND = "10.77.2.20"
 SITE_NAME = "shop.example"
 
+DELAY_MS = 5
 STOP_SECONDS = 5
 SLICE_SECONDS = 0.0005
 
@@ -72,7 +77,10 @@ class Host:
 
 
 class Lab:
-    """Client, proxy and backend, joined by two veth cables. The names carry our pid: two labs can run side by side."""
+    """Client, proxy and backend, joined by a long and a short cable.
+
+    The names carry our pid, so that two labs can stand side by side.
+    """
 
     def __init__(self) -> None:
         """Choose names; :meth:`__enter__` builds."""
@@ -82,8 +90,8 @@ class Lab:
 
     def __enter__(self) -> Lab:
         """Build the network; what was built is undone if the rest fails."""
-        signal.signal(signal.SIGTERM, _leave)
-        signal.signal(signal.SIGHUP, _leave)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
             self._undo.callback(shutil.rmtree, self.folder)
@@ -91,7 +99,7 @@ class Lab:
             for host in (self.client, self.proxy, self.backend):
                 ip("netns", "add", host.namespace)
                 self._undo.callback(_remove_namespace, host)
-            self._cable(self.client, CLIENT, self.proxy, PROXY_FRONT)
+            self._long_cable(self.client, CLIENT, self.proxy, PROXY_FRONT)
             self._cable(self.proxy, PROXY_BACK, self.backend, BACKEND)
             self._name_the_site()
         except BaseException:
@@ -104,22 +112,35 @@ class Lab:
         self._undo.close()
 
     def start(self, host: Host, words: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
-        """Start a program on ``host``; it ends with the lab at the latest. ``options`` go to :class:`subprocess.Popen`."""
+        """Start a program on ``host``; it ends with the lab at the latest. ``options`` are those of ``Popen``."""
         program = subprocess.Popen(host.command(words), **options)  # type: ignore[call-overload]
         self._undo.callback(stop, program)
         return program
 
+    def _long_cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
+        """Join two hosts :data:`DELAY_MS` apart."""
+        left_end, right_end = _ends(left, right)
+        program = Path(__file__).with_name("delay_line.py")
+        line = subprocess.Popen(
+            [sys.executable, program, left.namespace, left_end, right.namespace, right_end, str(DELAY_MS)],
+            stdout=subprocess.PIPE,
+        )
+        self._undo.callback(stop, line)
+        if line.stdout is None or line.stdout.readline() != b"ready\n":
+            raise RuntimeError("the delay line did not start")
+        _plug_in(left, left_end, left_address)
+        _plug_in(right, right_end, right_address)
+
     def _cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
-        """Join two hosts. ``ip netns`` moves either end in at birth, so no name of ours is ever seen outside.
+        """Join two hosts side by side. Either end is born in its namespace, so no name of ours is ever seen outside.
 
         ``gso_max_segs 1``: packets leave as the 1,460-byte segments a wire would carry, not as 64 kB super-segments.
         """
-        left_end, right_end = f"to-{_role(right)}", f"to-{_role(left)}"
+        left_end, right_end = _ends(left, right)
         ip("link", "add", left_end, "netns", left.namespace, "type", "veth",
            "peer", "name", right_end, "netns", right.namespace)  # fmt: skip
-        for host, end, address in ((left, left_end, left_address), (right, right_end, right_address)):
-            ip("-n", host.namespace, "address", "add", f"{address}/24", "dev", end)
-            ip("-n", host.namespace, "link", "set", end, "gso_max_segs", "1", "up")
+        _plug_in(left, left_end, left_address, "gso_max_segs", "1")
+        _plug_in(right, right_end, right_address, "gso_max_segs", "1")
 
     def _name_the_site(self) -> None:
         """Tell the client alone where the site is: ``ip netns exec`` mounts this file over /etc/hosts."""
@@ -145,7 +166,7 @@ def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) 
 
 
 def slow_down(program: subprocess.Popen[bytes], percent: int, seconds: float = 60) -> None:
-    """Let a program run for ``percent`` of the time until it ends: stopped and continued in turn, as ``cpulimit`` does.
+    """Let a program run for ``percent`` of the time: stopped and continued in turn, as ``cpulimit`` does.
 
     The slices are short (0.5 ms) so that no single computation slips through. A control group's CPU quota is the more
     usual brake, but it lets a process run on until the next timer tick and has it pay later: the pauses then stand
@@ -161,8 +182,15 @@ def slow_down(program: subprocess.Popen[bytes], percent: int, seconds: float = 6
         time.sleep(SLICE_SECONDS * (100 / percent - 1))
 
 
-def _role(host: Host) -> str:
-    return host.namespace.rpartition("-")[2]
+def _ends(left: Host, right: Host) -> tuple[str, str]:
+    """Name both ends of a cable for where they lead."""
+    left_role, right_role = (host.namespace.rpartition("-")[2] for host in (left, right))
+    return f"to-{right_role}", f"to-{left_role}"
+
+
+def _plug_in(host: Host, end: str, address: str, *settings: str) -> None:
+    ip("-n", host.namespace, "address", "add", f"{address}/24", "dev", end)
+    ip("-n", host.namespace, "link", "set", end, *settings, "up")
 
 
 def _leave(number: int, _frame: object) -> None:

@@ -166,7 +166,7 @@ def flow(number: int, templates: list[Template], server_port: int) -> Flow:
 
 
 def short_tls(packets: int) -> Iterator[bytes]:
-    """Short TLS connections, 1,000 open at a time, each at another stage than its neighbours; all are closed at the end."""
+    """Short TLS connections, 1,000 open at a time, each at another stage than its neighbours; all end."""
     scripts = [short_connection(number) for number in range(HOSTS)]
     connections = max(packets // PACKETS_PER_CONNECTION, 1)
     flows: deque[Flow] = deque()

@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
 MACS = bytes.fromhex("020000000001020000000002")
 Container = Literal["pcap", "pcapng"]
-Order = Literal["<", ">"]
+ByteOrder = Literal["<", ">"]
+Resolution = Literal[1, 1000]
+Compression = Literal["", "gzip", "zstd"]
 
 
 def _sum(data: bytes) -> int:
     """The Internet checksum (RFC 1071)."""
     if len(data) % 2:
         data += b"\0"
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return total ^ 0xFFFF
@@ -93,10 +95,10 @@ class Format:
     """How to write a capture."""
 
     container: Container = "pcap"
-    order: Order = "<"
-    resolution_ns: Literal[1, 1000] = 1000
+    order: ByteOrder = "<"
+    resolution_ns: Resolution = 1000
     link: str = "ethernet"
-    compress: Literal["", "gzip", "zstd"] = ""
+    compress: Compression = ""
 
     def write(self, packets: Sequence[Packet]) -> bytes:
         """The whole file."""

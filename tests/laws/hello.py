@@ -13,6 +13,16 @@ from typing import Literal
 CCS, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
 TLS12_CIPHERS = (0xC02F, 0xC030, 0xCCA8, 0x009C)
 TLS13_CIPHERS = (0x1301, 0x1302, 0x1303)
+CIPHERS = {
+    0x009C: "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    0x1301: "TLS_AES_128_GCM_SHA256",
+    0x1302: "TLS_AES_256_GCM_SHA384",
+    0x1303: "TLS_CHACHA20_POLY1305_SHA256",
+    0xC02F: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    0xC030: "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    0xCCA8: "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+}
+"""As IANA registered them."""
 RETRY_RANDOM = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """A ServerHello with this random is a HelloRetryRequest (RFC 8446 section 4.1.3)."""
 
@@ -159,7 +169,12 @@ def _tls12(tls: Tls) -> list[Message]:
     exchange = b"\3\0\x1d" + vector(filler(32, ("ecdhe", tls.seed)), 1) + b"\4\1" + vector(filler(256, tls.seed), 2)
     flight = b"".join(
         record(HANDSHAKE, part)
-        for part in (server_hello(tls), message(11, vector(vector(certificate(tls), 3), 3)), message(12, exchange), message(14, b""))
+        for part in (
+            server_hello(tls),
+            message(11, vector(vector(certificate(tls), 3), 3)),
+            message(12, exchange),
+            message(14, b""),
+        )
     )
     key = record(HANDSHAKE, message(16, vector(filler(32, ("client ecdhe", tls.seed)), 1)))
     ticket = record(HANDSHAKE, message(4, bytes(4) + vector(filler(176, ("new ticket", tls.seed)), 2)))

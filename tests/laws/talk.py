@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class _Player:
 
 
 def _at(packet: Packet, at: int) -> Packet:
-    return Packet(**{name: getattr(packet, name) for name in Packet.__slots__} | {"at": at})
+    return replace(packet, at=at)
 
 
 def together(talks: Iterable[Sequence[Packet]]) -> list[Packet]:

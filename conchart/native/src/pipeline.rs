@@ -21,7 +21,7 @@ const PROGRESS_FRAMES: u64 = 1 << 16;
 
 /// An end of the time window.
 #[derive(Clone, Copy, Debug)]
-pub enum Bound {
+pub enum Limit {
     /// Nanoseconds since the epoch.
     At(i64),
     /// Nanoseconds after the first packet.
@@ -36,9 +36,9 @@ pub type Compile = dyn FnMut(LinkType, u32) -> Result<Program, Failure> + Send;
 pub struct Selection {
     pub filter: Option<Box<Compile>>,
     /// First instant wanted.
-    pub start: Option<Bound>,
+    pub start: Option<Limit>,
     /// Last instant wanted.
-    pub end: Option<Bound>,
+    pub end: Option<Limit>,
     /// Stop after so many selected frames.
     pub count: Option<u64>,
     /// Write the `packets` table.
@@ -193,7 +193,7 @@ impl<O: Output> Run<O> {
         self.bytes_before += reader.bytes_read();
         self.rows.sink().progress(self.bytes_before, self.frames)?;
         if let Some((link, frame)) = self.tally.unsupported {
-            let error = CaptureError::UnsupportedLink { link, frame };
+            let error = CaptureError::UnsupportedLink { name: self.tally.path.clone(), link, frame };
             if self.tally.decoded == 0 && self.tally.other == 0 {
                 return Err(Failure::Capture(error));
             }
@@ -250,8 +250,8 @@ impl<O: Output> Run<O> {
 
     fn is_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
         let instant = |bound| match bound {
-            Bound::At(at) => at,
-            Bound::After(ns) => origin.saturating_add(ns),
+            Limit::At(at) => at,
+            Limit::After(ns) => origin.saturating_add(ns),
         };
         if self.selection.start.is_some_and(|bound| frame.at < instant(bound))
             || self.selection.end.is_some_and(|bound| frame.at > instant(bound))

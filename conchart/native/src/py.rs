@@ -17,7 +17,7 @@ use pyo3::types::PyCapsule;
 
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
-use crate::pipeline::{self, Bound, Compile, Failure, Output, Selection};
+use crate::pipeline::{self, Compile, Failure, Limit, Output, Selection};
 use crate::tables::{Sink, Stopped};
 
 /// Batches that may wait for Python.
@@ -99,7 +99,7 @@ fn read_capture(
     packets: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let bound = |ns, relative| if relative { Bound::After(ns) } else { Bound::At(ns) };
+    let bound = |ns, relative| if relative { Limit::After(ns) } else { Limit::At(ns) };
     let raised = Arc::new(Mutex::new(None));
     let selection = Selection {
         filter: compile_filter.map(|compile| filter(compile, Arc::clone(&raised))),
@@ -170,7 +170,7 @@ fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile>
                     }
                     Failure::Stopped
                 })?;
-            Program::new(instructions).map_err(|error| Failure::Filter(error.to_string()))
+            Program::new(&instructions).map_err(|error| Failure::Filter(error.to_string()))
         })
     })
 }

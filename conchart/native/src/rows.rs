@@ -1,6 +1,5 @@
 //! What each stage found → rows of docs/tables.md.
 
-use crate::capture::LinkType;
 use crate::exchange::{Exchange, Span};
 use crate::phases::Phase;
 use crate::stream::{Moment, Side};
@@ -39,7 +38,7 @@ pub fn vantage(tcp: &Connection) -> Option<&'static str> {
 
 /// Names of the link types, joined by commas.
 pub fn link_types(tally: &Tally) -> String {
-    let names = tally.facts.iter().flat_map(|facts| facts.link_types.iter().map(LinkType::name));
+    let names = tally.facts.iter().flat_map(|facts| facts.link_types.iter().map(|link| link.name()));
     names.collect::<Vec<_>>().join(",")
 }
 

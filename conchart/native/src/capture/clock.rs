@@ -46,19 +46,37 @@ impl Clock {
 
     /// Nanoseconds since the epoch, rounded down; saturated where an `i64` cannot hold them (before
     /// 1677, after 2262).
+    ///
+    /// A timestamp too great for that as the unsigned number it should be was written by a clock
+    /// before 1970, and is read as the negative number it is.
     #[inline]
     pub(super) fn at(self, timestamp: u64) -> i64 {
+        // What nearly every file has needs no wide arithmetic.
+        if let Unit::Nanoseconds(factor) = self.unit
+            && let Some(Ok(at)) = timestamp.checked_mul(factor).map(i64::try_from)
+            && let Some(at) = at.checked_add(self.offset)
+        {
+            return at;
+        }
+        self.at_by_wide_arithmetic(timestamp)
+    }
+
+    fn at_by_wide_arithmetic(self, timestamp: u64) -> i64 {
+        i64::try_from(self.since_epoch(timestamp.into())).unwrap_or_else(|_| {
+            let signed = self.since_epoch(timestamp.cast_signed().into());
+            i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
+        })
+    }
+
+    fn since_epoch(self, timestamp: i128) -> i128 {
         let since_offset = match self.unit {
-            Unit::Nanoseconds(factor) => u128::from(timestamp) * u128::from(factor),
+            Unit::Nanoseconds(factor) => timestamp * i128::from(factor),
             Unit::PerNanosecond(divisor) => {
-                divisor.map_or(0, |divisor| u128::from(timestamp / divisor))
+                divisor.map_or(0, |divisor| timestamp.div_euclid(divisor.into()))
             }
-            Unit::Binary(power) => (u128::from(timestamp) * 1_000_000_000) >> power,
+            Unit::Binary(power) => (timestamp * 1_000_000_000) >> power,
         };
-        let at = i128::try_from(since_offset)
-            .unwrap_or(i128::MAX)
-            .saturating_add(i128::from(self.offset));
-        i64::try_from(at).unwrap_or(if at < 0 { i64::MIN } else { i64::MAX })
+        since_offset + i128::from(self.offset)
     }
 
     /// Length of one unit in nanoseconds, rounded up: 1000 for µs, 1 for ns and finer.
@@ -108,8 +126,17 @@ mod tests {
 
     #[test]
     fn times_beyond_the_range_saturate() {
-        assert_eq!(Clock::new(0, 0).at(u64::MAX), i64::MAX);
+        assert_eq!(Clock::new(0, 0).at(u64::MAX / 2), i64::MAX);
         assert_eq!(Clock::new(6, i64::MIN).at(0), i64::MIN);
+    }
+
+    #[test]
+    fn clocks_before_1970_keep_their_distances() {
+        assert_eq!(
+            Clock::new(6, 0).at((-505_425_287_i64).cast_unsigned()),
+            -505_425_287_000
+        );
+        assert_eq!(Clock::new(0, 0).at(u64::MAX), -1_000_000_000);
     }
 
     #[test]

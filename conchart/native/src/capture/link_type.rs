@@ -23,6 +23,8 @@ impl LinkType {
     pub const LINUX_SLL: Self = Self(113);
     pub const IPV4: Self = Self(228);
     pub const IPV6: Self = Self(229);
+    /// Linux netfilter log.
+    pub const NFLOG: Self = Self(239);
     pub const LINUX_SLL2: Self = Self(276);
 
     /// libpcap's name without `DLT_`, e.g. `EN10MB`; `DLT 147` where it has none that fits here.

@@ -1,4 +1,21 @@
 //! Requests and their responses: HTTP/1 read as text, everything else as turns.
+//!
+//! In: one connection's two streams as [`Chunk`](crate::stream::Chunk)s and
+//! [`Gap`](crate::stream::Gap)s. Out: [`Exchange`]s in the order of their number, TLS handshakes,
+//! and the stretches of time where missing packets left the reader lost. No IO, no clock, nothing
+//! is decrypted. Start at [`Conversation`].
+
+mod body;
+mod conversation;
+mod head;
+mod held;
+mod http1;
+mod ledger;
+#[cfg(test)]
+mod tests;
+mod turns;
+
+pub use conversation::Conversation;
 
 use crate::stream::{Moment, Side};
 
@@ -14,8 +31,23 @@ pub struct Span {
     pub bytes: u64,
 }
 
+impl Span {
+    /// Adds bytes that one packet brought. A retransmission may bring early bytes late, so `last`
+    /// is the moment at which everything had been seen, not that of the highest offset.
+    fn extend(&mut self, seen: Moment, bytes: u64) {
+        self.first.get_or_insert(seen);
+        self.last = Some(self.last.map_or(seen, |last| last.max(seen)));
+        self.bytes += bytes;
+    }
+
+    /// Adds bytes that were sent at a time nobody saw.
+    fn extend_unseen(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
 /// One request and its response. Mirrors the `exchanges` table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// 0-based on its connection.
     pub number: u32,
@@ -35,4 +67,17 @@ pub struct Exchange {
     pub inferred: bool,
     /// 0 to 1.
     pub confidence: f32,
+}
+
+impl Exchange {
+    /// First byte seen of either message.
+    fn opened(&self) -> Option<Moment> {
+        self.request.first.or(self.response.first)
+    }
+
+    /// Says that bytes are missing or make no sense: whatever was read here may be wrong.
+    fn doubt(&mut self, confidence: f32) {
+        self.inferred = true;
+        self.confidence = self.confidence.min(confidence);
+    }
 }

@@ -1,7 +1,7 @@
 //! Link layers: from a frame's first byte to its IP header.
 //!
 //! In: link type and captured bytes. Out: which protocol starts where. Ethernet with any stack of
-//! VLAN tags (IEEE 802.1Q, 802.1ad), Linux cooked v1 and v2, BSD loopback, raw IP, PPP; inside
+//! VLAN tags (IEEE 802.1Q, 802.1ad), Linux cooked v1 and v2, BSD loopback, raw IP, PPP, NFLOG; inside
 //! them PPPoE sessions (RFC 2516), MPLS labels (RFC 3032) and SNAP (RFC 1042).
 
 use super::error::PacketError;
@@ -51,6 +51,7 @@ pub(super) fn carried(link: LinkType, frame: &[u8]) -> Result<Carried, PacketErr
                 },
             )
         }
+        LinkType::NFLOG => nflog(frame),
         other => Err(PacketError::UnsupportedLink(other)),
     }
 }
@@ -119,6 +120,50 @@ fn loopback(frame: &[u8]) -> Result<Carried, PacketError> {
             _ => Carried::Other,
         },
     )
+}
+
+/// What Linux' packet filter logs (`tcpdump -i nflog`): a list of length, type, value, each padded to
+/// four bytes, in the byte order of the capturing machine. Lengths count their own four bytes.
+fn nflog(frame: &[u8]) -> Result<Carried, PacketError> {
+    const PAYLOAD: u16 = 9;
+    let mut at = 4;
+    loop {
+        let rest = frame.get(at..).unwrap_or_default();
+        let Some(&[l0, l1, k0, k1]) = rest.first_chunk::<4>() else {
+            // Nothing left: this record has no packet.
+            let cut = PacketError::Cut {
+                layer: "NFLOG",
+                offset: at,
+                need: 4,
+                have: rest.len(),
+            };
+            return if rest.is_empty() && at > 4 {
+                Ok(Carried::Other)
+            } else {
+                Err(cut)
+            };
+        };
+        // Types are small numbers: that tells the byte order.
+        let (len, kind) = if k1 == 0 {
+            (u16::from_le_bytes([l0, l1]), u16::from_le_bytes([k0, k1]))
+        } else {
+            (u16::from_be_bytes([l0, l1]), u16::from_be_bytes([k0, k1]))
+        };
+        if kind == PAYLOAD {
+            return Ok(by_version(frame, at + 4));
+        }
+        if len < 4 {
+            let (field, found) = ("attribute length", u32::from(len));
+            return Err(PacketError::Bad {
+                layer: "NFLOG",
+                offset: at,
+                field,
+                found,
+                allowed: "at least 4",
+            });
+        }
+        at += usize::from(len).next_multiple_of(4);
+    }
 }
 
 /// PPP protocol field (RFC 1661 section 2), which may be compressed to one byte (section 6.5).

@@ -1,6 +1,36 @@
 //! TLS: one connection's two streams in, handshakes and application records out.
+//!
+//! In: chunks, gaps and FINs of both sides in causal order. Out: [`Handshake`]s as they are settled and
+//! [`AppRecord`]s in causal order. Nothing is decrypted: what encryption hides is reasoned out from the order
+//! and size of records and marked `inferred`. Memory: a few kilobytes while a handshake runs, at most
+//! 128 KiB per side of a message that arrives in pieces, at most [`MAX_HELD`] undecided records, and under
+//! 200 bytes once established.
 
-use crate::stream::{Moment, Side};
+mod fingerprint;
+mod flight;
+mod handshake;
+mod hello;
+mod messages;
+mod names;
+mod record;
+mod sniff;
+mod tickets;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+pub use sniff::{Sniff, sniff, sniff_midstream};
+
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use flight::{Seen, Sizes};
+use handshake::Machine;
+use record::{APPLICATION_DATA, HANDSHAKE, Piece, SSLV2, Walk};
+use tickets::Held;
+
+/// Records that may wait at once until it is known whether they are application data.
+pub const MAX_HELD: usize = 32;
 
 /// One TLS handshake, as far as the capture shows it. Mirrors the `handshakes` table.
 #[derive(Clone, Debug, Default)]
@@ -60,4 +90,260 @@ pub struct AppRecord {
     pub bytes: u64,
     /// 1.0 when this surely is application data; less when it might be a hidden handshake message.
     pub confidence: f32,
+}
+
+/// What the records of a connection mean at present.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    /// A handshake runs and nothing is established.
+    Opening,
+    /// TLS 1.2 or older; a handshake may run inside.
+    Established12,
+    Established13,
+    /// The version was not seen: the capture began later, or the ServerHello is missing.
+    Unknown,
+    /// The handshake failed, or these are not TLS records: nothing more is read.
+    Over,
+}
+
+/// The TLS layer of one connection.
+#[derive(Debug)]
+pub struct Tls {
+    walk: BySide<Walk>,
+    machine: Option<Box<Machine>>,
+    held: Option<Box<Held>>,
+    out: VecDeque<AppRecord>,
+    settled: Vec<Handshake>,
+    number: u32,
+    state: State,
+    requester: Option<Side>,
+    closed: bool,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tls {
+    /// For a connection whose first byte of TLS comes next.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            machine: Some(Box::new(Machine::new(0))),
+            ..Self::in_state(State::Opening, false)
+        }
+    }
+
+    /// For a connection whose handshake was over before the capture began.
+    #[must_use]
+    pub fn midstream() -> Self {
+        Self::in_state(State::Unknown, true)
+    }
+
+    fn in_state(state: State, midstream: bool) -> Self {
+        let walk = Walk::new(midstream);
+        Self {
+            walk: BySide {
+                client: walk,
+                server: walk,
+            },
+            machine: None,
+            held: None,
+            out: VecDeque::new(),
+            settled: Vec::new(),
+            number: 0,
+            state,
+            requester: None,
+            closed: false,
+        }
+    }
+
+    /// Reads the next bytes of one side.
+    pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) {
+        while let Some(piece) = self.walk[from].next(&mut chunk) {
+            self.piece(from, &piece);
+        }
+        self.notice_loss(from, chunk.seen);
+    }
+
+    /// Passes over bytes that the capture does not hold.
+    ///
+    /// A record whose header was seen is followed to its end; beyond it, this side is picked up again at
+    /// the next chunk that starts with a plausible record header.
+    pub fn gap(&mut self, from: Side, gap: Gap) {
+        if let Some(piece) = self.walk[from].gap(gap) {
+            self.piece(from, &piece);
+        }
+        self.notice_loss(from, gap.seen);
+    }
+
+    fn notice_loss(&mut self, from: Side, seen: Moment) {
+        if let Some(machine) = self.machine.as_mut().filter(|_| self.walk[from].lost()) {
+            machine.lose(from, seen);
+        }
+    }
+
+    /// `from` sends no more: it sent a FIN or a RST.
+    pub fn fin(&mut self, from: Side, _seen: Moment) {
+        self.closed = true;
+        if let Some(held) = &mut self.held {
+            held.fin(from, &mut self.out);
+        }
+        self.drop_idle();
+    }
+
+    /// The next application record, in causal order.
+    pub fn next_record(&mut self) -> Option<AppRecord> {
+        let record = self.out.pop_front();
+        if record.is_none() && self.out.capacity() > 0 {
+            // Thousands of idle connections must not each keep the buffer of their busiest moment.
+            self.out = VecDeque::new();
+        }
+        record
+    }
+
+    /// The next handshake that is settled.
+    pub fn next_handshake(&mut self) -> Option<Handshake> {
+        if self.settled.is_empty() {
+            return None;
+        }
+        let handshake = self.settled.remove(0);
+        if self.settled.is_empty() {
+            self.settled = Vec::new();
+        }
+        Some(handshake)
+    }
+
+    /// Who sent the ClientHello; `None` while that is unknown.
+    #[must_use]
+    pub fn requester(&self) -> Option<Side> {
+        self.machine
+            .as_ref()
+            .and_then(|machine| machine.facts.hello_by)
+            .or(self.requester)
+    }
+
+    /// The side whose bytes stopped being TLS records, if one did: nothing after that point was read.
+    #[must_use]
+    pub fn derailed(&self) -> Option<Side> {
+        [Side::Client, Side::Server]
+            .into_iter()
+            .find(|&side| self.walk[side].stopped())
+    }
+
+    /// The connection is over, or the capture is: settles everything still held back.
+    pub fn finish(&mut self) {
+        if let Some(mut machine) = self.machine.take() {
+            machine.finish(self.closed);
+            self.conclude(*machine);
+        }
+        if let Some(mut held) = self.held.take() {
+            held.finish(&mut self.out);
+        }
+    }
+
+    fn piece(&mut self, from: Side, piece: &Piece<'_>) {
+        if piece.record.kind == HANDSHAKE && piece.starts && self.machine.is_none() {
+            self.begin(from, piece);
+        }
+        let Some(mut machine) = self.machine.take() else {
+            if piece.record.kind == APPLICATION_DATA && piece.done && self.state != State::Over {
+                self.application(Seen::new(from, piece));
+            }
+            return;
+        };
+        let v2_type = self.walk[from].v2_type();
+        machine.piece(from, piece, v2_type);
+        if piece.record.kind == SSLV2 && machine.facts.version.is_some() {
+            self.walk.client.stop();
+            self.walk.server.stop();
+        }
+        if machine.settled() {
+            return self.conclude(*machine);
+        }
+        let data = std::mem::take(&mut machine.data);
+        self.machine = Some(machine);
+        data.into_iter().for_each(|seen| self.application(seen));
+    }
+
+    /// Starts a handshake inside an established connection.
+    fn begin(&mut self, from: Side, piece: &Piece<'_>) {
+        let number = self.number;
+        let machine = match self.state {
+            State::Established12 if self.requester == Some(from) => {
+                Machine::renegotiation(number, from, piece.record.first)
+            }
+            State::Unknown if is_hello(piece.bytes) => Machine::new(number),
+            _ => return,
+        };
+        self.machine = Some(Box::new(machine));
+    }
+
+    /// Takes over from a settled handshake.
+    fn conclude(&mut self, machine: Machine) {
+        self.requester = machine.facts.hello_by.or(self.requester);
+        self.number += 1;
+        let complete = machine.facts.outcome == "complete";
+        if self.state != State::Established12 {
+            self.state = match machine.facts.outcome {
+                "failed" => State::Over,
+                _ if machine.is_tls13() => State::Established13,
+                _ if machine.facts.server_hello.is_some() => State::Established12,
+                _ => State::Unknown,
+            };
+        }
+        if complete && machine.is_tls13() {
+            self.held = Some(Box::new(Held::new(machine.sizes(), machine.watch())));
+        }
+        self.settled.push(machine.facts);
+        machine
+            .data
+            .into_iter()
+            .for_each(|seen| self.application(seen));
+    }
+
+    fn application(&mut self, mut seen: Seen) {
+        if self.state != State::Established12 && self.state != State::Opening {
+            let sizes = Sizes::of(None);
+            if sizes.is_key_update(seen.record.bytes) {
+                seen.record.confidence = 0.5;
+            }
+            if self.held.is_none() && sizes.is_alert(seen.record.bytes) {
+                self.held = Some(Box::new(Held::new(sizes, None)));
+            }
+        }
+        match &mut self.held {
+            Some(held) => held.push(seen, &mut self.out),
+            None => self.out.push_back(seen.record),
+        }
+        self.drop_idle();
+    }
+
+    fn drop_idle(&mut self) {
+        if self.held.as_ref().is_some_and(|held| held.is_idle()) {
+            self.held = None;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Tls {
+    fn holds_nothing(&self) -> bool {
+        self.machine.is_none() && self.held.is_none() && self.out.capacity() == 0 && self.settled.capacity() == 0
+    }
+
+    fn held_records(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.len()) + self.machine.as_ref().map_or(0, |machine| machine.held())
+    }
+
+    fn buffered(&self) -> usize {
+        self.machine.as_ref().map_or(0, |machine| machine.buffered())
+    }
+}
+
+/// Does a record's body start with a ClientHello or ServerHello in clear?
+fn is_hello(body: &[u8]) -> bool {
+    matches!(body, [1 | 2, 0 | 1, _, _, 3, 0..=4, ..])
 }

@@ -1,0 +1,135 @@
+"""Where the time went: each server's connection time, split by phase.
+
+In: connections, phases, handshakes, exchanges of a trace. Out: one :class:`Share` per server, for the page's bars.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conchart.charts.servers import Server, servers
+from conchart.charts.tables import Row, rows
+from conchart.phases import PHASES, PhaseKind
+
+if TYPE_CHECKING:
+    from conchart.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """What one kind of phase cost at one server."""
+
+    kind: PhaseKind
+    total_ns: int
+    inferred_ns: int
+    """The part of ``total_ns`` whose boundaries are inferred."""
+    share: float
+    """Of the server's connection time, in percent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One server's part of the capture's time."""
+
+    server: Server
+    total_ns: int
+    """Sum of its connections' lifetimes: connections that run side by side count side by side."""
+    wall_ns: int
+    """Time during which at least one of its connections was open."""
+    slices: tuple[Slice, ...]
+    """In the order of ``PHASES``; kinds that do not occur are left out."""
+    connections: int
+    requests: int
+    full: int
+    resumed: int
+    failed: int
+    """Handshakes that failed or did not end."""
+    connection_median_ns: int
+    connection_max_ns: int
+    request_median_ns: int | None
+    """First byte of a request to the last byte of its response."""
+    request_max_ns: int | None
+
+
+CONNECTIONS = """
+    SELECT server_ip, server_port, count(*) AS connections,
+        sum(closed_at - opened_at)::BIGINT AS total_ns,
+        sum(greatest(0, closed_at - greatest(opened_at, covered_until)))::BIGINT AS wall_ns,
+        quantile_disc(closed_at - opened_at, 0.5) AS connection_median_ns,
+        max(closed_at - opened_at) AS connection_max_ns
+    FROM (SELECT *, coalesce(max(closed_at) OVER (
+              PARTITION BY server_ip, server_port ORDER BY opened_at, stream
+              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), opened_at) AS covered_until
+          FROM connections)
+    GROUP BY ALL"""
+
+PHASE_TIMES = """
+    SELECT server_ip, server_port, kind, sum(end_at - start_at)::BIGINT AS total_ns,
+        coalesce(sum(end_at - start_at) FILTER (inferred), 0)::BIGINT AS inferred_ns
+    FROM phases JOIN connections USING (stream) GROUP BY ALL"""
+
+HANDSHAKES = """
+    SELECT server_ip, server_port,
+        count(*) FILTER (outcome = 'complete' AND kind = 'full') AS "full",
+        count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS resumed,
+        count(*) FILTER (outcome <> 'complete') AS failed
+    FROM handshakes JOIN connections USING (stream) GROUP BY ALL"""
+
+REQUESTS = """
+    SELECT server_ip, server_port, count(*) AS requests,
+        quantile_disc(response_done_at - request_at, 0.5) AS request_median_ns,
+        max(response_done_at - request_at) AS request_max_ns
+    FROM exchanges JOIN connections USING (stream) GROUP BY ALL"""
+
+
+def attribute(trace: "Trace", *, names: bool = True) -> list[Share]:
+    """Charge every server with its connections' time, in the order in which :func:`servers` lists them."""
+    phases: dict[tuple[str, int], dict[str, Row]] = {}
+    for row in rows(trace, PHASE_TIMES):
+        phases.setdefault((row["server_ip"], row["server_port"]), {})[row["kind"]] = row
+    facts = {(server.ip, server.port): server for server in servers(trace, names=names)}
+    joined: dict[tuple[str, int], Row] = {key: {} for key in facts}
+    for query in (CONNECTIONS, HANDSHAKES, REQUESTS):
+        for row in rows(trace, query):
+            joined[row["server_ip"], row["server_port"]].update(row)
+    return [_share(server, joined[key], phases.get(key, {})) for key, server in facts.items()]
+
+
+def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
+    total_ns = row["total_ns"]
+    return Share(
+        server=server,
+        total_ns=total_ns,
+        wall_ns=row["wall_ns"],
+        slices=tuple(
+            Slice(
+                kind=kind,
+                total_ns=kinds[kind.name]["total_ns"],
+                inferred_ns=kinds[kind.name]["inferred_ns"],
+                share=100 * kinds[kind.name]["total_ns"] / total_ns,
+            )
+            for kind in PHASES
+            if kind.name in kinds and kinds[kind.name]["total_ns"] > 0
+        ),
+        connections=row["connections"],
+        requests=row.get("requests", 0),
+        full=row.get("full", 0),
+        resumed=row.get("resumed", 0),
+        failed=row.get("failed", 0),
+        connection_median_ns=row["connection_median_ns"],
+        connection_max_ns=row["connection_max_ns"],
+        request_median_ns=row.get("request_median_ns"),
+        request_max_ns=row.get("request_max_ns"),
+    )
+
+
+def headline(shares: list[Share], most: int = 3) -> list[Slice]:
+    """Name the kinds of phase that cost the most over all servers, with their share of the time that was not idle."""
+    slices = [s for share in shares for s in share.slices if s.kind.name != "idle"]
+    busy_ns = sum(s.total_ns for s in slices)
+    found = []
+    for kind in PHASES:
+        total_ns = sum(s.total_ns for s in slices if s.kind is kind)
+        if total_ns * 100 >= busy_ns > 0:
+            inferred_ns = sum(s.inferred_ns for s in slices if s.kind is kind)
+            found.append(Slice(kind=kind, total_ns=total_ns, inferred_ns=inferred_ns, share=100 * total_ns / busy_ns))
+    return sorted(found, key=lambda s: -s.total_ns)[:most]

@@ -1,0 +1,283 @@
+"""How good the capture is, in words: what is wrong with it, what that does to the numbers, what to do about it.
+
+In: captures, connections, phases of a trace. Out: :class:`Remark` in the order in which they matter.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conchart.charts.tables import Row, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conchart.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One thing a reader should know before trusting the numbers."""
+
+    warning: bool
+    """True when numbers may be wrong or missing because of it; False when it is only good to know."""
+    title: str
+    effect: str
+    """What it means for the numbers."""
+    advice: str = ""
+    """What to do about it; empty when there is nothing to do."""
+
+
+FACTS = """
+    SELECT * FROM
+    (SELECT count(*) FILTER (truncated) AS truncated, coalesce(sum(undecodable), 0)::BIGINT AS undecodable,
+        coalesce(sum(other), 0)::BIGINT AS other, coalesce(sum(snapped), 0)::BIGINT AS snapped,
+        sum(dropped)::BIGINT AS dropped, count(*) FILTER (dropped IS NULL) AS silent,
+        coalesce(sum(duplicates), 0)::BIGINT AS duplicates, coalesce(sum(packets), 0)::BIGINT AS packets,
+        coalesce(sum(packets) - sum(selected), 0)::BIGINT AS filtered, max(resolution_ns) AS resolution_ns,
+        string_agg(DISTINCT vantage, ', ' ORDER BY vantage) AS vantage, count(*) AS captures
+    FROM captures),
+    (SELECT count(*) AS connections,
+        coalesce(sum(missing_client) + sum(missing_server), 0)::BIGINT AS missing,
+        count(*) FILTER (missing_client > 0 OR missing_server > 0) AS with_missing,
+        count(*) FILTER (state = 'midstream') AS midstream,
+        count(*) FILTER (state = 'open') AS still_open,
+        count(*) FILTER ((packets_client = 0 OR packets_server = 0) AND state <> 'unanswered') AS one_sided
+    FROM connections),
+    (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS total_ns,
+        coalesce(sum(end_at - start_at) FILTER (kind = 'unseen'), 0)::BIGINT AS unseen_ns,
+        coalesce(sum(end_at - start_at) FILTER (inferred AND kind <> 'unseen'), 0)::BIGINT AS inferred_ns
+    FROM phases)"""
+
+VANTAGES = {
+    "client": (
+        "at the client",
+        "Waits include the network to the server and back; the server's own time is what remains after the round trip.",
+    ),
+    "server": ("at the server", "Waits are the server's own time; users waited for the network on top of it."),
+    "middle": ("between client and server", "Waits include the network from the capture point to the server and back."),
+}
+
+
+def appraise(trace: "Trace") -> list[Remark]:
+    """Say what limits the capture, warnings first."""
+    (facts,) = rows(trace, FACTS)
+    remarks = [remark for rule in RULES if (remark := rule(facts))]
+    remarks += _notes(trace)
+    return sorted(remarks, key=lambda remark: not remark.warning)
+
+
+def _notes(trace: "Trace") -> list[Remark]:
+    query = "SELECT path, unnest(notes) AS note FROM captures ORDER BY capture"
+    return [
+        Remark(warning=True, title=f"Reading {row['path']}", effect=row["note"])
+        for row in rows(trace, query)
+        if row["note"]
+    ]
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole
+    return f"{share:.0f} %" if share >= 1 else "Less than 1 %"
+
+
+def _truncated(facts: Row) -> Remark | None:
+    if not facts["truncated"]:
+        return None
+    files = "The file ends" if facts["captures"] == 1 else f"{_number(facts['truncated'], 'file')} of {facts['captures']} end"
+    return Remark(
+        warning=True,
+        title=f"{files} in the middle or is damaged" if facts["captures"] == 1 else f"{files} in the middle or are damaged",
+        effect="Everything before the damage is shown; connections that were open there stop short.",
+        advice="Stop tcpdump with Ctrl-C and let it finish writing before the file is copied.",
+    )
+
+
+def _dropped(facts: Row) -> Remark | None:
+    if not facts["dropped"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['dropped'], 'packet')} lost by the capturing machine",
+        effect="Bytes that never reached the file look like gaps; phases around them are marked as unseen.",
+        advice="Capture with a larger buffer (tcpdump -B 65536), a narrower filter, or shorter packets (-s 1600).",
+    )
+
+
+def _missing(facts: Row) -> Remark | None:
+    if not facts["missing"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['missing'], 'byte')} acknowledged but not captured, "
+        f"on {_number(facts['with_missing'], 'connection')}",
+        effect="The receiver got them, this file did not. Requests and handshakes inside the gaps cannot be read.",
+        advice="Look for drops where the capture was taken: tcpdump's last line, or the switch's mirror port.",
+    )
+
+
+def _one_sided(facts: Row) -> Remark | None:
+    if not facts["one_sided"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['one_sided'], 'connection')} with one direction only",
+        effect="Who waited for whom cannot be told there.",
+        advice="Capture both directions: on a mirror port rx and tx, with asymmetric routing on the host itself.",
+    )
+
+
+def _midstream(facts: Row) -> Remark | None:
+    if not facts["midstream"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['midstream'], 'connection')} already open when the capture began",
+        effect="How long they took to open, and their handshakes, are not known. They start with an unseen phase.",
+        advice="Start the capture before the test, or close idle connections first.",
+    )
+
+
+def _snapped(facts: Row) -> Remark | None:
+    if not facts["snapped"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['snapped'], 'packet')} cut by the snap length",
+        effect="Times and sizes are right; names, ciphers and request lines in the part that was cut are missing.",
+        advice="Capture whole packets: tcpdump -s 0.",
+    )
+
+
+def _undecodable(facts: Row) -> Remark | None:
+    if not facts["undecodable"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_number(facts['undecodable'], 'frame')} with unreadable headers",
+        effect="They count nowhere. If they carried TCP, their connections have holes.",
+        advice="Open the capture in Wireshark and look for malformed frames.",
+    )
+
+
+def _unseen(facts: Row) -> Remark | None:
+    if not facts["unseen_ns"]:
+        return None
+    return Remark(
+        warning=True,
+        title=f"{_percent(facts['unseen_ns'], facts['total_ns'])} of the connection time is unseen",
+        effect="The capture cannot tell what happened then. It is drawn hatched and never counted as waiting.",
+    )
+
+
+def _duplicates(facts: Row) -> Remark | None:
+    if not facts["duplicates"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{_number(facts['duplicates'], 'packet')} captured twice",
+        effect="Copies from -i any or a mirror port. The first copy counts, the others are ignored.",
+        advice="Capture on one interface to get smaller files.",
+    )
+
+
+def _inferred(facts: Row) -> Remark | None:
+    if not facts["inferred_ns"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{_percent(facts['inferred_ns'], facts['total_ns'])} of the connection time has inferred boundaries",
+        effect="Encryption hides the exact boundary; it is reasoned from the order and size of records and drawn striped.",
+    )
+
+
+def _open(facts: Row) -> Remark | None:
+    if not facts["still_open"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{_number(facts['still_open'], 'connection')} still open at the end",
+        effect="Their bars stop at their last packet.",
+    )
+
+
+def _resolution(facts: Row) -> Remark | None:
+    if facts["resolution_ns"] is None or facts["resolution_ns"] <= 1_000:
+        return None
+    return Remark(
+        warning=True,
+        title=f"Timestamps are only exact to {facts['resolution_ns']:,} ns",
+        effect="Shorter phases are rounded to nothing.",
+        advice="Capture with tcpdump's default (microseconds) or --nano.",
+    )
+
+
+def _vantage(facts: Row) -> Remark | None:
+    vantage = facts["vantage"]
+    if vantage is None:
+        return Remark(
+            warning=False,
+            title="Where the capture was taken cannot be told",
+            effect="Waits may include the network between the capture point and the server.",
+        )
+    if vantage not in VANTAGES:
+        return Remark(
+            warning=False,
+            title="Taken at a machine that is both client and server, or in several places",
+            effect="For connections it accepted, waits are its own time; for those it opened, they include the network.",
+        )
+    place, effect = VANTAGES[vantage]
+    return Remark(warning=False, title=f"Taken {place}", effect=effect)
+
+
+def _silent(facts: Row) -> Remark | None:
+    if not facts["silent"]:
+        return None
+    return Remark(
+        warning=False,
+        title="The file does not say whether packets were dropped",
+        effect="pcap files have no room for it. Acknowledged bytes that are missing would show it all the same.",
+    )
+
+
+def _filtered(facts: Row) -> Remark | None:
+    if not facts["filtered"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{_number(facts['filtered'], 'packet')} left out by the filter or time range given",
+        effect=f"Of {facts['packets']:,} packets in the capture. Connections cut by a time range look open or mid-stream.",
+    )
+
+
+def _other(facts: Row) -> Remark | None:
+    if not facts["other"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{_number(facts['other'], 'frame')} other than TCP",
+        effect="ARP, DNS, QUIC and the like are counted, and not analysed.",
+    )
+
+
+RULES: "tuple[Callable[[Row], Remark | None], ...]" = (
+    _truncated,
+    _dropped,
+    _missing,
+    _one_sided,
+    _midstream,
+    _undecodable,
+    _snapped,
+    _unseen,
+    _resolution,
+    _duplicates,
+    _inferred,
+    _open,
+    _vantage,
+    _silent,
+    _filtered,
+    _other,
+)

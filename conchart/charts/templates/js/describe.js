@@ -1,0 +1,110 @@
+/* What the tooltip and the detail panel say about a connection, a phase, a packet. */
+
+const tlsFacts = (h) => [
+  [h.version, h.cipher].filter(Boolean).join(" "),
+  h.named_group,
+  h.outcome === "complete" ? `${h.kind || "?"} handshake` : `handshake ${h.outcome}`,
+  h.sni ? `SNI ${h.sni}` : null,
+  h.alpn ? `ALPN ${h.alpn}` : null,
+  h.round_trips === null ? null : plural(h.round_trips, "round trip"),
+  h.hello_retry ? "HelloRetryRequest" : null,
+  h.client_auth ? "client certificate" : null,
+  h.early_data ? "early data" : null,
+  h.false_start ? "False Start" : null,
+  h.certificates ? `${plural(h.certificates, "certificate")} of ${bytes(h.certificate_bytes)}` : null,
+  h.alert ? `alert: ${h.alert}` : null,
+].filter(Boolean).join(", ");
+
+const requestLine = (x) => {
+  const asked = x.method ? `${x.method} ${x.host && !(x.target || "").includes("://") ? x.host : ""}${x.target || ""}` : `${x.protocol || "unknown"} turn ${x.number}`;
+  return x.status === null ? asked : `${asked} → ${x.status}`;
+};
+
+function phaseTip(lane, phase, kinds) {
+  const kind = kinds[phase.kind];
+  const lines = [
+    el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
+      phase.inferred ? el("em", {}, "inferred") : null),
+    el("div", {}, `${exact(phase.start)} to ${exact(phase.end)} after the start`),
+    el("div", {}, frameSpan(phase), " of ", el("code", {}, `tcp.stream eq ${lane.stream}`)),
+  ];
+  if (kind.name === "tls") {
+    const handshake = lane.handshakes.findLast((h) => h.hello === null || h.hello <= phase.start) || lane.handshakes[0];
+    if (handshake) lines.push(el("div", {}, tlsFacts(handshake)));
+  }
+  const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);
+  if (exchange) {
+    lines.push(el("div", { class: "line" }, requestLine(exchange)));
+    lines.push(el("div", {}, `request ${bytes(exchange.request_bytes)}, response ${bytes(exchange.response_bytes)}`,
+      kind.name === "wait" && exchange.service_ns !== null ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
+    if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
+  }
+  return lines.concat(laneTip(lane, false));
+}
+
+const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
+
+function laneTip(lane, alone) {
+  const handshake = lane.handshakes[0];
+  return [
+    el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${lane.client} → ${lane.server}`, lane.name ? ` ${lane.name}` : ""),
+    el("div", {}, `${[lane.app, lane.state].filter(Boolean).join(", ")}, open for ${brief(lane.duration)}, ${bytes(lane.bytes_client)} up, ${bytes(lane.bytes_server)} down`,
+      lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
+    alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
+    alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, `tcp.stream eq ${lane.stream}`)) : null,
+  ].filter(Boolean);
+}
+
+function packetTip(lane, packet) {
+  return [
+    el("div", { class: "tip-title" }, `Frame ${packet.frame} `, el("b", {}, `${packet.up ? "client → server" : "server → client"}`),
+      packet.mark ? el("em", {}, packet.mark.replace("_", " ")) : null),
+    el("div", {}, `${exact(packet.at)} after the start`),
+    el("div", {}, `flags ${packet.flags || "none"}, ${plural(packet.bytes, "byte")} of payload`),
+    ...laneTip(lane, false),
+  ];
+}
+
+const MAX_LISTED = 200;
+
+/* Everything about one connection, as text: also what a screen reader is told. */
+function detailPanel(lane, kinds, actions) {
+  const facts = [
+    ["Client", lane.client], ["Server", lane.server], ["Name", lane.name], ["Protocol", lane.app], ["State", lane.state],
+    ["Opened", `${exact(lane.opened)} after the start`], ["Open for", exact(lane.duration)],
+    ["Packets", `${count(lane.packets_client)} up, ${count(lane.packets_server)} down`],
+    ["Bytes", `${count(lane.bytes_client)} up, ${count(lane.bytes_server)} down`],
+    ["Retransmitted", lane.retransmits ? `${lane.retransmits_client} up, ${lane.retransmits_server} down, ${lane.syn_retransmits} SYN` : null],
+    ["Out of order", lane.out_of_order_client + lane.out_of_order_server || null],
+    ["Zero windows", lane.zero_windows_client + lane.zero_windows_server || null],
+    ["Missing bytes", lane.missing_client + lane.missing_server ? `${count(lane.missing_client)} up, ${count(lane.missing_server)} down` : null],
+    ["Round trip", [lane.rtt_client_ns === null ? null : `${brief(lane.rtt_client_ns)} to the client`, lane.rtt_server_ns === null ? null : `${brief(lane.rtt_server_ns)} to the server`].filter(Boolean).join(", ")],
+    ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
+    ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
+  ].filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {
+    const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);
+    const kind = kinds[phase.kind];
+    return el("tr", {},
+      el("th", { scope: "row" }, el("span", { class: `swatch k-${kind.name}` }), kind.title, phase.inferred ? el("em", {}, "inferred") : null),
+      el("td", { class: "n" }, exact(phase.start)), el("td", { class: "n" }, exact(phase.duration)),
+      el("td", { class: "n" }, phase.start_frame === phase.end_frame ? `${phase.start_frame}` : `${phase.start_frame} – ${phase.end_frame}`),
+      el("td", {}, exchange ? requestLine(exchange) : ""));
+  });
+  const filter = `tcp.stream eq ${lane.stream}`;
+  const button = (text, action) => {
+    const node = el("button", { type: "button" }, text);
+    node.addEventListener("click", action);
+    return node;
+  };
+  return [
+    el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("code", {}, filter), el("span", { class: "grow" }),
+      button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Close", actions.close)),
+    el("div", { class: "columns" },
+      el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
+      el("div", { class: "wide" }, el("table", {},
+        el("thead", {}, el("tr", {}, ["Phase", "Starts", "Takes", "Frames", "Request"].map((name, i) => el("th", { scope: "col", class: i > 0 && i < 4 ? "n" : null }, name)))),
+        el("tbody", {}, phases)),
+        lane.phases.length > MAX_LISTED ? el("p", { class: "note" }, `and ${count(lane.phases.length - MAX_LISTED)} more phases: conchart query CAPTURE "SELECT * FROM phases WHERE stream = ${lane.stream}"`) : null)),
+  ];
+}

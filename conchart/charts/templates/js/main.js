@@ -1,0 +1,50 @@
+/* Wiring: filters and the chosen connection, shared by lanes, table and detail panel. */
+
+const model = readModel();
+const detail = document.getElementById("detail");
+const lanes = new Lanes(model, { onChoose: choose });
+const table = new Table(model, { onChoose: choose });
+
+function choose(lane, { zoom = false, scroll = false } = {}) {
+  if (zoom) lanes.zoomToLane(lane);
+  lanes.choose(lane);
+  table.choose(lane, !zoom);
+  detail.hidden = false;
+  detail.replaceChildren(...detailPanel(lane, model.kinds, {
+    zoom: () => lanes.zoomToLane(lane),
+    table: () => {
+      table.choose(lane, true);
+      document.getElementById("table-box").scrollIntoView({ block: "center" });
+    },
+    close: () => {
+      detail.hidden = true;
+      lanes.choose(null);
+      table.choose(null, false);
+    },
+  }));
+  if (scroll && zoom) {
+    const { top, bottom } = lanes.box.getBoundingClientRect();
+    if (top < 0 || bottom > window.innerHeight) lanes.box.scrollIntoView({ block: "nearest" });
+  }
+}
+
+const filters = { text: document.getElementById("filter-text"), server: document.getElementById("filter-server"), app: document.getElementById("filter-app") };
+
+model.groups.forEach((group, i) => {
+  if (model.lanes.some((lane) => lane.group === i)) filters.server.append(el("option", { value: i }, clip(group.title ? `${group.endpoint} ${group.title}` : group.endpoint, 60)));
+});
+for (const app of [...new Set(model.lanes.map((lane) => lane.app).filter(Boolean))].sort()) filters.app.append(el("option", { value: app }, app));
+
+function applyFilters() {
+  const words = filters.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const { server, app } = { server: filters.server.value, app: filters.app.value };
+  const kept = model.lanes.filter((lane) => (server === "" || lane.group === Number(server)) && (app === "" || lane.app === app) && words.every((word) => lane.search.includes(word)));
+  document.getElementById("filter-count").textContent = kept.length === model.lanes.length ? plural(kept.length, "connection") : `${count(kept.length)} of ${plural(model.lanes.length, "connection")}`;
+  lanes.box.scrollTop = 0;
+  lanes.show(kept);
+  table.limit = FIRST_ROWS;
+  table.show(kept);
+}
+
+for (const control of Object.values(filters)) control.addEventListener("input", applyFilters);
+document.getElementById("filter-count").textContent = plural(model.lanes.length, "connection");

@@ -1,0 +1,422 @@
+//! One TCP connection: finds out what it speaks and hands its bytes to who reads that.
+//!
+//! In: chunks, gaps and FINs of both sides in causal order. Out: exchanges, TLS handshakes, and
+//! stretches in which the reader was lost. How TCP cut the streams never changes what is found.
+
+use std::collections::VecDeque;
+
+use super::Exchange;
+use super::head::{self, Guess};
+use super::held::{Event, Held};
+use super::http1::{Http1, Onward, Switch};
+use super::ledger::Ledger;
+use super::turns::{self, Turns, Words};
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use crate::tls::{self, Handshake, Sniff, Tls};
+
+/// Bytes of each side that are looked at to find out what a connection speaks.
+const SNIFFED: usize = 64;
+
+/// The exchanges of one TCP connection.
+pub struct Conversation {
+    layer: Layer,
+    ledger: Ledger,
+    handshakes: VecDeque<Handshake>,
+    app: Option<&'static str>,
+    /// The first bytes are not in the capture: a reader may have to find its place.
+    midstream: bool,
+    /// Who asks, as long as the protocol does not say.
+    requester: Side,
+    /// Frame of each side's latest bytes: another frame means that a packet begins.
+    frames: BySide<u64>,
+    /// End of what each side has sent so far.
+    sent: BySide<u64>,
+}
+
+enum Layer {
+    Detecting(Held),
+    Http(Box<Http1>),
+    Tls {
+        tls: Box<Tls>,
+        turns: Turns,
+        /// Up to here each side's bytes have become records; `None` before its first byte.
+        read: BySide<Option<Moment>>,
+    },
+    /// `watched`: a packet may yet begin with something better known.
+    Turns {
+        turns: Turns,
+        watched: bool,
+    },
+}
+
+/// What a side's first bytes look like.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Verdict {
+    /// A hello: the beginning of TLS.
+    Tls,
+    /// A record from the middle of TLS.
+    TlsRecord,
+    Request,
+    Response,
+    /// HTTP/2 in clear, without an Upgrade (RFC 9113 section 3.3).
+    Http2,
+    Other,
+    More,
+}
+
+impl Conversation {
+    /// `midstream`: the capture began after the connection.
+    #[must_use]
+    pub fn new(midstream: bool) -> Self {
+        Self {
+            layer: Layer::Detecting(Held::new(2 * SNIFFED)),
+            ledger: Ledger::default(),
+            handshakes: VecDeque::new(),
+            app: None,
+            midstream,
+            requester: Side::Client,
+            frames: BySide::default(),
+            sent: BySide::default(),
+        }
+    }
+
+    /// The next bytes of one side's stream.
+    pub fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        if !chunk.is_empty() {
+            self.hear(Event::Data(from, chunk));
+        }
+    }
+
+    /// Bytes that were received but not captured.
+    pub fn gap(&mut self, from: Side, gap: Gap) {
+        self.hear(Event::Gap(from, gap));
+    }
+
+    /// A FIN in order, or a RST: that side sends no more.
+    pub fn fin(&mut self, from: Side, seen: Moment) {
+        self.hear(Event::Fin(from, seen));
+    }
+
+    /// The connection is over: closed, given up, or the capture ended. Everything can be handed out.
+    pub fn finish(&mut self) {
+        if let Layer::Detecting(held) = &self.layer
+            && held.earliest().is_some()
+        {
+            self.settle_for(Verdict::Other, Side::Client);
+        }
+        match &mut self.layer {
+            Layer::Detecting(_) => {}
+            Layer::Http(http) => http.finish(&mut self.ledger),
+            Layer::Turns { turns, .. } => turns.finish(&mut self.ledger),
+            Layer::Tls { tls, .. } => {
+                tls.finish();
+                self.collect(false);
+                if let Layer::Tls { turns, read, .. } = &mut self.layer {
+                    turns.finish(&mut self.ledger);
+                    *read = BySide::default();
+                }
+            }
+        }
+    }
+
+    /// Exchanges that are over, in the order of their number.
+    pub fn next_exchange(&mut self) -> Option<Exchange> {
+        self.ledger.next_exchange()
+    }
+
+    /// TLS handshakes that are over.
+    pub fn next_handshake(&mut self) -> Option<Handshake> {
+        self.handshakes.pop_front()
+    }
+
+    /// Stretches in which bytes are missing and the reader was lost: from the last byte before to
+    /// the last byte that made no sense.
+    pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {
+        self.ledger.next_unseen()
+    }
+
+    /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still
+    /// to come begins before it. `None` when nothing is under way.
+    #[must_use]
+    pub fn earliest_open(&self) -> Option<Moment> {
+        let reading = match &self.layer {
+            Layer::Detecting(held) => held.earliest(),
+            Layer::Http(http) => http.pending(),
+            Layer::Tls { read, .. } => earliest([read.client, read.server]),
+            Layer::Turns { .. } => None,
+        };
+        let handshake = self.handshakes.front().and_then(|h| h.hello);
+        earliest([self.ledger.earliest(), reading, handshake])
+    }
+
+    /// What the connection speaks: `tls`, `http/1.0`, `http/1.1`, `h2`, `unknown`; `None` when no
+    /// byte was sent. A tunnel is what its CONNECT was written in.
+    #[must_use]
+    pub fn app(&self) -> Option<&'static str> {
+        match &self.layer {
+            Layer::Detecting(held) if self.app.is_none() => held.earliest().map(|_| "unknown"),
+            _ => self.app.or(Some("unknown")),
+        }
+    }
+
+    /// Bytes of the streams that are kept at the moment.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        match &self.layer {
+            Layer::Detecting(held) => held.len(),
+            Layer::Http(http) => http.held(),
+            Layer::Tls { .. } | Layer::Turns { .. } => 0,
+        }
+    }
+
+    fn hear(&mut self, event: Event<'_>) {
+        match &mut self.layer {
+            Layer::Detecting(_) => return self.detect(event),
+            Layer::Turns { watched: true, .. } => self.watch(event),
+            _ => {}
+        }
+        self.tell(event);
+    }
+
+    /// Hands an event to the layer that reads this connection.
+    fn tell(&mut self, event: Event<'_>) {
+        let interrupts = self.interrupts(event);
+        let ledger = &mut self.ledger;
+        match (&mut self.layer, event) {
+            (Layer::Detecting(held), event) => held.push(event),
+            (Layer::Http(http), Event::Data(from, chunk)) => {
+                let switch = http.data(ledger, from, chunk);
+                let requester = http.requester;
+                if self.app.is_none() {
+                    self.app = ledger.protocol();
+                }
+                if let Some(switch) = switch {
+                    self.switch(from, requester, switch);
+                }
+            }
+            (Layer::Http(http), Event::Gap(from, gap)) => http.gap(ledger, from, gap),
+            (Layer::Http(http), Event::Fin(from, seen)) => http.fin(ledger, from, seen),
+            (Layer::Tls { tls, read, .. }, Event::Data(from, chunk)) => {
+                read[from].get_or_insert(chunk.seen);
+                tls.data(from, chunk);
+                self.collect(interrupts);
+            }
+            (Layer::Tls { tls, .. }, Event::Gap(from, gap)) => {
+                tls.gap(from, gap);
+                self.collect(false);
+            }
+            (Layer::Tls { tls, .. }, Event::Fin(from, seen)) => {
+                tls.fin(from, seen);
+                self.collect(false);
+                if let Layer::Tls { turns, .. } = &mut self.layer {
+                    turns.fin(&mut self.ledger, from);
+                }
+            }
+            (Layer::Turns { turns, .. }, Event::Data(from, chunk)) => {
+                let (first, bytes) = (chunk.seen, chunk.len());
+                turns.speak(
+                    ledger,
+                    &Words {
+                        from,
+                        first,
+                        last: first,
+                        bytes,
+                        confidence: 1.0,
+                        interrupts,
+                    },
+                );
+            }
+            (Layer::Turns { turns, .. }, Event::Gap(from, gap)) => turns.gap(ledger, from, gap),
+            (Layer::Turns { turns, .. }, Event::Fin(from, _)) => turns.fin(ledger, from),
+        }
+    }
+
+    /// Does the sender speak although it has not yet received all that its peer has sent?
+    fn interrupts(&mut self, event: Event<'_>) -> bool {
+        let Event::Data(from, chunk) = event else {
+            return false;
+        };
+        self.sent[from] = chunk.offset.saturating_add(chunk.len());
+        // Midstream, the two sides' offsets do not begin at bytes that are known to match.
+        !self.midstream && chunk.acked < self.sent[from.peer()]
+    }
+
+    /// Looks at the first bytes of each side until one of them tells what this is.
+    fn detect(&mut self, event: Event<'_>) {
+        let Layer::Detecting(held) = &mut self.layer else {
+            return;
+        };
+        let (from, verdict) = match event {
+            Event::Data(from, chunk) => {
+                let mut prefix = held.prefix(from);
+                let room = SNIFFED.saturating_sub(prefix.len());
+                prefix.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
+                let full = prefix.len() >= SNIFFED || chunk.cut > 0;
+                match judge(&prefix, self.midstream) {
+                    Verdict::More if full => (from, Verdict::Other),
+                    verdict => (from, verdict),
+                }
+            }
+            Event::Gap(from, _) if held.earliest().is_some() => (from, Verdict::Other),
+            Event::Gap(from, _) => {
+                self.midstream = true;
+                (from, Verdict::More)
+            }
+            Event::Fin(from, _) => (from, Verdict::More),
+        };
+        if verdict == Verdict::More {
+            return held.push(event);
+        }
+        self.settle_for(verdict, from);
+        self.hear(event);
+    }
+
+    /// The verdict is in: the layer is chosen and hears what was held for it.
+    fn settle_for(&mut self, verdict: Verdict, from: Side) {
+        let requester = self.requester;
+        let (layer, app) = match verdict {
+            Verdict::Tls => (tls_layer(Tls::new(), requester), Some("tls")),
+            Verdict::TlsRecord => (tls_layer(Tls::midstream(), requester), Some("tls")),
+            Verdict::Request => (Layer::Http(Box::new(Http1::new(from))), None),
+            Verdict::Response => (Layer::Http(Box::new(Http1::new(from.peer()))), None),
+            Verdict::Http2 => (plain_turns(from, "h2", false), Some("h2")),
+            Verdict::Other | Verdict::More => {
+                (plain_turns(requester, "unknown", true), Some("unknown"))
+            }
+        };
+        if self.app.is_none() || self.app == Some("unknown") {
+            self.app = app;
+        }
+        if let Layer::Detecting(held) = std::mem::replace(&mut self.layer, layer) {
+            for event in held.events() {
+                self.tell(event);
+            }
+        }
+    }
+
+    /// A packet of something unknown may begin with what is known: TLS after STARTTLS or a PROXY
+    /// header; in a connection whose beginning is missing, any message.
+    fn watch(&mut self, event: Event<'_>) {
+        let Event::Data(from, chunk) = event else {
+            return;
+        };
+        if std::mem::replace(&mut self.frames[from], chunk.seen.frame) == chunk.seen.frame {
+            return;
+        }
+        let verdict = judge(
+            chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes),
+            self.midstream,
+        );
+        let known = match verdict {
+            Verdict::Tls => true,
+            Verdict::TlsRecord | Verdict::Request | Verdict::Response => self.midstream,
+            _ => false,
+        };
+        let Layer::Turns { turns, .. } = &mut self.layer else {
+            return;
+        };
+        if !known {
+            return;
+        }
+        if !self.midstream {
+            turns.end(&mut self.ledger);
+        } else if let Some((since, until)) = turns.retract(&mut self.ledger) {
+            // The tail of a message whose beginning nobody saw: neither request nor response.
+            self.ledger.lost(since, until);
+        }
+        self.settle_for(verdict, from);
+    }
+
+    /// HTTP is over on this connection; what follows is another conversation.
+    fn switch(&mut self, from: Side, requester: Side, switch: Switch<'_>) {
+        self.requester = requester;
+        self.layer = match switch.onward {
+            Onward::Tunnel | Onward::Upgrade("tls") => Layer::Detecting(Held::new(2 * SNIFFED)),
+            Onward::Upgrade(protocol) => plain_turns(requester, protocol, false),
+        };
+        for event in switch.eager.iter().flat_map(Held::events) {
+            self.hear(event);
+        }
+        self.data(from, switch.rest);
+    }
+
+    /// Takes over what TLS has found.
+    fn collect(&mut self, interrupts: bool) {
+        let Layer::Tls { tls, turns, read } = &mut self.layer else {
+            return;
+        };
+        while let Some(handshake) = tls.next_handshake() {
+            if let Some(alpn) = &handshake.alpn {
+                turns.agreed(&mut self.ledger, alpn);
+            }
+            self.handshakes.push_back(handshake);
+        }
+        while let Some(record) = tls.next_record() {
+            read[record.from] = Some(record.last);
+            turns.requester = tls.requester().unwrap_or(turns.requester);
+            let words = Words {
+                from: record.from,
+                first: record.first,
+                last: record.last,
+                bytes: record.bytes,
+                confidence: record.confidence,
+                interrupts,
+            };
+            turns.speak(&mut self.ledger, &words);
+        }
+    }
+}
+
+fn tls_layer(tls: Tls, requester: Side) -> Layer {
+    let turns = Turns::new(requester, "tls", turns::RECORDS);
+    Layer::Tls {
+        tls: Box::new(tls),
+        turns,
+        read: BySide::default(),
+    }
+}
+
+fn earliest<const N: usize>(moments: [Option<Moment>; N]) -> Option<Moment> {
+    moments
+        .into_iter()
+        .flatten()
+        .min_by_key(|moment| (moment.at, moment.frame))
+}
+
+fn plain_turns(requester: Side, protocol: &'static str, watched: bool) -> Layer {
+    Layer::Turns {
+        turns: Turns::new(requester, protocol, turns::BYTES),
+        watched,
+    }
+}
+
+fn judge(prefix: &[u8], midstream: bool) -> Verdict {
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
+    let hello = tls::sniff(prefix);
+    let record = if midstream {
+        tls::sniff_midstream(prefix)
+    } else {
+        Sniff::Other
+    };
+    let (request, response) = (head::sniff_request(prefix), head::sniff_response(prefix));
+    if hello == Sniff::Tls {
+        Verdict::Tls
+    } else if record == Sniff::Tls && hello == Sniff::Other {
+        Verdict::TlsRecord
+    } else if request == Guess::Yes {
+        Verdict::Request
+    } else if response == Guess::Yes {
+        Verdict::Response
+    } else if prefix.starts_with(PREFACE) {
+        Verdict::Http2
+    } else if hello == Sniff::More
+        || record != Sniff::Other
+        || request == Guess::More
+        || response == Guess::More
+        || PREFACE.starts_with(prefix)
+    {
+        Verdict::More
+    } else {
+        Verdict::Other
+    }
+}

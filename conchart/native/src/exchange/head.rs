@@ -1,0 +1,417 @@
+//! Reads HTTP/1 heads: request line or status line, and the few header fields that frame a message.
+//!
+//! RFC 9112 sections 2 to 6 and 9.3. In: a head, whole or cut short. Out: what it says. Read line
+//! by line, not with a strict parser: a capture holds what was sent, legal or not (targets in
+//! Latin-1, folded lines, blanks before the colon), and heads that the snap length cut off.
+
+use memchr::memchr;
+
+/// Longest `method`, `target` or `host` kept.
+const MAX_TEXT: usize = 2048;
+
+/// How the length of a body is known (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Guess {
+    Yes,
+    No,
+    /// Too few bytes to tell.
+    More,
+}
+
+/// Methods in use (IANA registry, WebDAV, UPnP, caches, MS-RPC over HTTP).
+const METHODS: [&[u8]; 44] = [
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b"PUT",
+    b"DELETE",
+    b"CONNECT",
+    b"OPTIONS",
+    b"TRACE",
+    b"PATCH",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"LOCK",
+    b"UNLOCK",
+    b"ACL",
+    b"REPORT",
+    b"SEARCH",
+    b"BIND",
+    b"REBIND",
+    b"UNBIND",
+    b"LINK",
+    b"UNLINK",
+    b"MKCALENDAR",
+    b"MKACTIVITY",
+    b"MKWORKSPACE",
+    b"CHECKIN",
+    b"CHECKOUT",
+    b"UNCHECKOUT",
+    b"MERGE",
+    b"UPDATE",
+    b"LABEL",
+    b"ORDERPATCH",
+    b"VERSION-CONTROL",
+    b"BASELINE-CONTROL",
+    b"NOTIFY",
+    b"SUBSCRIBE",
+    b"UNSUBSCRIBE",
+    b"M-SEARCH",
+    b"PURGE",
+    b"RPC_IN_DATA",
+    b"RPC_OUT_DATA",
+    b"SSTP_DUPLEX_POST",
+];
+
+/// Longest method that a message may begin with.
+const MAX_METHOD: usize = 24;
+
+/// Does a stream that begins like this carry HTTP/1 requests? A well-known method is enough; any
+/// other one needs a whole request line.
+pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
+    let Some((method, after)) = split_at_blank(prefix) else {
+        return may_be_request(prefix);
+    };
+    if METHODS.contains(&method) {
+        return match after.first() {
+            None => Guess::More,
+            Some(b'!'..=b'~') => Guess::Yes,
+            Some(_) => Guess::No,
+        };
+    }
+    let (line, rest) = first_line(prefix);
+    let text = line.iter().all(|b| matches!(b, b' '..=b'~'))
+        && method
+            .iter()
+            .all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
+    match rest {
+        _ if !text || may_be_request(prefix) != Guess::Yes => Guess::No,
+        None => Guess::More,
+        Some(_) if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") => Guess::Yes,
+        Some(_) => Guess::No,
+    }
+}
+
+/// Does a stream that begins like this carry HTTP/1 responses?
+pub(super) fn sniff_response(prefix: &[u8]) -> Guess {
+    const VERSION: &[u8] = b"HTTP/1.";
+    if prefix.starts_with(VERSION) {
+        Guess::Yes
+    } else if VERSION.starts_with(prefix) {
+        Guess::More
+    } else {
+        Guess::No
+    }
+}
+
+/// May a request begin like this, on a connection known to speak HTTP/1? Any method will do.
+pub(super) fn may_be_request(prefix: &[u8]) -> Guess {
+    match prefix.iter().position(|&b| !is_token(b)) {
+        Some(1..=MAX_METHOD) if prefix.iter().find(|&&b| !is_token(b)) == Some(&b' ') => Guess::Yes,
+        None if prefix.len() <= MAX_METHOD => Guess::More,
+        _ => Guess::No,
+    }
+}
+
+/// `tchar` of RFC 9110 section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// What a request's head says.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub method: Option<Box<str>>,
+    pub target: Option<Box<str>>,
+    pub host: Option<Box<str>>,
+    /// `None` when the first line was cut before it.
+    pub protocol: Option<&'static str>,
+    pub keepalive: Option<bool>,
+    /// `None`: no body.
+    pub framing: Option<Framing>,
+    /// The client waits for 100 (Continue) before it sends the body.
+    pub expects_continue: bool,
+}
+
+impl Request {
+    /// Reads a head, whole or cut short; `None` when it is not HTTP/1.
+    pub fn read(head: &[u8]) -> Option<Self> {
+        let (line, rest) = first_line(head);
+        let (method, after) = split_at_blank(line)?;
+        // The version is the last word: blanks inside a sloppy target stay in the target.
+        let blank = after.iter().rposition(|&b| b == b' ');
+        let version = blank.and_then(|at| version_of(after.get(at + 1..)?));
+        let Some(rest) = rest else {
+            let complete = version.and(blank).and_then(|at| after.get(..at));
+            return Some(Self {
+                method: text(method),
+                target: complete.and_then(text),
+                host: None,
+                protocol: version.map(Version::name),
+                keepalive: None,
+                framing: None,
+                expects_continue: false,
+            });
+        };
+        // Sloppy clients leave the target out.
+        let version = version.or_else(|| version_of(after))?;
+        let target = blank.and_then(|at| after.get(..at)).unwrap_or_default();
+        let target = target.trim_ascii();
+        let fields = Fields::read(rest);
+        let host = authority(target)
+            .or(fields.host)
+            .or((method == b"CONNECT").then_some(target));
+        Some(Self {
+            method: text(method),
+            target: text(target),
+            host: host.and_then(text),
+            protocol: Some(version.name()),
+            keepalive: Some(fields.keepalive(version)),
+            framing: match (fields.coding, fields.length) {
+                (Some(Coding::Chunked), _) => Some(Framing::Chunked),
+                // The server cannot know either: it answers 400 and closes.
+                (Some(Coding::Other), _) | (None, Length::Invalid) => Some(Framing::UntilClose),
+                (None, Length::Is(0) | Length::Absent) => None,
+                (None, Length::Is(n)) => Some(Framing::Length(n)),
+            },
+            expects_continue: fields.expects_continue,
+        })
+    }
+}
+
+/// What a response's head says.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub status: u16,
+    pub protocol: &'static str,
+    pub keepalive: Option<bool>,
+    /// `None`: no body, whatever the request was.
+    pub framing: Option<Framing>,
+    /// Protocol that a 101 switches to.
+    pub upgrade: &'static str,
+}
+
+impl Response {
+    /// Reads a head, whole or cut short; `None` when it is not HTTP/1 or has no status yet.
+    pub fn read(head: &[u8]) -> Option<Self> {
+        let (line, rest) = first_line(head);
+        let (version, after) = split_at_blank(line)?;
+        let version = version_of(version)?;
+        let (digits, _) = after.trim_ascii_start().split_first_chunk::<3>()?;
+        let status = digits
+            .iter()
+            .try_fold(0, |n: u16, &d| Some(n * 10 + u16::from(digit(d)?)))?;
+        let fields = Fields::read(rest.unwrap_or_default());
+        let bodiless = matches!(status, 100..=199 | 204 | 304);
+        let framing = match (fields.coding, fields.length) {
+            _ if bodiless => None,
+            (Some(Coding::Chunked), _) => Some(Framing::Chunked),
+            (Some(Coding::Other), _) | (None, Length::Invalid | Length::Absent) => {
+                Some(Framing::UntilClose)
+            }
+            (None, Length::Is(0)) => None,
+            (None, Length::Is(n)) => Some(Framing::Length(n)),
+        };
+        Some(Self {
+            status,
+            protocol: version.name(),
+            keepalive: rest.map(|_| fields.keepalive(version)),
+            framing,
+            upgrade: fields.upgrade.map_or("unknown", upgrade_name),
+        })
+    }
+}
+
+/// Protocols are a closed set of words in the tables, the token is the sender's: unknown ones
+/// stay `unknown` (the registry is RFC 9110 section 16.7).
+fn upgrade_name(tokens: &[u8]) -> &'static str {
+    let first = list(tokens).next().unwrap_or_default();
+    let name = first.split(|&b| b == b'/').next().unwrap_or_default();
+    match name.to_ascii_lowercase().as_slice() {
+        b"websocket" => "websocket",
+        b"h2c" => "h2",
+        b"tls" => "tls",
+        _ => "unknown",
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Version {
+    Http10,
+    Http11,
+}
+
+impl Version {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "http/1.0",
+            Self::Http11 => "http/1.1",
+        }
+    }
+}
+
+/// A higher minor version than we know is read as 1.1 (RFC 9110 section 2.5).
+fn version_of(word: &[u8]) -> Option<Version> {
+    match word.strip_prefix(b"HTTP/1.")? {
+        b"0" => Some(Version::Http10),
+        [b'1'..=b'9'] => Some(Version::Http11),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Length {
+    #[default]
+    Absent,
+    Is(u64),
+    /// Not a number, or two different ones.
+    Invalid,
+}
+
+impl Length {
+    /// Takes one more value. Equal values may be repeated (RFC 9112 section 6.3 item 5).
+    fn add(&mut self, value: &[u8]) {
+        for item in value.split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+            let digits = !item.is_empty() && item.iter().all(u8::is_ascii_digit);
+            let number = std::str::from_utf8(item).ok().and_then(|s| s.parse().ok());
+            *self = match (*self, number) {
+                (Self::Absent, Some(n)) if digits => Self::Is(n),
+                (Self::Is(known), Some(n)) if digits && known == n => Self::Is(n),
+                _ => Self::Invalid,
+            };
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Coding {
+    Chunked,
+    /// `chunked` is not the last coding.
+    Other,
+}
+
+/// The header fields that matter here.
+#[derive(Debug, Default)]
+struct Fields<'a> {
+    host: Option<&'a [u8]>,
+    length: Length,
+    coding: Option<Coding>,
+    close: bool,
+    keep_alive: bool,
+    upgrade: Option<&'a [u8]>,
+    expects_continue: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn read(lines: &'a [u8]) -> Self {
+        let mut fields = Self::default();
+        let mut rest = lines;
+        while let Some(end) = memchr(b'\n', rest) {
+            let (line, after) = rest.split_at(end);
+            rest = after.get(1..).unwrap_or_default();
+            if let Some(colon) = memchr(b':', line) {
+                let (name, value) = line.split_at(colon);
+                fields.add(
+                    name.trim_ascii_end(),
+                    value.get(1..).unwrap_or_default().trim_ascii(),
+                );
+            }
+        }
+        fields
+    }
+
+    fn add(&mut self, name: &[u8], value: &'a [u8]) {
+        // The length first: this runs for every line of every head.
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => self.host = self.host.or(Some(value)),
+            6 if name.eq_ignore_ascii_case(b"expect") => {
+                self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
+            }
+            7 if name.eq_ignore_ascii_case(b"upgrade") => self.upgrade = Some(value),
+            // Proxy-Connection never was a standard, but HTTP/1.0 clients of proxies ask with it
+            // for what Connection means (RFC 9112 appendix C.2.2), and proxies comply.
+            10 | 16
+                if name.eq_ignore_ascii_case(b"connection")
+                    || name.eq_ignore_ascii_case(b"proxy-connection") =>
+            {
+                for token in list(value) {
+                    self.close |= token.eq_ignore_ascii_case(b"close");
+                    self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.length.add(value),
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                let last = list(value).last().unwrap_or_default();
+                let chunked = last.eq_ignore_ascii_case(b"chunked");
+                self.coding = Some(if chunked {
+                    Coding::Chunked
+                } else {
+                    Coding::Other
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 9112 section 9.3: `close` wins, then the version, then `keep-alive`.
+    fn keepalive(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    byte.is_ascii_digit().then(|| byte - b'0')
+}
+
+/// Members of a comma-separated list.
+fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(<[u8]>::trim_ascii)
+}
+
+/// The first line without its end, and what follows; `None` when the line is cut short.
+fn first_line(head: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr(b'\n', head) {
+        Some(end) => {
+            let (line, rest) = head.split_at(end);
+            (line.trim_ascii_end(), rest.get(1..))
+        }
+        None => (head.trim_ascii_end(), None),
+    }
+}
+
+fn split_at_blank(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (word, rest) = line.split_at(memchr(b' ', line)?);
+    Some((word, rest.get(1..)?))
+}
+
+/// Host and port of an absolute target; they override Host (RFC 9112 section 3.2.2).
+fn authority(target: &[u8]) -> Option<&[u8]> {
+    let at = target.windows(3).position(|w| w == b"://")?;
+    if memchr(b'/', target) != Some(at + 1) {
+        return None;
+    }
+    let rest = target.get(at + 3..)?;
+    let end = rest
+        .iter()
+        .position(|b| b"/?#".contains(b))
+        .unwrap_or(rest.len());
+    let authority = rest.get(..end)?;
+    // Without the user's name and password.
+    authority.rsplit(|&b| b == b'@').next()
+}
+
+/// Text as sent, at most [`MAX_TEXT`] bytes of it.
+fn text(bytes: &[u8]) -> Option<Box<str>> {
+    let kept = bytes.get(..bytes.len().min(MAX_TEXT))?;
+    (!kept.is_empty()).then(|| String::from_utf8_lossy(kept).into())
+}

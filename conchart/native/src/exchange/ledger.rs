@@ -1,0 +1,138 @@
+//! The exchanges of one connection, from their first byte until they are handed out.
+//!
+//! Numbers are given in the order in which exchanges begin and handed out in that order.
+//! Bounded: at most [`MAX_OPEN`] exchanges are open; beyond that the oldest goes out as it is.
+
+use std::collections::VecDeque;
+
+use super::{Exchange, Span};
+use crate::stream::{Moment, Side};
+
+/// Pipelined requests that may wait for their response.
+const MAX_OPEN: usize = 1024;
+
+/// An exchange that is still going on.
+pub(super) struct Entry {
+    pub exchange: Exchange,
+    /// Offset of the request's first byte in its stream.
+    pub offset: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Ledger {
+    next: u32,
+    /// Invariant: numbers are consecutive and end at `next - 1`.
+    open: VecDeque<Entry>,
+    ready: VecDeque<Exchange>,
+    unseen: VecDeque<(Moment, Moment)>,
+}
+
+impl Ledger {
+    /// Begins an exchange and returns its number.
+    pub fn open(&mut self, requester: Side, protocol: &'static str, offset: u64) -> u32 {
+        if self.open.len() >= MAX_OPEN
+            && let Some(oldest) = self.open.pop_front()
+        {
+            self.ready.push_back(oldest.exchange);
+        }
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        let exchange = Exchange {
+            number,
+            requester,
+            request: Span::default(),
+            response: Span::default(),
+            protocol,
+            method: None,
+            host: None,
+            target: None,
+            status: None,
+            client_keepalive: None,
+            server_keepalive: None,
+            inferred: false,
+            confidence: 1.0,
+        };
+        self.open.push_back(Entry { exchange, offset });
+        number
+    }
+
+    /// The open exchange of that number; `None` once it has been settled.
+    pub fn get(&mut self, number: u32) -> Option<&mut Entry> {
+        let oldest = self.open.front()?.exchange.number;
+        let index = usize::try_from(number.checked_sub(oldest)?).ok()?;
+        self.open.get_mut(index)
+    }
+
+    /// The oldest open exchange whose response has not begun and that `fits`.
+    pub fn unanswered(&self, fits: impl Fn(&Entry) -> bool) -> Option<u32> {
+        let waiting = |e: &&Entry| {
+            let response = &e.exchange.response;
+            response.first.is_none() && !response.done && fits(e)
+        };
+        self.open.iter().find(waiting).map(|e| e.exchange.number)
+    }
+
+    /// Lowers the confidence of every open exchange.
+    pub fn doubt(&mut self, confidence: f32) {
+        for entry in &mut self.open {
+            entry.exchange.doubt(confidence);
+        }
+    }
+
+    /// Takes back the newest exchange, which turned out not to be one.
+    pub fn retract(&mut self, number: u32) -> Option<Exchange> {
+        if self.open.back()?.exchange.number != number {
+            return None;
+        }
+        self.next = number;
+        self.open.pop_back().map(|entry| entry.exchange)
+    }
+
+    /// Moves exchanges that are over, oldest first, to those that can be handed out.
+    pub fn settle(&mut self) {
+        let over = |e: &Entry| {
+            let (request, response) = (&e.exchange.request, &e.exchange.response);
+            response.done && (request.done || request.first.is_none())
+        };
+        while self.open.front().is_some_and(over) {
+            self.ready
+                .extend(self.open.pop_front().map(|entry| entry.exchange));
+        }
+    }
+
+    /// Nothing more will come: every exchange is handed out as it stands.
+    pub fn settle_all(&mut self) {
+        self.ready.extend(self.open.drain(..).map(|e| e.exchange));
+    }
+
+    /// Notes a stretch in which bytes are missing and nobody can say what went on.
+    pub fn lost(&mut self, from: Moment, to: Moment) {
+        if from != to {
+            self.unseen.push_back((from, to));
+        }
+    }
+
+    /// Protocol of the latest exchange, once its text has told.
+    pub fn protocol(&self) -> Option<&'static str> {
+        let latest = self
+            .open
+            .back()
+            .map(|e| &e.exchange)
+            .or(self.ready.back())?;
+        (latest.protocol != "unknown").then_some(latest.protocol)
+    }
+
+    pub fn next_exchange(&mut self) -> Option<Exchange> {
+        self.ready.pop_front()
+    }
+
+    pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {
+        self.unseen.pop_front()
+    }
+
+    /// First byte of the oldest exchange not yet handed out.
+    pub fn earliest(&self) -> Option<Moment> {
+        let ready = self.ready.iter().find_map(Exchange::opened);
+        ready.or_else(|| self.open.iter().find_map(|e| e.exchange.opened()))
+    }
+}

@@ -1,0 +1,185 @@
+//! Requests and responses from nothing but who sends: for TLS records and unknown protocols.
+//!
+//! A request is a run of the requester's bytes, a response the run of the responder's bytes that
+//! follows; a requester's byte after that begins the next exchange. Every exchange is `inferred`.
+
+use super::ledger::Ledger;
+use super::{Exchange, Span};
+use crate::stream::{BySide, Gap, Moment, Side};
+
+/// Runs of TLS records: their boundaries are exact, only their meaning is guessed.
+pub(super) const RECORDS: f32 = 0.9;
+/// Runs of bytes of a protocol nobody read.
+pub(super) const BYTES: f32 = 0.8;
+/// Both sides talk at once, as HTTP/2 does: runs are not requests.
+const DUPLEX: f32 = 0.3;
+/// Bytes of it are missing.
+const MISSING: f32 = 0.5;
+
+/// The requester interrupted its responder so often that they do not take turns.
+const MANY_INTERRUPTIONS: u8 = 2;
+
+/// A run of bytes, or a part of one: a TLS record, a chunk.
+pub(super) struct Words {
+    pub from: Side,
+    pub first: Moment,
+    pub last: Moment,
+    pub bytes: u64,
+    pub confidence: f32,
+    /// The sender had not received all that its peer had sent by then.
+    pub interrupts: bool,
+}
+
+pub(super) struct Turns {
+    pub requester: Side,
+    protocol: &'static str,
+    /// The handshake or an Upgrade named the protocol: do not guess one.
+    named: bool,
+    confidence: f32,
+    current: Option<u32>,
+    answered: bool,
+    interruptions: u8,
+    fin: BySide<bool>,
+}
+
+impl Turns {
+    pub fn new(requester: Side, protocol: &'static str, confidence: f32) -> Self {
+        Self {
+            requester,
+            protocol,
+            named: false,
+            confidence: if protocol == "h2" { DUPLEX } else { confidence },
+            current: None,
+            answered: false,
+            interruptions: 0,
+            fin: BySide::default(),
+        }
+    }
+
+    /// The application protocol that the TLS handshake agreed on.
+    pub fn agreed(&mut self, ledger: &mut Ledger, alpn: &str) {
+        self.named = true;
+        if alpn == "h2" {
+            self.is_h2(ledger);
+        }
+    }
+
+    fn is_h2(&mut self, ledger: &mut Ledger) {
+        (self.protocol, self.confidence) = ("h2", DUPLEX);
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.protocol = "h2";
+            exchange.doubt(DUPLEX);
+        }
+    }
+
+    pub fn speak(&mut self, ledger: &mut Ledger, words: &Words) {
+        let asks = words.from == self.requester;
+        if asks && self.answered && words.interrupts {
+            self.interrupted(ledger);
+        }
+        let interrupted = asks && self.answered && words.interrupts;
+        self.turn(ledger, asks);
+        let confidence = words
+            .confidence
+            .min(if interrupted { DUPLEX } else { self.confidence });
+        let answered = !asks;
+        let Some(exchange) = self.exchange(ledger) else {
+            return;
+        };
+        exchange.doubt(confidence);
+        let span = if asks {
+            &mut exchange.request
+        } else {
+            &mut exchange.response
+        };
+        span.extend(words.first, 0);
+        span.extend(words.last, words.bytes);
+        exchange.request.done |= answered && exchange.request.first.is_some();
+        self.answered |= answered;
+    }
+
+    /// Bytes that were sent, but not captured.
+    pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        let asks = from == self.requester;
+        self.turn(ledger, asks);
+        let Some(exchange) = self.exchange(ledger) else {
+            return;
+        };
+        exchange.doubt(MISSING);
+        let span = if asks {
+            &mut exchange.request
+        } else {
+            &mut exchange.response
+        };
+        span.extend_unseen(gap.len);
+        self.answered |= !asks;
+    }
+
+    /// Begins the next exchange when these words do.
+    fn turn(&mut self, ledger: &mut Ledger, asks: bool) {
+        if self.current.is_none() || asks && self.answered {
+            self.end(ledger);
+            self.current = Some(ledger.open(self.requester, self.protocol, 0));
+        }
+    }
+
+    /// The requester goes on although the response was still on its way.
+    fn interrupted(&mut self, ledger: &mut Ledger) {
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.doubt(DUPLEX);
+        }
+        self.interruptions = self.interruptions.saturating_add(1);
+        if self.interruptions >= MANY_INTERRUPTIONS {
+            self.confidence = DUPLEX;
+            if self.protocol == "tls" && !self.named {
+                self.is_h2(ledger);
+            }
+        }
+    }
+
+    /// The current exchange is over: its messages ended where they stand.
+    pub fn end(&mut self, ledger: &mut Ledger) {
+        let answered = self.answered;
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.request.done = exchange.request.first.is_some();
+            exchange.response.done = answered;
+        }
+        ledger.settle();
+        (self.current, self.answered) = (None, false);
+    }
+
+    /// Takes the current exchange back; returns from when to when it went on.
+    pub fn retract(&mut self, ledger: &mut Ledger) -> Option<(Moment, Moment)> {
+        let Exchange {
+            request, response, ..
+        } = ledger.retract(self.current.take()?)?;
+        self.answered = false;
+        let first = request.first.or(response.first)?;
+        let last = |span: Span| span.last.unwrap_or(first);
+        Some((first, last(request).max(last(response))))
+    }
+
+    pub fn fin(&mut self, ledger: &mut Ledger, from: Side) {
+        self.fin[from] = true;
+        if from != self.requester && self.answered {
+            self.end(ledger);
+        } else if let Some(exchange) = self.exchange(ledger)
+            && from == exchange.requester
+        {
+            exchange.request.done = exchange.request.first.is_some();
+        }
+    }
+
+    /// The connection is over. A response that was cut off by the end of the capture is not done.
+    pub fn finish(&mut self, ledger: &mut Ledger) {
+        if self.fin.client || self.fin.server {
+            self.end(ledger);
+        }
+        ledger.settle_all();
+        self.current = None;
+    }
+
+    fn exchange<'a>(&self, ledger: &'a mut Ledger) -> Option<&'a mut Exchange> {
+        ledger.get(self.current?).map(|entry| &mut entry.exchange)
+    }
+}

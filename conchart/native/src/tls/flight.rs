@@ -1,0 +1,286 @@
+//! Where TLS 1.3 hides its handshake: tells encrypted handshake records from application data by size.
+//!
+//! Wire format: RFC 8446 sections 4.4.4 (Finished), 4.5 (EndOfEarlyData), 5.2 (what encryption adds).
+//! In: the type-23 records of both sides since the ClientHello, in causal order. Out: a [`Reading`].
+//! Nothing is decrypted; record padding (RFC 8446 section 5.4), which hides sizes, falls to the rule for
+//! flights in one record.
+
+use crate::stream::{Moment, Side};
+
+use super::{AppRecord, MAX_HELD, record::Piece};
+
+/// A type-23 record whose meaning is still open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub record: AppRecord,
+    /// Stream positions of its first byte and after its last.
+    pub offset: u64,
+    pub end: u64,
+    /// How much of the peer's stream its sender had acknowledged.
+    pub acked: u64,
+}
+
+impl Seen {
+    /// `piece` is the one that ends the record.
+    pub fn new(from: Side, piece: &Piece<'_>) -> Self {
+        let record = AppRecord {
+            from,
+            first: piece.record.first,
+            last: piece.seen,
+            bytes: u64::from(piece.record.length),
+            confidence: 1.0,
+        };
+        Self {
+            record,
+            offset: piece.record.offset,
+            end: piece.record.end(),
+            acked: piece.record.acked,
+        }
+    }
+}
+
+/// Sizes of the encrypted records that have one: message, content type byte and tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    tag: u64,
+    /// `None`: the suite is unknown, so any common hash will do.
+    hash: Option<u64>,
+}
+
+impl Sizes {
+    pub fn of(cipher: Option<u16>) -> Self {
+        let (tag, hash) = match cipher {
+            Some(0x1301 | 0x1303 | 0x1304 | 0x1307 | 0x00c6 | 0x00c7) => (16, Some(32)),
+            Some(0x1302) => (16, Some(48)),
+            Some(0x1305) => (8, Some(32)),
+            _ => (16, None),
+        };
+        Self { tag, hash }
+    }
+
+    fn sealed(self, message: u64) -> u64 {
+        message + 1 + self.tag
+    }
+
+    pub fn is_finished(self, size: u64) -> bool {
+        [32, 48].into_iter().any(|hash| {
+            self.hash.is_none_or(|known| known == hash) && size == self.sealed(4 + hash)
+        })
+    }
+
+    pub fn is_alert(self, size: u64) -> bool {
+        size == self.sealed(2)
+    }
+
+    pub fn is_key_update(self, size: u64) -> bool {
+        size == self.sealed(5)
+    }
+
+    fn is_end_of_early_data(self, size: u64) -> bool {
+        size == self.sealed(4)
+    }
+
+    /// Certificate without a certificate: the answer of a client that was asked and has none.
+    fn is_empty_certificate(self, size: u64) -> bool {
+        size == self.sealed(8)
+    }
+}
+
+/// What the hellos said about the flights that follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context {
+    pub client: Side,
+    pub sizes: Sizes,
+    pub early_data: bool,
+    /// The client sends EncryptedExtensions of its own when the server agreed (ALPS).
+    pub application_settings: bool,
+    pub psk: bool,
+    /// Stream position of the ServerHello record: who acknowledged more has begun to read it.
+    pub server_hello: u64,
+}
+
+/// How the records so far are to be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Reading {
+    /// More records are needed.
+    Open,
+    /// The client's Finished is (in) this record.
+    Finished { at: usize, exact: bool },
+    /// The client sent an alert instead.
+    Alert,
+}
+
+/// The records since the ClientHello, at most [`MAX_HELD`].
+#[derive(Debug, Default)]
+pub(super) struct Flight(Vec<Seen>);
+
+impl Flight {
+    /// Adds a record; when there are too many, one side's consecutive records become one.
+    pub fn push(&mut self, seen: Seen) {
+        if self.0.len() >= MAX_HELD {
+            if let Some(last) = self
+                .0
+                .iter_mut()
+                .rfind(|held| held.record.from == seen.record.from)
+            {
+                last.record.bytes += seen.record.bytes;
+                last.record.last = seen.record.last;
+                last.end = seen.end;
+            }
+            return;
+        }
+        self.0.push(seen);
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn clear(&mut self) {
+        self.0 = Vec::new();
+    }
+
+    /// Finds the client's Finished; `over` when no record will follow.
+    pub fn read(&self, context: Context, over: bool) -> Reading {
+        let sizes = context.sizes;
+        let reached = |seen: &Seen| !context.early_data || seen.acked > context.server_hello;
+        let of_client =
+            |(_, seen): &(usize, &Seen)| seen.record.from == context.client && reached(seen);
+        let early_end = self.early_end(context);
+        let skipped = early_end.map_or(0, |end| end + 1);
+        let mut first = None;
+        for (at, seen) in self.0.iter().enumerate().skip(skipped).filter(of_client) {
+            if sizes.is_finished(seen.record.bytes) {
+                return Reading::Finished { at, exact: true };
+            }
+            if sizes.is_alert(seen.record.bytes) {
+                return Reading::Alert;
+            }
+            first = first.or(Some((at, seen.offset)));
+        }
+        let Some((at, offset)) = first else {
+            return Reading::Open;
+        };
+        // No Finished by its size, and the server has gone on: the flight was packed into one record.
+        let answered = |seen: &Seen| seen.record.from != context.client && seen.acked > offset;
+        let sure = !context.early_data || early_end.is_some();
+        if over || sure && self.0.iter().skip(at).any(answered) {
+            return Reading::Finished { at, exact: false };
+        }
+        Reading::Open
+    }
+
+    /// Index of the EndOfEarlyData, if the client sent one: the server took the early data.
+    fn early_end(&self, context: Context) -> Option<usize> {
+        let is_end = |seen: &Seen| {
+            seen.record.from == context.client
+                && seen.acked > context.server_hello
+                && context.sizes.is_end_of_early_data(seen.record.bytes)
+        };
+        if context.early_data {
+            self.0.iter().position(is_end)
+        } else {
+            None
+        }
+    }
+
+    /// Splits the records at the client's Finished, found at index `at`.
+    pub fn split(self, context: Context, at: usize, exact: bool) -> Option<Split> {
+        let finished = *self.0.get(at)?;
+        let early_end = self.early_end(context).filter(|&end| end < at);
+        let server_done = self.server_done(context, finished);
+        let mut split = Split {
+            finished,
+            server_done: server_done.map(|(_, moment)| moment),
+            client_auth: self.client_auth(context, at, exact),
+            early_data: early_end.is_some(),
+            data: Vec::new(),
+            client_bytes: 0,
+            server_bytes: 0,
+        };
+        for (index, &seen) in self.0.iter().enumerate() {
+            let of_client = seen.record.from == context.client;
+            let is_data = if of_client {
+                index > at || early_end.is_some_and(|end| index < end)
+            } else {
+                // Half-RTT data answers early data; without early data it is a ticket or a greeting of HTTP/2.
+                index > at
+                    || early_end.is_some() && server_done.is_some_and(|(done, _)| index > done)
+            };
+            if is_data {
+                split.data.push(seen);
+            } else if of_client {
+                split.client_bytes += seen.end - seen.offset;
+            } else {
+                split.server_bytes += seen.end - seen.offset;
+            }
+        }
+        Some(split)
+    }
+
+    /// Index and last byte of the server's Finished, or of what comes closest to it.
+    ///
+    /// The last record of that size which the client had acknowledged; without one, the first record of
+    /// a resumption (which needs only one) or else the last that the client had acknowledged.
+    fn server_done(&self, context: Context, finished: Seen) -> Option<(usize, Moment)> {
+        let before = |(_, seen): &(usize, &Seen)| {
+            seen.record.from != context.client && seen.offset < finished.acked
+        };
+        let flight = || self.0.iter().enumerate().filter(before);
+        let exact = flight()
+            .filter(|(_, seen)| context.sizes.is_finished(seen.record.bytes))
+            .next_back();
+        let any = || {
+            if context.psk {
+                flight().next()
+            } else {
+                flight().next_back()
+            }
+        };
+        exact
+            .or_else(any)
+            .map(|(index, seen)| (index, seen.record.last))
+    }
+
+    /// Did the client send a Certificate message before its Finished? `None`: cannot be told.
+    fn client_auth(&self, context: Context, at: usize, exact: bool) -> Option<bool> {
+        if context.psk {
+            return Some(false);
+        }
+        if !exact {
+            // One record for the whole flight: more than a Finished and settings only with a certificate.
+            const CERTIFICATE_AT_LEAST: u64 = 400;
+            let size = self.0.get(at)?.record.bytes;
+            return (size >= CERTIFICATE_AT_LEAST).then_some(true);
+        }
+        let mut before = self
+            .0
+            .iter()
+            .take(at)
+            .filter(|seen| seen.record.from == context.client);
+        Some(match (before.next(), before.next()) {
+            (None, _) => false,
+            (Some(only), None) => {
+                !context.application_settings
+                    || context.sizes.is_empty_certificate(only.record.bytes)
+            }
+            _ => true,
+        })
+    }
+}
+
+/// The records around the client's Finished, told apart.
+#[derive(Debug)]
+pub(super) struct Split {
+    pub finished: Seen,
+    pub server_done: Option<Moment>,
+    pub client_auth: Option<bool>,
+    /// The server accepted early data.
+    pub early_data: bool,
+    /// Application data, in causal order.
+    pub data: Vec<Seen>,
+    /// Stream bytes of the others, headers included.
+    pub client_bytes: u64,
+    pub server_bytes: u64,
+}

@@ -1,0 +1,224 @@
+//! ClientHello, ServerHello and the few other clear handshake messages that state facts.
+//!
+//! Wire format: RFC 8446 section 4.1 and 4.2, RFC 5246 section 7.4, RFC 5246 appendix E.2 (SSLv2 form),
+//! RFC 8422 section 5.4. In: message bodies, possibly cut short. Out: what is known of them, borrowed.
+//! A body that ends early gives everything before its end.
+
+/// SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
+const RETRY_RANDOM: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+mod extension {
+    pub const SERVER_NAME: u16 = 0;
+    pub const SUPPORTED_GROUPS: u16 = 10;
+    pub const EC_POINT_FORMATS: u16 = 11;
+    pub const SIGNATURE_ALGORITHMS: u16 = 13;
+    pub const ALPN: u16 = 16;
+    pub const SESSION_TICKET: u16 = 35;
+    /// `key_share` up to draft 22.
+    pub const KEY_SHARE_DRAFT: u16 = 40;
+    pub const PRE_SHARED_KEY: u16 = 41;
+    pub const EARLY_DATA: u16 = 42;
+    pub const SUPPORTED_VERSIONS: u16 = 43;
+    pub const KEY_SHARE: u16 = 51;
+    /// `application_settings`, old and new code point (draft-vvv-tls-alps).
+    pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
+}
+
+/// Reads big-endian fields off the front of a slice; `None` where it ends.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    /// Like `take`, but a slice that ends early gives what it has.
+    fn take_up_to(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        self.take(2)?.first_chunk().copied().map(u16::from_be_bytes)
+    }
+
+    fn u24(&mut self) -> Option<usize> {
+        let &[high, middle, low] = self.take(3)?.first_chunk()?;
+        usize::try_from(u32::from_be_bytes([0, high, middle, low])).ok()
+    }
+
+    fn vec8(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.u8()?);
+        self.take(length)
+    }
+
+    fn vec16(&mut self) -> Option<&'a [u8]> {
+        let length = usize::from(self.u16()?);
+        self.take(length)
+    }
+
+    /// The extensions of a hello: (type, body); stops where the bytes stop.
+    fn extensions(mut self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        let announced = self.u16().unwrap_or(0);
+        let mut fields = Fields(self.take_up_to(usize::from(announced)));
+        std::iter::from_fn(move || Some((fields.u16()?, fields.vec16()?)))
+    }
+}
+
+/// The 16-bit codes of a list.
+pub(super) fn codes(list: &[u8]) -> impl Iterator<Item = u16> + '_ {
+    list.chunks_exact(2)
+        .filter_map(|pair| pair.first_chunk().copied().map(u16::from_be_bytes))
+}
+
+/// A ClientHello, as far as it could be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ClientHello<'a> {
+    /// `legacy_version`.
+    pub version: u16,
+    pub session_id: &'a [u8],
+    /// Lists of 16-bit codes: read with [`codes`].
+    pub ciphers: &'a [u8],
+    pub groups: &'a [u8],
+    pub signature_algorithms: &'a [u8],
+    pub versions: &'a [u8],
+    pub point_formats: &'a [u8],
+    /// Types, in order of appearance.
+    pub extensions: Vec<u16>,
+    pub server_name: Option<&'a [u8]>,
+    /// The first protocol offered by ALPN.
+    pub alpn: Option<&'a [u8]>,
+    /// A session ticket of at least one byte.
+    pub ticket: bool,
+    pub early_data: bool,
+    pub application_settings: bool,
+    /// Every field could be read: fingerprints make sense.
+    pub whole: bool,
+}
+
+impl<'a> ClientHello<'a> {
+    /// Reads the body of a ClientHello whose announced length is `length`.
+    pub fn read(body: &'a [u8], length: u32) -> Self {
+        let mut hello = Self::default();
+        let whole = u64::from(length) == body.len() as u64;
+        hello.whole = hello.read_fields(Fields(body)).is_some() && whole;
+        hello
+    }
+
+    fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
+        self.version = fields.u16()?;
+        fields.take(32)?;
+        self.session_id = fields.vec8()?;
+        self.ciphers = fields.vec16()?;
+        fields.vec8()?;
+        for (kind, body) in fields.extensions() {
+            self.extensions.push(kind);
+            self.read_extension(kind, Fields(body));
+        }
+        Some(())
+    }
+
+    /// A malformed extension is skipped: the others still count.
+    fn read_extension(&mut self, kind: u16, mut body: Fields<'a>) -> Option<()> {
+        match kind {
+            extension::SERVER_NAME => {
+                let mut names = Fields(body.vec16()?);
+                if names.u8()? == 0 {
+                    self.server_name = names.vec16();
+                }
+            }
+            extension::SUPPORTED_GROUPS => self.groups = body.vec16()?,
+            extension::EC_POINT_FORMATS => self.point_formats = body.vec8()?,
+            extension::SIGNATURE_ALGORITHMS => self.signature_algorithms = body.vec16()?,
+            extension::ALPN => self.alpn = Fields(body.vec16()?).vec8(),
+            extension::SESSION_TICKET => self.ticket = !body.0.is_empty(),
+            extension::EARLY_DATA => self.early_data = true,
+            extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
+            _ => self.application_settings |= extension::APPLICATION_SETTINGS.contains(&kind),
+        }
+        Some(())
+    }
+}
+
+/// A ServerHello or a HelloRetryRequest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServerHello<'a> {
+    /// The version in use: `supported_versions` over `legacy_version`.
+    pub version: u16,
+    pub retry: bool,
+    pub session_id: &'a [u8],
+    pub cipher: Option<u16>,
+    pub group: Option<u16>,
+    pub alpn: Option<&'a [u8]>,
+    pub psk: bool,
+}
+
+impl<'a> ServerHello<'a> {
+    /// Reads the body of a ServerHello; `None` when not even the version is there.
+    pub fn read(body: &'a [u8]) -> Option<Self> {
+        let mut fields = Fields(body);
+        let mut hello = Self {
+            version: fields.u16()?,
+            ..Self::default()
+        };
+        hello.read_fields(fields);
+        Some(hello)
+    }
+
+    fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
+        self.retry = fields.take(32)? == RETRY_RANDOM;
+        // Drafts before 22 had neither session id nor compression.
+        let draft = self.version >> 8 == 0x7f;
+        if !draft {
+            self.session_id = fields.vec8()?;
+        }
+        self.cipher = Some(fields.u16()?);
+        if !draft {
+            fields.u8()?;
+        }
+        for (kind, body) in fields.extensions() {
+            let mut fields = Fields(body);
+            match kind {
+                extension::SUPPORTED_VERSIONS => {
+                    self.version = fields.u16().unwrap_or(self.version)
+                }
+                extension::KEY_SHARE | extension::KEY_SHARE_DRAFT => self.group = fields.u16(),
+                extension::ALPN => self.alpn = fields.vec16().and_then(|list| Fields(list).vec8()),
+                extension::PRE_SHARED_KEY => self.psk = true,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+}
+
+/// Number of certificates in a Certificate message of TLS 1.2 or older.
+pub(super) fn certificates(body: &[u8]) -> Option<u32> {
+    let mut fields = Fields(body);
+    let length = fields.u24()?;
+    let mut list = Fields(fields.take(length)?);
+    let mut count = 0;
+    while !list.0.is_empty() {
+        let length = list.u24()?;
+        list.take(length)?;
+        count += 1;
+    }
+    Some(count)
+}
+
+/// Named curve of an ECDHE ServerKeyExchange (curve type 3).
+pub(super) fn named_curve(body: &[u8]) -> Option<u16> {
+    let mut fields = Fields(body);
+    (fields.u8()? == 3).then(|| fields.u16()).flatten()
+}

@@ -1,0 +1,283 @@
+//! TLS record layer: walks one direction of a stream from record header to record header.
+//!
+//! Wire format: RFC 8446 section 5.1 and RFC 5246 section 6.2.1 (the same five bytes); the
+//! SSLv2-compatible ClientHello of RFC 5246 appendix E.2 is accepted as the first record only.
+//! In: the chunks and gaps of ONE direction. Out: [`Piece`]s that borrow the chunk's bytes. Bodies are
+//! never copied, nothing is decrypted, no message is read.
+
+use crate::stream::{Chunk, Gap, Moment};
+
+pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
+pub(super) const ALERT: u8 = 21;
+pub(super) const HANDSHAKE: u8 = 22;
+pub(super) const APPLICATION_DATA: u8 = 23;
+/// Our own code for an SSLv2 hello, whose header has no content type.
+pub(super) const SSLV2: u8 = 0x80;
+
+/// 2^14, plus the 2048 bytes TLS 1.2 may add (RFC 5246 section 6.2.3; TLS 1.3 adds only 256).
+pub(super) const MAX_BODY: u16 = (1 << 14) + 2048;
+pub(super) const HEADER: usize = 5;
+
+/// What a record's header says, and where it stood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Record {
+    /// The content type, whatever it is, or [`SSLV2`].
+    pub kind: u8,
+    pub version: u16,
+    /// Of the body. For [`SSLV2`], what follows the first five bytes.
+    pub length: u16,
+    /// Position of the header's first byte in its stream.
+    pub offset: u64,
+    /// How much of the peer's stream the sender had acknowledged when it sent the first byte.
+    pub acked: u64,
+    pub first: Moment,
+}
+
+impl Record {
+    /// Stream position after the last byte.
+    pub fn end(&self) -> u64 {
+        self.offset + HEADER as u64 + u64::from(self.length)
+    }
+}
+
+/// A stretch of one record's body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub record: Record,
+    pub bytes: &'a [u8],
+    /// Body bytes after `bytes` that the capture does not hold.
+    pub missing: u16,
+    /// True when `bytes` is the beginning of the body.
+    pub starts: bool,
+    /// True when the record ends with this piece, at `seen`.
+    pub done: bool,
+    pub seen: Moment,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum At {
+    /// Before anything was read: an SSLv2 hello is still possible.
+    Start,
+    Header,
+    /// Body of which nothing has been handed out yet.
+    Fresh,
+    Body,
+    /// Out of step since bytes went missing; a chunk that starts with a plausible header ends it.
+    Lost,
+    /// These bytes are not TLS: nothing after them is followed.
+    Stopped,
+}
+
+/// Position of one direction in its records.
+///
+/// Invariant: `have < HEADER` while a header is collected; `left` counts the body bytes to come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    record: Record,
+    left: u16,
+    header: [u8; HEADER],
+    have: u8,
+    at: At,
+}
+
+impl Walk {
+    pub fn new(midstream: bool) -> Self {
+        let nowhere = Moment { at: 0, frame: 0 };
+        let record = Record {
+            kind: 0,
+            version: 0,
+            length: 0,
+            offset: 0,
+            acked: 0,
+            first: nowhere,
+        };
+        let at = if midstream { At::Lost } else { At::Start };
+        Self {
+            record,
+            left: 0,
+            header: [0; HEADER],
+            have: 0,
+            at,
+        }
+    }
+
+    /// True once this direction turned out not to be TLS records.
+    pub fn stopped(&self) -> bool {
+        self.at == At::Stopped
+    }
+
+    /// True while it is unknown where the next record starts.
+    pub fn lost(&self) -> bool {
+        self.at == At::Lost
+    }
+
+    pub fn stop(&mut self) {
+        self.at = At::Stopped;
+    }
+
+    /// Takes the next piece of a record off the front of `chunk`; `None` when it is used up.
+    pub fn next<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<Piece<'a>> {
+        loop {
+            match self.at {
+                At::Stopped => return None,
+                At::Lost if plausible_chain(chunk.bytes) => self.await_header(),
+                At::Lost => return None,
+                At::Start | At::Header => self.collect_header(chunk)?,
+                At::Fresh | At::Body => return self.take_body(chunk),
+            }
+        }
+    }
+
+    /// Passes over bytes the capture does not hold.
+    pub fn gap(&mut self, gap: Gap) -> Option<Piece<'static>> {
+        match self.at {
+            At::Stopped => return None,
+            At::Fresh | At::Body => {}
+            At::Start | At::Header | At::Lost => {
+                self.at = At::Lost;
+                return None;
+            }
+        }
+        let missing = u16::try_from(gap.len).unwrap_or(u16::MAX).min(self.left);
+        let piece = self.piece(&[], missing, gap.seen);
+        if gap.len > u64::from(missing) {
+            self.at = At::Lost;
+        }
+        Some(piece)
+    }
+
+    fn await_header(&mut self) {
+        self.at = At::Header;
+        self.have = 0;
+    }
+
+    /// Collects the five header bytes; `None` when the chunk ends first.
+    fn collect_header(&mut self, chunk: &mut Chunk<'_>) -> Option<()> {
+        if chunk.bytes.is_empty() {
+            if chunk.cut > 0 {
+                self.at = At::Lost;
+            }
+            return None;
+        }
+        if self.have == 0 {
+            self.record.offset = chunk.offset;
+            self.record.acked = chunk.acked;
+            self.record.first = chunk.seen;
+        }
+        let collected = usize::from(self.have);
+        let (part, _) = chunk
+            .bytes
+            .split_at(chunk.bytes.len().min(HEADER - collected));
+        for (slot, byte) in self.header.iter_mut().skip(collected).zip(part) {
+            *slot = *byte;
+            self.have += 1;
+        }
+        skip(chunk, part.len());
+        if usize::from(self.have) == HEADER {
+            self.read_header();
+        }
+        Some(())
+    }
+
+    fn read_header(&mut self) {
+        let [kind, major, minor, high, low] = self.header;
+        let first = self.at == At::Start;
+        let length = u16::from_be_bytes([high, low]);
+        if major == 3 && length <= MAX_BODY {
+            self.record = Record {
+                kind,
+                version: u16::from_be_bytes([major, minor]),
+                length,
+                ..self.record
+            };
+        } else if let Some(length) = first.then(|| v2_length(self.header)).flatten() {
+            self.record = Record {
+                kind: SSLV2,
+                version: u16::from_be_bytes([high, low]),
+                length,
+                ..self.record
+            };
+        } else {
+            self.at = At::Stopped;
+            return;
+        }
+        self.left = self.record.length;
+        self.at = At::Fresh;
+    }
+
+    /// Message type of an SSLv2 hello whose record is being walked.
+    pub fn v2_type(&self) -> u8 {
+        self.header[2]
+    }
+
+    fn take_body<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<Piece<'a>> {
+        let (bytes, _) = chunk
+            .bytes
+            .split_at(chunk.bytes.len().min(usize::from(self.left)));
+        skip(chunk, bytes.len());
+        let wanted = self
+            .left
+            .saturating_sub(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+        let missing = if chunk.bytes.is_empty() {
+            u16::try_from(chunk.cut).unwrap_or(u16::MAX).min(wanted)
+        } else {
+            0
+        };
+        if bytes.is_empty() && missing == 0 && self.left > 0 {
+            return None;
+        }
+        chunk.cut -= u32::from(missing);
+        chunk.offset += u64::from(missing);
+        Some(self.piece(bytes, missing, chunk.seen))
+    }
+
+    fn piece<'a>(&mut self, bytes: &'a [u8], missing: u16, seen: Moment) -> Piece<'a> {
+        let taken = u16::try_from(bytes.len())
+            .unwrap_or(u16::MAX)
+            .saturating_add(missing);
+        self.left = self.left.saturating_sub(taken);
+        let piece = Piece {
+            record: self.record,
+            bytes,
+            missing,
+            starts: self.at == At::Fresh,
+            done: self.left == 0,
+            seen,
+        };
+        if piece.done {
+            self.await_header();
+        } else {
+            self.at = At::Body;
+        }
+        piece
+    }
+}
+
+fn skip(chunk: &mut Chunk<'_>, count: usize) {
+    chunk.bytes = chunk.bytes.get(count..).unwrap_or_default();
+    chunk.offset += count as u64;
+}
+
+/// Bytes that follow the first five of an SSLv2 ClientHello or ServerHello; `None` when it is neither.
+fn v2_length([high, low, kind, ..]: [u8; HEADER]) -> Option<u16> {
+    let announced = u16::from_be_bytes([high & 0x7f, low]);
+    (high & 0x80 != 0 && matches!(kind, 1 | 4))
+        .then(|| announced.checked_sub(3))
+        .flatten()
+}
+
+/// Do these bytes start with the header of a TLS record that may follow a handshake? `None`: too few.
+pub(super) fn plausible(bytes: &[u8]) -> Option<bool> {
+    let &[kind, major, minor, high, low] = bytes.first_chunk::<HEADER>()?;
+    let length = u16::from_be_bytes([high, low]);
+    Some(matches!(kind, 20..=23) && major == 3 && minor <= 4 && (1..=MAX_BODY).contains(&length))
+}
+
+/// Like [`plausible`], and so is the header after it where the bytes reach that far.
+fn plausible_chain(bytes: &[u8]) -> bool {
+    let Some(&[_, _, _, high, low]) = bytes.first_chunk::<HEADER>() else {
+        return false;
+    };
+    let next = HEADER + usize::from(u16::from_be_bytes([high, low]));
+    plausible(bytes) == Some(true) && bytes.get(next..).and_then(plausible) != Some(false)
+}

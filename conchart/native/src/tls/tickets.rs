@@ -1,0 +1,254 @@
+//! What TLS 1.3 sends after the handshake that looks like application data and is not.
+//!
+//! Wire format: RFC 8446 sections 4.6.1 (NewSessionTicket) and 6 (alerts), all inside type-23 records.
+//! In: application records after the client's Finished, in causal order. Out: the same without tickets
+//! and without closing alerts, each with the confidence that it is what it seems. At most [`MAX_HELD`]
+//! records wait for a verdict.
+
+use std::collections::VecDeque;
+
+use crate::stream::{BySide, Side};
+
+use super::flight::{Seen, Sizes};
+use super::{AppRecord, MAX_HELD};
+
+/// Bodies of the tickets that servers send: from a bare identifier to one that embeds a client certificate.
+const TICKET_SIZES: std::ops::RangeInclusive<u64> = 60..=2200;
+/// No server sends more tickets than this at once.
+const MAX_TICKETS: usize = 4;
+
+/// What the handshake said about the server's first records.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub client: Side,
+    pub resumed: bool,
+    /// The client offered ALPN, so it speaks first (every registered protocol that browsers, proxies and
+    /// command-line clients negotiate is of that kind).
+    pub client_first: bool,
+}
+
+/// Records that wait until it is known what they are.
+#[derive(Debug)]
+pub(super) struct Held {
+    records: Vec<Seen>,
+    sizes: Sizes,
+    /// Present while the server's first turn may contain tickets.
+    watch: Option<Watch>,
+}
+
+impl Held {
+    pub fn new(sizes: Sizes, watch: Option<Watch>) -> Self {
+        Self {
+            records: Vec::new(),
+            sizes,
+            watch,
+        }
+    }
+
+    /// True when nothing waits: the value can be dropped.
+    pub fn is_idle(&self) -> bool {
+        self.watch.is_none() && self.records.is_empty()
+    }
+
+    pub fn push(&mut self, seen: Seen, out: &mut VecDeque<AppRecord>) {
+        self.records.push(seen);
+        let full = self.records.len() >= MAX_HELD;
+        if let Some(watch) = self.watch
+            && (full || Turn::read(&self.records, watch).is_clear(&self.records, watch))
+        {
+            self.settle(watch);
+        }
+        self.release(out);
+        if full {
+            // An alert would have been followed by a FIN by now.
+            out.extend(self.records.drain(..).map(|seen| AppRecord {
+                confidence: 0.5,
+                ..seen.record
+            }));
+        }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// `from` sends no more: its last record was an alert if it has the size of one.
+    pub fn fin(&mut self, from: Side, out: &mut VecDeque<AppRecord>) {
+        if let Some(watch) = self.watch.filter(|watch| watch.client != from) {
+            self.settle(watch);
+        }
+        if let Some(last) = self
+            .records
+            .iter()
+            .rposition(|seen| seen.record.from == from)
+            && self
+                .records
+                .get(last)
+                .is_some_and(|seen| self.sizes.is_alert(seen.record.bytes))
+        {
+            self.records.remove(last);
+        }
+        self.release(out);
+    }
+
+    pub fn finish(&mut self, out: &mut VecDeque<AppRecord>) {
+        self.fin(Side::Client, out);
+        self.fin(Side::Server, out);
+    }
+
+    fn settle(&mut self, watch: Watch) {
+        self.watch = None;
+        drop_tickets(&mut self.records, watch);
+    }
+
+    /// Releases everything before the first record that may still turn out to be an alert.
+    fn release(&mut self, out: &mut VecDeque<AppRecord>) {
+        if self.watch.is_some() {
+            return;
+        }
+        let mut last = BySide {
+            client: true,
+            server: true,
+        };
+        let mut kept_from = self.records.len();
+        for (index, seen) in self.records.iter().enumerate().rev() {
+            if std::mem::take(&mut last[seen.record.from]) && self.sizes.is_alert(seen.record.bytes)
+            {
+                kept_from = index;
+            }
+        }
+        out.extend(self.records.drain(..kept_from).map(|seen| seen.record));
+    }
+}
+
+/// The server's first turn, as far as the held records show it.
+struct Turn {
+    /// The client's first record.
+    request: Option<Seen>,
+    /// Indices of the server's records whose sender had seen the request, in order.
+    answers: Vec<usize>,
+    /// How many of these, from the first on, could be tickets: all of one size.
+    run: usize,
+    run_size: Option<u64>,
+}
+
+impl Turn {
+    fn read(records: &[Seen], watch: Watch) -> Self {
+        let first = records
+            .iter()
+            .position(|seen| seen.record.from == watch.client);
+        let request = first.and_then(|index| records.get(index)).copied();
+        let is_answer = |seen: &Seen| {
+            seen.record.from != watch.client
+                && request.is_some_and(|request| seen.acked > request.offset)
+        };
+        let after = records
+            .iter()
+            .enumerate()
+            .skip(first.unwrap_or(records.len()));
+        let answers: Vec<(usize, &Seen)> = after.filter(|(_, seen)| is_answer(seen)).collect();
+        let run = leading_run(answers.iter().map(|&(_, seen)| seen));
+        let run_size = answers.first().map(|(_, seen)| seen.record.bytes);
+        Self {
+            request,
+            answers: answers.into_iter().map(|(index, _)| index).collect(),
+            run,
+            run_size,
+        }
+    }
+
+    /// Can tickets be told from the response already?
+    fn is_clear(&self, records: &[Seen], watch: Watch) -> bool {
+        let Some(&first) = self.answers.first() else {
+            return false;
+        };
+        if self.run == 0 || self.run > MAX_TICKETS || self.answers.len() > self.run {
+            return true;
+        }
+        // The client goes on. After one record that is its next request; after several of one size it may
+        // be the rest of an upload, so the server's next record has to decide.
+        self.run == 1
+            && records
+                .iter()
+                .skip(first)
+                .any(|seen| seen.record.from == watch.client)
+    }
+
+    /// How many of the answers are tickets, and how sure the others are to be the response.
+    fn verdict(&self, watch: Watch, earlier_ticket: Option<u64>) -> (usize, f32) {
+        let followed = self.answers.len() > self.run;
+        match self.run {
+            0 => (0, 1.0),
+            // The server sent its tickets before it saw the request: more of them only of the same size.
+            _ if earlier_ticket.is_some() && earlier_ticket != self.run_size => (0, 0.95),
+            run if run > MAX_TICKETS => (0, 0.9),
+            _ if !followed => (0, 0.5),
+            1 if !watch.resumed && earlier_ticket.is_none() => (0, 0.7),
+            1 => (1, 0.7),
+            run => (run, 0.9),
+        }
+    }
+}
+
+fn is_ticket_sized(seen: &Seen) -> bool {
+    TICKET_SIZES.contains(&seen.record.bytes)
+}
+
+/// How many records, from the first on, could be tickets: all of one size.
+fn leading_run<'a>(mut records: impl Iterator<Item = &'a Seen>) -> usize {
+    let Some(first) = records.next().filter(|first| is_ticket_sized(first)) else {
+        return 0;
+    };
+    1 + records
+        .take_while(|seen| seen.record.bytes == first.record.bytes)
+        .count()
+}
+
+/// Removes tickets and says how sure the rest is to be application data.
+fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
+    let turn = Turn::read(records, watch);
+    let is_unasked = |seen: &Seen| {
+        seen.record.from != watch.client
+            && turn
+                .request
+                .is_none_or(|request| seen.acked <= request.offset)
+    };
+    let unasked: Vec<Seen> = records
+        .iter()
+        .filter(|seen| is_unasked(seen))
+        .copied()
+        .collect();
+    let earlier_ticket = unasked
+        .iter()
+        .find(|seen| is_ticket_sized(seen))
+        .map(|seen| seen.record.bytes);
+    let (tickets, confidence) = turn.verdict(watch, earlier_ticket);
+    let dropped = turn.answers.get(..tickets).unwrap_or_default();
+    let mut greeting = greeting(&unasked, watch, turn.request);
+
+    let mut index = 0..;
+    records.retain_mut(|seen| {
+        let at = index.next();
+        if is_unasked(seen) {
+            seen.record.confidence = 0.5;
+            return greeting.next().unwrap_or(false);
+        }
+        if seen.record.from != watch.client {
+            seen.record.confidence = confidence;
+        }
+        !at.is_some_and(|at| dropped.contains(&at))
+    });
+}
+
+/// For each record that the server sent unasked: is it data? If not, it is a ticket or a greeting of HTTP/2.
+///
+/// A server that speaks first (mail, databases) greets after its tickets and before any request.
+fn greeting(unasked: &[Seen], watch: Watch, request: Option<Seen>) -> impl Iterator<Item = bool> {
+    let order = |seen: Seen| (seen.record.first.at, seen.record.first.frame);
+    let waited = |seen: &Seen| request.is_none_or(|request| order(*seen) < order(request));
+    let greets = !watch.client_first && unasked.iter().all(waited);
+    let run = leading_run(unasked.iter());
+    let tickets = if run > MAX_TICKETS { 0 } else { run };
+    (0..).map(move |nth| greets && nth >= tickets)
+}

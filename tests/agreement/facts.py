@@ -1,0 +1,162 @@
+"""One vocabulary for what two readers say about a capture, and the comparison.
+
+In: facts of a reference and facts of ours. Out: one outcome per fact that the reference knows. A fact that the
+reference cannot know is absent; `None` is a real value ("nobody sent a FIN").
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+End = tuple[str, int]
+"""Address and port."""
+Value = Any
+"""What a fact says: text, a number, an end, or None."""
+
+TCP_FACTS = (
+    "stream", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_ack_at", "ack_at",
+    "bytes", "packets", "fin_by", "rst_by",
+)  # fmt: skip
+TLS_FACTS = (
+    "tls", "hello_at", "server_hello_at", "version", "cipher", "sni", "alpn", "hello_retry", "resumed", "kind",
+)  # fmt: skip
+HTTP_FACTS = ("requests", "request", "method", "target", "host", "status", "response_at")
+FACTS = (*TCP_FACTS, *TLS_FACTS, *HTTP_FACTS)
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """A request and its response; only what is known is in ``facts``."""
+
+    request_at: int
+    """First byte of the request, in nanoseconds since the Unix epoch: what two readers' requests are matched by."""
+    frame: int
+    facts: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Stream:
+    """One TCP connection as one reader sees it."""
+
+    number: int
+    ends: frozenset[End]
+    first_frame: int
+    facts: dict[str, Value] = field(default_factory=dict)
+    """TCP facts by name."""
+    by_end: dict[str, dict[End, int]] = field(default_factory=dict)
+    """Counters of each sender: who is the client may be unknown."""
+    tls: dict[str, Value] | None = None
+    """Facts of the first handshake; None when no TLS was recognized."""
+    http: list[Exchange] | None = None
+    """None when no HTTP/1 was recognized."""
+    http_is_whole: bool = False
+    """True when ``http`` holds every request, whole ones and others."""
+    tunnel: str = ""
+    """The tunnel that carries this connection, for the report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One fact, compared."""
+
+    fact: str
+    agrees: bool
+    capture: str
+    stream: int
+    frame: int
+    expected: Value
+    got: Value
+
+    def __str__(self) -> str:
+        """One line with what a person needs to open the place in Wireshark."""
+        place = f"{self.capture} stream {self.stream} frame {self.frame}"
+        return f"{place}: {self.fact}: expected {self.expected!r}, got {self.got!r}"
+
+
+def compare(capture: str, reference: Iterable[Stream], ours: Iterable[Stream]) -> Iterator[Outcome]:
+    """Compare stream by stream: same number, or else same ends and first frame.
+
+    A stream that has another number here is one disagreement (``stream``), and its facts are compared all the same.
+    """
+    by_number = {stream.number: stream for stream in ours}
+    by_place = {(stream.ends, stream.first_frame): stream for stream in by_number.values()}
+    for theirs in reference:
+        mine = by_number.get(theirs.number)
+        if mine is None or mine.ends != theirs.ends or mine.first_frame != theirs.first_frame:
+            mine = by_place.get((theirs.ends, theirs.first_frame), mine if mine and mine.ends == theirs.ends else None)
+        found = mine.number if mine else None
+        tunnel = f" in {theirs.tunnel}" if theirs.tunnel else ""
+        yield Outcome(
+            f"stream{tunnel}", found == theirs.number, capture, theirs.number, theirs.first_frame, theirs.number, found
+        )
+        if mine:
+            yield from _compare_stream(capture, theirs, mine)
+
+
+def _compare_stream(capture: str, theirs: Stream, mine: Stream) -> Iterator[Outcome]:
+    def outcome(fact: str, expected: Value, got: Value, frame: int = theirs.first_frame) -> Outcome:
+        return Outcome(fact, expected == got, capture, theirs.number, frame, expected, got)
+
+    yield outcome("endpoints", sorted(theirs.ends), sorted(mine.ends))
+    yield outcome("first_frame", theirs.first_frame, mine.first_frame)
+    for fact, value in theirs.facts.items():
+        yield outcome(fact, value, mine.facts.get(fact))
+    for fact, counts in theirs.by_end.items():
+        for end, count in counts.items():
+            if fact in mine.by_end:
+                yield outcome(fact, count, mine.by_end[fact].get(end))
+    if theirs.tls is not None:
+        yield outcome("tls", True, mine.tls is not None)
+        for fact, value in theirs.tls.items() if mine.tls is not None else ():
+            yield outcome(fact, value, mine.tls.get(fact) if mine.tls else None)
+    if theirs.http is not None:
+        if theirs.http_is_whole:
+            yield outcome("requests", len(theirs.http), len(mine.http or []))
+        yield from _compare_http(outcome, theirs.http, mine.http or [])
+
+
+def _compare_http(outcome: Any, theirs: list[Exchange], mine: list[Exchange]) -> Iterator[Outcome]:  # noqa: ANN401
+    """Requests are matched by the time of their first byte, and by order within one packet."""
+    waiting: defaultdict[int, list[Exchange]] = defaultdict(list)
+    for exchange in mine:
+        waiting[exchange.request_at].append(exchange)
+    for exchange in theirs:
+        same_time = waiting[exchange.request_at]
+        match = same_time.pop(0) if same_time else None
+        yield outcome("request", True, match is not None, exchange.frame)
+        if match:
+            for fact, value in exchange.facts.items():
+                yield outcome(fact, value, match.facts.get(fact), exchange.frame)
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often each fact was compared and agreed."""
+
+    agreed: Counter[str] = field(default_factory=Counter)
+    disagreements: dict[str, list[Outcome]] = field(default_factory=dict)
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Count outcomes; disagreements are kept."""
+        for outcome in outcomes:
+            if outcome.agrees:
+                self.agreed[outcome.fact] += 1
+            else:
+                self.disagreements.setdefault(outcome.fact, []).append(outcome)
+
+    def rows(self) -> Iterator[tuple[str, int, int, int]]:
+        """Fact, compared, agree, disagree; facts in their usual order."""
+        extra = sorted({*self.agreed, *self.disagreements} - {*FACTS})
+        for fact in (*FACTS, *extra):
+            agree, disagree = self.agreed[fact], len(self.disagreements.get(fact, ()))
+            if agree or disagree:
+                yield fact, agree + disagree, agree, disagree
+
+    def rate(self, facts: Iterable[str]) -> float | None:
+        """Share of comparisons of these facts that agree; None when there was none."""
+        agree = sum(self.agreed[fact] for fact in facts)
+        total = agree + sum(len(self.disagreements.get(fact, ())) for fact in facts)
+        return agree / total if total else None

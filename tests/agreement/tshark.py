@@ -1,0 +1,345 @@
+"""What tshark says about a capture, asked on the spot, in the vocabulary of the comparison.
+
+In: a capture. Out: streams with TCP, TLS and HTTP/1 facts. TCP facts come from the headers that tshark decodes; bytes
+are counted here, as the union of sequence ranges. What encryption hides, or tshark cannot tell, stays absent.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.agreement.facts import End, Exchange, Stream, Value
+
+PREFERENCES = {
+    "tcp.desegment_tcp_streams": "TRUE",
+    "tcp.reassemble_out_of_order": "TRUE",
+    "tcp.relative_sequence_numbers": "FALSE",
+    "tcp.check_checksum": "FALSE",
+    "ip.check_checksum": "FALSE",
+    "ip.defragment": "TRUE",
+    "ipv6.defragment": "TRUE",
+    "tls.desegment_ssl_records": "TRUE",
+    "tls.desegment_ssl_application_data": "TRUE",
+    "http.desegment_headers": "TRUE",
+    # A message stands in the frame that completes it, and `tcp.segment` leads back to its first byte.
+    "http.desegment_body": "TRUE",
+    "http.decompress_body": "FALSE",
+}
+FIELDS = (
+    "frame.number", "frame.time_epoch", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
+    "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.ack", "tcp.flags", "tcp.segment",
+    "tls.handshake.type", "tls.handshake.version", "tls.handshake.random", "tls.handshake.ciphersuite",
+    "tls.handshake.extensions.supported_version", "tls.handshake.extensions_server_name",
+    "tls.handshake.extensions_alpn_str", "tls.handshake.extension.type", "tls.handshake.extension.len",
+    "tls.handshake.session_id", "tls.change_cipher_spec", "tls.handshake.challenge",
+    "http.request.method", "http.request.uri", "http.host", "http.response.code",
+)  # fmt: skip
+SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+RETRY_RANDOM = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
+VERSIONS = {0x0300: "SSLv3", 0x0301: "TLSv1.0", 0x0302: "TLSv1.1", 0x0303: "TLSv1.2", 0x0304: "TLSv1.3"}
+TUNNELS = (
+    "gre", "vxlan", "geneve", "gtp", "mpls", "pppoes", "ppp", "l2tp", "erspan", "teredo", "wlan", "ipcomp", "ayiya",
+    "nvgre", "etherip", "lisp", "nflog", "llc", "fr", "chdlc", "vlan_tunnel", "capwap", "ppi", "juniper", "tzsp", "udp",
+)  # fmt: skip
+
+
+class TsharkError(Exception):
+    """tshark is missing, failed, or said nothing."""
+
+
+def installed() -> bool:
+    """Whether there is a tshark to ask."""
+    return shutil.which("tshark") is not None
+
+
+def _run(arguments: list[str], timeout: float = 300) -> str:
+    # Its own empty home: nobody's profile changes the answers.
+    with tempfile.TemporaryDirectory() as home:
+        environment = os.environ | {"HOME": home, "XDG_CONFIG_HOME": home, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        done = subprocess.run(["tshark", *arguments], capture_output=True, env=environment, timeout=timeout)
+    text = done.stdout.decode("utf-8", "replace")
+    if done.returncode and not text:
+        raise TsharkError(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or done.returncode)
+    return text
+
+
+@functools.cache
+def cipher_names() -> dict[int, str]:
+    """Code to IANA name, as tshark knows them."""
+    names = {}
+    for line in _run(["-G", "values"]).splitlines():
+        parts = line.split("\t")
+        if parts[:2] == ["V", "tls.handshake.ciphersuite"]:
+            names[int(parts[2], 0)] = parts[3]
+    return names
+
+
+@dataclass(slots=True)
+class Frame:
+    """One TCP packet with the fields of its other protocols."""
+
+    number: int
+    at: int
+    protocols: list[str]
+    source: End
+    destination: End
+    seq: int
+    ack: int
+    flags: int
+    length: int
+    values: dict[str, list[str]]
+
+    def first(self) -> int:
+        """The frame with the first byte of what was reassembled here."""
+        return min((int(part) for part in self.values["tcp.segment"]), default=self.number)
+
+
+def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
+    """Every TCP packet with its stream number; TCP that an ICMP error quotes is none."""
+    arguments = ["-n", "-r", str(capture), "-Y", "tcp", "-T", "fields", "-E", "occurrence=a"]
+    arguments += ["-E", f"separator={SEPARATOR}", "-E", f"aggregator={AGGREGATOR}"]
+    for preference, value in PREFERENCES.items():
+        arguments += ["-o", f"{preference}:{value}"]
+    for name in FIELDS:
+        arguments += ["-e", name]
+    for line in _run(arguments).split("\n"):
+        cells = line.split(SEPARATOR)
+        if len(cells) != len(FIELDS):
+            continue
+        values = {name: cell.split(AGGREGATOR) if cell else [] for name, cell in zip(FIELDS, cells, strict=True)}
+        if frame := _frame(values):
+            yield int(values["tcp.stream"][0]), frame
+
+
+def _frame(values: dict[str, list[str]]) -> Frame | None:
+    protocols = values["frame.protocols"][0].split(":")
+    if "tcp" not in protocols or not values["tcp.stream"] or not values["tcp.seq"]:
+        return None
+    outer = protocols[: protocols.index("tcp")]
+    if "icmp" in outer or "icmpv6" in outer:
+        return None
+    networks = [name for name in outer if name in ("ip", "ipv6")]
+    if not networks:
+        return None
+    which = networks.count(networks[-1]) - 1
+    sources, destinations = values[f"{networks[-1]}.src"], values[f"{networks[-1]}.dst"]
+    if len(sources) <= which:
+        return None
+    seconds, _, fraction = values["frame.time_epoch"][0].partition(".")
+    sign = -1 if seconds.startswith("-") else 1
+    return Frame(
+        number=int(values["frame.number"][0]),
+        at=int(seconds) * 10**9 + sign * int(fraction.ljust(9, "0")[:9]),
+        protocols=protocols,
+        source=(sources[which], int(values["tcp.srcport"][0])),
+        destination=(destinations[which], int(values["tcp.dstport"][0])),
+        seq=int(values["tcp.seq"][0]),
+        ack=int(values["tcp.ack"][0]) if values["tcp.ack"] else 0,
+        flags=int(values["tcp.flags"][0], 0),
+        length=int(values["tcp.len"][0]) if values["tcp.len"] else 0,
+        values=values,
+    )
+
+
+def read(capture: Path) -> list[Stream]:
+    """Every TCP stream of a capture, with what tshark knows of it.
+
+    Raises:
+        TsharkError: tshark could not read the capture at all.
+        subprocess.TimeoutExpired: It took more than five minutes.
+    """
+    grouped: dict[int, list[Frame]] = {}
+    for number, frame in frames(capture):
+        grouped.setdefault(number, []).append(frame)
+    return [_stream(number, packets) for number, packets in sorted(grouped.items())]
+
+
+def _stream(number: int, packets: list[Frame]) -> Stream:
+    first = packets[0]
+    stream = Stream(
+        number=number,
+        ends=frozenset((first.source, first.destination)),
+        first_frame=first.number,
+        tunnel=_tunnel(first.protocols),
+    )
+    _tcp(stream, packets)
+    _tls(stream, packets)
+    _http(stream, packets)
+    return stream
+
+
+def _tunnel(protocols: list[str]) -> str:
+    outer = protocols[: protocols.index("tcp")]
+    named = [name for name in outer if name in TUNNELS]
+    return named[-1] if named else "ip" if sum(name in ("ip", "ipv6") for name in outer) > 1 else ""
+
+
+def _tcp(stream: Stream, packets: list[Frame]) -> None:
+    syn = next((p for p in packets if p.flags & (SYN | ACK) == SYN), None)
+    syn_ack = next((p for p in packets if p.flags & (SYN | ACK) == SYN | ACK), None)
+    facts = stream.facts
+    facts["last_frame"] = packets[-1].number
+    facts["syn_at"] = syn.at if syn else None
+    if syn or syn_ack:
+        client = syn.source if syn else syn_ack.destination if syn_ack else None
+        facts["client"] = client
+        # A simultaneous open has no SYN-ACK of one side alone.
+        syn_ack = next((p for p in packets if p.flags & (SYN | ACK) == SYN | ACK and p.source != client), None)
+        facts["syn_ack_at"] = syn_ack.at if syn_ack else None
+        if syn and syn_ack:
+            done = (p for p in packets if p.source == client and p.number > syn_ack.number and _accepts(p, syn_ack))
+            ack = next(done, None)
+            facts["ack_at"] = ack.at if ack else None
+    for fact, flag in (("fin_by", FIN), ("rst_by", RST)):
+        facts[fact] = next((p.source for p in packets if p.flags & flag), None)
+    stream.by_end["packets"] = {end: sum(p.source == end for p in packets) for end in stream.ends}
+    if len(stream.ends) == 2:
+        stream.by_end["bytes"] = {end: distinct([p for p in packets if p.source == end]) for end in stream.ends}
+
+
+def _accepts(packet: Frame, syn_ack: Frame) -> bool:
+    if packet.flags & (SYN | RST) or not packet.flags & ACK:
+        return False
+    return 0 < (packet.ack - syn_ack.seq) % 2**32 < 2**31
+
+
+def distinct(packets: list[Frame]) -> int:
+    """Stream bytes that one side's packets cover, each counted once; lengths are from the IP header."""
+    ranges: list[tuple[int, int]] = []
+    syn = next((p for p in packets if p.flags & SYN), None)
+    base = (syn.seq + 1) % 2**32 if syn else None
+    newest = 0
+    for packet in packets:
+        if packet.flags & RST or not packet.length:
+            continue
+        seq = (packet.seq + bool(packet.flags & SYN)) % 2**32
+        base = seq if base is None else base
+        # Unwrap: the position nearest to the newest one seen.
+        offset = newest + ((seq - base - newest + 2**31) % 2**32 - 2**31)
+        start, end = (max(offset, 0) if syn else offset), offset + packet.length
+        if end > start:
+            ranges.append((start, end))
+            newest = max(newest, end)
+    total, reached = 0, None
+    for start, end in sorted(ranges):
+        reached = start if reached is None else max(reached, start)
+        total += max(end - reached, 0)
+        reached = max(reached, end)
+    return total
+
+
+@dataclass(slots=True)
+class _Hellos:
+    """The clear part of the first handshake."""
+
+    client: Frame | None = None
+    server: Frame | None = None
+    retried: bool = False
+    full: bool = False
+    changed: bool = False
+    """The server changed cipher specs."""
+    flight: list[int] = field(default_factory=list)
+
+
+def _tls(stream: Stream, packets: list[Frame]) -> None:
+    seen = _Hellos()
+    for packet in packets:
+        types = [int(kind) for kind in packet.values["tls.handshake.type"] if kind.isdigit()]
+        if seen.client is None and 1 in types:
+            seen.client = packet
+        if 2 in types and seen.server is None and seen.client is not None and packet.source != seen.client.source:
+            randoms = [text.replace(":", "") for text in packet.values["tls.handshake.random"]]
+            if RETRY_RANDOM in randoms:
+                seen.retried = True
+            else:
+                seen.server = packet
+        if {11, 12, 14, 16} & {*types}:
+            seen.full = True
+        if seen.server and packet.source == seen.server.source and packet.values["tls.change_cipher_spec"]:
+            seen.changed = True
+    if seen.client is None or any(packet.values["tls.handshake.challenge"] for packet in packets):
+        return
+    times = {packet.number: packet.at for packet in packets}
+    stream.tls = _hello_facts(seen.client, seen, times)
+
+
+def _hello_facts(hello: Frame, seen: _Hellos, times: dict[int, int]) -> dict[str, Value]:
+    names = hello.values["tls.handshake.extensions_server_name"]
+    facts: dict[str, Value] = {"hello_at": times[hello.first()], "sni": names[0] if names else None}
+    answer = seen.server
+    facts["server_hello_at"] = times[answer.first()] if answer else None
+    facts["hello_retry"] = seen.retried
+    if answer is None:
+        return facts
+    versions = answer.values["tls.handshake.extensions.supported_version"] or answer.values["tls.handshake.version"]
+    version = int(versions[0], 0)
+    version = 0x0304 if version >> 8 == 0x7F else version  # a draft of TLS 1.3
+    facts["version"] = VERSIONS.get(version, f"0x{version:04x}")
+    ciphers = answer.values["tls.handshake.ciphersuite"]
+    if ciphers:
+        code = int(ciphers[0], 0)
+        facts["cipher"] = cipher_names().get(code, f"0x{code:04x}")
+    if version >= 0x0304:
+        facts["resumed"] = "41" in answer.values["tls.handshake.extension.type"]
+        return facts
+    protocols = answer.values["tls.handshake.extensions_alpn_str"]
+    facts["alpn"] = protocols[0] if protocols else None
+    if seen.full:
+        facts["resumed"], facts["kind"] = False, "full"
+    elif seen.changed:
+        facts["resumed"] = True
+        if not _offers_ticket(hello) and hello.values["tls.handshake.session_id"]:
+            facts["kind"] = "session-id"
+    return facts
+
+
+def _offers_ticket(hello: Frame) -> bool:
+    types, lengths = hello.values["tls.handshake.extension.type"], hello.values["tls.handshake.extension.len"]
+    return any(kind == "35" and length != "0" for kind, length in zip(types, lengths, strict=False))
+
+
+def _http(stream: Stream, packets: list[Frame]) -> None:
+    """The k-th final response answers the k-th request (RFC 9112 section 9.3.2).
+
+    tshark shows no message whose end is not captured: what follows the last whole message stays absent.
+    """
+    times = {packet.number: packet.at for packet in packets}
+    requests: list[Exchange] = []
+    answers: list[tuple[int, int]] = []
+    ends: dict[End, int] = {}
+    """The frame with the end of each side's last whole message."""
+    for packet in packets:
+        if "http" not in packet.protocols or "tls" in packet.protocols:
+            continue
+        values = packet.values
+        ends[packet.source] = packet.number
+        methods, targets, hosts = values["http.request.method"], values["http.request.uri"], values["http.host"]
+        # The first message of a packet may have begun in an earlier one; any other began here.
+        starts = [times[packet.first()], *[packet.at] * len(methods or values["http.response.code"])]
+        for number, (method, target, at) in enumerate(zip(methods, targets, starts, strict=False)):
+            exchange = Exchange(request_at=at, frame=packet.number, facts={"method": method, "target": target})
+            if len(hosts) == len(methods):
+                exchange.facts["host"] = hosts[number]
+            elif not hosts:
+                exchange.facts["host"] = None
+            requests.append(exchange)
+        for status, at in zip(values["http.response.code"], starts, strict=False):
+            if requests and (not status.startswith("1") or status == "101"):
+                answers.append((int(status), at))
+    for exchange, answer in zip(requests, answers, strict=False):
+        exchange.facts["status"], exchange.facts["response_at"] = answer
+    rest = {packet.source for packet in packets if packet.length and packet.number > ends.get(packet.source, 0)}
+    if not rest:
+        for exchange in requests[len(answers) :]:
+            exchange.facts["status"] = exchange.facts["response_at"] = None
+        stream.http_is_whole = True
+    if requests:
+        stream.http = requests

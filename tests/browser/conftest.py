@@ -1,0 +1,69 @@
+"""A real browser: Debian's Chromium without a window, driven by its own chromedriver."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from tests.charts.conftest import trace_of
+
+__all__ = ["trace_of"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMEDRIVER = shutil.which("chromedriver")
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """A browser with an empty profile that talks to nobody, and logs what pages ask for and complain about."""
+    if not (CHROMIUM and CHROMEDRIVER):
+        pytest.skip("no chromium with chromedriver on this machine")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        "--window-size=1200,1000",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    yield driver
+    driver.quit()
+
+
+class Opened:
+    """A page that the browser has open, and what was logged while it opened."""
+
+    def __init__(self, driver: webdriver.Chrome, path: Path) -> None:
+        self.driver = driver
+        for kind in ("browser", "performance"):
+            driver.get_log(kind)  # forget what earlier pages logged
+        driver.get(path.as_uri())
+
+    def console(self) -> list[str]:
+        """Everything written to the console since the last call: errors, and what the policy refused."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses asked for since the last call; data: and blob: are no requests."""
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+    def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401  (whatever the script returns)
+        """Run a script in the page and return its value."""
+        return self.driver.execute_script(script, *arguments)

@@ -1,0 +1,217 @@
+"""The page as a person meets it: opened from disk, looked at, zoomed, sorted, filtered."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from conchart.charts.page import write_html
+from conchart.options import DrawOptions
+from tests.browser.conftest import Opened
+from tests.charts.conftest import TellTrace
+from tests.charts.story import Story, many, reverse_proxy
+from tests.charts.test_page import BIDI, HOSTILE, hostile_story
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+Open = Callable[..., Opened]
+
+RANGE = "return document.getElementById('plot')._fullLayout.xaxis.range.map(Number)"
+ROWS = "return [...document.querySelectorAll('#table tbody tr')].map(row => Number(row.dataset.stream))"
+LABELS = "return [...document.querySelectorAll('#plot .ytick text')].map(label => label.textContent)"
+
+
+@pytest.fixture
+def open_page(chromium: webdriver.Chrome, trace_of: TellTrace, tmp_path: Path) -> Open:
+    def open_story(story: Story, options: DrawOptions | None = None) -> Opened:
+        path = tmp_path / "page.html"
+        write_html(trace_of(story), path, options or DrawOptions(packets=True))
+        return Opened(chromium, path)
+
+    return open_story
+
+
+def wait_for(page: Opened, condition: Callable[[], bool]) -> None:
+    """Redrawing takes a frame or two."""
+    WebDriverWait(page.driver, 30, poll_frequency=0.05).until(lambda _: condition())
+
+
+def test_page_opens_from_disk_without_network_and_without_complaints(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    assert page.console() == []
+    (only,) = page.requests()
+    assert only.startswith("file:") and only.endswith("/page.html")
+
+
+def test_every_connection_has_a_lane_and_a_row(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    assert sorted(label.split()[0] for label in page.run(LABELS)) == [f"#{i}" for i in range(6)]
+    assert page.run(ROWS) == [0, 1, 2, 3, 4, 5]
+    headings = page.run("return [...document.querySelectorAll('#plot .annotation-text')].map(a => a.textContent)")
+    assert [heading.partition(":")[0] for heading in headings] == ["backend", "front"]
+
+
+def test_bars_have_the_phases_edges_and_colours(open_page: Open) -> None:
+    story = reverse_proxy()
+    page = open_page(story)
+    traces = page.run("return document.getElementById('plot').data.map(t => [t.name, t.x, t.fillcolor])")
+    (tls,) = [x for name, x, colour in traces if name == "tls" and colour == "#D55E00"]
+    start = story.connections[0]["opened_at"]
+    expected = [(p["start_at"] - start, p["end_at"] - start) for p in story.phases if p["kind"] == "tls"]
+    assert list(zip(tls[0::6], tls[1::6], strict=True)) == expected
+    filled = page.run("return document.querySelectorAll('#plot path.js-fill').length")
+    assert filled == len([1 for _, _, colour in traces if colour])
+
+
+def test_dragging_zooms_and_double_click_shows_everything_again(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    whole = page.run(RANGE)
+    plot = page.driver.find_element(By.ID, "plot")
+    page.run("arguments[0].scrollIntoView({block: 'center'})", plot)
+    drag = ActionChains(page.driver, duration=80).move_to_element_with_offset(plot, -100, 30)
+    drag.click_and_hold().move_by_offset(120, 0).move_by_offset(80, 0).release().perform()
+    wait_for(page, lambda: page.run(RANGE) != whole)
+    left, right = page.run(RANGE)
+    inner = page.run("const s = document.getElementById('plot')._fullLayout._size; return s.w")
+    assert right - left == pytest.approx((whole[1] - whole[0]) * 200 / inner, rel=0.03)
+    assert whole[0] < left < right < whole[1]
+    ActionChains(page.driver, duration=0).move_to_element_with_offset(plot, 100, 30).double_click().perform()
+    wait_for(page, lambda: page.run(RANGE) == whole)
+    assert page.console() == []
+
+
+def test_keys_zoom_pan_and_walk_through_the_lanes(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    whole = page.run(RANGE)
+    lanes = page.driver.find_element(By.ID, "lanes")
+    lanes.send_keys("+")
+    wait_for(page, lambda: page.run(RANGE)[1] - page.run(RANGE)[0] < 0.6 * (whole[1] - whole[0]))
+    before = page.run(RANGE)
+    lanes.send_keys(Keys.ARROW_RIGHT)
+    wait_for(page, lambda: page.run(RANGE)[0] > before[0])
+    lanes.send_keys("0")
+    wait_for(page, lambda: page.run(RANGE) == whole)
+    lanes.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert page.driver.find_element(By.CSS_SELECTOR, "#detail h3").text == "Connection #4"
+    lanes.send_keys(Keys.ENTER)
+    wait_for(page, lambda: page.run(RANGE)[1] - page.run(RANGE)[0] < 30e6)
+
+
+def test_row_zooms_to_its_lane_and_lane_marks_its_row(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    page.driver.find_element(By.CSS_SELECTOR, "tr[data-stream='4']").click()
+    wait_for(page, lambda: page.run(RANGE)[0] > 200e6)
+    assert page.run("return document.getElementById('plot').layout.shapes.length") == 3
+    lane = page.driver.find_element(By.XPATH, "//*[@class='ytick'][.//*[starts-with(text(), '#1 ')]]")
+    page.run("document.getElementById('plot').scrollIntoView({block: 'center'})")
+    ActionChains(page.driver, duration=0).move_to_element(lane).click().perform()
+    wait_for(page, lambda: page.run("return document.querySelector('tr.chosen').dataset.stream") == "1")
+    assert "tcp.stream eq 1" in page.driver.find_element(By.ID, "detail").text
+
+
+def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
+    page = open_page(reverse_proxy(), DrawOptions())
+    page.run("document.getElementById('plot').scrollIntoView({block: 'center'})")
+    place = page.run(
+        "const plot = document.getElementById('plot'), l = plot._fullLayout, box = plot.getBoundingClientRect();"
+        "const lane = [...plot.querySelectorAll('.ytick')].find(t => t.textContent.startsWith('#0 '));"
+        "const y = lane.getBoundingClientRect();"
+        "return [box.left + l._size.l + l.xaxis.l2p(40e6), (y.top + y.bottom) / 2]"
+    )
+    pointer = ActionChains(page.driver, duration=0)
+    pointer.w3c_actions.pointer_action.move_to_location(*map(int, place))
+    pointer.perform()
+    tip = page.driver.find_element(By.ID, "tip")
+    wait_for(page, tip.is_displayed)
+    for part in (
+        "TLS handshake 84.000117\u00a0ms",
+        "312.000\u00a0µs to 84.312117\u00a0ms after the start",
+        "Frames 3 to 5 of tcp.stream eq 0",
+        "TLSv1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        "full handshake",
+        "SNI www.example.com",
+        "2 round trips",
+        "192.168.7.20:51344 → 192.168.7.1:443",
+    ):
+        assert part in tip.text
+
+
+def test_table_sorts_both_ways(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    head = page.driver.find_element(By.XPATH, "//table[@id='table']//button[text()='tls']")
+    head.click()
+    assert page.run(ROWS)[:3] == [0, 1, 2]
+    head.click()
+    assert page.run(ROWS) == [3, 4, 5, 2, 1, 0]
+    page.driver.find_element(By.XPATH, "//table[@id='table']//button[text()='Client']").click()
+    assert page.run(ROWS) == [3, 4, 5, 0, 1, 2]
+
+
+def test_filters_keep_the_same_connections_in_lanes_and_table(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    text = page.driver.find_element(By.ID, "filter-text")
+    text.send_keys("51345")
+    assert page.run(ROWS) == [1]
+    assert [label.split()[0] for label in page.run(LABELS)] == ["#1"]
+    text.clear()
+    page.driver.find_element(By.CSS_SELECTOR, "#filter-app option[value='http/1.0']").click()
+    assert page.run(ROWS) == [3, 4, 5]
+    assert page.driver.find_element(By.ID, "filter-count").text == "3 of 6 connections"
+    text.send_keys("no such thing")
+    assert page.run(ROWS) == []
+    assert page.console() == []
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, BIDI], ids=range(len(HOSTILE) + 1))
+def test_hostile_text_is_shown_as_text(open_page: Open, text: str) -> None:
+    page = open_page(hostile_story(text))
+    page.driver.find_element(By.CSS_SELECTOR, "#table tbody tr").click()
+    shown = "".join("\ufffd" if c in "\u2028\u2029\u202e\u202c\u200b\x1b\x00" else c for c in text)
+    heading = page.run("return document.querySelector('#plot .annotation-text').textContent")
+    assert shown[:20] in heading
+    assert shown in page.run("return document.querySelector('#table tbody').textContent")
+    assert shown in page.run("return document.getElementById('detail').textContent")
+    assert page.run("return document.querySelectorAll('img, iframe, object, [onerror], [onmouseover]').length") == 0
+    assert page.run("return [...document.querySelectorAll('a')].length") == 0
+    assert page.console() == []  # the policy would have complained
+    assert [url for url in page.requests() if not url.endswith("/page.html")] == []
+
+
+def test_injected_script_would_not_run(open_page: Open) -> None:
+    page = open_page(reverse_proxy())
+    page.run("const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s)")
+    assert page.run("return window.hacked === undefined")
+    assert any("Content Security Policy" in message for message in page.console())
+
+
+def test_two_thousand_connections_stay_quick(open_page: Open) -> None:
+    page = open_page(many(2_000), DrawOptions())
+    assert page.console() == []
+    assert page.run("return document.querySelectorAll('#table tbody tr').length") == 200
+    shapes = page.run("return document.querySelectorAll('#plot path').length")
+    assert shapes < 300, "lanes out of view must not be drawn, nor each phase on its own"
+    page.driver.find_element(By.ID, "more").click()
+    assert page.run("return document.querySelectorAll('#table tbody tr').length") == 700
+    # The last lane can be reached, and is drawn with its bars.
+    lanes = page.driver.find_element(By.ID, "lanes")
+    page.run("arguments[0].scrollTop = arguments[0].scrollHeight", lanes)
+    wait_for(page, lambda: page.run("return document.getElementById('plot').layout.yaxis.range[0] > 15000"))
+    page.driver.find_element(By.ID, "filter-text").send_keys("#1998")
+    wait_for(page, lambda: page.run(ROWS) == [1998])
+
+
+@pytest.mark.parametrize("width", [1200, 2500])
+def test_nothing_sticks_out_sideways(open_page: Open, width: int) -> None:
+    page = open_page(reverse_proxy())
+    size = page.driver.get_window_size()
+    try:
+        page.driver.set_window_size(width, 1_000)
+        wait_for(page, lambda: page.run("return document.getElementById('plot')._fullLayout.width") > 0.9 * width)
+        assert page.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    finally:
+        page.driver.set_window_size(size["width"], size["height"])

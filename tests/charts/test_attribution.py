@@ -1,0 +1,58 @@
+"""Where the time went: sums, medians, wall clock."""
+
+from conchart.charts.attribution import attribute, headline
+from tests.charts.conftest import TellTrace
+from tests.charts.story import MS, US, Story
+
+
+def test_slices_add_up_to_the_lifetimes(trace_of: TellTrace, proxy_story: Story) -> None:
+    for share in attribute(trace_of(proxy_story)):
+        lifetimes = [
+            c["closed_at"] - c["opened_at"] for c in proxy_story.connections if c["server_ip"] == share.server.ip
+        ]
+        assert sum(s.total_ns for s in share.slices) == share.total_ns == sum(lifetimes)
+        assert share.connection_max_ns == max(lifetimes)
+        assert share.connection_median_ns == sorted(lifetimes)[1]
+
+
+def test_front_and_backend_are_counted_apart(trace_of: TellTrace, proxy_story: Story) -> None:
+    backend, front = attribute(trace_of(proxy_story))
+    assert (front.connections, front.requests, front.full, front.resumed, front.failed) == (3, 3, 3, 0, 0)
+    assert (backend.connections, backend.requests, backend.full) == (3, 3, 0)
+    assert front.server.title == "www.example.com"
+    assert backend.request_max_ns == 31 * US + 19 * MS + 80 * US + 1_200 * US
+
+
+def test_wall_clock_counts_parallel_connections_once(trace_of: TellTrace) -> None:
+    story = Story()
+    for opened, duration in ((0, 10), (2, 3), (8, 6), (20, 1)):
+        story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), opened * MS, [("idle", duration * MS)])
+    story.capture()
+    (share,) = attribute(trace_of(story))
+    assert share.total_ns == 20 * MS
+    assert share.wall_ns == 15 * MS
+
+
+def test_connection_of_one_packet_has_no_time_and_no_share(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
+    story.capture()
+    shares = attribute(trace_of(story))
+    assert (shares[0].total_ns, shares[0].slices) == (0, ())
+    assert headline(shares) == []
+
+
+def test_headline_names_the_costliest_first_and_leaves_idle_out(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(
+        ("10.0.0.1", 1),
+        ("10.0.0.2", 80),
+        0,
+        [("syn", MS), ("request", 9 * MS), ("wait", 30 * MS), ("transfer", 60 * MS), ("idle", 900 * MS)],
+    )
+    story.capture()
+    assert [(s.kind.name, s.share) for s in headline(attribute(trace_of(story)))] == [
+        ("transfer", 60.0),
+        ("wait", 30.0),
+        ("request", 9.0),
+    ]

@@ -1,0 +1,220 @@
+"""The text of the page: escaping, what it says about the capture, limits, reproducibility."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from conchart.charts import swimlanes
+from conchart.charts.page import render, to_json
+from conchart.charts.quality import appraise
+from conchart.options import DrawOptions
+from tests.charts.conftest import TellTrace
+from tests.charts.story import MS, Story, many
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "\"' onmouseover=alert(1) x='",
+    "<a href='javascript:alert(1)'>x</a><br><b>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;script&gt;",
+    "\u2028alert(1)\u2029",
+]
+BIDI = "moc.\u202eelpmaxe\u202c\u200b\x1b[31m\x00"
+
+
+class Parsed(HTMLParser):
+    """What a browser would see: elements with their attributes, and text outside of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.blocks: list[str] = []
+        self._raw = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._raw = tag in {"script", "style"}
+        if self._raw:
+            self.blocks.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = False
+
+    def handle_data(self, data: str) -> None:
+        if self._raw:
+            self.blocks[-1] += data
+        else:
+            self.text += data
+
+    @property
+    def data(self) -> dict[str, dict[str, list[object]]]:
+        """The block of tables."""
+        scripts = [attributes for tag, attributes in self.elements if tag in {"script", "style"}]
+        (index,) = [i for i, attributes in enumerate(scripts) if attributes.get("id") == "data"]
+        found: dict[str, dict[str, list[object]]] = json.loads(self.blocks[index])
+        return found
+
+
+def hostile_story(text: str) -> Story:
+    """Every column that a stranger writes holds ``text``."""
+    story = Story()
+    story.connect(
+        ("10.0.0.1", 50_000),
+        ("10.0.0.2", 443),
+        0,
+        [("syn", MS), ("tls", 5 * MS), ("request", MS), ("wait", 3 * MS), ("transfer", MS), ("close", MS)],
+        tls={"sni": text, "alpn": text, "cipher": text, "alert": text},
+        exchange={"method": text, "host": text, "target": text, "protocol": text},
+    )
+    story.capture(path=f"/tmp/{text}", notes=[f"frame 7: {text}"])
+    return story
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, text: str) -> None:
+    hostile = Parsed(render(trace_of(hostile_story(text))))
+    harmless = Parsed(render(trace_of(hostile_story("x"))))
+    assert [(tag, sorted(attributes)) for tag, attributes in hostile.elements] == [
+        (tag, sorted(attributes)) for tag, attributes in harmless.elements
+    ]
+    assert len(hostile.blocks) == len(harmless.blocks)
+    assert hostile.data["handshakes"]["sni"] == [text.replace("\u2028", "\ufffd").replace("\u2029", "\ufffd")]
+
+
+def test_invisible_and_reversing_characters_are_replaced_everywhere(trace_of: TellTrace) -> None:
+    page = render(trace_of(hostile_story(BIDI)))
+    own = page[: page.index("plotly.js v")] + page[page.rindex("<script>") :]
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x1b]", own)
+    assert "moc.\ufffdelpmaxe\ufffd\ufffd\ufffd[31m\ufffd" in own
+
+
+def test_json_cannot_end_its_block() -> None:
+    value = {"a": "</script><!-- & \u2028\u2029"}
+    text = to_json(value)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == value
+
+
+def test_same_trace_gives_the_same_bytes(trace_of: TellTrace, proxy_story: Story) -> None:
+    assert render(trace_of(proxy_story)) == render(trace_of(proxy_story))
+
+
+def test_policy_loads_nothing_and_runs_only_scripts_it_knows(trace_of: TellTrace, proxy_story: Story) -> None:
+    page = Parsed(render(trace_of(proxy_story)))
+    (policy,) = [a["content"] or "" for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    assert "'unsafe-inline'" not in policy.partition("style-src")[0]
+    assert not [a for tag, a in page.elements if "src" in a]
+    assert [a["href"] for tag, a in page.elements if "href" in a] == ["data:,"]
+
+
+def test_times_stay_whole_nanoseconds_since_the_first_packet(trace_of: TellTrace, proxy_story: Story) -> None:
+    phases = Parsed(render(trace_of(proxy_story))).data["phases"]
+    first = [row for row in zip(*(phases[c] for c in ("stream", "start", "duration")), strict=True) if row[0] == 1]
+    assert first[:2] == [(1, 131 * MS, 312_001), (1, 131 * MS + 312_001, 81 * MS + 117)]
+
+
+def test_backends_stand_above_the_front(trace_of: TellTrace, proxy_story: Story) -> None:
+    groups = Parsed(render(trace_of(proxy_story))).data["groups"]
+    assert groups["endpoint"] == ["10.9.0.3:8080", "192.168.7.1:443"]
+    assert groups["role"] == ["backend", "front"]
+
+
+def test_without_names_only_addresses_are_shown(trace_of: TellTrace, proxy_story: Story) -> None:
+    page = render(trace_of(proxy_story), DrawOptions(names=False))
+    assert "www.example.com" not in page
+    assert "www.example.com" in render(trace_of(proxy_story))
+
+
+def test_packets_are_carried_only_when_asked_for(trace_of: TellTrace, proxy_story: Story) -> None:
+    assert "packets" not in Parsed(render(trace_of(proxy_story))).data
+    marked = Parsed(render(trace_of(proxy_story), DrawOptions(packets=True))).data["packets"]
+    assert marked["mark"].count("retransmit") == 6
+    plain = Parsed(render(trace_of(proxy_story), DrawOptions(packets=True, retransmits=False))).data["packets"]
+    assert len(plain["mark"]) == len(marked["mark"])
+    assert set(plain["mark"]) == {None}
+
+
+def test_good_capture_is_said_to_be_good(trace_of: TellTrace, proxy_story: Story) -> None:
+    page = Parsed(render(trace_of(proxy_story)))
+    assert "Nothing wrong found" in page.text
+    assert not [remark for remark in appraise(trace_of(proxy_story)) if remark.warning]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"truncated": True}, "ends in the middle"),
+        ({"dropped": 12}, "12 packets lost by the capturing machine"),
+        ({"undecodable": 1}, "1 frame with unreadable headers"),
+        ({"snapped": 3}, "3 packets cut by the snap length"),
+        ({"resolution_ns": 1_000_000}, "only exact to"),
+        ({"notes": ["frame 9: record too long"]}, "frame 9: record too long"),
+    ],
+)
+def test_flaw_of_the_capture_is_named(trace_of: TellTrace, facts: dict[str, object], said: str) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("syn", MS), ("close", MS)])
+    story.capture(**facts)
+    page = Parsed(render(trace_of(story)))
+    assert said in page.text
+    assert "Nothing wrong found" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"missing_server": 1_460}, "acknowledged but not captured, on 1 connection"),
+        ({"state": "midstream"}, "1 connection already open"),
+        ({"packets_server": 0, "state": "open"}, "1 connection with one direction only"),
+    ],
+)
+def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, object], said: str) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", MS)], **facts)
+    story.capture()
+    assert said in Parsed(render(trace_of(story))).text
+
+
+def test_beyond_the_limit_the_most_costly_connections_are_kept(
+    trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swimlanes, "MAX_LANES", 5)
+    story = many(30)
+    page = Parsed(render(trace_of(story)))
+    busy = {
+        c["stream"]: sum(
+            p["end_at"] - p["start_at"] for p in story.phases if p["stream"] == c["stream"] and p["kind"] != "idle"
+        )
+        for c in story.connections
+    }
+    assert set(page.data["lanes"]["stream"]) == set(sorted(busy, key=lambda s: (-busy[s], s))[:5])
+    assert "5 of 30 connections are drawn" in page.text
+
+
+def test_one_endless_connection_does_not_blow_up_the_page(trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swimlanes, "MAX_PHASES", 50)
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("request", MS), ("wait", MS), ("transfer", MS)] * 40)
+    story.connect(("10.0.0.1", 2), ("10.0.0.2", 80), 0, [("syn", MS)])
+    story.capture()
+    page = Parsed(render(trace_of(story)))
+    assert len(page.data["phases"]["stream"]) == 50
+    assert page.data["lanes"]["stream"] == [0]
+    assert "have 120 phases; the page holds the first 50" in page.text
+
+
+def test_capture_without_connections_gives_a_page(trace_of: TellTrace) -> None:
+    story = Story()
+    story.capture(other=79)
+    page = Parsed(render(trace_of(story)))
+    assert "holds no TCP connection" in page.text
+    assert "79 frames other than TCP" in page.text

@@ -1,0 +1,68 @@
+"""TCP's cutting and the network's reordering are not the conversation: neither changes a TLS or HTTP fact."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from tests.laws.files import Format
+from tests.laws.reading import Row, Scratch
+from tests.laws.strategies import Conversation, cuts, http_conversations, orders, tls_conversations
+from tests.laws.talk import Cut, Order
+
+HANDSHAKE = (
+    "number", "version", "cipher", "named_group", "sni", "alpn", "kind", "outcome", "hello_retry", "client_auth",
+    "early_data", "false_start", "alert", "certificates", "certificate_bytes", "bytes_client", "bytes_server",
+    "round_trips", "ja3", "ja4", "inferred",
+)  # fmt: skip
+EXCHANGE = (
+    "number", "protocol", "method", "host", "target", "status", "request_bytes", "response_bytes",
+    "client_keepalive", "server_keepalive", "inferred",
+)  # fmt: skip
+
+
+def facts(rows: list[Row], names: tuple[str, ...]) -> list[Row]:
+    """The columns that do not speak of packets or times."""
+    return [{name: row[name] for name in names} for row in rows]
+
+
+@given(tls_conversations(), cuts(), orders())
+def test_recutting_and_reordering_change_no_tls_fact(
+    scratch: Scratch, conversation: Conversation, cut: Cut, order: Order
+) -> None:
+    plain = scratch.read(Format().write(conversation.talk.packets()))
+    other = scratch.read(Format().write(conversation.talk.packets(cut, order)))
+    assert facts(other.handshakes, HANDSHAKE) == facts(plain.handshakes, HANDSHAKE)
+    assert facts(other.exchanges, EXCHANGE) == facts(plain.exchanges, EXCHANGE)
+
+
+@given(http_conversations(), cuts(), orders())
+def test_recutting_and_reordering_change_no_http_fact(
+    scratch: Scratch, conversation: Conversation, cut: Cut, order: Order
+) -> None:
+    plain = scratch.read(Format().write(conversation.talk.packets()))
+    other = scratch.read(Format().write(conversation.talk.packets(cut, order)))
+    assert facts(other.exchanges, EXCHANGE) == facts(plain.exchanges, EXCHANGE)
+
+
+@given(http_conversations() | tls_conversations(), cuts())
+def test_recutting_moves_no_first_byte(scratch: Scratch, conversation: Conversation, cut: Cut) -> None:
+    plain = scratch.read(Format().write(conversation.talk.packets()))
+    other = scratch.read(Format().write(conversation.talk.packets(cut)))
+    for column in ("hello_at", "server_hello_at"):
+        assert [row[column] for row in other.handshakes] == [row[column] for row in plain.handshakes]
+    for column in ("request_at", "response_at"):
+        assert [row[column] for row in other.exchanges] == [row[column] for row in plain.exchanges]
+
+
+@given(http_conversations() | tls_conversations(), cuts(), orders())
+def test_stream_bytes_are_those_that_were_said(
+    scratch: Scratch, conversation: Conversation, cut: Cut, order: Order
+) -> None:
+    played = conversation.talk.packets(cut, order)
+    (row,) = scratch.read(Format().write(played)).connections
+    client = conversation.talk.client
+    sent = sum(len(packet.payload) for packet in played if packet.source == client)
+    received = sum(len(packet.payload) for packet in played if packet.source != client)
+    assert (row["bytes_client"], row["bytes_server"]) == (sent, received)
+    assert (row["retransmits_client"], row["retransmits_server"]) == (0, 0)
+    assert (row["missing_client"], row["missing_server"]) == (0, 0)
