@@ -195,6 +195,7 @@ impl Flight {
             server_done: server_done.map(|(_, moment)| moment),
             client_auth: self.client_auth(context, at, exact),
             early_data: early_end.is_some(),
+            ticket: None,
             data: Vec::new(),
             client_bytes: 0,
             server_bytes: 0,
@@ -214,6 +215,9 @@ impl Flight {
                 split.client_bytes += seen.end - seen.offset;
             } else {
                 split.server_bytes += seen.end - seen.offset;
+                if server_done.is_some_and(|(done, _)| index > done) {
+                    split.ticket.get_or_insert(seen.record.bytes);
+                }
             }
         }
         Some(split)
@@ -228,9 +232,7 @@ impl Flight {
             seen.record.from != context.client && seen.offset < finished.acked
         };
         let flight = || self.0.iter().enumerate().filter(before);
-        let exact = flight()
-            .filter(|(_, seen)| context.sizes.is_finished(seen.record.bytes))
-            .next_back();
+        let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.record.bytes));
         let any = || {
             if context.psk {
                 flight().next()
@@ -278,6 +280,8 @@ pub(super) struct Split {
     pub client_auth: Option<bool>,
     /// The server accepted early data.
     pub early_data: bool,
+    /// Size of the first record that the server sent between its Finished and the client's.
+    pub ticket: Option<u64>,
     /// Application data, in causal order.
     pub data: Vec<Seen>,
     /// Stream bytes of the others, headers included.

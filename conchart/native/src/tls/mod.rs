@@ -26,7 +26,7 @@ pub use sniff::{Sniff, sniff, sniff_midstream};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use flight::{Seen, Sizes};
 use handshake::Machine;
-use record::{APPLICATION_DATA, HANDSHAKE, Piece, SSLV2, Walk};
+use record::{APPLICATION_DATA, HANDSHAKE, Piece, Walk};
 use tickets::Held;
 
 /// Records that may wait at once until it is known whether they are application data.
@@ -256,7 +256,7 @@ impl Tls {
         };
         let v2_type = self.walk[from].v2_type();
         machine.piece(from, piece, v2_type);
-        if piece.record.kind == SSLV2 && machine.facts.version.is_some() {
+        if machine.is_sslv2() {
             self.walk.client.stop();
             self.walk.server.stop();
         }
@@ -275,7 +275,8 @@ impl Tls {
             State::Established12 if self.requester == Some(from) => {
                 Machine::renegotiation(number, from, piece.record.first)
             }
-            State::Unknown if is_hello(piece.bytes) => Machine::new(number),
+            // A ClientHello or ServerHello in clear, most likely; `conclude` forgets it if it was not.
+            State::Unknown if matches!(piece.bytes.first(), Some(1 | 2)) => Machine::new(number),
             _ => return,
         };
         self.machine = Some(Box::new(machine));
@@ -283,6 +284,12 @@ impl Tls {
 
     /// Takes over from a settled handshake.
     fn conclude(&mut self, machine: Machine) {
+        if self.state == State::Unknown && machine.facts.hello_by.is_none() {
+            return machine
+                .data
+                .into_iter()
+                .for_each(|seen| self.application(seen));
+        }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
         let complete = machine.facts.outcome == "complete";
@@ -331,19 +338,20 @@ impl Tls {
 #[cfg(test)]
 impl Tls {
     fn holds_nothing(&self) -> bool {
-        self.machine.is_none() && self.held.is_none() && self.out.capacity() == 0 && self.settled.capacity() == 0
+        self.machine.is_none()
+            && self.held.is_none()
+            && self.out.capacity() == 0
+            && self.settled.capacity() == 0
     }
 
     fn held_records(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.len()) + self.machine.as_ref().map_or(0, |machine| machine.held())
+        self.held.as_ref().map_or(0, |held| held.len())
+            + self.machine.as_ref().map_or(0, |machine| machine.held())
     }
 
     fn buffered(&self) -> usize {
-        self.machine.as_ref().map_or(0, |machine| machine.buffered())
+        self.machine
+            .as_ref()
+            .map_or(0, |machine| machine.buffered())
     }
-}
-
-/// Does a record's body start with a ClientHello or ServerHello in clear?
-fn is_hello(body: &[u8]) -> bool {
-    matches!(body, [1 | 2, 0 | 1, _, _, 3, 0..=4, ..])
 }

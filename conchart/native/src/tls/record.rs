@@ -7,12 +7,12 @@
 
 use crate::stream::{Chunk, Gap, Moment};
 
-pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
-pub(super) const ALERT: u8 = 21;
-pub(super) const HANDSHAKE: u8 = 22;
-pub(super) const APPLICATION_DATA: u8 = 23;
-/// Our own code for an SSLv2 hello, whose header has no content type.
-pub(super) const SSLV2: u8 = 0x80;
+pub(super) const CHANGE_CIPHER_SPEC: u16 = 20;
+pub(super) const ALERT: u16 = 21;
+pub(super) const HANDSHAKE: u16 = 22;
+pub(super) const APPLICATION_DATA: u16 = 23;
+/// Our own code for an SSLv2 hello, whose header has no content type: outside the range of a byte.
+pub(super) const SSLV2: u16 = 0x100;
 
 /// 2^14, plus the 2048 bytes TLS 1.2 may add (RFC 5246 section 6.2.3; TLS 1.3 adds only 256).
 pub(super) const MAX_BODY: u16 = (1 << 14) + 2048;
@@ -22,7 +22,7 @@ pub(super) const HEADER: usize = 5;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Record {
     /// The content type, whatever it is, or [`SSLV2`].
-    pub kind: u8,
+    pub kind: u16,
     pub version: u16,
     /// Of the body. For [`SSLV2`], what follows the first five bytes.
     pub length: u16,
@@ -185,7 +185,7 @@ impl Walk {
         let length = u16::from_be_bytes([high, low]);
         if major == 3 && length <= MAX_BODY {
             self.record = Record {
-                kind,
+                kind: u16::from(kind),
                 version: u16::from_be_bytes([major, minor]),
                 length,
                 ..self.record
