@@ -251,10 +251,12 @@ impl Flight {
             return Some(false);
         }
         if !exact {
-            // One record for the whole flight: more than a Finished and settings only with a certificate.
+            // One record for the whole flight: that long only with a certificate. A short one is settings
+            // and Finished, or else hides its sizes by padding.
             const CERTIFICATE_AT_LEAST: u64 = 400;
             let size = self.0.get(at)?.record.bytes;
-            return (size >= CERTIFICATE_AT_LEAST).then_some(true);
+            let certificate = size >= CERTIFICATE_AT_LEAST;
+            return (certificate || context.application_settings).then_some(certificate);
         }
         let mut before = self
             .0
