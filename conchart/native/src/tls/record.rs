@@ -49,8 +49,9 @@ pub(super) struct Piece<'a> {
     pub missing: u16,
     /// True when `bytes` is the beginning of the body.
     pub starts: bool,
-    /// True when the record ends with this piece, at `seen`.
+    /// True when the record ends with this piece.
     pub done: bool,
+    /// When the record had arrived up to here: bytes that overtook others count from the latest of them.
     pub seen: Moment,
 }
 
@@ -74,6 +75,8 @@ enum At {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
     record: Record,
+    /// Latest packet that brought a byte of this record.
+    latest: Moment,
     left: u16,
     header: [u8; HEADER],
     have: u8,
@@ -94,6 +97,7 @@ impl Walk {
         let at = if midstream { At::Lost } else { At::Start };
         Self {
             record,
+            latest: nowhere,
             left: 0,
             header: [0; HEADER],
             have: 0,
@@ -163,7 +167,9 @@ impl Walk {
             self.record.offset = chunk.offset;
             self.record.acked = chunk.acked;
             self.record.first = chunk.seen;
+            self.latest = chunk.seen;
         }
+        self.latest = self.latest.max(chunk.seen);
         let collected = usize::from(self.have);
         let (part, _) = chunk
             .bytes
@@ -236,13 +242,14 @@ impl Walk {
             .unwrap_or(u16::MAX)
             .saturating_add(missing);
         self.left = self.left.saturating_sub(taken);
+        self.latest = self.latest.max(seen);
         let piece = Piece {
             record: self.record,
             bytes,
             missing,
             starts: self.at == At::Fresh,
             done: self.left == 0,
-            seen,
+            seen: self.latest,
         };
         if piece.done {
             self.await_header();

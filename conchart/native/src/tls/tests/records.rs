@@ -20,6 +20,27 @@ fn record_over_several_packets_has_its_first_and_last() {
 }
 
 #[test]
+fn record_whose_end_overtook_its_middle_ends_when_it_is_whole() {
+    let mut talk = Talk::new().full12();
+    let bytes = data(3_000);
+    let before = talk.frame;
+    // Frame by frame as sent; the last third was captured first, a retransmission filled the hole.
+    for (frame, part) in [
+        (before + 2, &bytes[..1_000]),
+        (before + 3, &bytes[1_000..2_000]),
+        (before + 1, &bytes[2_000..]),
+    ] {
+        talk.frame = frame - 1;
+        talk.server(part);
+    }
+    let record = talk.records()[0];
+    assert_eq!(
+        (record.first, record.last),
+        (at(before + 2), at(before + 3))
+    );
+}
+
+#[test]
 fn gap_inside_a_record_is_skipped() {
     let mut talk = Talk::new().full12();
     let bytes = data(3_000);
