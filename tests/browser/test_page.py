@@ -17,7 +17,7 @@ from tests.charts.conftest import TellTrace
 from tests.charts.story import Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.timeout(180)  # a browser on a busy machine
 
 Open = Callable[..., Opened]
 
