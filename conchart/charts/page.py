@@ -43,7 +43,7 @@ MAX_SHARES = 50
 SCRIPTS = ("format", "model", "describe", "chart", "lanes", "table", "main")
 """In the order in which they build on each other."""
 
-# What a parser of HTML or JavaScript could take for an end of the block (WHATWG HTML, "restrictions for script contents").
+# What could end the block (WHATWG HTML, "restrictions for contents of script elements").
 HARMLESS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 OVERVIEW = """
@@ -89,7 +89,9 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         version=_version(),
         policy=_policy(plotly_script, script),
         style=Markup(_style()),
-        files=[{**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]],
+        files=[
+            {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
+        ],
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
         tiles=_tiles(overview),
@@ -120,14 +122,18 @@ def _title(files: list[Row]) -> str:
     if not files:
         return "Empty capture"
     # Not pathlib: a capture's path may come from another system, or be "-".
-    name = str(files[0]["path"]).replace("\\", "/").rstrip("/").rpartition("/")[2]
+    name = "/".join(str(files[0]["path"]).replace("\\", "/").split("/")[-2:])
     return f"{name} and {count_of(len(files) - 1, 'more file')}" if len(files) > 1 else name
 
 
 def _tiles(overview: Row) -> list[dict[str, str]]:
     first_at = overview["first_at"]
     return [
-        {"name": "Duration", "value": format_ns(overview["span_ns"] or 0), "note": _instant(first_at) if first_at is not None else ""},
+        {
+            "name": "Duration",
+            "value": format_ns(overview["span_ns"] or 0),
+            "note": _instant(first_at) if first_at is not None else "",
+        },
         {"name": "Packets", "value": format_count(overview["packets"]), "note": format_bytes(overview["bytes"])},
         {
             "name": "Connections",
@@ -150,9 +156,8 @@ def _tiles(overview: Row) -> list[dict[str, str]]:
 
 
 def _instant(at: int) -> str:
-    seconds, ns = divmod(at, SECOND)
     try:
-        return f"from {datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}.{ns // 1_000_000:03} UTC"
+        return f"from {datetime.fromtimestamp(at // SECOND, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):  # a clock far outside of the calendar
         return f"from {at} ns since 1970"
 
@@ -201,7 +206,8 @@ def _template() -> Any:  # noqa: ANN401  (jinja2's template type tells nothing m
 
 @cache
 def _plotly() -> str:
-    return plotly.offline.get_plotlyjs().replace("\r\n", "\n")  # as browsers normalise it before they hash it
+    script: str = plotly.offline.get_plotlyjs()
+    return script.replace("\r\n", "\n")  # as browsers normalise it before they hash it
 
 
 @cache
@@ -215,7 +221,9 @@ def _style() -> str:
     colours = "\n".join(f"  --{kind.name}: {kind.colour};" for kind in PHASES)
     fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)
     hatched = ", ".join(f".k-{kind.name}" for kind in PHASES if kind.hatched)
-    return f":root {{\n{colours}\n}}\n{_resource('page.css')}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
+    return (
+        f":root {{\n{colours}\n}}\n{_resource('page.css')}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
+    )
 
 
 def _resource(name: str) -> str:

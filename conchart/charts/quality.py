@@ -87,10 +87,16 @@ def _percent(part: int, whole: int) -> str:
 def _truncated(facts: Row) -> Remark | None:
     if not facts["truncated"]:
         return None
-    files = "The file ends" if facts["captures"] == 1 else f"{_number(facts['truncated'], 'file')} of {facts['captures']} end"
+    files = (
+        "The file ends"
+        if facts["captures"] == 1
+        else f"{_number(facts['truncated'], 'file')} of {facts['captures']} end"
+    )
     return Remark(
         warning=True,
-        title=f"{files} in the middle or is damaged" if facts["captures"] == 1 else f"{files} in the middle or are damaged",
+        title=f"{files} in the middle or is damaged"
+        if facts["captures"] == 1
+        else f"{files} in the middle or are damaged",
         effect="Everything before the damage is shown; connections that were open there stop short.",
         advice="Stop tcpdump with Ctrl-C and let it finish writing before the file is copied.",
     )
@@ -190,7 +196,7 @@ def _inferred(facts: Row) -> Remark | None:
     return Remark(
         warning=False,
         title=f"{_percent(facts['inferred_ns'], facts['total_ns'])} of the connection time has inferred boundaries",
-        effect="Encryption hides the exact boundary; it is reasoned from the order and size of records and drawn striped.",
+        effect="Encryption hides them; they are reasoned from the order and size of records and drawn striped.",
     )
 
 
@@ -227,7 +233,7 @@ def _vantage(facts: Row) -> Remark | None:
         return Remark(
             warning=False,
             title="Taken at a machine that is both client and server, or in several places",
-            effect="For connections it accepted, waits are its own time; for those it opened, they include the network.",
+            effect="Waits of connections it accepted are its own time; of those it opened, they include the network.",
         )
     place, effect = VANTAGES[vantage]
     return Remark(warning=False, title=f"Taken {place}", effect=effect)
@@ -249,7 +255,7 @@ def _filtered(facts: Row) -> Remark | None:
     return Remark(
         warning=False,
         title=f"{_number(facts['filtered'], 'packet')} left out by the filter or time range given",
-        effect=f"Of {facts['packets']:,} packets in the capture. Connections cut by a time range look open or mid-stream.",
+        effect=f"Of {facts['packets']:,} packets. Connections cut by a time range look open or mid-stream.",
     )
 
 

@@ -1,7 +1,8 @@
 """Which server endpoints a capture holds, what they are called, and which stand behind which.
 
-In: the connections of a trace. Out: endpoints in drawing order: the farthest backend first, the client's front last.
-Which exchange caused which is not decided here; an address that is both a server and a client is enough for a tier.
+In: connections and exchanges of a trace. Out: endpoints in drawing order: the farthest backend first, the front last.
+Which exchange caused which is not decided here. A server stands behind another if that one's address is its client, or,
+for proxies with one address on each side, if its answers come about while the other's clients are waiting.
 """
 
 from dataclasses import dataclass
@@ -17,9 +18,27 @@ MAX_NAMES = 3
 CONNECTION_NAMES = """
     SELECT stream, coalesce(
         (SELECT arg_min(sni, number) FROM handshakes h WHERE h.stream = c.stream AND sni <> ''),
-        (SELECT arg_min(host, number) FROM exchanges e WHERE e.stream = c.stream AND host <> '')) AS name
+        (SELECT arg_min(host, number) FROM exchanges e WHERE e.stream = c.stream AND host <> ''
+            AND host NOT IN (server_ip, concat(server_ip, ':', server_port)))) AS name
     FROM connections c"""
-"""The name that the client asked for on each connection: SNI, else the Host of its first request that has one."""
+"""The name that the client asked for on each connection: SNI, else the first Host that is not just the address."""
+
+MAX_NESTED = 64
+"""With more server addresses than this, nesting is not looked at: it compares every two of them."""
+
+# Of each server's first requests, how many were sent and answered while a client of another server was waiting.
+NESTED = """
+    WITH asked AS (
+        SELECT server_ip, stream, number, request_at, request_done_at, response_at
+        FROM exchanges JOIN connections USING (stream) WHERE response_at IS NOT NULL),
+    sample AS (
+        SELECT *, count(*) OVER (PARTITION BY server_ip) AS size FROM asked
+        QUALIFY row_number() OVER (PARTITION BY server_ip ORDER BY request_at, stream, number) <= 20)
+    SELECT waiting.server_ip AS front, sample.server_ip AS back
+    FROM sample JOIN asked waiting ON waiting.server_ip <> sample.server_ip
+        AND waiting.request_done_at <= sample.request_at AND sample.response_at <= waiting.response_at
+    GROUP BY ALL HAVING count(DISTINCT (sample.stream, sample.number)) >= 0.8 * least(20, any_value(size))
+    ORDER BY ALL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +106,12 @@ def _tiers(trace: "Trace") -> dict[str, int]:
     for client, server in pairs:
         if client in addresses and client != server:
             behind.setdefault(client, []).append(server)
+    if 1 < len(addresses) <= MAX_NESTED:
+        clients = {address: {client for client, server in pairs if server == address} for address in addresses}
+        for row in rows(trace, NESTED):
+            # One client that asks two servers at once is a browser, not a chain.
+            if clients[row["front"]].isdisjoint(clients[row["back"]]):
+                behind.setdefault(row["front"], []).append(row["back"])
     inner = {server for group in behind.values() for server in group}
     tiers = dict.fromkeys(sorted(addresses - inner), 0)
     queue = list(tiers)

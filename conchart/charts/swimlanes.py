@@ -3,8 +3,8 @@
 In: a trace. Out: columns of plain values, ready for JSON. Times are whole nanoseconds since the capture's first packet:
 as a number in a browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
-Limits, all reported on the page: :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases, :data:`MAX_EXCHANGES` requests
-and :data:`MAX_PACKETS` packets. Where there are more connections, those that cost the most time without idling are kept.
+Limits, all reported on the page: :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases, :data:`MAX_EXCHANGES`
+requests and :data:`MAX_PACKETS` packets. Of more connections, those that cost the most time without idling are kept.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ MAX_LANES = 2_000
 MAX_PHASES = 150_000
 MAX_EXCHANGES = 50_000
 MAX_PACKETS = 200_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swimlanes:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 
 from tests.charts.conftest import trace_of
 
@@ -45,24 +46,36 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     driver.quit()
 
 
+def _log(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
+    """What was logged since the last call."""
+    entries: list[dict[str, Any]] = driver.get_log(kind)  # type: ignore[no-untyped-call]
+    return entries
+
+
 class Opened:
     """A page that the browser has open, and what was logged while it opened."""
 
     def __init__(self, driver: webdriver.Chrome, path: Path) -> None:
         self.driver = driver
         for kind in ("browser", "performance"):
-            driver.get_log(kind)  # forget what earlier pages logged
+            _log(driver, kind)  # forget what earlier pages logged
         driver.get(path.as_uri())
 
     def console(self) -> list[str]:
         """Everything written to the console since the last call: errors, and what the policy refused."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in _log(self.driver, "browser")]
 
     def requests(self) -> list[str]:
         """Addresses asked for since the last call; data: and blob: are no requests."""
-        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        events = [json.loads(entry["message"])["message"] for entry in _log(self.driver, "performance")]
         urls = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith(("data:", "blob:"))]
+
+    def point_at(self, x: int, y: int) -> None:
+        """Move the mouse to a place in the window, in CSS pixels."""
+        chain = ActionChains(self.driver, duration=0)
+        chain.w3c_actions.pointer_action.move_to_location(x, y)  # type: ignore[no-untyped-call]
+        chain.perform()
 
     def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401  (whatever the script returns)
         """Run a script in the page and return its value."""

@@ -34,5 +34,3 @@ def trace_of() -> Iterator[TellTrace]:
 def proxy_story() -> Story:
     """Three TLS connections of a client to a proxy, each causing one HTTP/1.0 connection to the backend."""
     return reverse_proxy()
-
-

@@ -180,6 +180,8 @@ class Story:
                 "stream": stream,
                 "number": number,
                 "request_at": at,
+                "request_done_at": None,
+                "response_at": None,
                 "response_done_at": None,
                 "protocol": "http/1.0",
                 "method": "GET",
@@ -205,8 +207,12 @@ class Story:
             return
         exchange = self.exchanges[-1]
         exchange[f"{kind}_ns"] = duration
-        exchange["response_done_at"] = at + duration
-        if kind == "wait":
+        if kind == "request":
+            exchange["request_done_at"] = at + duration
+        elif kind == "transfer":
+            exchange["response_at"] = at
+            exchange["response_done_at"] = at + duration
+        else:
             exchange["service_ns"] = max(0, duration - 45 * US)
 
 
@@ -232,7 +238,15 @@ def reverse_proxy() -> Story:
                 ("close", 700 * US),
             ],
             tls={},
-            exchange={"protocol": "tls", "method": None, "host": None, "target": None, "status": None, "inferred": True, "confidence": 0.9},
+            exchange={
+                "protocol": "tls",
+                "method": None,
+                "host": None,
+                "target": None,
+                "status": None,
+                "inferred": True,
+                "confidence": 0.9,
+            },
             inferred=frozenset({"request", "wait"}),
             retransmits_server=i,
         )

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -177,7 +178,7 @@ def test_flaw_of_the_capture_is_named(trace_of: TellTrace, facts: dict[str, obje
         ({"packets_server": 0, "state": "open"}, "1 connection with one direction only"),
     ],
 )
-def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, object], said: str) -> None:
+def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, Any], said: str) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", MS)], **facts)
     story.capture()

@@ -29,6 +29,33 @@ def test_loopback_is_no_backend_of_itself(trace_of: TellTrace) -> None:
     assert server.role == "server"
 
 
+def test_proxy_with_two_addresses_is_told_by_its_clients_waits(trace_of: TellTrace) -> None:
+    story = Story()
+    for i in range(3):
+        opened = i * 50 * MS
+        story.connect(("c", 1), ("front", 80), opened, [("request", MS), ("wait", 20 * MS), ("transfer", MS)])
+        story.connect(
+            ("inside", 2), ("back", 80), opened + 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)]
+        )
+    story.capture()
+    assert [(s.ip, s.role) for s in servers(trace_of(story))] == [("back", "backend"), ("front", "front")]
+
+
+def test_one_client_that_asks_two_servers_at_once_is_no_chain(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("c", 1), ("slow", 80), 0, [("request", MS), ("wait", 20 * MS), ("transfer", MS)])
+    story.connect(("c", 2), ("fast", 80), 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)])
+    story.capture()
+    assert {s.role for s in servers(trace_of(story))} == {"server"}
+
+
+def test_host_that_is_only_the_address_is_no_name(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("c", 1), ("192.0.2.1", 80), 0, [("request", MS)], exchange={"host": "192.0.2.1:80"})
+    story.capture()
+    assert servers(trace_of(story))[0].title == ""
+
+
 def test_names_are_listed_by_use_and_cut(trace_of: TellTrace) -> None:
     story = Story()
     for i, name in enumerate(["d", "c", "b", "a", "a", "e"]):

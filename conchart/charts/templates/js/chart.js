@@ -108,12 +108,12 @@ function collectBars(rows, view, kinds, pixel) {
   return bars.filter((bar) => bar.x.length);
 }
 
-function barTraces(bars, colours) {
+function barTraces(bars) {
   return bars.map(({ kind, inferred, x, y }) => {
     const striped = inferred || kind.hatched;
     return {
-      type: "scatter", mode: "lines", fill: "toself", hoverinfo: "skip", showlegend: false, name: kind.name, x, y,
-      line: { color: kind.colour, width: 0.5, simplify: false },
+      type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: kind.name, x, y,
+      line: { simplify: false },
       fillcolor: kind.colour,
       ...(striped ? { fillpattern: { shape: "/", fillmode: "replace", bgcolor: kind.colour, fgcolor: kind.hatched ? "#444" : "rgba(255,255,255,.85)", size: 6, solidity: 0.28 } } : {}),
     };
@@ -129,13 +129,13 @@ function packetTraces(rows, view, colours) {
     for (const packet of row.lane.packets) {
       if (packet.at < view.x0 || packet.at > view.x1) continue;
       seen += 1;
-      marks[packet.mark === "retransmit" ? "odd" : packet.up ? "up" : "down"].push([packet.at, row.top + row.height * (packet.up ? 0.8 : 0.2), packet.up]);
+      marks[packet.mark === "retransmit" ? "odd" : packet.up ? "up" : "down"].push([packet.at, row.top + row.height * (packet.up ? 0.88 : 0.12), packet.up]);
     }
   }
   if (seen > MAX_PACKETS_IN_VIEW) return { traces: [], hidden: seen };
   const trace = (points, color, size) => ({
     type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false, x: points.map((p) => p[0]), y: points.map((p) => p[1]),
-    marker: { symbol: points.map((p) => (p[2] ? "triangle-up" : "triangle-down")), size, color, line: { color: colours.paper, width: 1 } },
+    marker: { symbol: points.map((p) => (p[2] ? "triangle-up" : "triangle-down")), size, color, line: { width: 0 } },
   });
   return {
     hidden: 0,

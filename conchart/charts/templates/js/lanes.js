@@ -34,7 +34,7 @@ class Lanes {
     const { traces, layout, inner, hiddenPackets } = figure(this.model, this.rows, this.view, this.chosen);
     this.inner = inner;
     this.note.textContent = hiddenPackets ? `${count(hiddenPackets)} packets are in view: zoom in to see them.` : "";
-    return Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false });
+    return Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false, showTips: false });
   }
 
   /* At most one drawing per frame, however fast the events come. */
@@ -67,7 +67,8 @@ class Lanes {
   }
 
   reset() {
-    this.zoomTo(...this.full);
+    [this.view.x0, this.view.x1] = this.full;
+    this.redrawSoon();
   }
 
   zoomToLane(lane) {

@@ -388,7 +388,8 @@ fn broken_blocks_are_damage_that_says_what_is_wrong() {
             .interface(1, 0, &[])
             .enhanced(0, 1, b"good", 4);
     };
-    let cases: [(&str, &dyn Fn(&mut Writer)); 5] = [
+    type Spoil<'a> = &'a dyn Fn(&mut Writer);
+    let cases: [(&str, Spoil<'_>); 5] = [
         (
             "captured on interface 3, but its section describes 1 interface(s)",
             &|file| {
