@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +74,29 @@ def test_a_batch_is_inserted_fast(fake_core: Callable[[Core], None]) -> None:
     assert rows / took > 100_000, f"{rows / took:,.0f} rows/s: row-wise inserts are back"
 
 
+def test_batches_are_given_back_while_reading(fake_core: Callable[[Core], None]) -> None:
+    """A batch that lived until the end would make memory grow by the size of everything read."""
+    alive: list[weakref.ref[Batch]] = []
+
+    def core(paths: list[str], sink: Sink, **_: object) -> None:
+        for stream in range(3):
+            batch = Batch(f"SELECT {stream}::INTEGER AS stream")
+            alive.append(weakref.ref(batch))
+            sink("phases", batch)
+            del batch
+        assert [ref() is None for ref in alive[:2]] == [True, True]
+
+    fake_core(core)
+    with conchart.read("any.pcap") as trace:
+        assert trace.phases.count("*").fetchall() == [(3,)]
+
+
+def test_after_reading_every_processor_is_used_again(story_core: list[dict[str, object]]) -> None:
+    with conchart.read("any.pcap") as trace:
+        threads = trace.sql("SELECT current_setting('threads')").fetchall()
+    assert threads == duckdb.connect(":memory:").sql("SELECT current_setting('threads')").fetchall()
+
+
 def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]) -> None:
     seen: list[tuple[int, int]] = []
     conchart.read(
@@ -139,10 +163,9 @@ def test_sql_takes_parameters(story: Trace) -> None:
     assert story.sql("SELECT count(*) FROM phases WHERE kind = $kind", {"kind": "syn"}).fetchall() == [(1,)]
 
 
-def test_sql_sees_tables_and_no_python_variables(story: Trace) -> None:
-    connectoins = story.connections  # noqa: F841  (a typo for a table must not find it)
-    with pytest.raises(duckdb.CatalogException, match="connectoins"):
-        story.sql("FROM connectoins")
+def test_sql_sees_tables_and_no_python_variables(story_core: list[dict[str, object]]) -> None:
+    with conchart.read("any.pcap") as trace, pytest.raises(duckdb.CatalogException, match="params"):
+        trace.sql("FROM params")  # a variable of Trace.sql
 
 
 def test_every_table_is_an_attribute(story: Trace) -> None:
