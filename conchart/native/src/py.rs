@@ -161,10 +161,8 @@ fn deliver(
 fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile> {
     Box::new(move |link: LinkType, snap_length: u32| {
         Python::attach(|py| {
-            let instructions: Vec<(u16, u8, u8, u32)> = compile
-                .call1(py, (link.0, snap_length))
-                .and_then(|list| list.extract(py))
-                .map_err(|error| {
+            let instructions: Vec<(u16, u8, u8, u32)> =
+                compile.call1(py, (link.0, snap_length)).and_then(|list| list.extract(py)).map_err(|error| {
                     if let Ok(mut raised) = raised.lock() {
                         *raised = Some(error);
                     }
