@@ -8,7 +8,9 @@ machine; where it ships none for the platform, the system's.
 import ctypes
 import importlib.util
 import re
+import struct
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,9 +20,6 @@ from conchart.errors import ConchartError, UsageError
 
 Instruction = tuple[int, int, int, int]
 """``code, jt, jf, k`` of ``struct bpf_insn``."""
-
-_LINKTYPE_RAW = 101
-"""What files call raw IP; libpcap's own number for it, ``DLT_RAW``, differs from system to system."""
 
 
 def compiler(expression: str) -> Callable[[int, int], list[Instruction]]:
@@ -47,7 +46,7 @@ def compile_filter(expression: str, link_type: int, snap_length: int) -> list[In
 def _compile(expression: str, link_type: int, snap_length: int) -> tuple[list[Instruction], str]:
     """Compile; on failure the second value is libpcap's message."""
     pcap = _libpcap()
-    handle = pcap.open_dead(pcap.DLT_RAW if link_type == _LINKTYPE_RAW else link_type, snap_length or 0x40000)
+    handle = _open_empty_capture(pcap, link_type, snap_length)
     try:
         program = pcap.bpf_program()
         optimize = 1  # as tcpdump does without -O
@@ -59,6 +58,18 @@ def _compile(expression: str, link_type: int, snap_length: int) -> tuple[list[In
         return instructions, ""
     finally:
         pcap.close(handle)
+
+
+def _open_empty_capture(pcap: Any, link_type: int, snap_length: int) -> Any:  # noqa: ANN401
+    """Open a capture without packets: libpcap compiles other code for files than for interfaces."""
+    with tempfile.NamedTemporaryFile(suffix=".pcap") as capture:
+        capture.write(struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap_length, link_type))
+        capture.flush()
+        complaint = ctypes.create_string_buffer(pcap.PCAP_ERRBUF_SIZE)
+        handle = pcap.open_offline(capture.name.encode(), complaint)
+    if not handle:
+        raise UsageError(f"filter: {complaint.value.decode(errors='replace')}")
+    return handle
 
 
 def _point_at_fault(expression: str, link_type: int, snap_length: int) -> str:

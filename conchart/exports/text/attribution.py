@@ -34,10 +34,12 @@ NAMES = """
         FROM (
             SELECT stream, sni AS name FROM handshakes WHERE sni <> ''
             UNION ALL SELECT stream, host FROM exchanges WHERE host <> ''
-        ) JOIN connections USING (stream) GROUP BY ALL
+        ) JOIN connections USING (stream)
+        WHERE name NOT IN (server_ip, server_ip || ':' || server_port)
+        GROUP BY ALL
     ) GROUP BY ALL
 """
-"""The names that clients called each server by, commonest first; never looked up."""
+"""The names that clients called each server by, commonest first; never looked up. An address is no name."""
 
 
 def attribution(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator[Text]:
