@@ -213,7 +213,7 @@ def _plotly() -> str:
 
 @cache
 def _script() -> str:
-    parts = "\n".join(_resource(f"js/{name}.js") for name in SCRIPTS)
+    parts = "\n".join(_resource(f"{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 

@@ -167,8 +167,8 @@ def _limits(trace: "Trace", total: int, drawn: int, tables: dict[str, Columns]) 
     said = []
     if drawn < total:
         said.append(
-            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those that cost the most "
-            "time without idling. Everything else on this page counts all of them."
+            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those that cost "
+            "the most time without idling. Everything else on this page counts all of them."
         )
     for name, limit in (("phases", MAX_PHASES), ("exchanges", MAX_EXCHANGES), ("packets", MAX_PACKETS)):
         if name in tables and len(tables[name]["stream"]) == limit:
