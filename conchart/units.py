@@ -58,13 +58,11 @@ def format_ns(duration: int) -> str:
 
 def format_bytes(count: int) -> str:
     """Write a number of bytes with about three significant digits, in powers of 1000: ``12.3 kB``."""
-    scale = 1
-    for unit in _BYTE_UNITS:
-        text = _three_digits(count, scale)
+    for power, unit in enumerate(_BYTE_UNITS):
+        text = _three_digits(count, 1000**power)
         if text != "1000":
-            break
-        scale *= 1000
-    return f"{text} {unit}"
+            return f"{text} {unit}"
+    return f"{count} B"
 
 
 def format_count(count: int) -> str:

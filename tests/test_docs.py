@@ -170,10 +170,12 @@ def test_tcpdump_understands_its_command_line(command: Command, desk: Path) -> N
         # The other machine's shell takes the words apart again.
         words = shlex.split(" ".join(words[2:]))
     words = words[words.index("tcpdump") :]
+    # What `vlan` means depends on the link layer, so the file stands for the kind of interface.
+    like_it = "slow.pcap" if words[words.index("-i") + 1] == "any" else "captures/crafted/gap/input.pcap"
     for option in ("-i", "-w"):
         at = words.index(option)
         del words[at : at + 2]
-    listing = run(shlex.join([*words[:1], "-r", "trace.pcap", "-d", *words[1:]]), desk)
+    listing = run(shlex.join([*words[:1], "-r", like_it, "-d", *words[1:]]), desk)
     assert "ret " in listing
     for others in rest:
         assert others.startswith("conchart - ")

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from tests.conftest import ROOT, empty_trace
 
 from conchart.schema import TABLES, Table
+from tests.conftest import ROOT, empty_trace
 
 
 def documented() -> dict[str, dict[str, str]]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.conftest import T0, Batch, Core, empty_trace
 
 import conchart
 from conchart import Trace, _native
 from conchart.schema import TABLES
+from tests.conftest import T0, Batch, Core, empty_trace
 
 Sink = Callable[[str, object], None]
 
@@ -30,7 +30,8 @@ def test_empty_capture_has_every_table_with_its_types() -> None:
 def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Core], None]) -> None:
     batches = [
         Batch(
-            f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at FROM range(9) r(i)"
+            f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at "
+            "FROM range(9) r(i)"
         ),
         Batch(
             f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred"

@@ -1,8 +1,8 @@
 """A TCP conversation, written down packet by packet as a capture at one point would show it.
 
-In: who says what, after how long. Out: Ethernet frames with exact times, valid checksums and the sequence numbers that
-follow from what was said. A story can send any segment again, or leave one out, but cannot get an ordinary number wrong.
-Nothing is random and no clock is read: the same story gives the same bytes.
+In: who says what, after how long. Out: Ethernet frames with exact times, valid checksums and the sequence numbers
+that follow from what was said. A story can send any segment again, or leave one out, but cannot get an ordinary
+number wrong. Nothing is random and no clock is read: the same story gives the same bytes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python3 delay_line.py LEFT_NAMESPACE LEFT_INTERFACE RIGHT_NAMESPACE RIGHT_INTERFACE MILLISECONDS
 
-Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; the interfaces end with it.
+Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it. In: raw IP packets. Nothing is lost,
 reordered or changed; only the delay is ours.
 """
@@ -14,6 +14,7 @@ import errno
 import fcntl
 import os
 import select
+import signal
 import struct
 import sys
 import time
@@ -42,7 +43,7 @@ def open_end(namespace: str, interface: str) -> int:
 
 
 def carry(left: int, right: int, delay: float) -> None:
-    """Carry packets both ways, ``delay`` seconds each, for ever. As the delay is fixed, one queue keeps them in order."""
+    """Carry packets both ways, ``delay`` seconds each, for ever. As the delay is fixed, one queue keeps the order."""
     other = {left: right, right: left}
     on_the_way: deque[tuple[float, int, bytes]] = deque()
     while True:
@@ -61,9 +62,10 @@ def carry(left: int, right: int, delay: float) -> None:
 def main() -> None:
     """Read the command line, make both ends, carry."""
     left_namespace, left_interface, right_namespace, right_interface, milliseconds = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the lab; there is nothing to say about it here
     os.nice(NICENESS)
     left, right = open_end(left_namespace, left_interface), open_end(right_namespace, right_interface)
-    print("ready", flush=True)
+    os.write(sys.stdout.fileno(), b"ready\n")
     carry(left, right, float(milliseconds) / 1000)
 
 

@@ -1,12 +1,12 @@
 """Three hosts in network namespaces, and the programs that run on them.
 
-In: nothing. Out: a :class:`Lab` whose hosts start programs; leaving its ``with`` block ends the programs this lab started
-and removes its namespaces and folders, also after an error or a signal. Needs root, iproute2 and Linux.
+In: nothing. Out: a :class:`Lab` whose hosts start programs; leaving its ``with`` block ends the programs this lab
+started and removes its namespaces and folders, also after an error or a signal. Needs root, iproute2 and Linux.
 
     client 10.77.1.10 ──5 ms── 10.77.1.1 proxy 10.77.2.1 ── 10.77.2.20 backend
 
-The client is some way off: every packet takes 5 ms to the proxy and 5 ms back (delay_line.py). The backend stands beside
-the proxy, joined by a veth cable.
+The client is some way off: every packet takes 5 ms to the proxy and 5 ms back (delay_line.py). The backend stands
+beside the proxy, joined by a veth cable.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class Host:
 
 
 class Lab:
-    """Client, proxy and backend, joined by two cables, a long and a short one. The names carry our pid: two labs can run side by side."""
+    """Client, proxy and backend, joined by a long and a short cable.
+
+    The names carry our pid, so that two labs can stand side by side.
+    """
 
     def __init__(self) -> None:
         """Choose names; :meth:`__enter__` builds."""
@@ -87,8 +90,8 @@ class Lab:
 
     def __enter__(self) -> Lab:
         """Build the network; what was built is undone if the rest fails."""
-        signal.signal(signal.SIGTERM, _leave)
-        signal.signal(signal.SIGHUP, _leave)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _leave)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
             self._undo.callback(shutil.rmtree, self.folder)
@@ -109,7 +112,7 @@ class Lab:
         self._undo.close()
 
     def start(self, host: Host, words: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
-        """Start a program on ``host``; it ends with the lab at the latest. ``options`` go to :class:`subprocess.Popen`."""
+        """Start a program on ``host``; it ends with the lab at the latest. ``options`` are those of ``Popen``."""
         program = subprocess.Popen(host.command(words), **options)  # type: ignore[call-overload]
         self._undo.callback(stop, program)
         return program
@@ -163,7 +166,7 @@ def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) 
 
 
 def slow_down(program: subprocess.Popen[bytes], percent: int, seconds: float = 60) -> None:
-    """Let a program run for ``percent`` of the time until it ends: stopped and continued in turn, as ``cpulimit`` does.
+    """Let a program run for ``percent`` of the time: stopped and continued in turn, as ``cpulimit`` does.
 
     The slices are short (0.5 ms) so that no single computation slips through. A control group's CPU quota is the more
     usual brake, but it lets a process run on until the next timer tick and has it pay later: the pauses then stand

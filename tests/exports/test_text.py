@@ -102,9 +102,11 @@ def test_beyond_forty_lanes_the_longest_are_drawn_and_the_rest_counted() -> None
             f"""
             INSERT INTO connections BY NAME
             SELECT i::INTEGER AS stream, '10.0.0.1' AS client_ip, (1000 + i)::INTEGER AS client_port,
-                '10.0.0.2' AS server_ip, 80 AS server_port, {T0} AS opened_at, {T0} + i * 1000 AS closed_at, 'open' AS state
+                '10.0.0.2' AS server_ip, 80 AS server_port, 'open' AS state,
+                {T0} AS opened_at, {T0} + i * 1000 AS closed_at
             FROM range(1, 101) r(i);
-            INSERT INTO phases BY NAME SELECT stream, 'idle' AS kind, opened_at AS start_at, closed_at AS end_at FROM connections
+            INSERT INTO phases BY NAME
+            SELECT stream, 'idle' AS kind, opened_at AS start_at, closed_at AS end_at FROM connections
             """
         )
         lanes = [line for line in shown(trace).splitlines() if re.match(r" +\d+ 10\.0\.0\.1:", line)]
@@ -118,8 +120,8 @@ def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
     story.execute(
         f"""
         INSERT INTO connections BY NAME
-        SELECT i::INTEGER AS stream, '10.0.0.1' AS client_ip, 1 AS client_port, '10.1.0.' || i AS server_ip, 80 AS server_port,
-            {T0} AS opened_at, {T0 + 5} AS closed_at, 'open' AS state
+        SELECT i::INTEGER AS stream, '10.0.0.1' AS client_ip, 1 AS client_port, '10.1.0.' || i AS server_ip,
+            80 AS server_port, {T0} AS opened_at, {T0 + 5} AS closed_at, 'open' AS state
         FROM range(1, 21) r(i)
         """
     )

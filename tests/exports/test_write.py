@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from conchart import DrawOptions, OutputError, Trace, UsageError
-from conchart.exports import whole_file
+from conchart.exports.whole import whole_file
 from conchart.schema import TABLES
 from tests.conftest import T0, empty_trace
 
@@ -162,9 +162,14 @@ def test_closed_folder(story: Trace, tmp_path: Path) -> None:
 def test_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
     path = tmp_path / "out.json"
     path.write_text("old")
-    with pytest.raises(type(error)), whole_file(path) as unfinished:
-        unfinished.write_text("half")
-        raise error
+
+    def write() -> None:
+        with whole_file(path) as unfinished:
+            unfinished.write_text("half")
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("out.json", "old")]
 
 

@@ -1,60 +1,96 @@
-"""Reads captures for the laws: bytes in, tables as plain rows out."""
+"""Reads captures for the laws: bytes in, tables as plain rows out.
+
+The laws are about the native core, so this takes its batches at its one door; making a database for each of thousands
+of examples would cost more than everything else. ``conchart.read`` has tests of its own.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import conchart
+import duckdb
+
+from conchart import _native
+from conchart._native import CaptureError
 
 Row = dict[str, Any]
 ORDER = {
-    "captures": "capture",
-    "connections": "stream",
-    "handshakes": "stream, number",
-    "exchanges": "stream, number",
-    "phases": "stream, start_at, start_frame, end_at, end_frame",
-    "packets": "frame",
+    "captures": ("capture",),
+    "connections": ("stream",),
+    "handshakes": ("stream", "number"),
+    "exchanges": ("stream", "number"),
+    "phases": ("stream", "start_at", "start_frame", "end_at", "end_frame"),
+    "packets": ("frame",),
 }
 RESULTS = ("connections", "handshakes", "exchanges", "phases", "packets")
 """The tables that depend on the packets alone, not on the file that holds them."""
 
+__all__ = ["CaptureError", "Row", "Scratch", "Tables", "read"]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Tables:
     """All rows of a trace, each table in a stable order."""
 
-    captures: list[Row]
-    connections: list[Row]
-    handshakes: list[Row]
-    exchanges: list[Row]
-    phases: list[Row]
-    packets: list[Row]
+    captures: list[Row] = field(default_factory=list)
+    connections: list[Row] = field(default_factory=list)
+    handshakes: list[Row] = field(default_factory=list)
+    exchanges: list[Row] = field(default_factory=list)
+    phases: list[Row] = field(default_factory=list)
+    packets: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
         """The tables that depend on the packets alone."""
         return {name: getattr(self, name) for name in RESULTS}
 
 
-def read(path: Path, *, packets: bool = True) -> Tables:
-    """Read one capture."""
-    with conchart.read(path, packets=packets) as trace:
-        rows = {}
-        for table, order in ORDER.items():
-            relation = trace.sql(f"FROM {table} ORDER BY {order}")
-            rows[table] = [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
-    return Tables(**rows)
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def read(*paths: Path) -> Tables:
+    """Read captures as one, with the table of packets.
+
+    Raises:
+        CaptureError: Nothing could be read.
+    """
+    tables = Tables()
+
+    def take(table: str, batch: object) -> None:
+        relation = _database().from_arrow(batch)
+        rows: list[Row] = getattr(tables, table)
+        rows += [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+
+    _native.read_capture(
+        [str(path) for path in paths],
+        take,
+        compile_filter=None,
+        start=None,
+        end=None,
+        start_relative=False,
+        end_relative=False,
+        count=None,
+        packets=True,
+        progress=None,
+    )
+    for table, columns in ORDER.items():
+        getattr(tables, table).sort(key=lambda row: tuple(row[column] for column in columns))
+    return tables
 
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A place for one capture at a time."""
+    """A place for a few captures at a time."""
 
     folder: Path
 
-    def read(self, data: bytes, *, packets: bool = True) -> Tables:
-        """Read a capture given as bytes."""
-        path = self.folder / "input"
-        path.write_bytes(data)
-        return read(path, packets=packets)
+    def read(self, *files: bytes) -> Tables:
+        """Read captures, given as bytes, as one."""
+        paths = [self.folder / f"input-{number}" for number in range(len(files))]
+        for path, data in zip(paths, files, strict=True):
+            path.write_bytes(data)
+        return read(*paths)

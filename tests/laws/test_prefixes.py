@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.errors import CaptureError
 from tests.laws.files import Format
-from tests.laws.reading import Scratch
+from tests.laws.reading import CaptureError, Scratch
 from tests.laws.strategies import Conversation, conversations, cuts
 from tests.laws.talk import Cut, Talk
 

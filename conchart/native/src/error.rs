@@ -47,7 +47,7 @@ pub enum CaptureError {
     /// Frames whose first header conchart cannot read.
     #[error(
         "{name}: packet {}: link type {link} (number {}) is not supported\n  \
-         conchart reads Ethernet, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP and NFLOG.\n  \
+         conchart reads Ethernet, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP, HDLC, FDDI, IPoIB and NFLOG.\n  \
          Capture on another interface, e.g. 'tcpdump -i any', or say which link type you need.",
         grouped(*.frame), .link.0
     )]
@@ -64,6 +64,8 @@ pub struct Damage {
     pub name: String,
     /// Number of the frame that could not be read (frames are numbered from 1).
     pub frame: u64,
+    /// Frames delivered before it.
+    pub kept: u64,
     /// First byte of the broken record: offset in the file, or in the uncompressed stream.
     pub offset: u64,
     /// Is `offset` in the uncompressed stream rather than in the file?
@@ -71,14 +73,6 @@ pub struct Damage {
     /// What was expected and what was found.
     pub problem: String,
     pub advice: &'static str,
-}
-
-impl Damage {
-    /// Frames delivered before the damage.
-    #[must_use]
-    pub fn kept(&self) -> u64 {
-        self.frame.saturating_sub(1)
-    }
 }
 
 impl std::error::Error for Damage {}
@@ -98,7 +92,7 @@ impl fmt::Display for Damage {
         };
         writeln!(f, "{name}: packet {}: {problem}", grouped(self.frame))?;
         writeln!(f, "  at byte {} of {place}", grouped(self.offset))?;
-        match self.kept() {
+        match self.kept {
             0 => writeln!(f, "  No packet comes before it.")?,
             1 => writeln!(
                 f,
@@ -170,6 +164,7 @@ mod tests {
         let damage = Damage {
             name: "slow.pcap".into(),
             frame: 1812,
+            kept: 1811,
             offset: 1_204_224,
             compressed: false,
             problem: "the file ends inside it".into(),

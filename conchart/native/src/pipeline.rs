@@ -106,7 +106,9 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
 #[derive(Default)]
 struct Above {
     capture: i32,
+    /// `None` before the first packet, and again once both streams have ended.
     conversation: Option<Conversation>,
+    app: Option<&'static str>,
     tiler: Tiler,
 }
 
@@ -129,15 +131,22 @@ impl Above {
     }
 }
 
-impl Receiver for Conversation {
+/// After the conversation, what still comes is nobody's.
+impl Receiver for Option<Conversation> {
     fn data(&mut self, from: Side, chunk: Chunk<'_>) {
-        Self::data(self, from, chunk);
+        if let Some(conversation) = self {
+            conversation.data(from, chunk);
+        }
     }
     fn gap(&mut self, from: Side, gap: Gap) {
-        Self::gap(self, from, gap);
+        if let Some(conversation) = self {
+            conversation.gap(from, gap);
+        }
     }
     fn fin(&mut self, from: Side, seen: Moment) {
-        Self::fin(self, from, seen);
+        if let Some(conversation) = self {
+            conversation.fin(from, seen);
+        }
     }
 }
 
@@ -288,11 +297,12 @@ impl<O: Output> Run<O> {
         };
         let capture = self.tally.capture;
         let Some(flow) = self.table.flow(at) else { return Ok(()) };
-        let conversation = flow.above.conversation.get_or_insert_with(|| {
+        if flow.tcp.is_new() {
             flow.above.capture = capture;
-            Conversation::new(flow.tcp.is_midstream() && !segment.flags.syn())
-        });
+            flow.above.conversation = Some(Conversation::new(!segment.flags.syn()));
+        }
         let held_before = flow.tcp.waiting_bytes();
+        let conversation = &mut flow.above.conversation;
         let mark = flow.tcp.segment(from, segment, seen, conversation);
         if mark == Some(Mark::Duplicate) {
             self.tally.duplicates += 1;
@@ -319,6 +329,9 @@ impl<O: Output> Run<O> {
             })?;
         }
         if flow.tcp.is_closed() {
+            if flow.tcp.rst_by.is_none() {
+                conclude(flow, &mut self.rows)?;
+            }
             self.table.linger(at, seen.at);
         }
         for flow in self.table.overflow() {
@@ -334,11 +347,8 @@ impl<O: Output> Run<O> {
     /// Turns a connection that is over into rows.
     fn end(&mut self, mut flow: Flow<Above>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.tcp.waiting_bytes();
-        if let Some(conversation) = &mut flow.above.conversation {
-            flow.tcp.finish(conversation);
-            conversation.finish();
-        }
-        settle(&mut flow, &mut self.rows)?;
+        flow.tcp.finish(&mut flow.above.conversation);
+        conclude(&mut flow, &mut self.rows)?;
 
         let Flow { stream, tcp, above, .. } = &mut flow;
         let end = tcp.closing().unwrap_or(tcp.last);
@@ -355,11 +365,10 @@ impl<O: Output> Run<O> {
             result = result.and_then(|()| self.rows.phase(rows::phase(*stream, &phase)));
         });
         result?;
-        let app = above.conversation.as_ref().and_then(Conversation::app);
         let vantage = rows::vantage(tcp);
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
-        self.rows.connection(rows::connection(*stream, capture, opened, tcp, app, vantage).row())?;
+        self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app, vantage).row())?;
         let forced = tcp.forced_gaps;
         let stream = *stream;
         let tally = self.tally_of(capture);
@@ -406,6 +415,17 @@ impl<O: Output> Run<O> {
         }
         self.done.push(tally);
     }
+}
+
+/// Ends the conversation: both streams are over.
+fn conclude<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
+    if let Some(conversation) = &mut flow.above.conversation {
+        conversation.finish();
+        flow.above.app = conversation.app();
+    }
+    settle(flow, rows)?;
+    flow.above.conversation = None;
+    Ok(())
 }
 
 /// Passes on what has become certain about a connection.

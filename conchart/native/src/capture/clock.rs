@@ -51,17 +51,23 @@ impl Clock {
     /// before 1970, and is read as the negative number it is.
     #[inline]
     pub(super) fn at(self, timestamp: u64) -> i64 {
-        let exact = self.since_epoch(timestamp.into());
-        match i64::try_from(exact) {
-            Ok(at) => at,
-            Err(_) => {
-                let signed = self.since_epoch(timestamp.cast_signed().into());
-                i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
-            }
+        // What nearly every file has needs no wide arithmetic.
+        if let Unit::Nanoseconds(factor) = self.unit
+            && let Some(Ok(at)) = timestamp.checked_mul(factor).map(i64::try_from)
+            && let Some(at) = at.checked_add(self.offset)
+        {
+            return at;
         }
+        self.at_by_wide_arithmetic(timestamp)
     }
 
-    #[inline]
+    fn at_by_wide_arithmetic(self, timestamp: u64) -> i64 {
+        i64::try_from(self.since_epoch(timestamp.into())).unwrap_or_else(|_| {
+            let signed = self.since_epoch(timestamp.cast_signed().into());
+            i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
+        })
+    }
+
     fn since_epoch(self, timestamp: i128) -> i128 {
         let since_offset = match self.unit {
             Unit::Nanoseconds(factor) => timestamp * i128::from(factor),

@@ -11,6 +11,7 @@ impl LinkType {
     /// BSD loopback: address family in the byte order of the capturing machine.
     pub const NULL: Self = Self(0);
     pub const ETHERNET: Self = Self(1);
+    pub const FDDI: Self = Self(10);
     pub const PPP: Self = Self(9);
     /// Raw IP as Linux's `DLT_RAW` numbers it; never assigned for files, but found in them.
     pub const RAW_LINUX: Self = Self(12);
@@ -18,6 +19,8 @@ impl LinkType {
     pub const RAW_OPENBSD: Self = Self(14);
     pub const PPP_SERIAL: Self = Self(50);
     pub const RAW: Self = Self(101);
+    /// Cisco HDLC.
+    pub const C_HDLC: Self = Self(104);
     /// OpenBSD loopback: address family in network byte order.
     pub const LOOP: Self = Self(108);
     pub const LINUX_SLL: Self = Self(113);
@@ -25,6 +28,8 @@ impl LinkType {
     pub const IPV6: Self = Self(229);
     /// Linux netfilter log.
     pub const NFLOG: Self = Self(239);
+    /// IP over InfiniBand.
+    pub const IPOIB: Self = Self(242);
     pub const LINUX_SLL2: Self = Self(276);
 
     /// libpcap's name without `DLT_`, e.g. `EN10MB`; `DLT 147` where it has none that fits here.

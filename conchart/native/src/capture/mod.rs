@@ -42,6 +42,9 @@ const MAX_TEXT: usize = 500;
 /// One captured frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
+    /// The number Wireshark shows, from 1. Wireshark also numbers what is no packet: the custom
+    /// blocks, journal entries and system calls of a pcapng file. Those numbers are left out.
+    pub number: u64,
     /// Nanoseconds since the Unix epoch.
     pub at: i64,
     pub link: LinkType,
@@ -140,7 +143,7 @@ impl Reader {
                     note.into_iter().for_each(|note| log.note(note));
                     Format::Pcap(pcap)
                 }
-                Err(fault) => return Err(damaged(&name, 1, packing, fault)),
+                Err(fault) => return Err(damaged(&name, &log, packing, fault)),
             }
         } else {
             // Fill the buffer a little further: the hint looks at 16 bytes, but a short file has fewer.
@@ -159,7 +162,7 @@ impl Reader {
         })
     }
 
-    /// The next frame; `None` at the end. Frames count from 1 in this order, as in Wireshark.
+    /// The next frame; `None` at the end.
     ///
     /// # Errors
     /// `Damaged`, once, where the file cannot be followed any further; then `None`.
@@ -185,7 +188,9 @@ impl Reader {
                 original_len,
             })) => {
                 self.log.frames += 1;
+                self.log.number += 1;
                 Ok(Some(Frame {
+                    number: self.log.number,
                     at,
                     link,
                     interface,
@@ -199,12 +204,7 @@ impl Reader {
             }
             Err(fault) => {
                 self.over = true;
-                Err(damaged(
-                    &self.name,
-                    self.log.frames + 1,
-                    self.packing,
-                    fault,
-                ))
+                Err(damaged(&self.name, &self.log, self.packing, fault))
             }
         }
     }
@@ -264,6 +264,8 @@ struct Packet {
 struct Log {
     /// Frames delivered so far.
     frames: u64,
+    /// The last number given, to a frame or to another record that Wireshark numbers.
+    number: u64,
     notes: Vec<String>,
     comments: Vec<(Option<u64>, String)>,
 }
@@ -322,18 +324,18 @@ impl Order {
 }
 
 #[cold]
-fn damaged(name: &str, frame: u64, packing: Packing, fault: Fault) -> CaptureError {
+fn damaged(name: &str, log: &Log, packing: Packing, fault: Fault) -> CaptureError {
     let Fault {
         offset,
         problem,
         advice,
     } = fault;
-    let compressed = packing != Packing::Plain;
     CaptureError::Damaged(Box::new(Damage {
         name: name.to_owned(),
-        frame,
+        frame: log.number + 1,
+        kept: log.frames,
         offset,
-        compressed,
+        compressed: packing != Packing::Plain,
         problem,
         advice,
     }))

@@ -22,6 +22,20 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
+/// Blocks that hold no packet, but to which Wireshark gives a number as if they did: custom blocks,
+/// systemd journal entries, sysdig events.
+const NUMBERED: [u32; 9] = [
+    0x0bad,
+    0x4000_0bad,
+    9,
+    0x0204,
+    0x0208,
+    0x0216,
+    0x0217,
+    0x0221,
+    0x0222,
+];
+
 const COMMENT: u16 = 1;
 const TIMESTAMP_RESOLUTION: u16 = 9;
 const TIMESTAMP_OFFSET: u16 = 14;
@@ -171,6 +185,7 @@ impl Pcapng {
                 window
                     .skip(whole)
                     .map_err(|short| Fault::cut(block, "a block", whole, short))?;
+                log.number += u64::from(NUMBERED.contains(&kind));
                 continue;
             }
             let len = match usize::try_from(whole) {
@@ -201,8 +216,7 @@ impl Pcapng {
                 INTERFACE => self.interface(body, log).map(|()| None),
                 STATISTICS => self.statistics(body).map(|()| None),
                 SIMPLE_PACKET => self.simple_packet(body, log).map(Some),
-                OBSOLETE_PACKET => self.obsolete_packet(body, log).map(Some),
-                _ => self.enhanced_packet(body, log).map(Some),
+                _ => self.packet(kind, body, log).map(Some),
             };
             match found {
                 Ok(None) => {}
@@ -353,55 +367,63 @@ impl Pcapng {
         Ok(interface)
     }
 
+    /// Enhanced and obsolete packet blocks, which differ in their first word only.
     #[inline]
-    fn enhanced_packet(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
-        let number = body.u32()?;
-        let timestamp = u64::from(body.u32()?) << 32 | u64::from(body.u32()?);
-        let (captured, original_len) = (body.u32()?, body.u32()?);
-        let captured = body.packet(captured)?;
+    fn packet(&mut self, kind: u32, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
         let order = body.order;
-        let interface_number = self.interfaces_before.saturating_add(number);
+        let [
+            n0,
+            n1,
+            n2,
+            n3,
+            h0,
+            h1,
+            h2,
+            h3,
+            t0,
+            t1,
+            t2,
+            t3,
+            c0,
+            c1,
+            c2,
+            c3,
+            o0,
+            o1,
+            o2,
+            o3,
+        ] = body.bytes::<20>()?;
+        let (number, drops) = if kind == OBSOLETE_PACKET {
+            (u32::from(order.u16([n0, n1])), order.u16([n2, n3]))
+        } else {
+            (order.u32([n0, n1, n2, n3]), u16::MAX)
+        };
+        let (high, low) = (order.u32([h0, h1, h2, h3]), order.u32([t0, t1, t2, t3]));
+        let captured = body.packet(order.u32([c0, c1, c2, c3]))?;
+        let original_len = order.u32([o0, o1, o2, o3]);
+        let before = self.interfaces_before;
         let interface = self.user(number)?;
-        let (at, link) = (interface.clock.at(timestamp), interface.link);
+        let (at, link) = (
+            interface.clock.at(u64::from(high) << 32 | u64::from(low)),
+            interface.link,
+        );
+        // All ones: not known.
+        if drops != u16::MAX {
+            interface.lost(drops.into());
+        }
         for (code, value) in body.options() {
             match (code, value.first_chunk()) {
-                (COMMENT, _) => log.comment(Some(log.frames + 1), value),
+                (COMMENT, _) => log.comment(Some(log.number + 1), value),
                 (PACKET_DROPS, Some(count)) => interface.lost(order.u64(*count)),
                 _ => {}
             }
         }
         self.last_at = Some(at);
+        let interface = before.saturating_add(number);
         Ok(Found {
             at,
             link,
-            interface: interface_number,
-            header: 20,
-            captured,
-            original_len,
-        })
-    }
-
-    fn obsolete_packet(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
-        let (number, drops) = (u32::from(body.u16()?), body.u16()?);
-        let timestamp = u64::from(body.u32()?) << 32 | u64::from(body.u32()?);
-        let (captured, original_len) = (body.u32()?, body.u32()?);
-        let captured = body.packet(captured)?;
-        let interface_number = self.interfaces_before.saturating_add(number);
-        let interface = self.user(number)?;
-        if drops != u16::MAX {
-            interface.lost(drops.into());
-        }
-        let (at, link) = (interface.clock.at(timestamp), interface.link);
-        for (code, value) in body.options() {
-            if code == COMMENT {
-                log.comment(Some(log.frames + 1), value);
-            }
-        }
-        self.last_at = Some(at);
-        Ok(Found {
-            at,
-            link,
-            interface: interface_number,
+            interface,
             header: 20,
             captured,
             original_len,
@@ -413,7 +435,7 @@ impl Pcapng {
         let (interface, at) = (self.interfaces_before, self.last_at.unwrap_or(0));
         if !self.timeless {
             self.timeless = true;
-            log.note(format!("packet {}: no time in its block; it and its like take the time of the packet before", log.frames + 1));
+            log.note(format!("packet {}: no time in its block; it and its like take the time of the packet before", log.number + 1));
         }
         let user = self.user(0)?;
         let limit = if user.snap_length == 0 {

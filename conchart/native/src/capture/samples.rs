@@ -1,5 +1,7 @@
 //! Writes small capture files for the tests: the formats' own definitions, read the other way.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
 use std::io::Write;
 
 use super::Order;

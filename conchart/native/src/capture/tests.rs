@@ -120,7 +120,7 @@ fn truncated_compression_gives_every_frame_before_the_cut() {
         assert!(!found.is_empty() && found[..] == shots[..found.len()]);
         let damage = damage.unwrap();
         assert!(
-            damage.compressed && damage.kept() == found.len() as u64,
+            damage.compressed && damage.kept == found.len() as u64,
             "{damage}"
         );
     }
@@ -337,6 +337,29 @@ fn other_blocks_are_stepped_over_however_long() {
 }
 
 #[test]
+fn records_that_wireshark_numbers_keep_their_numbers() {
+    let mut file = Writer::new(Big);
+    file.section().interface(1, 0, &[]);
+    for kind in [0x0bad, 0x4000_0bad, 9, 0x204, 10, 0x8000_0001] {
+        file.enhanced(0, 1, b"a", 1).block(kind, |body| {
+            body.raw(&[0; 32]);
+        });
+    }
+    file.u32(6);
+    let mut reader = Reader::from_read(Box::new(Cursor::new(file.bytes)), "t").unwrap();
+    let mut numbers = Vec::new();
+    let damage = loop {
+        match reader.next() {
+            Ok(frame) => numbers.push(frame.unwrap().number),
+            Err(CaptureError::Damaged(damage)) => break damage,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(numbers, [1, 3, 5, 7, 9, 10]);
+    assert_eq!((damage.frame, damage.kept), (11, 6));
+}
+
+#[test]
 fn comments_are_kept_with_their_frame_and_bounded() {
     let mut file = Writer::new(Little);
     file.section().interface(1, 0, &[(1, b"eth0 of the proxy")]);
@@ -365,7 +388,8 @@ fn broken_blocks_are_damage_that_says_what_is_wrong() {
             .interface(1, 0, &[])
             .enhanced(0, 1, b"good", 4);
     };
-    let cases: [(&str, &dyn Fn(&mut Writer)); 5] = [
+    type Spoil<'a> = &'a dyn Fn(&mut Writer);
+    let cases: [(&str, Spoil<'_>); 5] = [
         (
             "captured on interface 3, but its section describes 1 interface(s)",
             &|file| {
@@ -508,7 +532,7 @@ proptest! {
         let (again, none, _) = read(&bytes);
         prop_assert_eq!((again.len(), none.is_none()), (shots.len(), true));
         if let Some(damage) = damage {
-            prop_assert_eq!(damage.kept(), found.len() as u64);
+            prop_assert_eq!(damage.kept, found.len() as u64);
             prop_assert!(damage.offset < cut as u64 + 1);
         }
     }

@@ -96,7 +96,10 @@ impl Body {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Chunked {
     /// In the size: its value so far, and whether a digit has been seen.
-    Size { size: u64, digits: bool },
+    Size {
+        size: u64,
+        digits: bool,
+    },
     /// In an extension, or the blanks before the line's end.
     Extension(u64),
     Data(u64),
@@ -108,11 +111,20 @@ pub(super) enum Chunked {
 
 impl Chunked {
     pub fn new() -> Self {
-        Self::Size { size: 0, digits: false }
+        Self::Size {
+            size: 0,
+            digits: false,
+        }
     }
 
     fn after_size(size: u64) -> Self {
-        if size == 0 { Self::Trailer(EmptyLine { at_line_start: true }) } else { Self::Data(size) }
+        if size == 0 {
+            Self::Trailer(EmptyLine {
+                at_line_start: true,
+            })
+        } else {
+            Self::Data(size)
+        }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Fed {
@@ -123,15 +135,22 @@ impl Chunked {
                     rest = after;
                     match char::from(byte).to_digit(16) {
                         Some(_) if size >> 60 != 0 => return Fed::Broken,
-                        Some(digit) => Self::Size { size: size << 4 | u64::from(digit), digits: true },
+                        Some(digit) => Self::Size {
+                            size: size << 4 | u64::from(digit),
+                            digits: true,
+                        },
                         None if !digits => return Fed::Broken,
                         None if byte == b'\n' => Self::after_size(size),
-                        None if matches!(byte, b'\r' | b';' | b' ' | b'\t') => Self::Extension(size),
+                        None if matches!(byte, b'\r' | b';' | b' ' | b'\t') => {
+                            Self::Extension(size)
+                        }
                         None => return Fed::Broken,
                     }
                 }
                 Self::Extension(size) => {
-                    let Some(end) = memchr(b'\n', rest) else { return Fed::More };
+                    let Some(end) = memchr(b'\n', rest) else {
+                        return Fed::More;
+                    };
                     rest = rest.get(end + 1..).unwrap_or_default();
                     Self::after_size(size)
                 }

@@ -43,7 +43,10 @@ enum Layer {
         read: BySide<Option<Moment>>,
     },
     /// `watched`: a packet may yet begin with something better known.
-    Turns { turns: Turns, watched: bool },
+    Turns {
+        turns: Turns,
+        watched: bool,
+    },
 }
 
 /// What a side's first bytes look like.
@@ -211,7 +214,17 @@ impl Conversation {
             }
             (Layer::Turns { turns, .. }, Event::Data(from, chunk)) => {
                 let (first, bytes) = (chunk.seen, chunk.len());
-                turns.speak(ledger, &Words { from, first, last: first, bytes, confidence: 1.0, interrupts });
+                turns.speak(
+                    ledger,
+                    &Words {
+                        from,
+                        first,
+                        last: first,
+                        bytes,
+                        confidence: 1.0,
+                        interrupts,
+                    },
+                );
             }
             (Layer::Turns { turns, .. }, Event::Gap(from, gap)) => turns.gap(ledger, from, gap),
             (Layer::Turns { turns, .. }, Event::Fin(from, _)) => turns.fin(ledger, from),
@@ -220,14 +233,19 @@ impl Conversation {
 
     /// Does the sender speak although it has not yet received all that its peer has sent?
     fn interrupts(&mut self, event: Event<'_>) -> bool {
-        let Event::Data(from, chunk) = event else { return false };
+        let Event::Data(from, chunk) = event else {
+            return false;
+        };
         self.sent[from] = chunk.offset.saturating_add(chunk.len());
-        chunk.acked < self.sent[from.peer()]
+        // Midstream, the two sides' offsets do not begin at bytes that are known to match.
+        !self.midstream && chunk.acked < self.sent[from.peer()]
     }
 
     /// Looks at the first bytes of each side until one of them tells what this is.
     fn detect(&mut self, event: Event<'_>) {
-        let Layer::Detecting(held) = &mut self.layer else { return };
+        let Layer::Detecting(held) = &mut self.layer else {
+            return;
+        };
         let (from, verdict) = match event {
             Event::Data(from, chunk) => {
                 let mut prefix = held.prefix(from);
@@ -262,7 +280,9 @@ impl Conversation {
             Verdict::Request => (Layer::Http(Box::new(Http1::new(from))), None),
             Verdict::Response => (Layer::Http(Box::new(Http1::new(from.peer()))), None),
             Verdict::Http2 => (plain_turns(from, "h2", false), Some("h2")),
-            Verdict::Other | Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
+            Verdict::Other | Verdict::More => {
+                (plain_turns(requester, "unknown", true), Some("unknown"))
+            }
         };
         if self.app.is_none() || self.app == Some("unknown") {
             self.app = app;
@@ -277,17 +297,24 @@ impl Conversation {
     /// A packet of something unknown may begin with what is known: TLS after STARTTLS or a PROXY
     /// header; in a connection whose beginning is missing, any message.
     fn watch(&mut self, event: Event<'_>) {
-        let Event::Data(from, chunk) = event else { return };
+        let Event::Data(from, chunk) = event else {
+            return;
+        };
         if std::mem::replace(&mut self.frames[from], chunk.seen.frame) == chunk.seen.frame {
             return;
         }
-        let verdict = judge(chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes), self.midstream);
+        let verdict = judge(
+            chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes),
+            self.midstream,
+        );
         let known = match verdict {
             Verdict::Tls => true,
             Verdict::TlsRecord | Verdict::Request | Verdict::Response => self.midstream,
             _ => false,
         };
-        let Layer::Turns { turns, .. } = &mut self.layer else { return };
+        let Layer::Turns { turns, .. } = &mut self.layer else {
+            return;
+        };
         if !known {
             return;
         }
@@ -315,7 +342,9 @@ impl Conversation {
 
     /// Takes over what TLS has found.
     fn collect(&mut self, interrupts: bool) {
-        let Layer::Tls { tls, turns, read } = &mut self.layer else { return };
+        let Layer::Tls { tls, turns, read } = &mut self.layer else {
+            return;
+        };
         while let Some(handshake) = tls.next_handshake() {
             if let Some(alpn) = &handshake.alpn {
                 turns.agreed(&mut self.ledger, alpn);
@@ -340,21 +369,35 @@ impl Conversation {
 
 fn tls_layer(tls: Tls, requester: Side) -> Layer {
     let turns = Turns::new(requester, "tls", turns::RECORDS);
-    Layer::Tls { tls: Box::new(tls), turns, read: BySide::default() }
+    Layer::Tls {
+        tls: Box::new(tls),
+        turns,
+        read: BySide::default(),
+    }
 }
 
 fn earliest<const N: usize>(moments: [Option<Moment>; N]) -> Option<Moment> {
-    moments.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
+    moments
+        .into_iter()
+        .flatten()
+        .min_by_key(|moment| (moment.at, moment.frame))
 }
 
 fn plain_turns(requester: Side, protocol: &'static str, watched: bool) -> Layer {
-    Layer::Turns { turns: Turns::new(requester, protocol, turns::BYTES), watched }
+    Layer::Turns {
+        turns: Turns::new(requester, protocol, turns::BYTES),
+        watched,
+    }
 }
 
 fn judge(prefix: &[u8], midstream: bool) -> Verdict {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
     let hello = tls::sniff(prefix);
-    let record = if midstream { tls::sniff_midstream(prefix) } else { Sniff::Other };
+    let record = if midstream {
+        tls::sniff_midstream(prefix)
+    } else {
+        Sniff::Other
+    };
     let (request, response) = (head::sniff_request(prefix), head::sniff_response(prefix));
     if hello == Sniff::Tls {
         Verdict::Tls

@@ -27,31 +27,77 @@ pub(super) enum Guess {
 
 /// Methods in use (IANA registry, WebDAV, UPnP, caches, MS-RPC over HTTP).
 const METHODS: [&[u8]; 44] = [
-    b"GET", b"POST", b"HEAD", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH",
-    b"PROPFIND", b"PROPPATCH", b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"ACL", b"REPORT",
-    b"SEARCH", b"BIND", b"REBIND", b"UNBIND", b"LINK", b"UNLINK", b"MKCALENDAR", b"MKACTIVITY",
-    b"MKWORKSPACE", b"CHECKIN", b"CHECKOUT", b"UNCHECKOUT", b"MERGE", b"UPDATE", b"LABEL", b"ORDERPATCH",
-    b"VERSION-CONTROL", b"BASELINE-CONTROL", b"NOTIFY", b"SUBSCRIBE", b"UNSUBSCRIBE", b"M-SEARCH",
-    b"PURGE", b"RPC_IN_DATA", b"RPC_OUT_DATA", b"SSTP_DUPLEX_POST",
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b"PUT",
+    b"DELETE",
+    b"CONNECT",
+    b"OPTIONS",
+    b"TRACE",
+    b"PATCH",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"LOCK",
+    b"UNLOCK",
+    b"ACL",
+    b"REPORT",
+    b"SEARCH",
+    b"BIND",
+    b"REBIND",
+    b"UNBIND",
+    b"LINK",
+    b"UNLINK",
+    b"MKCALENDAR",
+    b"MKACTIVITY",
+    b"MKWORKSPACE",
+    b"CHECKIN",
+    b"CHECKOUT",
+    b"UNCHECKOUT",
+    b"MERGE",
+    b"UPDATE",
+    b"LABEL",
+    b"ORDERPATCH",
+    b"VERSION-CONTROL",
+    b"BASELINE-CONTROL",
+    b"NOTIFY",
+    b"SUBSCRIBE",
+    b"UNSUBSCRIBE",
+    b"M-SEARCH",
+    b"PURGE",
+    b"RPC_IN_DATA",
+    b"RPC_OUT_DATA",
+    b"SSTP_DUPLEX_POST",
 ];
 
 /// Longest method that a message may begin with.
 const MAX_METHOD: usize = 24;
 
-/// Does a stream that begins like this carry HTTP/1 requests? Only well-known methods count.
+/// Does a stream that begins like this carry HTTP/1 requests? A well-known method is enough; any
+/// other one needs a whole request line.
 pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
-    let word = prefix.split(|&b| b == b' ').next().unwrap_or_default();
-    if word.len() == prefix.len() {
-        let possible = METHODS.iter().any(|m| m.starts_with(word));
-        return if possible { Guess::More } else { Guess::No };
+    let Some((method, after)) = split_at_blank(prefix) else {
+        return may_be_request(prefix);
+    };
+    if METHODS.contains(&method) {
+        return match after.first() {
+            None => Guess::More,
+            Some(b'!'..=b'~') => Guess::Yes,
+            Some(_) => Guess::No,
+        };
     }
-    if !METHODS.contains(&word) {
-        return Guess::No;
-    }
-    // A request target follows, never another blank: `OPTIONS sip:` is left to the version.
-    match prefix.get(word.len() + 1) {
+    let (line, rest) = first_line(prefix);
+    let text = line.iter().all(|b| matches!(b, b' '..=b'~'))
+        && method
+            .iter()
+            .all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
+    match rest {
+        _ if !text || may_be_request(prefix) != Guess::Yes => Guess::No,
         None => Guess::More,
-        Some(b'!'..=b'~') => Guess::Yes,
+        Some(_) if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") => Guess::Yes,
         Some(_) => Guess::No,
     }
 }
@@ -117,9 +163,14 @@ impl Request {
                 expects_continue: false,
             });
         };
-        let (version, target) = (version?, after.get(..blank?)?.trim_ascii());
+        // Sloppy clients leave the target out.
+        let version = version.or_else(|| version_of(after))?;
+        let target = blank.and_then(|at| after.get(..at)).unwrap_or_default();
+        let target = target.trim_ascii();
         let fields = Fields::read(rest);
-        let host = authority(target).or(fields.host).or((method == b"CONNECT").then_some(target));
+        let host = authority(target)
+            .or(fields.host)
+            .or((method == b"CONNECT").then_some(target));
         Some(Self {
             method: text(method),
             target: text(target),
@@ -157,13 +208,17 @@ impl Response {
         let (version, after) = split_at_blank(line)?;
         let version = version_of(version)?;
         let (digits, _) = after.trim_ascii_start().split_first_chunk::<3>()?;
-        let status = digits.iter().try_fold(0, |n: u16, &d| Some(n * 10 + u16::from(digit(d)?)))?;
+        let status = digits
+            .iter()
+            .try_fold(0, |n: u16, &d| Some(n * 10 + u16::from(digit(d)?)))?;
         let fields = Fields::read(rest.unwrap_or_default());
         let bodiless = matches!(status, 100..=199 | 204 | 304);
         let framing = match (fields.coding, fields.length) {
             _ if bodiless => None,
             (Some(Coding::Chunked), _) => Some(Framing::Chunked),
-            (Some(Coding::Other), _) | (None, Length::Invalid | Length::Absent) => Some(Framing::UntilClose),
+            (Some(Coding::Other), _) | (None, Length::Invalid | Length::Absent) => {
+                Some(Framing::UntilClose)
+            }
             (None, Length::Is(0)) => None,
             (None, Length::Is(n)) => Some(Framing::Length(n)),
         };
@@ -266,7 +321,10 @@ impl<'a> Fields<'a> {
             rest = after.get(1..).unwrap_or_default();
             if let Some(colon) = memchr(b':', line) {
                 let (name, value) = line.split_at(colon);
-                fields.add(name.trim_ascii_end(), value.get(1..).unwrap_or_default().trim_ascii());
+                fields.add(
+                    name.trim_ascii_end(),
+                    value.get(1..).unwrap_or_default().trim_ascii(),
+                );
             }
         }
         fields
@@ -282,7 +340,10 @@ impl<'a> Fields<'a> {
             7 if name.eq_ignore_ascii_case(b"upgrade") => self.upgrade = Some(value),
             // Proxy-Connection never was a standard, but HTTP/1.0 clients of proxies ask with it
             // for what Connection means (RFC 9112 appendix C.2.2), and proxies comply.
-            10 | 16 if name.eq_ignore_ascii_case(b"connection") || name.eq_ignore_ascii_case(b"proxy-connection") => {
+            10 | 16
+                if name.eq_ignore_ascii_case(b"connection")
+                    || name.eq_ignore_ascii_case(b"proxy-connection") =>
+            {
                 for token in list(value) {
                     self.close |= token.eq_ignore_ascii_case(b"close");
                     self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
@@ -292,7 +353,11 @@ impl<'a> Fields<'a> {
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();
                 let chunked = last.eq_ignore_ascii_case(b"chunked");
-                self.coding = Some(if chunked { Coding::Chunked } else { Coding::Other });
+                self.coding = Some(if chunked {
+                    Coding::Chunked
+                } else {
+                    Coding::Other
+                });
             }
             _ => {}
         }
@@ -336,7 +401,10 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let rest = target.get(at + 3..)?;
-    let end = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|b| b"/?#".contains(b))
+        .unwrap_or(rest.len());
     let authority = rest.get(..end)?;
     // Without the user's name and password.
     authority.rsplit(|&b| b == b'@').next()

@@ -7,6 +7,8 @@
 //! message until a packet begins like a message, or the other side's next message shows that it is
 //! over. What it touches is marked `inferred`. Nothing grows: heads are kept up to [`MAX_HEAD`].
 
+mod lost;
+
 use super::body::{Body, Chunked, EmptyLine, Fed};
 use super::head::{self, Framing, Guess, Request, Response};
 use super::held::{Event, Held};
@@ -82,11 +84,21 @@ enum State {
 
 impl Http1 {
     pub fn new(requester: Side) -> Self {
-        Self { requester, readers: BySide::default(), onward: None, refused: false }
+        Self {
+            requester,
+            readers: BySide::default(),
+            onward: None,
+            refused: false,
+        }
     }
 
     /// Takes in bytes, up to the point where the connection stops to speak HTTP.
-    pub fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
+    pub fn data<'a>(
+        &mut self,
+        ledger: &mut Ledger,
+        from: Side,
+        chunk: Chunk<'a>,
+    ) -> Option<Switch<'a>> {
         let reader = &mut self.readers[from];
         let packet_begins = reader.frame != chunk.seen.frame;
         reader.frame = chunk.seen.frame;
@@ -100,14 +112,25 @@ impl Http1 {
             if let Some(onward) = self.onward.take() {
                 let eager = self.release();
                 self.finish(ledger);
-                return Some(Switch { onward, eager, rest });
+                return Some(Switch {
+                    onward,
+                    eager,
+                    rest,
+                });
             }
             if std::mem::take(&mut self.refused) {
                 self.ask_again(ledger);
             }
         }
         if rest.cut > 0 {
-            self.missing(ledger, from, u64::from(rest.cut), rest.offset, Some(rest.seen), rest.seen);
+            self.missing(
+                ledger,
+                from,
+                u64::from(rest.cut),
+                rest.offset,
+                Some(rest.seen),
+                rest.seen,
+            );
         }
         None
     }
@@ -174,7 +197,10 @@ impl Http1 {
         match &mut self.readers[from].state {
             State::Start => {
                 // Stray line ends before a message are no part of it (RFC 9112 section 2.2).
-                let stray = bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+                let stray = bytes
+                    .iter()
+                    .take_while(|b| matches!(b, b'\r' | b'\n'))
+                    .count();
                 if stray > 0 {
                     return stray;
                 }
@@ -202,7 +228,10 @@ impl Http1 {
     /// A message begins here.
     fn begin(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
         let reader = &mut self.readers[from];
-        reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
+        reader.state = State::Head {
+            kept: Vec::new(),
+            end: EmptyLine::default(),
+        };
         reader.span = Span::default();
         (reader.offset, reader.acked) = (chunk.offset, chunk.acked);
         if from == self.requester {
@@ -217,7 +246,9 @@ impl Http1 {
     fn take_head(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
         let asks = from == self.requester;
         let reader = &mut self.readers[from];
-        let State::Head { kept, end } = &mut reader.state else { return chunk.bytes.len() };
+        let State::Head { kept, end } = &mut reader.state else {
+            return chunk.bytes.len();
+        };
         let room = MAX_HEAD.saturating_sub(kept.len());
         let found = end.find(chunk.bytes).filter(|&n| n <= room);
         let taken = found.unwrap_or(chunk.bytes.len().min(room));
@@ -231,12 +262,19 @@ impl Http1 {
             kept.extend_from_slice(piece);
             &kept
         };
-        let guess = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
+        let guess = if asks {
+            head::may_be_request(head)
+        } else {
+            head::sniff_response(head)
+        };
         if guess == Guess::No || found.is_none() && head.len() >= MAX_HEAD {
             self.go_blind(ledger, from, head);
         } else if found.is_some() {
-            let understood =
-                if asks { self.request(ledger, from, head) } else { self.response(ledger, from, head, true) };
+            let understood = if asks {
+                self.request(ledger, from, head)
+            } else {
+                self.response(ledger, from, head, true)
+            };
             if !understood {
                 self.go_blind(ledger, from, head);
             }
@@ -261,9 +299,15 @@ impl Http1 {
             }
         }
         let reader = &mut self.readers[from];
-        let State::Body(body) = &mut reader.state else { return chunk.bytes.len() };
+        let State::Body(body) = &mut reader.state else {
+            return chunk.bytes.len();
+        };
         let fed = body.feed(chunk.bytes);
-        let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
+        let taken = if let Fed::End(n) = fed {
+            n
+        } else {
+            chunk.bytes.len()
+        };
         reader.span.extend(chunk.seen, taken as u64);
         match fed {
             Fed::More => {}
@@ -275,7 +319,9 @@ impl Http1 {
 
     /// A request's head is complete; false when it is not HTTP/1.
     fn request(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) -> bool {
-        let Some(request) = Request::read(head) else { return false };
+        let Some(request) = Request::read(head) else {
+            return false;
+        };
         if request.protocol.is_none() {
             return false;
         }
@@ -296,7 +342,9 @@ impl Http1 {
 
     /// A response's head, or with `whole` unset what is left of one; false when it is not HTTP/1.
     fn response(&mut self, ledger: &mut Ledger, from: Side, head: &[u8], whole: bool) -> bool {
-        let Some(response) = Response::read(head) else { return false };
+        let Some(response) = Response::read(head) else {
+            return false;
+        };
         let status = response.status;
         if matches!(status, 100 | 102..=199) {
             // Not the response that the client waits for (RFC 9110 section 15.2).
@@ -309,7 +357,9 @@ impl Http1 {
         let number = self.pair(ledger, from, Some(status));
         let number = number.unwrap_or_else(|| ledger.open(self.requester, "unknown", u64::MAX));
         self.readers[from].number = Some(number);
-        let Some(exchange) = ledger.get(number).map(|e| &mut e.exchange) else { return true };
+        let Some(exchange) = ledger.get(number).map(|e| &mut e.exchange) else {
+            return true;
+        };
         exchange.status = Some(status);
         if exchange.protocol == "unknown" {
             exchange.protocol = response.protocol;
@@ -319,10 +369,16 @@ impl Http1 {
             method => (false, method == Some("HEAD")),
         };
         let tunnel = connect && matches!(status, 200..=299);
-        let framing = if tunnel || head_only { None } else { response.framing };
+        let framing = if tunnel || head_only {
+            None
+        } else {
+            response.framing
+        };
         if whole {
             // A message that ends with the connection leaves no connection to keep.
-            let keeps = response.keepalive.map(|k| k && framing != Some(Framing::UntilClose));
+            let keeps = response
+                .keepalive
+                .map(|k| k && framing != Some(Framing::UntilClose));
             keepalive(exchange, from, keeps);
         }
         self.onward = match status {
@@ -361,7 +417,9 @@ impl Http1 {
     fn pair(&self, ledger: &Ledger, from: Side, status: Option<u16>) -> Option<u32> {
         let acked = self.readers[from].acked;
         // 408 may be sent because no request came: one that crossed it on the way is not its cause.
-        let crossed = |e: &Entry| status == Some(408) && acked <= e.offset && e.exchange.request.first.is_some();
+        let crossed = |e: &Entry| {
+            status == Some(408) && acked <= e.offset && e.exchange.request.first.is_some()
+        };
         ledger.unanswered(|e| !crossed(e))
     }
 
@@ -381,137 +439,12 @@ impl Http1 {
         let reader = &self.readers[from];
         if let Some(entry) = reader.number.and_then(|n| ledger.get(n)) {
             let asks = from == self.requester;
-            *(if asks { &mut entry.exchange.request } else { &mut entry.exchange.response }) = reader.span;
+            *(if asks {
+                &mut entry.exchange.request
+            } else {
+                &mut entry.exchange.response
+            }) = reader.span;
         }
-    }
-
-    /// The end of the current message is unknown; `head` is what there is of its head.
-    fn go_blind(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) {
-        let asks = from == self.requester;
-        if !head.is_empty() {
-            if asks {
-                let entry = self.readers[from].number.and_then(|n| ledger.get(n));
-                if let (Some(entry), Some(request)) = (entry, Request::read(head)) {
-                    describe(&mut entry.exchange, request);
-                }
-            } else if self.response(ledger, from, head, false) {
-                if self.onward.is_none() {
-                    self.doubt(ledger, from);
-                }
-                return;
-            }
-        }
-        if !asks && self.readers[from].number.is_none() {
-            self.readers[from].number = self.pair(ledger, from, None);
-        }
-        self.readers[from].state = State::Blind;
-        self.note(ledger, from);
-        self.doubt(ledger, from);
-    }
-
-    fn doubt(&self, ledger: &mut Ledger, from: Side) {
-        if let Some(entry) = self.readers[from].number.and_then(|n| ledger.get(n)) {
-            entry.exchange.doubt(GUESSED);
-        }
-    }
-
-    /// A packet begins while the reader is blind: perhaps a message does.
-    fn resynchronise(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
-        if from != self.requester {
-            if head::sniff_response(chunk.bytes) == Guess::Yes {
-                self.next_response(ledger, from);
-            }
-            return;
-        }
-        if head::sniff_request(chunk.bytes) != Guess::Yes {
-            return;
-        }
-        let number = self.readers[from].number;
-        let entry = number.and_then(|n| ledger.get(n));
-        let senseless = entry.filter(|e| e.exchange.method.is_none() && e.exchange.response.first.is_none());
-        if let Some(entry) = senseless {
-            // Bytes that never made sense, and that nobody answered, were no request.
-            entry.offset = chunk.offset;
-            self.found(ledger, from);
-            let reader = &mut self.readers[from];
-            reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
-            reader.span = Span::default();
-        } else {
-            self.end(ledger, from);
-        }
-    }
-
-    /// A response begins after blindness. Where nothing was seen of the one before it and no other
-    /// request waits, what is missing was not a response (but, say, a 100).
-    fn next_response(&mut self, ledger: &mut Ledger, from: Side) {
-        let Reader { number, span, .. } = self.readers[from];
-        let others_wait = ledger.unanswered(|e| Some(e.exchange.number) != number).is_some();
-        if span.first.is_some() || others_wait {
-            return self.end(ledger, from);
-        }
-        self.readers[from].span = Span::default();
-        self.note(ledger, from);
-        self.found(ledger, from);
-        let reader = &mut self.readers[from];
-        (reader.state, reader.number) = (State::Start, None);
-    }
-
-    /// The reader is no longer lost.
-    fn found(&mut self, ledger: &mut Ledger, from: Side) {
-        if let Some((since, until)) = self.readers[from].lost.take() {
-            ledger.lost(since, until);
-        }
-    }
-
-    /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where
-    /// that is known (a snap length cut them off); `by` when they had been.
-    fn missing(&mut self, ledger: &mut Ledger, from: Side, len: u64, at: u64, sent: Option<Moment>, by: Moment) {
-        let mut left = len;
-        let reader = &mut self.readers[from];
-        match &mut reader.state {
-            State::Eager(held) => return held.push(Event::Gap(from, Gap { offset: at, len, seen: by })),
-            State::Body(body) => {
-                let (skipped, over) = body.skip(len);
-                reader.miss(skipped, sent);
-                left -= skipped;
-                if over {
-                    if sent.is_none() {
-                        self.doubt(ledger, from);
-                    }
-                    self.end(ledger, from);
-                }
-                if left == 0 {
-                    return;
-                }
-            }
-            _ => {}
-        }
-        let since = self.readers[from].span.last.unwrap_or(by);
-        if sent.is_none() {
-            // Which response answers which request is no longer sure either.
-            ledger.doubt(GUESSED);
-        }
-        let reader = &mut self.readers[from];
-        match &mut reader.state {
-            State::Head { kept, .. } => {
-                let kept = std::mem::take(kept);
-                self.go_blind(ledger, from, &kept);
-            }
-            State::Blind => {}
-            _ => {
-                let nothing = Chunk { bytes: &[], cut: 0, offset: at + (len - left), acked: 0, seen: by };
-                if matches!(reader.state, State::Start) {
-                    self.begin(ledger, from, &nothing);
-                }
-                self.go_blind(ledger, from, &[]);
-            }
-        }
-        let reader = &mut self.readers[from];
-        reader.miss(left, sent);
-        if sent.is_none() {
-            reader.lost = Some((reader.lost.map_or(since, |(since, _)| since), by));
-        }
-        self.note(ledger, from);
     }
 
     /// The proxy has answered CONNECT: hands back what was sent too early.
@@ -531,13 +464,6 @@ impl Reader {
     fn keep(&mut self, head: Vec<u8>) {
         if let State::Head { kept, .. } = &mut self.state {
             *kept = head;
-        }
-    }
-
-    fn miss(&mut self, bytes: u64, sent: Option<Moment>) {
-        match sent {
-            Some(sent) if bytes > 0 => self.span.extend(sent, bytes),
-            _ => self.span.extend_unseen(bytes),
         }
     }
 }
@@ -564,5 +490,9 @@ fn keepalive(exchange: &mut Exchange, side: Side, keeps: Option<bool>) {
 /// What is left of a chunk after its first `n` bytes.
 fn after(chunk: Chunk<'_>, n: usize) -> Chunk<'_> {
     let bytes = chunk.bytes.get(n..).unwrap_or_default();
-    Chunk { bytes, offset: chunk.offset + n as u64, ..chunk }
+    Chunk {
+        bytes,
+        offset: chunk.offset + n as u64,
+        ..chunk
+    }
 }

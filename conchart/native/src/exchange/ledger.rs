@@ -81,18 +81,22 @@ impl Ledger {
 
     /// Takes back the newest exchange, which turned out not to be one.
     pub fn retract(&mut self, number: u32) -> Option<Exchange> {
-        let newest = self.open.pop_back_if(|e| e.exchange.number == number)?;
+        if self.open.back()?.exchange.number != number {
+            return None;
+        }
         self.next = number;
-        Some(newest.exchange)
+        self.open.pop_back().map(|entry| entry.exchange)
     }
 
     /// Moves exchanges that are over, oldest first, to those that can be handed out.
     pub fn settle(&mut self) {
-        let over = |e: &mut Entry| {
-            e.exchange.response.done && (e.exchange.request.done || e.exchange.request.first.is_none())
+        let over = |e: &Entry| {
+            let (request, response) = (&e.exchange.request, &e.exchange.response);
+            response.done && (request.done || request.first.is_none())
         };
-        while let Some(entry) = self.open.pop_front_if(over) {
-            self.ready.push_back(entry.exchange);
+        while self.open.front().is_some_and(over) {
+            self.ready
+                .extend(self.open.pop_front().map(|entry| entry.exchange));
         }
     }
 
@@ -110,7 +114,11 @@ impl Ledger {
 
     /// Protocol of the latest exchange, once its text has told.
     pub fn protocol(&self) -> Option<&'static str> {
-        let latest = self.open.back().map(|e| &e.exchange).or(self.ready.back())?;
+        let latest = self
+            .open
+            .back()
+            .map(|e| &e.exchange)
+            .or(self.ready.back())?;
         (latest.protocol != "unknown").then_some(latest.protocol)
     }
 

@@ -79,11 +79,19 @@ impl Turns {
         }
         let interrupted = asks && self.answered && words.interrupts;
         self.turn(ledger, asks);
-        let confidence = words.confidence.min(if interrupted { DUPLEX } else { self.confidence });
+        let confidence = words
+            .confidence
+            .min(if interrupted { DUPLEX } else { self.confidence });
         let answered = !asks;
-        let Some(exchange) = self.exchange(ledger) else { return };
+        let Some(exchange) = self.exchange(ledger) else {
+            return;
+        };
         exchange.doubt(confidence);
-        let span = if asks { &mut exchange.request } else { &mut exchange.response };
+        let span = if asks {
+            &mut exchange.request
+        } else {
+            &mut exchange.response
+        };
         span.extend(words.first, 0);
         span.extend(words.last, words.bytes);
         exchange.request.done |= answered && exchange.request.first.is_some();
@@ -94,9 +102,15 @@ impl Turns {
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
         let asks = from == self.requester;
         self.turn(ledger, asks);
-        let Some(exchange) = self.exchange(ledger) else { return };
+        let Some(exchange) = self.exchange(ledger) else {
+            return;
+        };
         exchange.doubt(MISSING);
-        let span = if asks { &mut exchange.request } else { &mut exchange.response };
+        let span = if asks {
+            &mut exchange.request
+        } else {
+            &mut exchange.response
+        };
         span.extend_unseen(gap.len);
         self.answered |= !asks;
     }
@@ -136,7 +150,9 @@ impl Turns {
 
     /// Takes the current exchange back; returns from when to when it went on.
     pub fn retract(&mut self, ledger: &mut Ledger) -> Option<(Moment, Moment)> {
-        let Exchange { request, response, .. } = ledger.retract(self.current.take()?)?;
+        let Exchange {
+            request, response, ..
+        } = ledger.retract(self.current.take()?)?;
         self.answered = false;
         let first = request.first.or(response.first)?;
         let last = |span: Span| span.last.unwrap_or(first);

@@ -1,7 +1,7 @@
 //! Link layers: from a frame's first byte to its IP header.
 //!
 //! In: link type and captured bytes. Out: which protocol starts where. Ethernet with any stack of
-//! VLAN tags (IEEE 802.1Q, 802.1ad), Linux cooked v1 and v2, BSD loopback, raw IP, PPP, NFLOG; inside
+//! VLAN tags (IEEE 802.1Q, 802.1ad), Linux cooked v1 and v2, BSD loopback, raw IP, PPP, HDLC, FDDI, IPoIB, NFLOG; inside
 //! them PPPoE sessions (RFC 2516), MPLS labels (RFC 3032) and SNAP (RFC 1042).
 
 use super::error::PacketError;
@@ -52,6 +52,10 @@ pub(super) fn carried(link: LinkType, frame: &[u8]) -> Result<Carried, PacketErr
             )
         }
         LinkType::NFLOG => nflog(frame),
+        // No EtherType of its own: LLC follows the addresses.
+        LinkType::FDDI => ether_type(frame, 0, 13),
+        LinkType::C_HDLC => ether_type(frame, u16_at("Cisco HDLC", frame, 0, 2, 4)?, 4),
+        LinkType::IPOIB => ether_type(frame, u16_at("IPoIB", frame, 0, 40, 44)?, 44),
         other => Err(PacketError::UnsupportedLink(other)),
     }
 }
@@ -67,6 +71,11 @@ fn ether_type(frame: &[u8], mut kind: u16, mut at: usize) -> Result<Carried, Pac
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
                 kind = u16_at("VLAN", frame, at, 2, 4)?;
                 at += 4;
+            }
+            // 802.1ah: a service tag, the customer's addresses, the customer's EtherType.
+            0x88e7 => {
+                kind = u16_at("802.1ah", frame, at, 16, 18)?;
+                at += 18;
             }
             0x8847 | 0x8848 => return mpls(frame, at),
             // PPPoE session: version, code, session, length; then PPP.

@@ -192,6 +192,19 @@ fn every_link_layer_leads_to_the_same_segment() {
         );
         let snap = [0, 99, 0xaa, 0xaa, 3, 0, 0, 0, kind[0], kind[1]];
         says_hello(LinkType::ETHERNET, &ethernet(&snap, ip));
+        says_hello(
+            LinkType::FDDI,
+            &[&[0x50], &MACS[..], &[0xaa, 0xaa, 3, 0, 0, 0], &kind, ip].concat(),
+        );
+        says_hello(LinkType::C_HDLC, &[&[0x0f, 0], &kind[..], ip].concat());
+        says_hello(
+            LinkType::IPOIB,
+            &[&[0; 40], &kind[..], &[0, 0], ip].concat(),
+        );
+        says_hello(
+            LinkType::ETHERNET,
+            &ethernet(&[&[0x88, 0xe7, 0, 0, 0, 1], &MACS[..], &kind].concat(), ip),
+        );
         let len = (4 + ip.len()) as u16;
         for (number, nine) in [(len.to_le_bytes(), [9, 0]), (len.to_be_bytes(), [0, 9])] {
             let mark = if nine[0] == 9 {
@@ -402,10 +415,8 @@ fn headers_that_contradict_themselves_are_errors_that_name_the_field() {
     );
 }
 
-/// What etherparse makes of a frame, in our terms.
-fn by_etherparse(
-    frame: &[u8],
-) -> (
+/// Ports, sequence and acknowledgment numbers, window, the three options, payload.
+type Fields = (
     u16,
     u16,
     u32,
@@ -415,7 +426,10 @@ fn by_etherparse(
     Option<u8>,
     Option<(u32, u32)>,
     Vec<u8>,
-) {
+);
+
+/// What etherparse makes of a frame, in our terms.
+fn by_etherparse(frame: &[u8]) -> Fields {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = packet.transport else {
         panic!("no TCP")

@@ -189,6 +189,12 @@ impl Connection {
         }
     }
 
+    /// True until the first packet was taken.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.halves.client.packets + self.halves.server.packets == 0
+    }
+
     /// True once nothing more is due: both sides sent FIN, or one sent RST.
     #[must_use]
     pub fn is_closed(&self) -> bool {

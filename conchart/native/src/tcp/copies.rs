@@ -11,49 +11,42 @@ const WINDOW_NS: i64 = 1_000_000;
 /// IPv6 has no identification: a repeated ACK could look alike, so we look less far.
 const WINDOW_V6_NS: i64 = 200_000;
 /// Packets of one side that are remembered.
-const REMEMBERED: usize = 4;
+const REMEMBERED: usize = 4; // `oldest` counts modulo this
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Print {
-    seq: u32,
-    ack: u32,
-    len: u32,
-    timestamps: Option<(u32, u32)>,
-    ip_id: Option<u16>,
-    window: u16,
-    flags: u8,
+/// What a repetition changes and a second capture does not: numbers, timestamps, everything else.
+type Print = [u64; 3];
+
+fn print(segment: &Segment<'_>) -> Print {
+    let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    let (value, echo) = segment.timestamps.unwrap_or_default();
+    // The low 16 bits of the length: numbers and identification tell longer ones apart.
+    let rest = u64::from(segment.payload_len) << 48
+        | u64::from(segment.ip_id.unwrap_or_default()) << 32
+        | u64::from(segment.window) << 16
+        | u64::from(segment.flags.0);
+    [pair(segment.seq.0, segment.ack.0), pair(value, echo), rest]
 }
 
 /// The last few packets of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    recent: [Option<(i64, Print)>; REMEMBERED],
-    oldest: usize,
+    recent: [(i64, Print); REMEMBERED],
+    oldest: u8,
 }
 
 impl Copies {
     /// True when `segment` is another capture of a packet that was just seen.
     pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64) -> bool {
-        let print = Print {
-            seq: segment.seq.0,
-            ack: segment.ack.0,
-            len: segment.payload_len,
-            timestamps: segment.timestamps,
-            ip_id: segment.ip_id,
-            window: segment.window,
-            flags: segment.flags.0,
-        };
-        let window = if print.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
-        let seen = self
-            .recent
-            .iter()
-            .flatten()
-            .any(|&(then, other)| other == print && (at - then).abs() <= window);
+        let print = print(segment);
+        let window = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
+        // An empty place cannot match: no packet has neither flags nor numbers.
+        let seen =
+            self.recent.iter().any(|&(then, other)| other == print && at.abs_diff(then) <= window.unsigned_abs());
         if !seen {
-            if let Some(slot) = self.recent.get_mut(self.oldest) {
-                *slot = Some((at, print));
+            if let Some(place) = self.recent.get_mut(usize::from(self.oldest)) {
+                *place = (at, print);
             }
-            self.oldest = (self.oldest + 1) % REMEMBERED;
+            self.oldest = (self.oldest + 1) % 4;
         }
         seen
     }

@@ -10,7 +10,7 @@ mod table;
 
 pub use connection::{Connection, Mark, Receiver, State};
 pub use half::Half;
-pub use table::{Flow, Key, Slot, Table};
+pub use table::{Flow, Slot, Table};
 
 #[cfg(test)]
 mod tests;

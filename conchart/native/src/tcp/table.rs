@@ -4,6 +4,7 @@
 //! a SYN whose sequence number differs from that of the connection it would otherwise join.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
@@ -19,31 +20,38 @@ const MAX_LINGERING: usize = 16_384;
 /// 4-tuples of ended connections that are remembered, so that strays open no new stream.
 const MAX_REMEMBERED: usize = 1 << 20;
 
-/// Both ends of a connection, in an order that does not depend on the direction of a packet.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Key {
-    low: u128,
-    high: u128,
-    ports: u32,
-    is_v6: bool,
+/// Both ends of a connection as one number that is the same for both directions.
+///
+/// A keyed hash of 64 bits instead of the 36 bytes it stands for: the index stays small enough for the
+/// processor's cache. The key is drawn anew for every capture, so nobody can craft two that collide.
+type Key = u64;
+
+fn key(hasher: &RandomState, a: Endpoint, b: Endpoint) -> Key {
+    let (low, high) = if a <= b { (a, b) } else { (b, a) };
+    match (low.ip, high.ip) {
+        (IpAddr::V4(x), IpAddr::V4(y)) => hasher.hash_one((
+            u64::from(x.to_bits()) << 32 | u64::from(y.to_bits()),
+            u32::from(low.port) << 16 | u32::from(high.port),
+        )),
+        _ => hasher.hash_one((low, high)),
+    }
 }
 
-impl Key {
-    /// The same for both directions.
-    #[must_use]
-    pub fn new(a: Endpoint, b: Endpoint) -> Self {
-        let number = |ip: IpAddr| match ip {
-            IpAddr::V4(v4) => u128::from(v4.to_bits()),
-            IpAddr::V6(v6) => v6.to_bits(),
-        };
-        let (x, y) = ((number(a.ip), a.port), (number(b.ip), b.port));
-        let (low, high) = if x <= y { (x, y) } else { (y, x) };
-        Self {
-            low: low.0,
-            high: high.0,
-            ports: u32::from(low.1) << 16 | u32::from(high.1),
-            is_v6: a.ip.is_ipv6(),
+/// Keys are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
         }
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
     }
 }
 
@@ -51,11 +59,14 @@ impl Key {
 #[derive(Debug)]
 pub struct Flow<T> {
     pub stream: i32,
-    pub key: Key,
+    key: Key,
     pub tcp: Connection,
     pub above: T,
     lingering: bool,
 }
+
+/// In the index: the connection has become rows.
+const ENDED: u32 = u32::MAX;
 
 /// Where a packet belongs.
 #[derive(Debug)]
@@ -71,7 +82,9 @@ pub enum Slot<T> {
 /// All open connections of a capture.
 #[derive(Debug)]
 pub struct Table<T> {
-    index: HashMap<Key, Option<usize>, RandomState>,
+    hasher: RandomState,
+    /// Where a connection is; [`ENDED`] when it has become rows.
+    index: HashMap<Key, u32, BuildHasherDefault<AsIs>>,
     flows: Vec<Option<Box<Flow<T>>>>,
     free: Vec<usize>,
     lingering: VecDeque<(usize, i32, i64)>,
@@ -86,6 +99,7 @@ impl<T: Default> Table<T> {
     #[must_use]
     pub fn new(max_open: usize) -> Self {
         Self {
+            hasher: RandomState::default(),
             index: HashMap::default(),
             flows: Vec::new(),
             free: Vec::new(),
@@ -104,10 +118,11 @@ impl<T: Default> Table<T> {
         seen: Moment,
         client: impl FnOnce(&Segment<'_>) -> Side,
     ) -> Slot<T> {
-        let key = Key::new(segment.source, segment.destination);
+        let key = key(&self.hasher, segment.source, segment.destination);
         let is_syn = segment.flags.syn() && !segment.flags.ack();
         match self.index.get(&key).copied() {
-            Some(Some(at)) => {
+            Some(at) if at != ENDED => {
+                let at = at as usize;
                 let Some(flow) = self.flows.get(at).and_then(Option::as_deref) else {
                     return Slot::Ended;
                 };
@@ -126,7 +141,7 @@ impl<T: Default> Table<T> {
                     None => Slot::Ended,
                 }
             }
-            Some(None) if !is_syn => Slot::Ended,
+            Some(_) if !is_syn => Slot::Ended,
             _ => {
                 let (at, from) = self.open(key, segment, seen, client);
                 Slot::Open(at, from)
@@ -219,7 +234,7 @@ impl<T: Default> Table<T> {
             Some(slot) => *slot = Some(flow),
             None => self.flows.push(Some(flow)),
         }
-        self.index.insert(key, Some(at));
+        self.index.insert(key, u32::try_from(at).unwrap_or(ENDED));
         (at, from)
     }
 
@@ -227,11 +242,11 @@ impl<T: Default> Table<T> {
         let flow = self.flows.get_mut(at)?.take()?;
         self.free.push(at);
         self.open -= 1;
-        self.index.insert(flow.key, None);
+        self.index.insert(flow.key, ENDED);
         self.ended.push_back(flow.key);
         if self.ended.len() > MAX_REMEMBERED
             && let Some(oldest) = self.ended.pop_front()
-            && self.index.get(&oldest) == Some(&None)
+            && self.index.get(&oldest) == Some(&ENDED)
         {
             self.index.remove(&oldest);
         }

@@ -132,6 +132,11 @@ impl Flight {
         self.0.push(seen);
     }
 
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub fn clear(&mut self) {
         self.0 = Vec::new();
     }
@@ -190,6 +195,7 @@ impl Flight {
             server_done: server_done.map(|(_, moment)| moment),
             client_auth: self.client_auth(context, at, exact),
             early_data: early_end.is_some(),
+            ticket: None,
             data: Vec::new(),
             client_bytes: 0,
             server_bytes: 0,
@@ -209,6 +215,9 @@ impl Flight {
                 split.client_bytes += seen.end - seen.offset;
             } else {
                 split.server_bytes += seen.end - seen.offset;
+                if server_done.is_some_and(|(done, _)| index > done) {
+                    split.ticket.get_or_insert(seen.record.bytes);
+                }
             }
         }
         Some(split)
@@ -223,9 +232,7 @@ impl Flight {
             seen.record.from != context.client && seen.offset < finished.acked
         };
         let flight = || self.0.iter().enumerate().filter(before);
-        let exact = flight()
-            .filter(|(_, seen)| context.sizes.is_finished(seen.record.bytes))
-            .next_back();
+        let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.record.bytes));
         let any = || {
             if context.psk {
                 flight().next()
@@ -244,10 +251,12 @@ impl Flight {
             return Some(false);
         }
         if !exact {
-            // One record for the whole flight: more than a Finished and settings only with a certificate.
+            // One record for the whole flight: that long only with a certificate. A short one is settings
+            // and Finished, or else hides its sizes by padding.
             const CERTIFICATE_AT_LEAST: u64 = 400;
             let size = self.0.get(at)?.record.bytes;
-            return (size >= CERTIFICATE_AT_LEAST).then_some(true);
+            let certificate = size >= CERTIFICATE_AT_LEAST;
+            return (certificate || context.application_settings).then_some(certificate);
         }
         let mut before = self
             .0
@@ -273,6 +282,8 @@ pub(super) struct Split {
     pub client_auth: Option<bool>,
     /// The server accepted early data.
     pub early_data: bool,
+    /// Size of the first record that the server sent between its Finished and the client's.
+    pub ticket: Option<u64>,
     /// Application data, in causal order.
     pub data: Vec<Seen>,
     /// Stream bytes of the others, headers included.

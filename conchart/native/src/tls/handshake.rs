@@ -27,6 +27,8 @@ mod message {
     pub const SERVER_HELLO_DONE: u8 = 14;
 }
 
+const SSLV2_VERSION: u16 = 0x0002;
+
 /// What the client offered; offers alone prove nothing.
 #[derive(Debug, Default)]
 struct Offer {
@@ -56,6 +58,8 @@ pub(super) struct Machine {
     /// The server sent a message that only a full handshake of TLS 1.2 has.
     full: bool,
     server_hello_offset: u64,
+    /// Size of a ticket that the server sent before the client's Finished.
+    ticket: Option<u64>,
     messages: BySide<Messages>,
     alert: BySide<[u8; 2]>,
     alert_have: BySide<u8>,
@@ -90,12 +94,27 @@ impl Machine {
         }
     }
 
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.flight.len() + self.data.len()
+    }
+
+    #[cfg(test)]
+    pub fn buffered(&self) -> usize {
+        self.messages.client.kept() + self.messages.server.kept()
+    }
+
     pub fn settled(&self) -> bool {
         self.settled
     }
 
     pub fn is_tls13(&self) -> bool {
         self.version.is_some_and(names::is_tls13)
+    }
+
+    /// Not TLS: what follows its hellos are not TLS records.
+    pub fn is_sslv2(&self) -> bool {
+        self.version == Some(SSLV2_VERSION)
     }
 
     pub fn sizes(&self) -> Sizes {
@@ -109,6 +128,7 @@ impl Machine {
             client,
             resumed: self.psk,
             client_first: self.offer.alpn,
+            ticket: self.ticket,
         })
     }
 
@@ -248,10 +268,11 @@ impl Machine {
             self.facts.hello = Some(piece.record.first);
             self.offer.sent = Some(piece.seen);
         } else {
-            // A ServerHello of SSLv2 itself: what follows are not TLS records.
+            // A ServerHello of SSLv2 itself.
             self.facts.hello_by.get_or_insert(from.peer());
             self.facts.server_hello = Some(piece.record.first);
-            self.facts.version = Some(names::version(0x0002));
+            self.version = Some(SSLV2_VERSION);
+            self.facts.version = Some(names::version(SSLV2_VERSION));
         }
     }
 
@@ -445,6 +466,7 @@ impl Machine {
             return;
         };
         let finished = split.finished.record;
+        self.ticket = split.ticket;
         self.data.extend(split.data);
         self.count(context.client, split.client_bytes);
         self.count(context.client.peer(), split.server_bytes);

@@ -42,6 +42,11 @@ impl Messages {
         self.lost
     }
 
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.body.len()
+    }
+
     /// Marks the direction as unreadable from here on.
     ///
     /// What is known of the message in progress is delivered: a ClientHello's first extensions count.

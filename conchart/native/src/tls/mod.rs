@@ -26,7 +26,7 @@ pub use sniff::{Sniff, sniff, sniff_midstream};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use flight::{Seen, Sizes};
 use handshake::Machine;
-use record::{APPLICATION_DATA, HANDSHAKE, Piece, SSLV2, Walk};
+use record::{APPLICATION_DATA, HANDSHAKE, Piece, Walk};
 use tickets::Held;
 
 /// Records that may wait at once until it is known whether they are application data.
@@ -106,14 +106,21 @@ enum State {
     Over,
 }
 
+/// What the caller has not fetched yet. Thousands of idle connections must not each keep the buffers of
+/// their busiest moment: this exists only while something is in it.
+#[derive(Debug, Default)]
+struct Ready {
+    records: VecDeque<AppRecord>,
+    handshakes: VecDeque<Handshake>,
+}
+
 /// The TLS layer of one connection.
 #[derive(Debug)]
 pub struct Tls {
     walk: BySide<Walk>,
     machine: Option<Box<Machine>>,
     held: Option<Box<Held>>,
-    out: VecDeque<AppRecord>,
-    settled: Vec<Handshake>,
+    ready: Option<Box<Ready>>,
     number: u32,
     state: State,
     requester: Option<Side>,
@@ -151,8 +158,7 @@ impl Tls {
             },
             machine: None,
             held: None,
-            out: VecDeque::new(),
-            settled: Vec::new(),
+            ready: None,
             number: 0,
             state,
             requester: None,
@@ -188,32 +194,35 @@ impl Tls {
     /// `from` sends no more: it sent a FIN or a RST.
     pub fn fin(&mut self, from: Side, _seen: Moment) {
         self.closed = true;
-        if let Some(held) = &mut self.held {
-            held.fin(from, &mut self.out);
+        if let Some(mut held) = self.held.take() {
+            held.fin(from, &mut self.ready().records);
+            self.keep_unless_idle(held);
         }
-        self.drop_idle();
     }
 
     /// The next application record, in causal order.
     pub fn next_record(&mut self) -> Option<AppRecord> {
-        let record = self.out.pop_front();
-        if record.is_none() && self.out.capacity() > 0 {
-            // Thousands of idle connections must not each keep the buffer of their busiest moment.
-            self.out = VecDeque::new();
-        }
+        let record = self.ready.as_mut()?.records.pop_front();
+        self.drop_fetched();
         record
     }
 
     /// The next handshake that is settled.
     pub fn next_handshake(&mut self) -> Option<Handshake> {
-        if self.settled.is_empty() {
-            return None;
+        let handshake = self.ready.as_mut()?.handshakes.pop_front();
+        self.drop_fetched();
+        handshake
+    }
+
+    fn drop_fetched(&mut self) {
+        let is_empty = |ready: &Ready| ready.records.is_empty() && ready.handshakes.is_empty();
+        if self.ready.as_deref().is_some_and(is_empty) {
+            self.ready = None;
         }
-        let handshake = self.settled.remove(0);
-        if self.settled.is_empty() {
-            self.settled = Vec::new();
-        }
-        Some(handshake)
+    }
+
+    fn ready(&mut self) -> &mut Ready {
+        self.ready.get_or_insert_default()
     }
 
     /// Who sent the ClientHello; `None` while that is unknown.
@@ -240,7 +249,8 @@ impl Tls {
             self.conclude(*machine);
         }
         if let Some(mut held) = self.held.take() {
-            held.finish(&mut self.out);
+            held.finish(&mut self.ready().records);
+            self.drop_fetched();
         }
     }
 
@@ -256,7 +266,7 @@ impl Tls {
         };
         let v2_type = self.walk[from].v2_type();
         machine.piece(from, piece, v2_type);
-        if piece.record.kind == SSLV2 && machine.facts.version.is_some() {
+        if machine.is_sslv2() {
             self.walk.client.stop();
             self.walk.server.stop();
         }
@@ -275,7 +285,8 @@ impl Tls {
             State::Established12 if self.requester == Some(from) => {
                 Machine::renegotiation(number, from, piece.record.first)
             }
-            State::Unknown if is_hello(piece.bytes) => Machine::new(number),
+            // A ClientHello or ServerHello in clear, most likely; `conclude` forgets it if it was not.
+            State::Unknown if matches!(piece.bytes.first(), Some(1 | 2)) => Machine::new(number),
             _ => return,
         };
         self.machine = Some(Box::new(machine));
@@ -283,6 +294,12 @@ impl Tls {
 
     /// Takes over from a settled handshake.
     fn conclude(&mut self, machine: Machine) {
+        if self.state == State::Unknown && machine.facts.hello_by.is_none() {
+            return machine
+                .data
+                .into_iter()
+                .for_each(|seen| self.application(seen));
+        }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
         let complete = machine.facts.outcome == "complete";
@@ -297,7 +314,7 @@ impl Tls {
         if complete && machine.is_tls13() {
             self.held = Some(Box::new(Held::new(machine.sizes(), machine.watch())));
         }
-        self.settled.push(machine.facts);
+        self.ready().handshakes.push_back(machine.facts);
         machine
             .data
             .into_iter()
@@ -314,21 +331,35 @@ impl Tls {
                 self.held = Some(Box::new(Held::new(sizes, None)));
             }
         }
-        match &mut self.held {
-            Some(held) => held.push(seen, &mut self.out),
-            None => self.out.push_back(seen.record),
+        match self.held.take() {
+            Some(mut held) => {
+                held.push(seen, &mut self.ready().records);
+                self.keep_unless_idle(held);
+            }
+            None => self.ready().records.push_back(seen.record),
         }
-        self.drop_idle();
     }
 
-    fn drop_idle(&mut self) {
-        if self.held.as_ref().is_some_and(|held| held.is_idle()) {
-            self.held = None;
-        }
+    fn keep_unless_idle(&mut self, held: Box<Held>) {
+        self.held = Some(held).filter(|held| !held.is_idle());
+        self.drop_fetched();
     }
 }
 
-/// Does a record's body start with a ClientHello or ServerHello in clear?
-fn is_hello(body: &[u8]) -> bool {
-    matches!(body, [1 | 2, 0 | 1, _, _, 3, 0..=4, ..])
+#[cfg(test)]
+impl Tls {
+    fn holds_nothing(&self) -> bool {
+        self.machine.is_none() && self.held.is_none() && self.ready.is_none()
+    }
+
+    fn held_records(&self) -> usize {
+        self.held.as_ref().map_or(0, |held| held.len())
+            + self.machine.as_ref().map_or(0, |machine| machine.held())
+    }
+
+    fn buffered(&self) -> usize {
+        self.machine
+            .as_ref()
+            .map_or(0, |machine| machine.buffered())
+    }
 }

@@ -7,12 +7,12 @@
 
 use crate::stream::{Chunk, Gap, Moment};
 
-pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
-pub(super) const ALERT: u8 = 21;
-pub(super) const HANDSHAKE: u8 = 22;
-pub(super) const APPLICATION_DATA: u8 = 23;
-/// Our own code for an SSLv2 hello, whose header has no content type.
-pub(super) const SSLV2: u8 = 0x80;
+pub(super) const CHANGE_CIPHER_SPEC: u16 = 20;
+pub(super) const ALERT: u16 = 21;
+pub(super) const HANDSHAKE: u16 = 22;
+pub(super) const APPLICATION_DATA: u16 = 23;
+/// Our own code for an SSLv2 hello, whose header has no content type: outside the range of a byte.
+pub(super) const SSLV2: u16 = 0x100;
 
 /// 2^14, plus the 2048 bytes TLS 1.2 may add (RFC 5246 section 6.2.3; TLS 1.3 adds only 256).
 pub(super) const MAX_BODY: u16 = (1 << 14) + 2048;
@@ -22,7 +22,7 @@ pub(super) const HEADER: usize = 5;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Record {
     /// The content type, whatever it is, or [`SSLV2`].
-    pub kind: u8,
+    pub kind: u16,
     pub version: u16,
     /// Of the body. For [`SSLV2`], what follows the first five bytes.
     pub length: u16,
@@ -49,8 +49,9 @@ pub(super) struct Piece<'a> {
     pub missing: u16,
     /// True when `bytes` is the beginning of the body.
     pub starts: bool,
-    /// True when the record ends with this piece, at `seen`.
+    /// True when the record ends with this piece.
     pub done: bool,
+    /// When the record had arrived up to here: bytes that overtook others count from the latest of them.
     pub seen: Moment,
 }
 
@@ -74,6 +75,8 @@ enum At {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
     record: Record,
+    /// Latest packet that brought a byte of this record.
+    latest: Moment,
     left: u16,
     header: [u8; HEADER],
     have: u8,
@@ -94,6 +97,7 @@ impl Walk {
         let at = if midstream { At::Lost } else { At::Start };
         Self {
             record,
+            latest: nowhere,
             left: 0,
             header: [0; HEADER],
             have: 0,
@@ -163,7 +167,9 @@ impl Walk {
             self.record.offset = chunk.offset;
             self.record.acked = chunk.acked;
             self.record.first = chunk.seen;
+            self.latest = chunk.seen;
         }
+        self.latest = self.latest.max(chunk.seen);
         let collected = usize::from(self.have);
         let (part, _) = chunk
             .bytes
@@ -185,7 +191,7 @@ impl Walk {
         let length = u16::from_be_bytes([high, low]);
         if major == 3 && length <= MAX_BODY {
             self.record = Record {
-                kind,
+                kind: u16::from(kind),
                 version: u16::from_be_bytes([major, minor]),
                 length,
                 ..self.record
@@ -236,13 +242,14 @@ impl Walk {
             .unwrap_or(u16::MAX)
             .saturating_add(missing);
         self.left = self.left.saturating_sub(taken);
+        self.latest = self.latest.max(seen);
         let piece = Piece {
             record: self.record,
             bytes,
             missing,
             starts: self.at == At::Fresh,
             done: self.left == 0,
-            seen,
+            seen: self.latest,
         };
         if piece.done {
             self.await_header();

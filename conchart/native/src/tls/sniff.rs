@@ -23,7 +23,7 @@ pub fn sniff(prefix: &[u8]) -> Sniff {
     }
     // Content type, version, length; message type and the upper byte of its 24-bit length.
     let fits: [fn(u8) -> bool; 7] = [
-        |kind| kind == HANDSHAKE,
+        |kind| u16::from(kind) == HANDSHAKE,
         |major| major == 3,
         |minor| minor <= 4,
         |high| u16::from(high) <= MAX_BODY >> 8,

@@ -25,6 +25,8 @@ pub(super) struct Watch {
     /// The client offered ALPN, so it speaks first (every registered protocol that browsers, proxies and
     /// command-line clients negotiate is of that kind).
     pub client_first: bool,
+    /// Size of a ticket that came before the client's Finished.
+    pub ticket: Option<u64>,
 }
 
 /// Records that wait until it is known what they are.
@@ -66,6 +68,11 @@ impl Held {
                 ..seen.record
             }));
         }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.records.len()
     }
 
     /// `from` sends no more: its last record was an alert if it has the size of one.
@@ -121,6 +128,8 @@ impl Held {
 struct Turn {
     /// The client's first record.
     request: Option<Seen>,
+    /// Size of a ticket that the server sent before it saw the request.
+    earlier_ticket: Option<u64>,
     /// Indices of the server's records whose sender had seen the request, in order.
     answers: Vec<usize>,
     /// How many of these, from the first on, could be tickets: all of one size.
@@ -145,8 +154,15 @@ impl Turn {
         let answers: Vec<(usize, &Seen)> = after.filter(|(_, seen)| is_answer(seen)).collect();
         let run = leading_run(answers.iter().map(|&(_, seen)| seen));
         let run_size = answers.first().map(|(_, seen)| seen.record.bytes);
+        let mut unasked = records
+            .iter()
+            .filter(|seen| is_unasked(seen, watch, request));
+        let earlier = unasked
+            .find(|seen| is_ticket_sized(seen))
+            .map(|seen| seen.record.bytes);
         Self {
             request,
+            earlier_ticket: earlier.or(watch.ticket),
             answers: answers.into_iter().map(|(index, _)| index).collect(),
             run,
             run_size,
@@ -158,7 +174,11 @@ impl Turn {
         let Some(&first) = self.answers.first() else {
             return false;
         };
-        if self.run == 0 || self.run > MAX_TICKETS || self.answers.len() > self.run {
+        if self.run == 0
+            || self.run > MAX_TICKETS
+            || self.answers.len() > self.run
+            || self.tickets_came_earlier()
+        {
             return true;
         }
         // The client goes on. After one record that is its next request; after several of one size it may
@@ -170,20 +190,29 @@ impl Turn {
                 .any(|seen| seen.record.from == watch.client)
     }
 
+    /// The server sent its tickets before it saw the request: it has more only if they are of that size.
+    fn tickets_came_earlier(&self) -> bool {
+        self.earlier_ticket.is_some() && self.earlier_ticket != self.run_size
+    }
+
     /// How many of the answers are tickets, and how sure the others are to be the response.
-    fn verdict(&self, watch: Watch, earlier_ticket: Option<u64>) -> (usize, f32) {
+    fn verdict(&self, watch: Watch) -> (usize, f32) {
         let followed = self.answers.len() > self.run;
         match self.run {
             0 => (0, 1.0),
-            // The server sent its tickets before it saw the request: more of them only of the same size.
-            _ if earlier_ticket.is_some() && earlier_ticket != self.run_size => (0, 0.95),
+            _ if self.tickets_came_earlier() => (0, 0.95),
             run if run > MAX_TICKETS => (0, 0.9),
             _ if !followed => (0, 0.5),
-            1 if !watch.resumed && earlier_ticket.is_none() => (0, 0.7),
+            1 if !watch.resumed && self.earlier_ticket.is_none() => (0, 0.7),
             1 => (1, 0.7),
             run => (run, 0.9),
         }
     }
+}
+
+/// Did the server send this before it saw any of the client's application data?
+fn is_unasked(seen: &Seen, watch: Watch, request: Option<Seen>) -> bool {
+    seen.record.from != watch.client && request.is_none_or(|request| seen.acked <= request.offset)
 }
 
 fn is_ticket_sized(seen: &Seen) -> bool {
@@ -203,22 +232,13 @@ fn leading_run<'a>(mut records: impl Iterator<Item = &'a Seen>) -> usize {
 /// Removes tickets and says how sure the rest is to be application data.
 fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
     let turn = Turn::read(records, watch);
-    let is_unasked = |seen: &Seen| {
-        seen.record.from != watch.client
-            && turn
-                .request
-                .is_none_or(|request| seen.acked <= request.offset)
-    };
+    let is_unasked = |seen: &Seen| is_unasked(seen, watch, turn.request);
     let unasked: Vec<Seen> = records
         .iter()
         .filter(|seen| is_unasked(seen))
         .copied()
         .collect();
-    let earlier_ticket = unasked
-        .iter()
-        .find(|seen| is_ticket_sized(seen))
-        .map(|seen| seen.record.bytes);
-    let (tickets, confidence) = turn.verdict(watch, earlier_ticket);
+    let (tickets, confidence) = turn.verdict(watch);
     let dropped = turn.answers.get(..tickets).unwrap_or_default();
     let mut greeting = greeting(&unasked, watch, turn.request);
 

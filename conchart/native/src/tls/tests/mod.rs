@@ -1,0 +1,15 @@
+//! Scripted conversations: what was sent, and what must be found in it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::cast_possible_truncation
+)]
+
+mod build;
+mod laws;
+mod names_and_prints;
+mod records;
+mod tickets;
+mod tls12;
+mod tls13;

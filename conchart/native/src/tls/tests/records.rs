@@ -1,0 +1,231 @@
+//! The record walk: pieces, holes, nonsense.
+
+use super::build::*;
+use crate::stream::Side::{Client, Server};
+use crate::tls::{Sniff, Tls, sniff, sniff_midstream};
+
+#[test]
+fn record_over_several_packets_has_its_first_and_last() {
+    let mut talk = Talk::new().full12();
+    let bytes = data(3_000);
+    let first = talk.server(&bytes[..2]);
+    talk.server(&bytes[2..1_400]);
+    let last = talk.server(&bytes[1_400..]);
+    let records = talk.records();
+    assert_eq!(
+        (records[0].first, records[0].last, records[0].bytes),
+        (first, last, 3_000)
+    );
+    assert!((records[0].confidence - 1.0).abs() < f32::EPSILON);
+}
+
+#[test]
+fn record_whose_end_overtook_its_middle_ends_when_it_is_whole() {
+    let mut talk = Talk::new().full12();
+    let bytes = data(3_000);
+    let before = talk.frame;
+    // Frame by frame as sent; the last third was captured first, a retransmission filled the hole.
+    for (frame, part) in [
+        (before + 2, &bytes[..1_000]),
+        (before + 3, &bytes[1_000..2_000]),
+        (before + 1, &bytes[2_000..]),
+    ] {
+        talk.frame = frame - 1;
+        talk.server(part);
+    }
+    let record = talk.records()[0];
+    assert_eq!(
+        (record.first, record.last),
+        (at(before + 2), at(before + 3))
+    );
+}
+
+#[test]
+fn gap_inside_a_record_is_skipped() {
+    let mut talk = Talk::new().full12();
+    let bytes = data(3_000);
+    talk.server(&bytes[..1_000]);
+    talk.gap(Server, 1_500);
+    talk.server(&[&bytes[2_500..], &data(44)].concat());
+    assert_eq!(talk.sizes(), [(Server, 3_000), (Server, 44)]);
+}
+
+#[test]
+fn gap_to_the_end_of_a_record_ends_it() {
+    let mut talk = Talk::new().full12();
+    talk.server(&data(3_000)[..1_000]);
+    talk.gap(Server, 2_005);
+    assert_eq!(talk.sizes(), [(Server, 3_000)]);
+}
+
+#[test]
+fn gap_beyond_a_record_waits_for_a_plausible_header() {
+    let mut talk = Talk::new().full12();
+    talk.server(&data(3_000)[..1_000]);
+    talk.gap(Server, 5_000);
+    talk.server(&[0x55; 700]);
+    talk.server(&[record(23, &[1; 20]), vec![9; 30]].concat());
+    talk.server(&[data(60), data(70)].concat());
+    talk.client(&data(10));
+    assert_eq!(
+        talk.sizes(),
+        [(Server, 3_000), (Server, 60), (Server, 70), (Client, 10)]
+    );
+}
+
+#[test]
+fn bytes_the_snap_length_cut_are_skipped() {
+    let mut talk = Talk::new().full12();
+    talk.send_cut(Server, &data(1_000), 40);
+    talk.send_cut(Server, &[data(20), data(900)].concat(), 60);
+    talk.send_cut(Server, &[data(1_000), data(30)].concat(), 60); // the second header is lost
+    talk.server(&data(80));
+    assert_eq!(talk.sizes().len(), 5);
+}
+
+#[test]
+fn cut_hello_still_tells_its_beginning() {
+    let hello = Hello::tls12().extension(21, vec![0; 400]).record();
+    let mut talk = Talk::new();
+    talk.send_cut(Client, &hello, 90);
+    talk.send_cut(Server, &server_flight12(), 96);
+    let shake = talk.end();
+    assert_eq!(shake.sni.as_deref(), Some("example.org"));
+    assert_eq!((shake.ja3, shake.ja4), (None, None), "not of half a hello");
+    assert_eq!(shake.version.as_deref(), Some("TLSv1.2"));
+}
+
+#[test]
+fn cut_certificate_keeps_its_length() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    let hello = record(22, &server_hello(0x0303, 0xc02f, &[], &[]));
+    talk.server(&hello);
+    talk.send_cut(Server, &record(22, &certificate(&[3_000])), 60);
+    talk.server(&[record(22, &key_exchange(24)), record(22, &message(14, &[]))].concat());
+    talk.client(&finished12());
+    talk.server(&finished12());
+    let shake = talk.end();
+    assert_eq!(
+        (shake.certificates, shake.certificate_bytes),
+        (None, Some(3_006))
+    );
+    assert_eq!(
+        (shake.kind, shake.named_group.as_deref()),
+        (Some("full"), Some("secp384r1"))
+    );
+}
+
+#[test]
+fn lost_server_flight_leaves_facts_unknown_and_data_readable() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().extension(35, vec![1; 30]).record());
+    talk.gap(Server, 2_500);
+    talk.client(&[record(22, &message(16, &[4; 66])), finished12()].concat());
+    talk.server(&finished12());
+    talk.client(&data(40));
+    talk.server(&data(4_000));
+    assert_eq!(talk.sizes(), [(Client, 40), (Server, 4_000)]);
+    let shake = talk.end();
+    assert_eq!((shake.version, shake.kind), (None, None));
+    assert_eq!(shake.outcome, "complete");
+}
+
+#[test]
+fn unknown_content_types_are_passed_over() {
+    let mut talk = Talk::new().full12();
+    talk.client(&[record(24, &[1; 30]), record(99, &[2; 50]), data(10)].concat());
+    assert_eq!(talk.sizes(), [(Client, 10)]);
+}
+
+#[test]
+fn absurd_length_stops_that_direction() {
+    let mut talk = Talk::new().full12();
+    talk.server(&[23, 3, 3, 0x48, 0x01, 0, 0]);
+    talk.server(&data(10));
+    talk.client(&data(20));
+    assert_eq!(talk.sizes(), [(Client, 20)]);
+    assert_eq!(talk.tls.derailed(), Some(Server));
+}
+
+#[test]
+fn longest_legal_record_passes() {
+    let mut talk = Talk::new().full12();
+    talk.server(&data(18_432));
+    assert_eq!(talk.sizes(), [(Server, 18_432)]);
+    assert_eq!(talk.tls.derailed(), None);
+}
+
+#[test]
+fn capture_that_starts_late_finds_records() {
+    let mut talk = Talk::over(Tls::midstream());
+    talk.server(&[0x99; 500]);
+    talk.client(&data(50));
+    talk.server(&data(600));
+    assert_eq!(talk.sizes(), [(Client, 50), (Server, 600)]);
+    talk.tls.finish();
+    assert!(talk.tls.next_handshake().is_none());
+}
+
+#[test]
+fn capture_that_starts_at_the_server_hello_sees_the_rest() {
+    let mut talk = Talk::over(Tls::midstream());
+    talk.server(&server_flight12());
+    talk.client(&finished12());
+    talk.server(&finished12());
+    talk.client(&data(10));
+    assert_eq!(talk.sizes(), [(Client, 10)]);
+    let shake = talk.end();
+    assert_eq!((shake.hello, shake.hello_by), (None, Some(Client)));
+    assert_eq!((shake.outcome, shake.kind), ("complete", Some("full")));
+}
+
+#[test]
+fn first_bytes_tell_tls() {
+    let hello = Hello::tls13().record();
+    assert_eq!(sniff(&hello), Sniff::Tls);
+    assert_eq!(
+        sniff(&record(22, &server_hello(0x0303, 5, &[], &[]))),
+        Sniff::Tls
+    );
+    for end in 0..7 {
+        assert_eq!(sniff(&hello[..end]), Sniff::More);
+    }
+    for other in [
+        &b"GET / HTTP/1.1"[..],
+        b"SSH-2.0-x",
+        &[22, 3, 3, 0xff, 0xff, 1, 0],
+        &data(9),
+        &[22, 3, 1, 0, 9, 7, 0],
+    ] {
+        assert_eq!(sniff(other), Sniff::Other);
+    }
+    let v2 = [
+        &[0x80, 28, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5][..],
+        &[0xcc; 16],
+    ]
+    .concat();
+    assert_eq!(sniff(&v2), Sniff::Tls);
+    assert_eq!(sniff(&v2[..9]), Sniff::More);
+    assert_eq!(
+        sniff(&[0x80, 29, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5]),
+        Sniff::Other
+    );
+    assert_eq!(sniff(&[0x80, 29, 2]), Sniff::Other);
+}
+
+#[test]
+fn middle_of_a_connection_needs_a_plausible_header() {
+    assert_eq!(sniff_midstream(&data(18_432)), Sniff::Tls);
+    assert_eq!(sniff_midstream(&[23, 3, 3, 0]), Sniff::More);
+    for other in [
+        &[23, 3, 3, 0, 0][..],
+        &[24, 3, 3, 0, 5],
+        &[23, 2, 3, 0, 5],
+        &[23, 3, 5, 0, 5],
+        &[23, 3, 3, 0x48, 1],
+        b"HT",
+    ] {
+        assert_eq!(sniff_midstream(other), Sniff::Other);
+    }
+}

@@ -1,0 +1,218 @@
+//! Ticket or response? Alert or data?
+
+use super::build::*;
+use crate::stream::Side::{self, Client, Server};
+
+/// A full handshake of TLS 1.3 whose client has just sent its Finished.
+fn established(psk: bool) -> Talk {
+    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("http/1.1"), psk);
+    talk.client(&finished13());
+    talk
+}
+
+fn confidences(talk: &mut Talk) -> Vec<(Side, u64, f32)> {
+    talk.records()
+        .iter()
+        .map(|record| (record.from, record.bytes, record.confidence))
+        .collect()
+}
+
+#[test]
+fn two_records_of_one_size_before_the_response_are_tickets() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&[data(255), data(255)].concat());
+    assert_eq!(talk.sizes(), [], "undecided");
+    talk.server(&data(3_000));
+    assert_eq!(
+        confidences(&mut talk),
+        [(Client, 120, 1.0), (Server, 3_000, 0.9)]
+    );
+}
+
+#[test]
+fn tickets_before_the_request_are_no_response() {
+    let mut talk = established(true);
+    talk.server(&data(255));
+    talk.client(&data(120));
+    talk.server(&data(400));
+    talk.server(&data(16_000));
+    assert_eq!(
+        talk.sizes(),
+        [(Client, 120), (Server, 400), (Server, 16_000)]
+    );
+}
+
+#[test]
+fn records_sent_before_the_request_was_seen_are_no_response() {
+    let mut talk = established(false);
+    let finished = talk.sent.client;
+    talk.client(&data(120));
+    talk.send_having_seen(Server, &[data(255), data(255)].concat(), finished);
+    talk.server(&data(300));
+    talk.server(&data(300));
+    talk.server(&data(900));
+    assert_eq!(
+        confidences(&mut talk),
+        [
+            (Client, 120, 1.0),
+            (Server, 300, 0.95),
+            (Server, 300, 1.0),
+            (Server, 900, 1.0)
+        ]
+    );
+}
+
+#[test]
+fn single_ticket_of_a_resumption() {
+    let mut talk = established(true);
+    talk.client(&data(120));
+    talk.server(&data(255));
+    talk.server(&data(900));
+    assert_eq!(
+        confidences(&mut talk),
+        [(Client, 120, 1.0), (Server, 900, 0.7)]
+    );
+}
+
+#[test]
+fn turn_without_anything_else_has_its_response() {
+    let mut talk = established(true);
+    talk.client(&data(120));
+    talk.server(&data(255));
+    talk.client(&data(120));
+    assert_eq!(
+        confidences(&mut talk),
+        [(Client, 120, 1.0), (Server, 255, 0.5), (Client, 120, 1.0)]
+    );
+}
+
+#[test]
+fn connection_that_ends_has_its_response() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&[data(255), data(255)].concat());
+    talk.fin(Server);
+    assert_eq!(
+        confidences(&mut talk),
+        [(Client, 120, 1.0), (Server, 255, 0.5), (Server, 255, 0.5)]
+    );
+}
+
+#[test]
+fn tickets_during_an_upload_do_not_end_the_turn() {
+    let mut talk = established(false);
+    talk.client(&data(16_000));
+    talk.server(&[data(255), data(255)].concat());
+    talk.client(&data(16_000));
+    talk.server(&data(300));
+    assert_eq!(
+        talk.sizes(),
+        [(Client, 16_000), (Client, 16_000), (Server, 300)]
+    );
+}
+
+#[test]
+fn many_records_of_one_size_are_a_response() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    for _ in 0..6 {
+        talk.server(&data(1_369));
+    }
+    assert_eq!(talk.records().len(), 7);
+}
+
+#[test]
+fn large_first_record_is_certainly_the_response() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&data(5_000));
+    assert_eq!(
+        confidences(&mut talk),
+        [(Client, 120, 1.0), (Server, 5_000, 1.0)]
+    );
+}
+
+#[test]
+fn server_that_speaks_first_greets_after_its_tickets() {
+    let mut talk = Talk::new().hellos13(&Hello::tls13(), false);
+    talk.client(&finished13());
+    talk.server(&[data(255), data(255)].concat());
+    talk.server(&data(90));
+    talk.client(&data(40));
+    talk.server(&data(3_000));
+    assert_eq!(talk.sizes(), [(Server, 90), (Client, 40), (Server, 3_000)]);
+}
+
+#[test]
+fn settings_of_http2_before_the_request_are_no_data() {
+    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    talk.client(&finished13());
+    talk.server(&[data(255), data(255), data(50)].concat());
+    talk.client(&data(400));
+    talk.server(&data(3_000));
+    assert_eq!(talk.sizes(), [(Client, 400), (Server, 3_000)]);
+}
+
+#[test]
+fn connection_without_a_request_has_only_tickets() {
+    let mut talk = established(false);
+    talk.server(&[data(255), data(255)].concat());
+    talk.tls.finish();
+    assert_eq!(talk.sizes(), []);
+}
+
+#[test]
+fn last_record_of_an_alerts_size_is_the_closing_alert() {
+    for closed in [true, false] {
+        let mut talk = established(false);
+        talk.client(&data(120));
+        talk.server(&data(5_000));
+        talk.server(&data(19));
+        talk.client(&data(19));
+        if closed {
+            talk.fin(Server);
+            talk.fin(Client);
+        } else {
+            talk.tls.finish();
+        }
+        assert_eq!(talk.sizes(), [(Client, 120), (Server, 5_000)]);
+    }
+}
+
+#[test]
+fn record_of_an_alerts_size_with_a_successor_is_data() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&data(5_000));
+    talk.records();
+    talk.server(&data(19));
+    talk.client(&data(30));
+    assert_eq!(talk.sizes(), [], "held back, and what follows with it");
+    talk.server(&data(19));
+    assert_eq!(talk.sizes(), [(Server, 19), (Client, 30)]);
+    talk.server(&data(100));
+    assert_eq!(talk.sizes(), [(Server, 19), (Server, 100)]);
+}
+
+#[test]
+fn half_closed_connection_holds_back_a_bounded_number() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&data(5_000));
+    talk.client(&data(19));
+    talk.records();
+    for _ in 0..crate::tls::MAX_HELD {
+        talk.server(&data(16_000));
+    }
+    assert!(talk.records().len() >= crate::tls::MAX_HELD);
+}
+
+#[test]
+fn key_update_is_doubtful_data() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&data(5_000));
+    talk.client(&data(22));
+    assert_eq!(confidences(&mut talk)[2], (Client, 22, 0.5));
+}

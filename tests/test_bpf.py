@@ -1,0 +1,150 @@
+"""Filters mean what they mean to tcpdump: the same packets are selected, on every link layer."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import conchart
+from conchart.bpf import compile_filter
+from conchart.errors import UsageError
+from tests.conftest import ROOT
+
+ETHERNET, NULL, RAW, SLL, SLL2, LOOP = 1, 0, 101, 113, 276, 108
+
+EXPRESSIONS = (
+    "tcp",
+    "not tcp",
+    "tcp port 443",
+    "port 80",
+    "src port 443",
+    "dst port 443",
+    "portrange 1000-50000",
+    "tcp portrange 440-450 or port 80",
+    "host 10.0.0.1",
+    "src host 10.0.0.1",
+    "host 10.77.0.1 and tcp",
+    "net 10.0.0.0/8",
+    "src net 10.0.0.0/24 or dst net 192.168.0.0/16",
+    "not net 10.0.0.0/8",
+    "host 2001:db8::1",
+    "net 2001:db8::/32",
+    "ip",
+    "ip6",
+    "ip6 and tcp",
+    "ip or ip6",
+    "tcp[tcpflags] & tcp-syn != 0",
+    "tcp[tcpflags] & (tcp-syn|tcp-ack) == (tcp-syn|tcp-ack)",
+    "tcp[13] & 1 != 0",
+    "tcp[tcpflags] & tcp-rst != 0 or tcp[tcpflags] & tcp-fin != 0",
+    "tcp[((tcp[12] & 0xf0) >> 2):4] = 0x47455420",
+    "greater 100",
+    "less 80",
+    "len > 60 and len < 1000",
+    "ip[8] < 64",
+    "ip[2:2] > 576",
+    "tcp and not (port 443 or port 80)",
+    "udp or icmp",
+    "ip proto 6",
+    "ip6 proto 6",
+    "vlan",
+    "vlan 7",
+    "vlan and tcp port 443",
+    "ether proto 0x0800",
+    "arp",
+    "inbound",
+    "",
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "link_type", "words", "pointed"),
+    [
+        ("tcp port 443 adn host 10.0.0.1", ETHERNET, "syntax error", "adn"),
+        ("tcp port 443 and hst 10.0.0.1", ETHERNET, "unknown port 'hst'", "hst"),
+        ("prot 443", ETHERNET, "syntax error", "prot"),
+        ("port 99999", ETHERNET, "illegal port number", "port"),
+        ("tcp and vlan 3", RAW, "no VLAN support for Raw IP", "vlan"),
+        ("ip and tcp[100000000000] = 1", ETHERNET, "syntax error", "tcp[100000000000]"),
+        ("tcp port", ETHERNET, "syntax error", "port"),
+    ],
+)
+def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
+    expression: str, link_type: int, words: str, pointed: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)) as caught:
+        compile_filter(expression, link_type, 65535)
+    _, shown, caret = str(caught.value).split("\n")
+    assert shown[caret.index("^") :].startswith(pointed)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("link_type", [ETHERNET, NULL, RAW, SLL, SLL2, LOOP])
+def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> None:
+    instructions = compile_filter("tcp port 443", link_type, 65535)
+    assert instructions[-1] == (6, 0, 0, 0), "the last word is a refusal"
+    assert len(instructions) > 5
+
+
+def test_an_unknown_link_type_is_refused() -> None:
+    with pytest.raises(UsageError, match="data link type"):
+        compile_filter("tcp", 250 << 8, 65535)
+
+
+def test_the_snap_length_bounds_what_is_accepted() -> None:
+    assert compile_filter("", ETHERNET, 96) == [(6, 0, 0, 96)]
+
+
+def test_the_shipped_library_is_the_only_one_loaded() -> None:
+    """Two libpcaps in one process resolve each other's symbols, so the system's must stay out."""
+    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1, 0); print(open('/proc/self/maps').read())"
+    maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    loaded = {line.split()[-1] for line in maps.splitlines() if "libpcap.so" in line}
+    assert len(loaded) == 1
+    assert "site-packages" in loaded.pop()
+
+
+def captures() -> list[Path]:
+    """Ours, and where there is a corpus a few of every kind from it; at most 60, so that the test stays short."""
+    ours = sorted((ROOT / "captures").glob("*/*/input.pcap"))
+    corpus = os.environ.get("CONCHART_CORPUS")
+    theirs = (
+        sorted(path for path in Path(corpus).glob("*.pcap*") if path.suffix in (".pcap", ".pcapng")) if corpus else []
+    )
+    small = [path for path in theirs if path.stat().st_size < 1_000_000]
+    return ours + small[:: max(1, len(small) // 45)]
+
+
+def counted_by_tcpdump(capture: Path, expression: str) -> int | str:
+    """The number of packets, or the complaint."""
+    done = subprocess.run(
+        ["tcpdump", "--count", "-n", "-r", capture, expression], capture_output=True, text=True, check=False
+    )
+    count = re.search(r"^(\d+) packets?$", done.stdout, re.MULTILINE)
+    return int(count[1]) if count and not done.returncode else done.stderr.splitlines()[-1]
+
+
+def counted_by_conchart(capture: Path, expression: str) -> int | str:
+    """The same for us."""
+    try:
+        with conchart.read(capture, filter=expression) as trace:
+            return int(trace.sql("SELECT sum(selected) FROM captures").fetchall()[0][0])
+    except UsageError as error:
+        return str(error)
+
+
+@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
+@pytest.mark.parametrize("capture", captures(), ids=lambda path: "-".join(path.parts[-2:]))
+def test_as_many_packets_as_tcpdump_selects(capture: Path) -> None:
+    if isinstance(counted_by_tcpdump(capture, ""), str):
+        pytest.skip("tcpdump cannot read it")
+    differ = {}
+    for expression in EXPRESSIONS:
+        theirs, ours = counted_by_tcpdump(capture, expression), counted_by_conchart(capture, expression)
+        if theirs != ours and not (isinstance(theirs, str) and isinstance(ours, str)):
+            differ[expression] = (theirs, ours)
+    assert not differ, "tcpdump's and our numbers"
