@@ -116,7 +116,7 @@ def captures() -> list[Path]:
         sorted(path for path in Path(corpus).glob("*.pcap*") if path.suffix in (".pcap", ".pcapng")) if corpus else []
     )
     small = [path for path in theirs if path.stat().st_size < 1_000_000]
-    return ours + small[:: max(1, len(small) // 45)]
+    return ours + small[:: max(1, len(small) // 10)]
 
 
 def counted_by_tcpdump(capture: Path, expression: str) -> int | str:

@@ -67,7 +67,8 @@ def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets:
                 progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
                 **selection,
             )
-    for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
-        for note in notes or ["the file is damaged or ends in the middle; what came before was kept"]:
-            click.echo(f"conchart: warning: {printable(path)}: {printable(note, limit=500)}", err=True)
+    for (notes,) in trace.sql("SELECT notes FROM captures WHERE truncated ORDER BY capture").fetchall():
+        for note in notes:
+            lines = (printable(line, limit=500) for line in note.split("\n"))
+            click.echo("conchart: warning: " + "\n".join(lines), err=True)
     return trace

@@ -86,7 +86,7 @@ def test_empty_capture_says_so() -> None:
 def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
     story.execute(
         "UPDATE captures SET dropped = 3, undecodable = 1, snapped = 5, duplicates = 2, selected = 1000, "
-        "notes = ['frame 12: cut short']"
+        "notes = ['frame 12: cut short\n  Do better.']"
     )
     story.execute("UPDATE connections SET missing_client = 1500, state = 'midstream' WHERE stream = 1")
     text = shown(story)
@@ -101,6 +101,7 @@ def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
         "2 copies of packets already seen",
     ):
         assert flaw in text.replace("\u2009", " ")
+    assert "Do better" not in text
 
 
 def test_beyond_forty_lanes_the_longest_are_drawn_and_the_rest_counted() -> None:

@@ -42,12 +42,13 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
 
 
 def quality(trace: "Trace") -> list[str]:
-    """Say what is wrong with the capture itself, worst first; empty when nothing is."""
+    """Say what is wrong with the capture itself, worst first; empty when nothing is.
+
+    Notes name their file and frame; of those with several lines the first says what, and the others what to do.
+    """
     lines = [
-        printable(f"{_path(path)}: {note}" if many else note, limit=300)
-        for path, notes, many in trace.sql(
-            "SELECT path, notes, count(*) OVER () > 1 FROM captures WHERE len(notes) > 0 ORDER BY capture"
-        ).fetchall()
+        printable(note.split("\n")[0], limit=300)
+        for (notes,) in trace.sql("SELECT notes FROM captures WHERE len(notes) > 0 ORDER BY capture").fetchall()
         for note in notes
     ]
     dropped, undecodable, snapped, duplicates, other = _row(
