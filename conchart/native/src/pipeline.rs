@@ -112,25 +112,6 @@ struct Above {
     tiler: Tiler,
 }
 
-impl Above {
-    /// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
-    fn begin(&mut self, tcp: &Connection, first: Moment) {
-        if self.tiler.opened().is_some() {
-            return;
-        }
-        self.tiler.begin(tcp.opened, tcp.is_midstream());
-        if let Some(start) = tcp.syn.or(tcp.syn_ack) {
-            self.tiler.push(Phase {
-                kind: Kind::Syn,
-                exchange: None,
-                start,
-                end: tcp.ack.unwrap_or(first),
-                inferred: tcp.syn.is_none(),
-            });
-        }
-    }
-}
-
 /// After the conversation, what still comes is nobody's.
 impl Receiver for Option<Conversation> {
     fn data(&mut self, from: Side, chunk: Chunk<'_>) {
@@ -347,7 +328,7 @@ impl<O: Output> Run<O> {
 
         let Flow { stream, tcp, above, .. } = &mut flow;
         let end = tcp.closing().unwrap_or(tcp.last);
-        above.begin(tcp, end);
+        begin(&mut above.tiler, tcp, end);
         above.tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: tcp.last, inferred: false });
         let mut result = Ok(());
         above.tiler.finish(tcp.last, &mut |phase| {
@@ -418,40 +399,53 @@ fn conclude<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), S
 
 /// Passes on what has become certain about a connection.
 fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
-    let Flow { stream, tcp, above, .. } = flow;
-    let Some(mut conversation) = above.conversation.take() else { return Ok(()) };
+    let Flow { stream, tcp, above: Above { conversation, tiler, .. }, .. } = flow;
+    let Some(conversation) = conversation else { return Ok(()) };
     let mut settled: Option<Moment> = None;
-    let mut charge = |above: &mut Above, interval: Phase| {
-        above.begin(tcp, interval.start);
-        above.tiler.push(interval);
+    let mut charge = |interval: Phase| {
+        begin(tiler, tcp, interval.start);
+        tiler.push(interval);
         settled = Some(settled.map_or(interval.end, |latest| latest.max(interval.end)));
     };
     let end = || tcp.closing().unwrap_or(tcp.last);
     while let Some(handshake) = conversation.next_handshake() {
         if let Some(interval) = phases::of_handshake(&handshake, end) {
-            charge(above, interval);
+            charge(interval);
         }
         rows.handshake(rows::handshake(*stream, &handshake))?;
     }
     while let Some(exchange) = conversation.next_exchange() {
-        for interval in phases::of_exchange(&exchange, end).into_iter().flatten() {
-            charge(above, interval);
-        }
+        phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
         rows.exchange(rows::exchange(*stream, &exchange, tcp.rtt(Side::Server)))?;
     }
     while let Some((start, end)) = conversation.next_unseen() {
-        let kind = Kind::Unseen;
-        charge(above, Phase { kind, exchange: None, start, end, inferred: false });
+        charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
     }
-    let until = conversation.earliest_open().or(settled);
-    above.conversation = Some(conversation);
     let mut result = Ok(());
-    if let (Some(_), Some(until)) = (settled, until) {
-        above.tiler.settle(until, &mut |phase| {
+    if let Some(settled) = settled {
+        let until = conversation.earliest_open().unwrap_or(settled);
+        tiler.settle(until, &mut |phase| {
             result = result.and_then(|()| rows.phase(rows::phase(*stream, &phase)));
         });
     }
     result
+}
+
+/// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
+fn begin(tiler: &mut Tiler, tcp: &Connection, first: Moment) {
+    if tiler.opened().is_some() {
+        return;
+    }
+    tiler.begin(tcp.opened, tcp.is_midstream());
+    if let Some(start) = tcp.syn.or(tcp.syn_ack) {
+        tiler.push(Phase {
+            kind: Kind::Syn,
+            exchange: None,
+            start,
+            end: tcp.ack.unwrap_or(first),
+            inferred: tcp.syn.is_none(),
+        });
+    }
 }
 
 /// Who sent this packet of a connection that the capture joined midway: by what it says, else by port.

@@ -21,11 +21,15 @@ use crate::pipeline::{self, Compile, Failure, Limit, Output, Selection};
 use crate::tables::{Sink, Stopped};
 
 /// Batches that may wait for Python.
-const QUEUE: usize = 4;
+const QUEUE: usize = 2;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// Millions of small short-lived values: a connection costs dozens of allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 create_exception!(_native, CaptureError, PyException, "Nothing could be read from a capture; the text is complete.");
 
