@@ -8,11 +8,8 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int32Builder, Int64Bu
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-/// Rows per batch of the long, narrow tables: DuckDB's row group, which it then takes over without
-/// copying it once more.
-const LONG: usize = 122_880;
-/// Rows per batch of the wide tables: few, because they are large.
-const WIDE: usize = 16_384;
+/// Rows per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
+const BATCH_ROWS: usize = 32_768;
 
 /// Takes finished batches.
 pub trait Sink {
@@ -153,7 +150,7 @@ pub struct Rows<S> {
 }
 
 macro_rules! add {
-    ($($method:ident($row:ident) => $table:ident: $builder:ident, $batch:ident);* $(;)?) => {
+    ($($method:ident($row:ident) => $table:ident: $builder:ident);* $(;)?) => {
         $(
             /// Adds a row.
             ///
@@ -161,7 +158,7 @@ macro_rules! add {
             /// [`Stopped`] when the sink wants no more.
             pub fn $method(&mut self, row: $row<'_>) -> Result<(), Stopped> {
                 self.$table.push(row);
-                if self.$table.rows >= $batch {
+                if self.$table.rows >= BATCH_ROWS {
                     let batch = self.$table.take().map_err(|_| Stopped)?;
                     self.sink.batch($builder::NAME, batch)?;
                 }
@@ -205,11 +202,11 @@ impl<S: Sink> Rows<S> {
     }
 
     add! {
-        capture(Capture) => captures: Captures, WIDE;
-        connection(Connection) => connections: Connections, WIDE;
-        handshake(Handshake) => handshakes: Handshakes, WIDE;
-        exchange(Exchange) => exchanges: Exchanges, WIDE;
-        phase(Phase) => phases: Phases, LONG;
-        packet(Packet) => packets: Packets, LONG;
+        capture(Capture) => captures: Captures;
+        connection(Connection) => connections: Connections;
+        handshake(Handshake) => handshakes: Handshakes;
+        exchange(Exchange) => exchanges: Exchanges;
+        phase(Phase) => phases: Phases;
+        packet(Packet) => packets: Packets;
     }
 }
