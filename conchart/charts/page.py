@@ -84,7 +84,7 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     lanes = swimlanes(trace, options)
     remarks = appraise(trace)
     plotly_script, script = _plotly(), _script()
-    return _template().render(
+    page: str = _template().render(
         title=title or _title(files),
         version=_version(),
         policy=_policy(plotly_script, script),
@@ -110,6 +110,7 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         plotly=Markup(plotly_script),
         script=Markup(script),
     )
+    return page
 
 
 def to_json(value: object) -> str:
@@ -212,7 +213,7 @@ def _plotly() -> str:
 
 @cache
 def _script() -> str:
-    parts = "\n".join(_resource(f"js/{name}.js") for name in SCRIPTS)
+    parts = "\n".join(_resource(f"{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
 
 

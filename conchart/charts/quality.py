@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conchart.charts.tables import Row, rows
+from conchart.units import count_of, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,10 +76,6 @@ def _notes(trace: "Trace") -> list[Remark]:
     ]
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _percent(part: int, whole: int) -> str:
     share = 100 * part / whole
     return f"{share:.0f} %" if share >= 1 else "Less than 1 %"
@@ -90,7 +87,7 @@ def _truncated(facts: Row) -> Remark | None:
     files = (
         "The file ends"
         if facts["captures"] == 1
-        else f"{_number(facts['truncated'], 'file')} of {facts['captures']} end"
+        else f"{count_of(facts['truncated'], 'file')} of {facts['captures']} end"
     )
     return Remark(
         warning=True,
@@ -107,7 +104,7 @@ def _dropped(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['dropped'], 'packet')} lost by the capturing machine",
+        title=f"{count_of(facts['dropped'], 'packet')} lost by the capturing machine",
         effect="Bytes that never reached the file look like gaps; phases around them are marked as unseen.",
         advice="Capture with a larger buffer (tcpdump -B 65536), a narrower filter, or shorter packets (-s 1600).",
     )
@@ -118,8 +115,8 @@ def _missing(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['missing'], 'byte')} acknowledged but not captured, "
-        f"on {_number(facts['with_missing'], 'connection')}",
+        title=f"{count_of(facts['missing'], 'byte')} acknowledged but not captured, "
+        f"on {count_of(facts['with_missing'], 'connection')}",
         effect="The receiver got them, this file did not. Requests and handshakes inside the gaps cannot be read.",
         advice="Look for drops where the capture was taken: tcpdump's last line, or the switch's mirror port.",
     )
@@ -130,7 +127,7 @@ def _one_sided(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['one_sided'], 'connection')} with one direction only",
+        title=f"{count_of(facts['one_sided'], 'connection')} with one direction only",
         effect="Who waited for whom cannot be told there.",
         advice="Capture both directions: on a mirror port rx and tx, with asymmetric routing on the host itself.",
     )
@@ -141,7 +138,7 @@ def _midstream(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['midstream'], 'connection')} already open when the capture began",
+        title=f"{count_of(facts['midstream'], 'connection')} already open when the capture began",
         effect="How long they took to open, and their handshakes, are not known. They start with an unseen phase.",
         advice="Start the capture before the test, or close idle connections first.",
     )
@@ -152,7 +149,7 @@ def _snapped(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['snapped'], 'packet')} cut by the snap length",
+        title=f"{count_of(facts['snapped'], 'packet')} cut by the snap length",
         effect="Times and sizes are right; names, ciphers and request lines in the part that was cut are missing.",
         advice="Capture whole packets: tcpdump -s 0.",
     )
@@ -163,7 +160,7 @@ def _undecodable(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"{_number(facts['undecodable'], 'frame')} with unreadable headers",
+        title=f"{count_of(facts['undecodable'], 'frame')} with unreadable headers",
         effect="They count nowhere. If they carried TCP, their connections have holes.",
         advice="Open the capture in Wireshark and look for malformed frames.",
     )
@@ -184,7 +181,7 @@ def _duplicates(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=False,
-        title=f"{_number(facts['duplicates'], 'packet')} captured twice",
+        title=f"{count_of(facts['duplicates'], 'packet')} captured twice",
         effect="Copies from -i any or a mirror port. The first copy counts, the others are ignored.",
         advice="Capture on one interface to get smaller files.",
     )
@@ -205,7 +202,7 @@ def _open(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=False,
-        title=f"{_number(facts['still_open'], 'connection')} still open at the end",
+        title=f"{count_of(facts['still_open'], 'connection')} still open at the end",
         effect="Their bars stop at their last packet.",
     )
 
@@ -215,7 +212,7 @@ def _resolution(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=True,
-        title=f"Timestamps are only exact to {facts['resolution_ns']:,} ns",
+        title=f"Timestamps are only exact to {format_count(facts['resolution_ns'])} ns",
         effect="Shorter phases are rounded to nothing.",
         advice="Capture with tcpdump's default (microseconds) or --nano.",
     )
@@ -254,8 +251,8 @@ def _filtered(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=False,
-        title=f"{_number(facts['filtered'], 'packet')} left out by the filter or time range given",
-        effect=f"Of {facts['packets']:,} packets. Connections cut by a time range look open or mid-stream.",
+        title=f"{count_of(facts['filtered'], 'packet')} left out by the filter or time range given",
+        effect=f"Of {format_count(facts['packets'])} packets. Connections cut by a time range look open or mid-stream.",
     )
 
 
@@ -264,7 +261,7 @@ def _other(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=False,
-        title=f"{_number(facts['other'], 'frame')} other than TCP",
+        title=f"{count_of(facts['other'], 'frame')} other than TCP",
         effect="ARP, DNS, QUIC and the like are counted, and not analysed.",
     )
 

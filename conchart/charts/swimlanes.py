@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conchart.charts.servers import CONNECTION_NAMES, servers
 from conchart.charts.tables import Columns, columns
 from conchart.phases import PHASES
+from conchart.units import format_count
 
 if TYPE_CHECKING:
     from conchart.options import DrawOptions
@@ -166,13 +167,16 @@ def _limits(trace: "Trace", total: int, drawn: int, tables: dict[str, Columns]) 
     said = []
     if drawn < total:
         said.append(
-            f"{drawn:,} of {total:,} connections are drawn and listed: those that cost the most time without idling. "
-            "Everything else on this page counts all of them."
+            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those that cost "
+            "the most time without idling. Everything else on this page counts all of them."
         )
     for name, limit in (("phases", MAX_PHASES), ("exchanges", MAX_EXCHANGES), ("packets", MAX_PACKETS)):
         if name in tables and len(tables[name]["stream"]) == limit:
             (count,), *_ = trace.sql(f"SELECT count(*) FROM {name} JOIN ({_kept()}) USING (stream)").fetchall()
             if count > limit:
                 what = "requests" if name == "exchanges" else name
-                said.append(f"The drawn connections have {count:,} {what}; the page holds the first {limit:,}.")
+                said.append(
+                    f"The drawn connections have {format_count(count)} {what}; "
+                    f"the page holds the first {format_count(limit)}."
+                )
     return said

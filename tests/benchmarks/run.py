@@ -25,12 +25,12 @@ from rich.table import Table
 READ = """
 import sys, time
 import conchart
-start = time.perf_counter()
+wall, processor = time.perf_counter(), time.process_time()
 trace = conchart.read(sys.argv[1])
-seconds = time.perf_counter() - start
+seconds, busy = time.perf_counter() - wall, time.process_time() - processor
 ((packets,),) = trace.sql("SELECT packets FROM captures").fetchall()
 ((connections,),) = trace.sql("SELECT count(*) FROM connections").fetchall()
-print(seconds, packets, connections)
+print(seconds, busy, packets, connections)
 """
 REFERENCE = "tcpdump -w /dev/null"
 CONCHART = "conchart.read"
@@ -48,6 +48,8 @@ class Run:
     """One run of one tool, or why there was none."""
 
     seconds: float | None = None
+    busy: float | None = None
+    """Processor seconds of all its threads: what to look at when the machine has other things to do."""
     memory: int | None = None
     """Peak resident set in bytes."""
     problem: str | None = None
@@ -86,11 +88,11 @@ def measure(command: list[str]) -> Run:
             return Run(problem=f"exit {status}: {lines[-1] if lines else 'no message'}")
         memory = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         if command[1:2] != ["-c"]:
-            return Run(seconds, memory)
+            return Run(seconds, usage.ru_utime + usage.ru_stime, memory)
         out.seek(0)
-        inside, packets, connections = out.read().split()
+        inside, busy, packets, connections = out.read().split()
         note = f"{int(packets):,} packets, {int(connections):,} connections; process {seconds:.2f} s"
-        return Run(float(inside), memory, note=note)
+        return Run(float(inside), float(busy), memory, note=note)
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, os.rusage_result]:  # type: ignore[name-defined]
@@ -124,8 +126,9 @@ class Result:
             if run.problem:
                 return run
         seconds = min(run.seconds for run in runs if run.seconds is not None)
+        busy = min(run.busy for run in runs if run.busy is not None)
         memory = max(run.memory for run in runs if run.memory is not None)
-        return Run(seconds, memory, note=runs[-1].note or f"best of {len(runs)}")
+        return Run(seconds, busy, memory, note=runs[-1].note or f"best of {len(runs)}")
 
     def ratio(self, tool: str) -> float | None:
         """A tool's time over the time of tcpdump's copy."""
@@ -153,16 +156,19 @@ def table(result: Result) -> Table:
     """One row per tool."""
     size = result.capture.stat().st_size / 1e6
     drawn = Table(title=f"{result.shape}: {result.packets:,} packets, {size:,.0f} MB", title_justify="left")
-    for column in ("tool", "time", "packets/s", f"÷ {REFERENCE}", "peak memory", "note"):
+    for column in ("tool", "time", "packets/s", f"÷ {REFERENCE}", "processor", "÷", "peak memory", "note"):
         drawn.add_column(column, justify="left" if column in ("tool", "note") else "right")
     for tool in result.runs:
         run, ratio = result.best(tool), result.ratio(tool)
-        if run.seconds is None or run.memory is None:
-            drawn.add_row(tool, "-", "-", "-", "-", run.problem)
+        if run.seconds is None or run.busy is None or run.memory is None:
+            drawn.add_row(tool, *["-"] * 6, run.problem)
             continue
         rate = f"{result.packets / run.seconds / 1e6:.2f} M"
         times = f"{ratio:.2f}" if ratio is not None else "-"
-        drawn.add_row(tool, f"{run.seconds:.2f} s", rate, times, f"{run.memory / 2**20:,.0f} MiB", run.note)
+        reference = result.best(REFERENCE).busy
+        share = f"{run.busy / reference:.2f}" if reference else "-"
+        memory = f"{run.memory / 2**20:,.0f} MiB"
+        drawn.add_row(tool, f"{run.seconds:.2f} s", rate, times, f"{run.busy:.2f} s", share, memory, run.note)
     return drawn
 
 

@@ -54,6 +54,8 @@ def test_the_runner_measures_time_and_memory_of_a_read(tmp_path: Path) -> None:
     assert best.problem is None
     assert best.seconds is not None
     assert 0 < best.seconds < 30
+    assert best.busy is not None
+    assert best.busy > 0
     assert best.memory is not None
     assert best.memory > 2**20
     assert f"{packets:,} packets" in best.note
@@ -71,7 +73,7 @@ def test_verdicts_compare_with_the_targets(tmp_path: Path) -> None:
     small.write_bytes(struct.pack("<I", 0))
     large.write_bytes(bytes(16))
     results = [
-        Result("bulk", path, 1, {REFERENCE: [Run(1.0, 1)], CONCHART: [Run(seconds, memory)]} | absent())
+        Result("bulk", path, 1, {REFERENCE: [Run(1.0, 1.0, 1)], CONCHART: [Run(seconds, seconds, memory)]} | absent())
         for path, seconds, memory in ((small, 1.5, 100 * 2**20), (large, 2.5, 200 * 2**20))
     ]
     assert [met for met, _ in run.verdicts(results)] == [True, True, False, True, False]

@@ -31,5 +31,8 @@ def test_capturing_every_packet_twice_changes_nothing(
     doubled = [copy for packet in packets for copy in (packet, dataclasses.replace(packet, at=packet.at + later))]
     once, twice = scratch.read(Format().write(packets)), scratch.read(Format().write(doubled))
     assert twice.captures[0]["duplicates"] == len(packets)
+    copies = [row for row in twice.packets if row["mark"] == "duplicate"]
+    assert [row["frame"] for row in copies] == [2 * number for number in range(1, len(packets) + 1)]
+    twice.packets[:] = [row for row in twice.packets if row["mark"] != "duplicate"]
     for name, rows in once.results().items():
         assert first_copies(twice.results()[name]) == rows, name

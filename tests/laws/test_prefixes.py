@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.laws.files import Format
@@ -28,6 +28,10 @@ def test_a_capture_cut_at_any_byte_gives_all_packets_before_the_cut(
     while left >= len(records[whole]):
         left -= len(records[whole])
         whole += 1
+    if left and not whole:
+        with pytest.raises(CaptureError, match="input"):
+            scratch.read(data[:size])
+        return
     tables = scratch.read(data[:size])
     (row,) = tables.captures
     assert row["packets"] == whole
@@ -88,6 +92,7 @@ def test_flipped_bytes_raise_nothing(
     scratch: Scratch, conversation: Conversation, flips: list[tuple[float, int]]
 ) -> None:
     data = bytearray(Format().write(conversation.talk.packets()))
+    assume(len(data) > 24)
     for where, value in flips:
         data[24 + int(where * (len(data) - 24))] = value
     tables = scratch.read(bytes(data))

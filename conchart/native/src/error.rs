@@ -34,11 +34,7 @@ pub enum CaptureError {
         hex(.first),
         printable(.first)
     )]
-    NotACapture {
-        name: String,
-        first: Vec<u8>,
-        hint: &'static str,
-    },
+    NotACapture { name: String, first: Vec<u8>, hint: &'static str },
 
     /// Readable up to a point.
     #[error(transparent)]
@@ -51,11 +47,7 @@ pub enum CaptureError {
          Capture on another interface, e.g. 'tcpdump -i any', or say which link type you need.",
         grouped(*.frame), .link.0
     )]
-    UnsupportedLink {
-        name: String,
-        link: LinkType,
-        frame: u64,
-    },
+    UnsupportedLink { name: String, link: LinkType, frame: u64 },
 }
 
 /// Where a capture file breaks, and what was saved.
@@ -79,30 +71,14 @@ impl std::error::Error for Damage {}
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            problem,
-            advice,
-            ..
-        } = self;
-        let place = if self.compressed {
-            "the uncompressed capture"
-        } else {
-            "the file"
-        };
+        let Self { name, problem, advice, .. } = self;
+        let place = if self.compressed { "the uncompressed capture" } else { "the file" };
         writeln!(f, "{name}: packet {}: {problem}", grouped(self.frame))?;
         writeln!(f, "  at byte {} of {place}", grouped(self.offset))?;
         match self.kept {
             0 => writeln!(f, "  No packet comes before it.")?,
-            1 => writeln!(
-                f,
-                "  Kept the packet before it; nothing after it can be read."
-            )?,
-            kept => writeln!(
-                f,
-                "  Kept the {} packets before it; nothing after it can be read.",
-                grouped(kept)
-            )?,
+            1 => writeln!(f, "  Kept the packet before it; nothing after it can be read.")?,
+            kept => writeln!(f, "  Kept the {} packets before it; nothing after it can be read.", grouped(kept))?,
         }
         write!(f, "  {advice}")
     }
@@ -139,14 +115,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The bytes as text, when they are text: the reader then sees at once what the file is.
 fn printable(bytes: &[u8]) -> String {
-    let is_text = bytes
-        .iter()
-        .all(|byte| byte.is_ascii_graphic() || *byte == b' ');
-    if is_text {
-        format!(" (\"{}\")", String::from_utf8_lossy(bytes))
-    } else {
-        String::new()
-    }
+    let is_text = bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    if is_text { format!(" (\"{}\")", String::from_utf8_lossy(bytes)) } else { String::new() }
 }
 
 #[cfg(test)]
@@ -180,16 +150,7 @@ mod tests {
 
     #[test]
     fn first_bytes_that_are_text_are_shown_as_text() {
-        let error = CaptureError::NotACapture {
-            name: "a".into(),
-            first: b"{\"log\":".to_vec(),
-            hint: "HAR",
-        };
-        assert!(
-            error
-                .to_string()
-                .contains("7b 22 6c 6f 67 22 3a (\"{\"log\":\")"),
-            "{error}"
-        );
+        let error = CaptureError::NotACapture { name: "a".into(), first: b"{\"log\":".to_vec(), hint: "HAR" };
+        assert!(error.to_string().contains("7b 22 6c 6f 67 22 3a (\"{\"log\":\")"), "{error}");
     }
 }

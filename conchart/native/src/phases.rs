@@ -1,8 +1,10 @@
 //! Charges every nanosecond of a connection to exactly one phase.
 //!
 //! In: intervals with a cause, as the later stages learn them; they may overlap. Out: phases that touch,
-//! are in order, and sum to the connection's lifetime. Where intervals overlap the stronger cause wins
-//! (design.md section 5); where none covers, nobody owes anybody a byte: idle.
+//! are in order, and sum to the connection's lifetime. Where intervals overlap the stronger cause wins,
+//! between equal ones the one that began first (design.md section 5); where none covers, nobody owes anybody a byte: idle.
+
+use std::cmp::Reverse;
 
 use crate::exchange::Exchange;
 use crate::stream::Moment;
@@ -165,21 +167,12 @@ impl Tiler {
         for edge in edges {
             let covering = (self.intervals.iter())
                 .filter(|interval| interval.start.at <= cursor.at && interval.end.at >= edge.at)
-                .max_by_key(|interval| interval.kind);
-            let nothing = if self.blind && first_known.is_none_or(|at| at >= edge.at) {
-                Kind::Unseen
-            } else {
-                Kind::Idle
-            };
+                .max_by_key(|interval| (interval.kind, Reverse(interval.start.at)));
+            let nothing =
+                if self.blind && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
             let phase = match covering {
                 Some(&interval) => Phase { start: cursor, end: edge, ..interval },
-                None => Phase {
-                    kind: nothing,
-                    exchange: None,
-                    start: cursor,
-                    end: edge,
-                    inferred: false,
-                },
+                None => Phase { kind: nothing, exchange: None, start: cursor, end: edge, inferred: false },
             };
             match &mut self.last {
                 Some(last) if last.continues(&phase) => last.end = phase.end,
@@ -245,13 +238,16 @@ mod tests {
     fn transfer_beats_wait_and_wait_beats_request() {
         let intervals =
             [interval(Kind::Request, 0, 30), interval(Kind::Wait, 10, 40), interval(Kind::Transfer, 20, 25)];
-        let expected = [
-            (Kind::Request, 0, 10),
-            (Kind::Wait, 10, 20),
-            (Kind::Transfer, 20, 25),
-            (Kind::Wait, 25, 40),
-        ];
+        let expected = [(Kind::Request, 0, 10), (Kind::Wait, 10, 20), (Kind::Transfer, 20, 25), (Kind::Wait, 25, 40)];
         assert_eq!(story(&tile(&intervals, 0, 40, false)), expected);
+    }
+
+    #[test]
+    fn of_two_waits_the_one_that_began_first_is_charged() {
+        let wait = |exchange, start, end| Phase { exchange: Some(exchange), ..interval(Kind::Wait, start, end) };
+        let phases = tile(&[wait(0, 0, 20), wait(1, 5, 30)], 0, 30, false);
+        let charged: Vec<_> = phases.iter().map(|p| (p.exchange, p.start.at, p.end.at)).collect();
+        assert_eq!(charged, [(Some(0), 0, 20), (Some(1), 20, 30)]);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct Selection {
     pub filter: Option<Box<Compile>>,
     /// First instant wanted.
     pub start: Option<Limit>,
-    /// Last instant wanted.
+    /// First instant after it that is not wanted.
     pub end: Option<Limit>,
     /// Stop after so many selected frames.
     pub count: Option<u64>,
@@ -112,25 +112,6 @@ struct Above {
     tiler: Tiler,
 }
 
-impl Above {
-    /// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
-    fn begin(&mut self, tcp: &Connection, first: Moment) {
-        if self.tiler.opened().is_some() {
-            return;
-        }
-        self.tiler.begin(tcp.opened, tcp.is_midstream());
-        if let Some(start) = tcp.syn.or(tcp.syn_ack) {
-            self.tiler.push(Phase {
-                kind: Kind::Syn,
-                exchange: None,
-                start,
-                end: tcp.ack.unwrap_or(first),
-                inferred: tcp.syn.is_none(),
-            });
-        }
-    }
-}
-
 /// After the conversation, what still comes is nobody's.
 impl Receiver for Option<Conversation> {
     fn data(&mut self, from: Side, chunk: Chunk<'_>) {
@@ -157,7 +138,7 @@ struct Run<O> {
     programs: Vec<(LinkType, Program)>,
     /// Time of the first frame of all: what relative bounds count from.
     origin: Option<i64>,
-    /// Frames read in all files so far.
+    /// Number of the latest frame; several files count on.
     frames: u64,
     /// Bytes of the files that are done.
     bytes_before: u64,
@@ -172,12 +153,7 @@ struct Run<O> {
 
 impl<O: Output> Run<O> {
     fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
-        self.tally = Tally {
-            capture,
-            path: source.name(),
-            first_frame: self.frames + 1,
-            ..Tally::default()
-        };
+        self.tally = Tally { capture, path: source.name(), first_frame: self.frames + 1, ..Tally::default() };
         let mut reader = Reader::open(source).map_err(Failure::Capture)?;
         loop {
             match reader.next() {
@@ -189,12 +165,12 @@ impl<O: Output> Run<O> {
                 Ok(None) => break,
                 Err(damage) if self.tally.packets > 0 => {
                     self.tally.truncated = true;
-                    self.tally.note(damage.to_string());
+                    self.tally.note_error(&damage);
                     break;
                 }
                 Err(error) => return Err(Failure::Capture(error)),
             }
-            if self.frames % PROGRESS_FRAMES == 0 {
+            if self.frames.is_multiple_of(PROGRESS_FRAMES) {
                 let read = self.bytes_before + reader.bytes_read();
                 self.rows.sink().progress(read, self.frames)?;
             }
@@ -206,7 +182,7 @@ impl<O: Output> Run<O> {
             if self.tally.decoded == 0 && self.tally.other == 0 {
                 return Err(Failure::Capture(error));
             }
-            self.tally.note(error.to_string());
+            self.tally.note_error(&error);
         }
         self.end_file(&reader);
         Ok(())
@@ -214,7 +190,7 @@ impl<O: Output> Run<O> {
 
     /// Takes one frame; false when no more are wanted.
     fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
-        self.frames += 1;
+        self.frames = self.tally.first_frame - 1 + frame.number;
         if self.tally.packets == 0 && frame.at < self.latest {
             self.end_all()?;
         }
@@ -263,7 +239,7 @@ impl<O: Output> Run<O> {
             Limit::After(ns) => origin.saturating_add(ns),
         };
         if self.selection.start.is_some_and(|bound| frame.at < instant(bound))
-            || self.selection.end.is_some_and(|bound| frame.at > instant(bound))
+            || self.selection.end.is_some_and(|bound| frame.at >= instant(bound))
             || self.selection.count == Some(0)
         {
             return Ok(false);
@@ -352,14 +328,8 @@ impl<O: Output> Run<O> {
 
         let Flow { stream, tcp, above, .. } = &mut flow;
         let end = tcp.closing().unwrap_or(tcp.last);
-        above.begin(tcp, end);
-        above.tiler.push(Phase {
-            kind: Kind::Close,
-            exchange: None,
-            start: end,
-            end: tcp.last,
-            inferred: false,
-        });
+        begin(&mut above.tiler, tcp, end);
+        above.tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: tcp.last, inferred: false });
         let mut result = Ok(());
         above.tiler.finish(tcp.last, &mut |phase| {
             result = result.and_then(|()| self.rows.phase(rows::phase(*stream, &phase)));
@@ -409,9 +379,8 @@ impl<O: Output> Run<O> {
         }
         if self.strays > 0 {
             let strays = std::mem::take(&mut self.strays);
-            tally.note(format!(
-                "{strays} packets came after their connection had ended for 30 s; they are not charged"
-            ));
+            tally
+                .note(format!("{strays} packets came after their connection had ended for 30 s; they are not charged"));
         }
         self.done.push(tally);
     }
@@ -430,47 +399,59 @@ fn conclude<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), S
 
 /// Passes on what has become certain about a connection.
 fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
-    let Flow { stream, tcp, above, .. } = flow;
-    let Some(mut conversation) = above.conversation.take() else { return Ok(()) };
+    let Flow { stream, tcp, above: Above { conversation, tiler, .. }, .. } = flow;
+    let Some(conversation) = conversation else { return Ok(()) };
     let mut settled: Option<Moment> = None;
-    let mut charge = |above: &mut Above, interval: Phase| {
-        above.begin(tcp, interval.start);
-        above.tiler.push(interval);
+    let mut charge = |interval: Phase| {
+        begin(tiler, tcp, interval.start);
+        tiler.push(interval);
         settled = Some(settled.map_or(interval.end, |latest| latest.max(interval.end)));
     };
     let end = || tcp.closing().unwrap_or(tcp.last);
     while let Some(handshake) = conversation.next_handshake() {
         if let Some(interval) = phases::of_handshake(&handshake, end) {
-            charge(above, interval);
+            charge(interval);
         }
         rows.handshake(rows::handshake(*stream, &handshake))?;
     }
     while let Some(exchange) = conversation.next_exchange() {
-        for interval in phases::of_exchange(&exchange, end).into_iter().flatten() {
-            charge(above, interval);
-        }
+        phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
         rows.exchange(rows::exchange(*stream, &exchange, tcp.rtt(Side::Server)))?;
     }
     while let Some((start, end)) = conversation.next_unseen() {
-        let kind = Kind::Unseen;
-        charge(above, Phase { kind, exchange: None, start, end, inferred: false });
+        charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
     }
-    let until = conversation.earliest_open().or(settled);
-    above.conversation = Some(conversation);
     let mut result = Ok(());
-    if let (Some(_), Some(until)) = (settled, until) {
-        above.tiler.settle(until, &mut |phase| {
+    if let Some(settled) = settled {
+        let until = conversation.earliest_open().unwrap_or(settled);
+        tiler.settle(until, &mut |phase| {
             result = result.and_then(|()| rows.phase(rows::phase(*stream, &phase)));
         });
     }
     result
 }
 
+/// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
+fn begin(tiler: &mut Tiler, tcp: &Connection, first: Moment) {
+    if tiler.opened().is_some() {
+        return;
+    }
+    tiler.begin(tcp.opened, tcp.is_midstream());
+    if let Some(start) = tcp.syn.or(tcp.syn_ack) {
+        tiler.push(Phase {
+            kind: Kind::Syn,
+            exchange: None,
+            start,
+            end: tcp.ack.unwrap_or(first),
+            inferred: tcp.syn.is_none(),
+        });
+    }
+}
+
 /// Who sent this packet of a connection that the capture joined midway: by what it says, else by port.
 fn likely_sender(segment: &Segment<'_>) -> Side {
-    const METHODS: [&[u8]; 9] = [
-        b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * ",
-    ];
+    const METHODS: [&[u8]; 9] =
+        [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * "];
     match segment.payload {
         [0x16, 3, _, _, _, 1, ..] => Side::Client,
         [0x16, 3, _, _, _, 2, ..] => Side::Server,
@@ -483,9 +464,5 @@ fn likely_sender(segment: &Segment<'_>) -> Side {
 
 fn flag_letters(segment: &Segment<'_>) -> String {
     let letters = [(0x02, 'S'), (0x01, 'F'), (0x04, 'R'), (0x08, 'P'), (0x10, 'A')];
-    letters
-        .iter()
-        .filter(|&&(bit, _)| segment.flags.0 & bit != 0)
-        .map(|&(_, letter)| letter)
-        .collect()
+    letters.iter().filter(|&&(bit, _)| segment.flags.0 & bit != 0).map(|&(_, letter)| letter).collect()
 }

@@ -21,11 +21,15 @@ use crate::pipeline::{self, Compile, Failure, Limit, Output, Selection};
 use crate::tables::{Sink, Stopped};
 
 /// Batches that may wait for Python.
-const QUEUE: usize = 4;
+const QUEUE: usize = 2;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
+
+/// Millions of small short-lived values: a connection costs dozens of allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 create_exception!(_native, CaptureError, PyException, "Nothing could be read from a capture; the text is complete.");
 
@@ -161,10 +165,8 @@ fn deliver(
 fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile> {
     Box::new(move |link: LinkType, snap_length: u32| {
         Python::attach(|py| {
-            let instructions: Vec<(u16, u8, u8, u32)> = compile
-                .call1(py, (link.0, snap_length))
-                .and_then(|list| list.extract(py))
-                .map_err(|error| {
+            let instructions: Vec<(u16, u8, u8, u32)> =
+                compile.call1(py, (link.0, snap_length)).and_then(|list| list.extract(py)).map_err(|error| {
                     if let Ok(mut raised) = raised.lock() {
                         *raised = Some(error);
                     }

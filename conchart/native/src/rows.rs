@@ -76,11 +76,7 @@ pub struct ConnectionRow<'a> {
 
 impl ConnectionRow<'_> {
     pub fn row(&self) -> tables::Connection<'_> {
-        tables::Connection {
-            client_ip: Some(&self.client_ip),
-            server_ip: Some(&self.server_ip),
-            ..self.row
-        }
+        tables::Connection { client_ip: Some(&self.client_ip), server_ip: Some(&self.server_ip), ..self.row }
     }
 }
 
@@ -130,11 +126,7 @@ pub fn connection(
         app,
         vantage,
     };
-    ConnectionRow {
-        client_ip: tcp.ends.client.ip.to_string(),
-        server_ip: tcp.ends.server.ip.to_string(),
-        row,
-    }
+    ConnectionRow { client_ip: tcp.ends.client.ip.to_string(), server_ip: tcp.ends.server.ip.to_string(), row }
 }
 
 pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
@@ -204,7 +196,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ta
         client_keepalive: exchange.client_keepalive,
         server_keepalive: exchange.server_keepalive,
         inferred: Some(exchange.inferred),
-        confidence: Some(exchange.confidence.into()),
+        confidence: Some(exchange.confidence),
     }
 }
 

@@ -17,11 +17,7 @@ impl Moment {
     /// The later of two moments; the frame number decides between equal times.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        if (other.at, other.frame) > (self.at, self.frame) {
-            other
-        } else {
-            self
-        }
+        if (other.at, other.frame) > (self.at, self.frame) { other } else { self }
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int32Builder, Int64Bu
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-/// Rows per batch: large enough to amortise the hand-over, small enough to stay out of the way.
+/// Rows per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
 const BATCH_ROWS: usize = 32_768;
 
 /// Takes finished batches.
@@ -150,7 +150,7 @@ pub struct Rows<S> {
 }
 
 macro_rules! add {
-    ($($method:ident($row:ident) => $table:ident: $builder:ident),* $(,)?) => {
+    ($($method:ident($row:ident) => $table:ident: $builder:ident);* $(;)?) => {
         $(
             /// Adds a row.
             ///
@@ -202,11 +202,11 @@ impl<S: Sink> Rows<S> {
     }
 
     add! {
-        capture(Capture) => captures: Captures,
-        connection(Connection) => connections: Connections,
-        handshake(Handshake) => handshakes: Handshakes,
-        exchange(Exchange) => exchanges: Exchanges,
-        phase(Phase) => phases: Phases,
-        packet(Packet) => packets: Packets,
+        capture(Capture) => captures: Captures;
+        connection(Connection) => connections: Connections;
+        handshake(Handshake) => handshakes: Handshakes;
+        exchange(Exchange) => exchanges: Exchanges;
+        phase(Phase) => phases: Phases;
+        packet(Packet) => packets: Packets;
     }
 }

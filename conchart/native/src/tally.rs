@@ -1,6 +1,7 @@
 //! What one capture file amounts to: the counts and notes behind a row of `captures`.
 
 use crate::capture::{Facts, Frame, LinkType};
+use crate::error::CaptureError;
 
 /// Notes kept for one capture file.
 const MAX_NOTES: usize = 100;
@@ -39,6 +40,14 @@ impl Tally {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(text);
         }
+    }
+
+    /// Adds an error as a note: on one line, without the name of the file, which stands beside it.
+    pub fn note_error(&mut self, error: &CaptureError) {
+        let text = error.to_string();
+        let text = text.strip_prefix(&self.path).and_then(|text| text.strip_prefix(": ")).unwrap_or(&text);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        self.note(lines.join("; "));
     }
 
     /// Counts a frame.

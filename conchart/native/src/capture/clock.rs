@@ -38,10 +38,7 @@ impl Clock {
         } else {
             Unit::PerNanosecond(10_u64.checked_pow(power - 9))
         };
-        Self {
-            unit,
-            offset: offset_seconds.saturating_mul(1_000_000_000),
-        }
+        Self { unit, offset: offset_seconds.saturating_mul(1_000_000_000) }
     }
 
     /// Nanoseconds since the epoch, rounded down; saturated where an `i64` cannot hold them (before
@@ -71,9 +68,7 @@ impl Clock {
     fn since_epoch(self, timestamp: i128) -> i128 {
         let since_offset = match self.unit {
             Unit::Nanoseconds(factor) => timestamp * i128::from(factor),
-            Unit::PerNanosecond(divisor) => {
-                divisor.map_or(0, |divisor| timestamp.div_euclid(divisor.into()))
-            }
+            Unit::PerNanosecond(divisor) => divisor.map_or(0, |divisor| timestamp.div_euclid(divisor.into())),
             Unit::Binary(power) => (timestamp * 1_000_000_000) >> power,
         };
         since_offset + i128::from(self.offset)
@@ -84,9 +79,7 @@ impl Clock {
         let unit = match self.unit {
             Unit::Nanoseconds(factor) => factor,
             Unit::PerNanosecond(_) => 1,
-            Unit::Binary(power) => {
-                1_000_000_000_u64.div_ceil(1_u64.checked_shl(power).unwrap_or(u64::MAX))
-            }
+            Unit::Binary(power) => 1_000_000_000_u64.div_ceil(1_u64.checked_shl(power).unwrap_or(u64::MAX)),
         };
         i64::try_from(unit).unwrap_or(i64::MAX)
     }
@@ -132,10 +125,7 @@ mod tests {
 
     #[test]
     fn clocks_before_1970_keep_their_distances() {
-        assert_eq!(
-            Clock::new(6, 0).at((-505_425_287_i64).cast_unsigned()),
-            -505_425_287_000
-        );
+        assert_eq!(Clock::new(6, 0).at((-505_425_287_i64).cast_unsigned()), -505_425_287_000);
         assert_eq!(Clock::new(0, 0).at(u64::MAX), -1_000_000_000);
     }
 

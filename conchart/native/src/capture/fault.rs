@@ -7,8 +7,7 @@ const CUT: &str = "Usual causes: the capture was still being written, or tcpdump
                    Ctrl-C); a full disk; a copy that was cut short.";
 const DECOMPRESSION: &str = "Usual causes: a download or copy that was cut short or changed. Compare its size and checksum with \
                              the original.";
-const DEVICE: &str =
-    "The device or pipe under the file failed: copy the file elsewhere and try again.";
+const DEVICE: &str = "The device or pipe under the file failed: copy the file elsewhere and try again.";
 const BROKEN: &str = "Usual causes: bytes overwritten or lost in the file, e.g. a transfer in text mode or two programs \
                       writing the same file. 'editcap -F pcap IN OUT' may save more.";
 
@@ -24,48 +23,27 @@ impl Fault {
     /// `what`, `need` bytes long, begins at `offset` but the stream ends inside it.
     #[cold]
     pub(super) fn cut(offset: u64, what: &str, need: u64, short: Short) -> Self {
-        let mut problem = format!(
-            "the file ends inside {what}: {} bytes needed, {} left",
-            grouped(need),
-            grouped(short.have)
-        );
+        let mut problem =
+            format!("the file ends inside {what}: {} bytes needed, {} left", grouped(need), grouped(short.have));
         let advice = match short.cause {
             None => CUT,
             Some(error) => {
-                problem = format!(
-                    "{error}, inside {what}: {} bytes needed, {} there",
-                    grouped(need),
-                    grouped(short.have)
-                );
-                if error.raw_os_error().is_some() {
-                    DEVICE
-                } else {
-                    DECOMPRESSION
-                }
+                problem =
+                    format!("{error}, inside {what}: {} bytes needed, {} there", grouped(need), grouped(short.have));
+                if error.raw_os_error().is_some() { DEVICE } else { DECOMPRESSION }
             }
         };
-        Self {
-            offset,
-            problem,
-            advice,
-        }
+        Self { offset, problem, advice }
     }
 
     #[cold]
     pub(super) fn too_long(offset: u64, what: &str, found: u32, allowed: u32) -> Self {
         let (found, allowed) = (grouped(found.into()), grouped(allowed.into()));
-        Self::broken(
-            offset,
-            format!("announces a {what} of {found} bytes, limit {allowed}"),
-        )
+        Self::broken(offset, format!("announces a {what} of {found} bytes, limit {allowed}"))
     }
 
     #[cold]
     pub(super) fn broken(offset: u64, problem: String) -> Self {
-        Self {
-            offset,
-            problem,
-            advice: BROKEN,
-        }
+        Self { offset, problem, advice: BROKEN }
     }
 }

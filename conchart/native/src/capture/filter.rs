@@ -124,8 +124,7 @@ impl Program {
     /// Does the filter accept this frame? `original_len` is its length on the wire.
     #[must_use]
     pub fn accepts(&self, data: &[u8], original_len: u32) -> bool {
-        self.run(data, original_len)
-            .is_some_and(|verdict| verdict != 0)
+        self.run(data, original_len).is_some_and(|verdict| verdict != 0)
     }
 
     /// The returned value; `None` where the program reads outside the frame or divides by zero.
@@ -151,11 +150,7 @@ impl Program {
                 Step::Negate => a = a.wrapping_neg(),
                 Step::Jump(by) => next += by,
                 Step::Branch(test, operand, yes, no) => {
-                    next += if test.holds(a, operand.value(x)) {
-                        yes
-                    } else {
-                        no
-                    };
+                    next += if test.holds(a, operand.value(x)) { yes } else { no };
                 }
                 Step::AToX => x = a,
                 Step::XToA => a = x,
@@ -173,11 +168,7 @@ impl Step {
             Ok(cell) if cell < CELLS => Ok(cell),
             _ => Err(FilterError::Cell { at, cell: k }),
         };
-        let operand = if code & 0x08 == 0 {
-            Operand::Constant(k)
-        } else {
-            Operand::X
-        };
+        let operand = if code & 0x08 == 0 { Operand::Constant(k) } else { Operand::X };
         let branch = |test| Self::Branch(test, operand, jt.into(), jf.into());
         let step = match code {
             0x00 => Self::LoadConstant(k),

@@ -88,10 +88,7 @@ pub(super) struct Unpacked {
 /// Looks at the first bytes of `source` and undoes their compression.
 pub(super) fn unpack(source: Box<dyn Read + Send>) -> io::Result<Unpacked> {
     let taken = Arc::new(AtomicU64::new(0));
-    let mut counted = Counted {
-        source,
-        taken: Arc::clone(&taken),
-    };
+    let mut counted = Counted { source, taken: Arc::clone(&taken) };
     let mut head = Vec::with_capacity(4);
     counted.by_ref().take(4).read_to_end(&mut head)?;
     let packing = Packing::of(&head);
@@ -107,11 +104,7 @@ pub(super) fn unpack(source: Box<dyn Read + Send>) -> io::Result<Unpacked> {
             Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?)
         }
     };
-    Ok(Unpacked {
-        bytes,
-        packing,
-        taken,
-    })
+    Ok(Unpacked { bytes, packing, taken })
 }
 
 /// Counts the bytes that pass.

@@ -101,9 +101,7 @@ impl Reader {
         let name = source.name();
         match source.open() {
             Ok((bytes, size)) => Self::start(bytes, name, size),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(CaptureError::NotFound { name })
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(CaptureError::NotFound { name }),
             Err(source) => Err(CaptureError::Io { name, source }),
         }
     }
@@ -116,11 +114,7 @@ impl Reader {
         Self::start(source, name.to_owned(), None)
     }
 
-    fn start(
-        source: Box<dyn Read + Send>,
-        name: String,
-        size: Option<u64>,
-    ) -> Result<Self, CaptureError> {
+    fn start(source: Box<dyn Read + Send>, name: String, size: Option<u64>) -> Result<Self, CaptureError> {
         let unpacked = match input::unpack(source) {
             Ok(unpacked) => unpacked,
             Err(source) => return Err(CaptureError::Io { name, source }),
@@ -150,26 +144,14 @@ impl Reader {
             let _ = window.ensure(16);
             return Err(not_a_capture(name, window.ahead()));
         };
-        Ok(Self {
-            name,
-            window,
-            format,
-            packing,
-            taken: unpacked.taken,
-            size,
-            log,
-            over: false,
-        })
+        Ok(Self { name, window, format, packing, taken: unpacked.taken, size, log, over: false })
     }
 
     /// The next frame; `None` at the end.
     ///
     /// # Errors
     /// `Damaged`, once, where the file cannot be followed any further; then `None`.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "frames borrow from the reader: an Iterator cannot lend"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "frames borrow from the reader: an Iterator cannot lend")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, CaptureError> {
         if self.over {
@@ -180,13 +162,7 @@ impl Reader {
             Format::Pcapng(pcapng) => pcapng.next(&mut self.window, &mut self.log),
         };
         match found {
-            Ok(Some(Packet {
-                at,
-                link,
-                interface,
-                data,
-                original_len,
-            })) => {
+            Ok(Some(Packet { at, link, interface, data, original_len })) => {
                 self.log.frames += 1;
                 self.log.number += 1;
                 Ok(Some(Frame {
@@ -214,12 +190,7 @@ impl Reader {
     pub fn facts(&self) -> Facts {
         let (format, link_types, resolution_ns, drops) = match &self.format {
             Format::Pcap(pcap) => ("pcap", vec![pcap.link()], pcap.resolution_ns(), None),
-            Format::Pcapng(pcapng) => (
-                "pcapng",
-                pcapng.links(),
-                pcapng.resolution_ns(),
-                pcapng.dropped(),
-            ),
+            Format::Pcapng(pcapng) => ("pcapng", pcapng.links(), pcapng.resolution_ns(), pcapng.dropped()),
         };
         Facts {
             format: format!("{format}{}", self.packing.suffix()),
@@ -280,12 +251,7 @@ impl Log {
     fn comment(&mut self, frame: Option<u64>, text: &[u8]) {
         if self.comments.len() < MAX_NOTES {
             let text = text.get(..text.len().min(MAX_TEXT)).unwrap_or_default();
-            self.comments.push((
-                frame,
-                String::from_utf8_lossy(text)
-                    .trim_end_matches('\0')
-                    .to_owned(),
-            ));
+            self.comments.push((frame, String::from_utf8_lossy(text).trim_end_matches('\0').to_owned()));
         }
     }
 }
@@ -325,11 +291,7 @@ impl Order {
 
 #[cold]
 fn damaged(name: &str, log: &Log, packing: Packing, fault: Fault) -> CaptureError {
-    let Fault {
-        offset,
-        problem,
-        advice,
-    } = fault;
+    let Fault { offset, problem, advice } = fault;
     CaptureError::Damaged(Box::new(Damage {
         name: name.to_owned(),
         frame: log.number + 1,
@@ -349,18 +311,14 @@ fn not_a_capture(name: String, head: &[u8]) -> CaptureError {
 
 /// What a file that is no capture probably is, and what to do with it.
 fn hint(name: &str, head: &[u8]) -> &'static str {
-    let is_text = head
-        .iter()
-        .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    let is_text = head.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     match head {
         [b'B', b'Z', b'h', ..] => "It is compressed with bzip2: 'bunzip2' it first.",
         [0xfd, b'7', b'z', b'X', b'Z', ..] => "It is compressed with xz: 'unxz' it first.",
         [0x04, 0x22, 0x4d, 0x18, ..] => "It is compressed with lz4: 'unlz4' it first.",
         [b'P', b'K', 3, 4, ..] => "It is a zip archive: 'unzip' it first.",
         [b'7', b'z', 0xbc, 0xaf, ..] => "It is a 7z archive: unpack it first.",
-        [b's', b'n', b'o', b'o', b'p', 0, ..] => {
-            "It is a Sun snoop capture: 'editcap -F pcap IN OUT' converts it."
-        }
+        [b's', b'n', b'o', b'o', b'p', 0, ..] => "It is a Sun snoop capture: 'editcap -F pcap IN OUT' converts it.",
         [b'G', b'M', b'B', b'U', ..] | [b'R', b'T', b'S', b'S', ..] => {
             "It is a Microsoft Network Monitor capture: 'editcap -F pcap IN OUT' converts it."
         }
@@ -370,9 +328,7 @@ fn hint(name: &str, head: &[u8]) -> &'static str {
         [b'{' | b'[', ..] if is_text => {
             "It looks like JSON, perhaps a HAR file: conchart reads packets (pcap, pcapng), not browser logs."
         }
-        [b'<', ..] if is_text => {
-            "It looks like HTML or XML: a download page saved instead of the capture?"
-        }
+        [b'<', ..] if is_text => "It looks like HTML or XML: a download page saved instead of the capture?",
         _ if name.to_ascii_lowercase().ends_with(".etl") => {
             "It looks like a Windows event trace: 'etl2pcapng IN OUT' converts it."
         }

@@ -39,47 +39,15 @@ pub(super) struct Pcap {
 impl Pcap {
     /// Is this the magic number of a pcap file?
     pub(super) fn knows(head: &[u8]) -> bool {
-        head.first_chunk()
-            .is_some_and(|magic| variant(*magic).is_some())
+        head.first_chunk().is_some_and(|magic| variant(*magic).is_some())
     }
 
     /// Reads the file header. Second value: something the reader should know about the file.
     pub(super) fn open(window: &mut Window) -> Result<(Self, Option<String>), Fault> {
         let at = window.offset();
-        window
-            .ensure(HEADER)
-            .map_err(|short| Fault::cut(at, "the pcap file header", HEADER as u64, short))?;
-        let head = window
-            .ahead()
-            .first_chunk::<HEADER>()
-            .copied()
-            .unwrap_or_default();
-        let [
-            m0,
-            m1,
-            m2,
-            m3,
-            v0,
-            v1,
-            v2,
-            v3,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            s0,
-            s1,
-            s2,
-            s3,
-            l0,
-            l1,
-            l2,
-            l3,
-        ] = head;
+        window.ensure(HEADER).map_err(|short| Fault::cut(at, "the pcap file header", HEADER as u64, short))?;
+        let head = window.ahead().first_chunk::<HEADER>().copied().unwrap_or_default();
+        let [m0, m1, m2, m3, v0, v1, v2, v3, _, _, _, _, _, _, _, _, s0, s1, s2, s3, l0, l1, l2, l3] = head;
         let Some((order, unit, record)) = variant([m0, m1, m2, m3]) else {
             return Err(Fault::broken(at, "no pcap magic number".to_owned()));
         };
@@ -95,22 +63,8 @@ impl Pcap {
         // The upper bits say whether frames end in a check sequence; IP lengths cut it off anyway.
         let link = LinkType((order.u32([l0, l1, l2, l3]) & 0xffff) as u16);
         let snap_length = order.u32([s0, s1, s2, s3]);
-        let max_packet = if snap_length > MAX_PACKET {
-            USUAL_MAX_PACKET
-        } else {
-            snap_length.max(USUAL_MAX_PACKET)
-        };
-        Ok((
-            Self {
-                order,
-                unit,
-                record,
-                lengths,
-                link,
-                max_packet,
-            },
-            note,
-        ))
+        let max_packet = if snap_length > MAX_PACKET { USUAL_MAX_PACKET } else { snap_length.max(USUAL_MAX_PACKET) };
+        Ok((Self { order, unit, record, lengths, link, max_packet }, note))
     }
 
     pub(super) fn link(&self) -> LinkType {
@@ -128,43 +82,14 @@ impl Pcap {
             return if short.have == 0 && short.cause.is_none() {
                 Ok(None)
             } else {
-                Err(Fault::cut(
-                    window.offset(),
-                    "a packet's record header",
-                    self.record as u64,
-                    short,
-                ))
+                Err(Fault::cut(window.offset(), "a packet's record header", self.record as u64, short))
             };
         }
-        let head = window
-            .ahead()
-            .first_chunk::<16>()
-            .copied()
-            .unwrap_or_default();
-        let [
-            s0,
-            s1,
-            s2,
-            s3,
-            f0,
-            f1,
-            f2,
-            f3,
-            a0,
-            a1,
-            a2,
-            a3,
-            b0,
-            b1,
-            b2,
-            b3,
-        ] = head;
+        let head = window.ahead().first_chunk::<16>().copied().unwrap_or_default();
+        let [s0, s1, s2, s3, f0, f1, f2, f3, a0, a1, a2, a3, b0, b1, b2, b3] = head;
         let seconds = self.order.u32([s0, s1, s2, s3]);
         let fraction = self.order.u32([f0, f1, f2, f3]);
-        let lengths = (
-            self.order.u32([a0, a1, a2, a3]),
-            self.order.u32([b0, b1, b2, b3]),
-        );
+        let lengths = (self.order.u32([a0, a1, a2, a3]), self.order.u32([b0, b1, b2, b3]));
         let (captured, original) = match self.lengths {
             Lengths::CapturedFirst => lengths,
             Lengths::OriginalFirst => (lengths.1, lengths.0),
@@ -175,19 +100,11 @@ impl Pcap {
             return Err(Fault::too_long(at, "packet", captured, self.max_packet));
         }
         let whole = self.record + captured as usize;
-        window.ensure(whole).map_err(|short| {
-            Fault::cut(at, "a packet with its record header", whole as u64, short)
-        })?;
+        window.ensure(whole).map_err(|short| Fault::cut(at, "a packet with its record header", whole as u64, short))?;
         let mut data = window.take(whole);
         data.start += self.record;
         let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * i64::from(self.unit);
-        Ok(Some(Packet {
-            at,
-            link: self.link,
-            interface: 0,
-            data,
-            original_len: original,
-        }))
+        Ok(Some(Packet { at, link: self.link, interface: 0, data, original_len: original }))
     }
 }
 

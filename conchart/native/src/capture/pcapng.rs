@@ -24,17 +24,7 @@ const ENHANCED_PACKET: u32 = 6;
 
 /// Blocks that hold no packet, but to which Wireshark gives a number as if they did: custom blocks,
 /// systemd journal entries, sysdig events.
-const NUMBERED: [u32; 9] = [
-    0x0bad,
-    0x4000_0bad,
-    9,
-    0x0204,
-    0x0208,
-    0x0216,
-    0x0217,
-    0x0221,
-    0x0222,
-];
+const NUMBERED: [u32; 9] = [0x0bad, 0x4000_0bad, 9, 0x0204, 0x0208, 0x0216, 0x0217, 0x0221, 0x0222];
 
 const COMMENT: u16 = 1;
 const TIMESTAMP_RESOLUTION: u16 = 9;
@@ -115,36 +105,18 @@ impl Pcapng {
     /// The coarsest resolution of the interfaces that captured something: no time in the file is
     /// less exact. While none has: of the interfaces described so far.
     pub(super) fn resolution_ns(&self) -> i64 {
-        let described = || {
-            self.interfaces
-                .iter()
-                .map(|interface| interface.clock.resolution_ns())
-                .max()
-        };
-        if self.resolution_ns > 0 {
-            self.resolution_ns
-        } else {
-            described().unwrap_or(1000)
-        }
+        let described = || self.interfaces.iter().map(|interface| interface.clock.resolution_ns()).max();
+        if self.resolution_ns > 0 { self.resolution_ns } else { described().unwrap_or(1000) }
     }
 
     /// Packets that the capturing machine says it lost; `None` when it does not say.
     pub(super) fn dropped(&self) -> Option<u64> {
-        let said = self
-            .interfaces
-            .iter()
-            .filter_map(|interface| interface.dropped.or(interface.dropped_between));
-        said.fold(self.dropped, |sum, dropped| {
-            Some(sum.unwrap_or(0).saturating_add(dropped))
-        })
+        let said = self.interfaces.iter().filter_map(|interface| interface.dropped.or(interface.dropped_between));
+        said.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
     }
 
     /// The next packet; `None` at the end of the file.
-    pub(super) fn next(
-        &mut self,
-        window: &mut Window,
-        log: &mut Log,
-    ) -> Result<Option<Packet>, Fault> {
+    pub(super) fn next(&mut self, window: &mut Window, log: &mut Log) -> Result<Option<Packet>, Fault> {
         loop {
             if let Err(short) = window.ensure(8) {
                 return if short.have == 0 && short.cause.is_none() {
@@ -154,11 +126,7 @@ impl Pcapng {
                 };
             }
             let block = window.offset();
-            let [k0, k1, k2, k3, l0, l1, l2, l3] = window
-                .ahead()
-                .first_chunk::<8>()
-                .copied()
-                .unwrap_or_default();
+            let [k0, k1, k2, k3, l0, l1, l2, l3] = window.ahead().first_chunk::<8>().copied().unwrap_or_default();
             let kind = self.order.u32([k0, k1, k2, k3]);
             if kind == SECTION_HEADER {
                 self.begin_section(window)?;
@@ -174,17 +142,10 @@ impl Pcapng {
             let whole = u64::from(announced).next_multiple_of(4);
             let is_read = matches!(
                 kind,
-                SECTION_HEADER
-                    | INTERFACE
-                    | OBSOLETE_PACKET
-                    | SIMPLE_PACKET
-                    | STATISTICS
-                    | ENHANCED_PACKET
+                SECTION_HEADER | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET
             );
             if !is_read {
-                window
-                    .skip(whole)
-                    .map_err(|short| Fault::cut(block, "a block", whole, short))?;
+                window.skip(whole).map_err(|short| Fault::cut(block, "a block", whole, short))?;
                 log.number += u64::from(NUMBERED.contains(&kind));
                 continue;
             }
@@ -192,25 +153,17 @@ impl Pcapng {
                 Ok(len) if len <= MAX_RECORD as usize => len,
                 _ => return Err(Fault::too_long(block, "block", announced, MAX_RECORD)),
             };
-            window
-                .ensure(len)
-                .map_err(|short| Fault::cut(block, "a block", whole, short))?;
+            window.ensure(len).map_err(|short| Fault::cut(block, "a block", whole, short))?;
             let range = window.take(len);
             let bytes = window.get(range.clone());
             let trailer = bytes.last_chunk::<4>().map(|bytes| self.order.u32(*bytes));
             if trailer != Some(announced) {
                 return Err(Fault::broken(
                     block,
-                    format!(
-                        "block begins with length {announced} but ends with {}",
-                        trailer.unwrap_or(0)
-                    ),
+                    format!("block begins with length {announced} but ends with {}", trailer.unwrap_or(0)),
                 ));
             }
-            let body = Body {
-                order: self.order,
-                rest: bytes.get(8..len - 4).unwrap_or_default(),
-            };
+            let body = Body { order: self.order, rest: bytes.get(8..len - 4).unwrap_or_default() };
             let found = match kind {
                 SECTION_HEADER => self.section(body, log).map(|()| None),
                 INTERFACE => self.interface(body, log).map(|()| None),
@@ -223,20 +176,8 @@ impl Pcapng {
                 Ok(Some(found)) => {
                     let start = range.start + 8 + found.header;
                     let data = start..start + found.captured;
-                    let Found {
-                        at,
-                        link,
-                        interface,
-                        original_len,
-                        ..
-                    } = found;
-                    return Ok(Some(Packet {
-                        at,
-                        link,
-                        interface,
-                        data,
-                        original_len,
-                    }));
+                    let Found { at, link, interface, original_len, .. } = found;
+                    return Ok(Some(Packet { at, link, interface, data, original_len }));
                 }
                 Err(problem) => return Err(Fault::broken(block, problem)),
             }
@@ -246,23 +187,13 @@ impl Pcapng {
     /// Learns the byte order, before the block's length can be read.
     fn begin_section(&mut self, window: &mut Window) -> Result<(), Fault> {
         let block = window.offset();
-        window
-            .ensure(12)
-            .map_err(|short| Fault::cut(block, "a section header", 28, short))?;
-        let magic = window
-            .ahead()
-            .get(8..12)
-            .and_then(|magic| magic.first_chunk::<4>())
-            .copied()
-            .unwrap_or_default();
+        window.ensure(12).map_err(|short| Fault::cut(block, "a section header", 28, short))?;
+        let magic = window.ahead().get(8..12).and_then(|magic| magic.first_chunk::<4>()).copied().unwrap_or_default();
         self.order = match u32::from_le_bytes(magic) {
             0x1a2b_3c4d => Order::Little,
             0x4d3c_2b1a => Order::Big,
             other => {
-                return Err(Fault::broken(
-                    block,
-                    format!("byte-order magic is {other:08x}, 1a2b3c4d expected"),
-                ));
+                return Err(Fault::broken(block, format!("byte-order magic is {other:08x}, 1a2b3c4d expected")));
             }
         };
         Ok(())
@@ -276,9 +207,7 @@ impl Pcapng {
         body.u32()?; // byte-order magic
         let (major, minor) = (body.u16()?, body.u16()?);
         if major != 1 {
-            return Err(format!(
-                "section of pcapng version {major}.{minor}, only 1.x is known"
-            ));
+            return Err(format!("section of pcapng version {major}.{minor}, only 1.x is known"));
         }
         body.u64()?; // section length: may be unknown, never needed
         for (code, value) in body.options() {
@@ -291,9 +220,7 @@ impl Pcapng {
 
     fn interface(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<(), String> {
         if self.interfaces.len() >= MAX_INTERFACES {
-            return Err(format!(
-                "section describes more than {MAX_INTERFACES} interfaces"
-            ));
+            return Err(format!("section describes more than {MAX_INTERFACES} interfaces"));
         }
         let link = LinkType(body.u16()?);
         body.u16()?; // reserved
@@ -305,22 +232,13 @@ impl Pcapng {
                 (COMMENT, text) => log.comment(None, text),
                 (TIMESTAMP_RESOLUTION, [byte]) => resolution = *byte,
                 (TIMESTAMP_OFFSET, seconds) => {
-                    offset = seconds
-                        .first_chunk()
-                        .map_or(0, |seconds| order.u64(*seconds).cast_signed());
+                    offset = seconds.first_chunk().map_or(0, |seconds| order.u64(*seconds).cast_signed());
                 }
                 _ => {}
             }
         }
         let clock = Clock::new(resolution, offset);
-        self.interfaces.push(Interface {
-            link,
-            snap_length,
-            clock,
-            used: false,
-            dropped: None,
-            dropped_between: None,
-        });
+        self.interfaces.push(Interface { link, snap_length, clock, used: false, dropped: None, dropped_between: None });
         Ok(())
     }
 
@@ -330,15 +248,11 @@ impl Pcapng {
         let order = body.order;
         let mut dropped: Option<u64> = None;
         for (code, value) in body.options() {
-            if let (DROPPED_BY_INTERFACE | DROPPED_BY_SYSTEM, Some(count)) =
-                (code, value.first_chunk())
-            {
+            if let (DROPPED_BY_INTERFACE | DROPPED_BY_SYSTEM, Some(count)) = (code, value.first_chunk()) {
                 dropped = Some(dropped.unwrap_or(0).saturating_add(order.u64(*count)));
             }
         }
-        let known = usize::try_from(interface)
-            .ok()
-            .and_then(|index| self.interfaces.get_mut(index));
+        let known = usize::try_from(interface).ok().and_then(|index| self.interfaces.get_mut(index));
         if let (Some(interface), Some(dropped)) = (known, dropped) {
             interface.dropped = Some(dropped);
         }
@@ -349,13 +263,9 @@ impl Pcapng {
     #[inline]
     fn user(&mut self, number: u32) -> Result<&mut Interface, String> {
         let described = self.interfaces.len();
-        let known = usize::try_from(number)
-            .ok()
-            .and_then(|index| self.interfaces.get_mut(index));
+        let known = usize::try_from(number).ok().and_then(|index| self.interfaces.get_mut(index));
         let Some(interface) = known else {
-            return Err(format!(
-                "captured on interface {number}, but its section describes {described} interface(s)"
-            ));
+            return Err(format!("captured on interface {number}, but its section describes {described} interface(s)"));
         };
         if !interface.used {
             interface.used = true;
@@ -371,28 +281,7 @@ impl Pcapng {
     #[inline]
     fn packet(&mut self, kind: u32, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
         let order = body.order;
-        let [
-            n0,
-            n1,
-            n2,
-            n3,
-            h0,
-            h1,
-            h2,
-            h3,
-            t0,
-            t1,
-            t2,
-            t3,
-            c0,
-            c1,
-            c2,
-            c3,
-            o0,
-            o1,
-            o2,
-            o3,
-        ] = body.bytes::<20>()?;
+        let [n0, n1, n2, n3, h0, h1, h2, h3, t0, t1, t2, t3, c0, c1, c2, c3, o0, o1, o2, o3] = body.bytes::<20>()?;
         let (number, drops) = if kind == OBSOLETE_PACKET {
             (u32::from(order.u16([n0, n1])), order.u16([n2, n3]))
         } else {
@@ -403,10 +292,7 @@ impl Pcapng {
         let original_len = order.u32([o0, o1, o2, o3]);
         let before = self.interfaces_before;
         let interface = self.user(number)?;
-        let (at, link) = (
-            interface.clock.at(u64::from(high) << 32 | u64::from(low)),
-            interface.link,
-        );
+        let (at, link) = (interface.clock.at(u64::from(high) << 32 | u64::from(low)), interface.link);
         // All ones: not known.
         if drops != u16::MAX {
             interface.lost(drops.into());
@@ -420,14 +306,7 @@ impl Pcapng {
         }
         self.last_at = Some(at);
         let interface = before.saturating_add(number);
-        Ok(Found {
-            at,
-            link,
-            interface,
-            header: 20,
-            captured,
-            original_len,
-        })
+        Ok(Found { at, link, interface, header: 20, captured, original_len })
     }
 
     fn simple_packet(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
@@ -435,27 +314,17 @@ impl Pcapng {
         let (interface, at) = (self.interfaces_before, self.last_at.unwrap_or(0));
         if !self.timeless {
             self.timeless = true;
-            log.note(format!("packet {}: no time in its block; it and its like take the time of the packet before", log.number + 1));
+            log.note(format!(
+                "packet {}: no time in its block; it and its like take the time of the packet before",
+                log.number + 1
+            ));
         }
         let user = self.user(0)?;
-        let limit = if user.snap_length == 0 {
-            u32::MAX
-        } else {
-            user.snap_length
-        };
+        let limit = if user.snap_length == 0 { u32::MAX } else { user.snap_length };
         let link = user.link;
         // The block has no captured length: the snap length, or what the block holds, is the limit.
-        let captured = usize::try_from(original_len.min(limit))
-            .unwrap_or(usize::MAX)
-            .min(body.rest.len());
-        Ok(Found {
-            at,
-            link,
-            interface,
-            header: 4,
-            captured,
-            original_len,
-        })
+        let captured = usize::try_from(original_len.min(limit)).unwrap_or(usize::MAX).min(body.rest.len());
+        Ok(Found { at, link, interface, header: 4, captured, original_len })
     }
 }
 
@@ -490,10 +359,7 @@ impl<'a> Body<'a> {
                 self.rest = rest;
                 Ok(*bytes)
             }
-            None => Err(format!(
-                "block too short: {N} more bytes needed, {} left",
-                self.rest.len()
-            )),
+            None => Err(format!("block too short: {N} more bytes needed, {} left", self.rest.len())),
         }
     }
 
@@ -517,10 +383,7 @@ impl<'a> Body<'a> {
     fn packet(&mut self, captured: u32) -> Result<usize, String> {
         match usize::try_from(captured) {
             Ok(captured) if captured <= self.rest.len() => {
-                self.rest = self
-                    .rest
-                    .get(captured.next_multiple_of(4)..)
-                    .unwrap_or_default();
+                self.rest = self.rest.get(captured.next_multiple_of(4)..).unwrap_or_default();
                 Ok(captured)
             }
             _ => Err(format!(
@@ -538,9 +401,7 @@ impl<'a> Body<'a> {
             let (&[c0, c1, l0, l1], tail) = rest.split_first_chunk::<4>()?;
             let (code, len) = (order.u16([c0, c1]), usize::from(order.u16([l0, l1])));
             let (value, after) = tail.split_at_checked(len)?;
-            rest = after
-                .get(len.next_multiple_of(4) - len..)
-                .unwrap_or_default();
+            rest = after.get(len.next_multiple_of(4) - len..).unwrap_or_default();
             (code != 0).then_some((code, value))
         })
     }

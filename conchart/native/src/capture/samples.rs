@@ -33,31 +33,16 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(order: Order) -> Self {
-        Self {
-            order,
-            bytes: Vec::new(),
-        }
+        Self { order, bytes: Vec::new() }
     }
     pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
-        self.raw(&if self.order == Order::Big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        })
+        self.raw(&if self.order == Order::Big { value.to_be_bytes() } else { value.to_le_bytes() })
     }
     pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
-        self.raw(&if self.order == Order::Big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        })
+        self.raw(&if self.order == Order::Big { value.to_be_bytes() } else { value.to_le_bytes() })
     }
     pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
-        self.raw(&if self.order == Order::Big {
-            value.to_be_bytes()
-        } else {
-            value.to_le_bytes()
-        })
+        self.raw(&if self.order == Order::Big { value.to_be_bytes() } else { value.to_le_bytes() })
     }
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
@@ -69,13 +54,7 @@ impl Writer {
     }
 
     pub(crate) fn pcap_header(&mut self, magic: u32, minor: u16, link: u32) -> &mut Self {
-        self.u32(magic)
-            .u16(2)
-            .u16(minor)
-            .u32(0)
-            .u32(0)
-            .u32(65535)
-            .u32(link)
+        self.u32(magic).u16(2).u16(minor).u32(0).u32(0).u32(65535).u32(link)
     }
 
     /// A pcapng block around `body`.
@@ -93,24 +72,13 @@ impl Writer {
         })
     }
 
-    pub(crate) fn interface(
-        &mut self,
-        link: u16,
-        snap_length: u32,
-        options: &[(u16, &[u8])],
-    ) -> &mut Self {
+    pub(crate) fn interface(&mut self, link: u16, snap_length: u32, options: &[(u16, &[u8])]) -> &mut Self {
         self.block(1, |body| {
             body.u16(link).u16(0).u32(snap_length).options(options);
         })
     }
 
-    pub(crate) fn enhanced(
-        &mut self,
-        interface: u32,
-        timestamp: u64,
-        data: &[u8],
-        original: u32,
-    ) -> &mut Self {
+    pub(crate) fn enhanced(&mut self, interface: u32, timestamp: u64, data: &[u8], original: u32) -> &mut Self {
         self.enhanced_with(interface, timestamp, data, original, &[])
     }
 
@@ -123,14 +91,8 @@ impl Writer {
         options: &[(u16, &[u8])],
     ) -> &mut Self {
         self.block(6, |body| {
-            body.u32(interface)
-                .u32((timestamp >> 32) as u32)
-                .u32(timestamp as u32);
-            body.u32(data.len() as u32)
-                .u32(original)
-                .raw(data)
-                .pad()
-                .options(options);
+            body.u32(interface).u32((timestamp >> 32) as u32).u32(timestamp as u32);
+            body.u32(data.len() as u32).u32(original).raw(data).pad().options(options);
         })
     }
 
@@ -150,11 +112,8 @@ pub(crate) fn pcap(order: Order, unit: i64, shots: &[Shot]) -> Vec<u8> {
     let mut file = Writer::new(order);
     file.pcap_header(if unit == 1 { 0xa1b2_3c4d } else { 0xa1b2_c3d4 }, 4, 1);
     for shot in shots {
-        file.u32((shot.at / 1_000_000_000) as u32)
-            .u32((shot.at % 1_000_000_000 / unit) as u32);
-        file.u32(shot.data.len() as u32)
-            .u32(shot.original_len)
-            .raw(&shot.data);
+        file.u32((shot.at / 1_000_000_000) as u32).u32((shot.at % 1_000_000_000 / unit) as u32);
+        file.u32(shot.data.len() as u32).u32(shot.original_len).raw(&shot.data);
     }
     file.bytes
 }

@@ -1,11 +1,6 @@
 //! Whole files in, frames out: by name what a format allows, then the laws.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use std::io::Cursor;
 
@@ -24,11 +19,7 @@ fn read(bytes: &[u8]) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {
         match reader.next() {
             Ok(Some(frame)) => {
                 let (at, original_len) = (frame.at, frame.original_len);
-                shots.push(Shot {
-                    at,
-                    data: frame.data.to_vec(),
-                    original_len,
-                });
+                shots.push(Shot { at, data: frame.data.to_vec(), original_len });
             }
             Ok(None) => break,
             Err(CaptureError::Damaged(found)) => {
@@ -57,18 +48,10 @@ fn every_way_to_write_the_same_frames_reads_the_same() {
     let shots = ten_shots();
     for order in [Little, Big] {
         for unit in [1000, 1] {
-            assert_eq!(
-                read(&pcap(order, unit, &shots)).0,
-                shots,
-                "pcap {order:?} {unit}"
-            );
+            assert_eq!(read(&pcap(order, unit, &shots)).0, shots, "pcap {order:?} {unit}");
         }
         for resolution in [6, 7, 9, 0x80 | 30, 0x80 | 33] {
-            assert_eq!(
-                read(&pcapng(order, resolution, &shots)).0,
-                shots,
-                "pcapng {order:?} {resolution:#x}"
-            );
+            assert_eq!(read(&pcapng(order, resolution, &shots)).0, shots, "pcapng {order:?} {resolution:#x}");
         }
     }
 }
@@ -85,10 +68,7 @@ fn compression_is_recognised_by_content_and_named_in_the_format() {
         (zstd(&ng), "pcapng+zstd"),
     ] {
         let (found, damage, facts) = read(&bytes);
-        assert_eq!(
-            (found, damage.is_none(), facts.format.as_str()),
-            (shots.clone(), true, format)
-        );
+        assert_eq!((found, damage.is_none(), facts.format.as_str()), (shots.clone(), true, format));
     }
 }
 
@@ -99,11 +79,7 @@ fn gzip_members_and_zstd_frames_that_follow_each_other_are_one_stream() {
     let (first, second) = bytes.split_at(100);
     assert_eq!(read(&[gzip(first), gzip(second)].concat()).0, shots);
     assert_eq!(read(&[zstd(first), zstd(second)].concat()).0, shots);
-    let skippable = [
-        &[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3][..],
-        &zstd(&bytes),
-    ]
-    .concat();
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3][..], &zstd(&bytes)].concat();
     assert_eq!(read(&skippable).0, shots);
 }
 
@@ -111,18 +87,12 @@ fn gzip_members_and_zstd_frames_that_follow_each_other_are_one_stream() {
 fn truncated_compression_gives_every_frame_before_the_cut() {
     let shots: Vec<Shot> = (0..40).flat_map(|_| ten_shots()).collect();
     let bytes = pcap(Little, 1, &shots);
-    for packed in [
-        gzip(&bytes),
-        [gzip(&bytes[..3000]), zstd(b"no gzip")].concat(),
-    ] {
+    for packed in [gzip(&bytes), [gzip(&bytes[..3000]), zstd(b"no gzip")].concat()] {
         let cut = &packed[..packed.len() - 9];
         let (found, damage, _) = read(cut);
         assert!(!found.is_empty() && found[..] == shots[..found.len()]);
         let damage = damage.unwrap();
-        assert!(
-            damage.compressed && damage.kept == found.len() as u64,
-            "{damage}"
-        );
+        assert!(damage.compressed && damage.kept == found.len() as u64, "{damage}");
     }
 }
 
@@ -131,55 +101,26 @@ fn bytes_read_are_counted_as_they_are_in_the_file() {
     let packed = gzip(&pcap(Little, 1, &ten_shots()));
     let mut reader = Reader::from_read(Box::new(Cursor::new(packed.clone())), "t").unwrap();
     while reader.next().unwrap().is_some() {}
-    assert_eq!(
-        (reader.bytes_read(), reader.size(), reader.name()),
-        (packed.len() as u64, None, "t")
-    );
+    assert_eq!((reader.bytes_read(), reader.size(), reader.name()), (packed.len() as u64, None, "t"));
 }
 
 #[test]
 fn modified_pcap_has_longer_record_headers() {
     let mut file = Writer::new(Big);
     file.pcap_header(0xa1b2_cd34, 4, 1);
-    file.u32(5)
-        .u32(7)
-        .u32(3)
-        .u32(60)
-        .u32(2)
-        .u16(0x0800)
-        .u16(0)
-        .raw(b"abc");
+    file.u32(5).u32(7).u32(3).u32(60).u32(2).u16(0x0800).u16(0).raw(b"abc");
     let (shots, damage, facts) = read(&file.bytes);
-    assert_eq!(
-        shots,
-        [Shot {
-            at: 5_000_007_000,
-            data: b"abc".to_vec(),
-            original_len: 60
-        }]
-    );
-    assert_eq!(
-        (damage.is_none(), facts.resolution_ns, facts.drops),
-        (true, 1000, None)
-    );
+    assert_eq!(shots, [Shot { at: 5_000_007_000, data: b"abc".to_vec(), original_len: 60 }]);
+    assert_eq!((damage.is_none(), facts.resolution_ns, facts.drops), (true, 1000, None));
 }
 
 #[test]
 fn old_versions_have_swapped_lengths() {
     for (minor, lengths) in [(2, (60, 3)), (3, (60, 3)), (3, (3, 60)), (4, (3, 60))] {
         let mut file = Writer::new(Little);
-        file.pcap_header(0xa1b2_c3d4, minor, 1)
-            .u32(5)
-            .u32(0)
-            .u32(lengths.0)
-            .u32(lengths.1)
-            .raw(b"abc");
+        file.pcap_header(0xa1b2_c3d4, minor, 1).u32(5).u32(0).u32(lengths.0).u32(lengths.1).raw(b"abc");
         let (shots, ..) = read(&file.bytes);
-        assert_eq!(
-            (shots[0].data.len(), shots[0].original_len),
-            (3, 60),
-            "2.{minor} {lengths:?}"
-        );
+        assert_eq!((shots[0].data.len(), shots[0].original_len), (3, 60), "2.{minor} {lengths:?}");
     }
 }
 
@@ -193,11 +134,7 @@ fn upper_bits_of_the_link_type_are_not_part_of_it() {
 #[test]
 fn seconds_are_unsigned() {
     let mut file = Writer::new(Little);
-    file.pcap_header(0xa1b2_c3d4, 4, 1)
-        .u32(u32::MAX)
-        .u32(999_999)
-        .u32(0)
-        .u32(0);
+    file.pcap_header(0xa1b2_c3d4, 4, 1).u32(u32::MAX).u32(999_999).u32(0).u32(0);
     assert_eq!(times(&read(&file.bytes).0), [4_294_967_295_999_999_000]);
 }
 
@@ -208,14 +145,8 @@ fn packet_longer_than_allowed_is_damage_and_names_both_lengths() {
     bytes.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0, 0]);
     let (shots, damage, _) = read(&bytes);
     let damage = damage.unwrap();
-    assert_eq!(
-        (shots.len(), damage.frame, damage.offset),
-        (10, 11, at as u64)
-    );
-    assert_eq!(
-        damage.problem,
-        "announces a packet of 2,130,706,432 bytes, limit 262,144"
-    );
+    assert_eq!((shots.len(), damage.frame, damage.offset), (10, 11, at as u64));
+    assert_eq!(damage.problem, "announces a packet of 2,130,706,432 bytes, limit 262,144");
 }
 
 #[test]
@@ -226,16 +157,14 @@ fn interfaces_keep_their_own_clock_and_link_type() {
             Big => 1_000_000_i64.to_be_bytes().to_vec(),
             Little => 1_000_000_i64.to_le_bytes().to_vec(),
         };
-        file.section()
-            .interface(1, 0, &[(9, &[9])])
-            .interface(113, 0, &[(9, &[3]), (14, &offset)])
-            .interface(0, 0, &[]);
+        file.section().interface(1, 0, &[(9, &[9])]).interface(113, 0, &[(9, &[3]), (14, &offset)]).interface(
+            0,
+            0,
+            &[],
+        );
         file.enhanced(1, 5, b"b", 1).enhanced(0, 5, b"a", 1);
         let (shots, damage, facts) = read(&file.bytes);
-        assert_eq!(
-            (times(&shots), damage.is_none()),
-            (vec![1_000_000_005_000_000, 5], true)
-        );
+        assert_eq!((times(&shots), damage.is_none()), (vec![1_000_000_005_000_000, 5], true));
         let names: Vec<_> = facts.link_types.iter().map(|link| link.name()).collect();
         assert_eq!(
             (names.join(","), facts.resolution_ns),
@@ -250,10 +179,7 @@ fn sections_may_change_byte_order_and_start_interfaces_anew() {
     let mut bytes = Vec::new();
     for (order, resolution) in [(Little, 6), (Big, 9), (Little, 3)] {
         let mut section = Writer::new(order);
-        section
-            .section()
-            .interface(1, 0, &[(9, &[resolution])])
-            .enhanced(0, 7, b"xyz", 3);
+        section.section().interface(1, 0, &[(9, &[resolution])]).enhanced(0, 7, b"xyz", 3);
         bytes.extend(section.bytes);
     }
     let mut reader = Reader::from_read(Box::new(Cursor::new(bytes)), "t").unwrap();
@@ -267,9 +193,7 @@ fn sections_may_change_byte_order_and_start_interfaces_anew() {
 #[test]
 fn simple_and_obsolete_packets_are_frames_too() {
     let mut file = Writer::new(Big);
-    file.section()
-        .interface(1, 2, &[(9, &[9])])
-        .enhanced(0, 5, b"ab", 2);
+    file.section().interface(1, 2, &[(9, &[9])]).enhanced(0, 5, b"ab", 2);
     file.block(3, |body| {
         body.u32(9).raw(b"cd");
     });
@@ -277,25 +201,10 @@ fn simple_and_obsolete_packets_are_frames_too() {
         body.u16(0).u16(3).u32(0).u32(8).u32(1).u32(4).raw(b"e");
     });
     let (shots, _, facts) = read(&file.bytes);
-    let shot = |at, data: &[u8], original_len| Shot {
-        at,
-        data: data.to_vec(),
-        original_len,
-    };
-    assert_eq!(
-        shots,
-        [shot(5, b"ab", 2), shot(5, b"cd", 9), shot(8, b"e", 4)]
-    );
-    assert_eq!(
-        (facts.drops, facts.notes.len()),
-        (Some(3), 1),
-        "the second frame has no time: noted"
-    );
-    assert!(
-        facts.notes[0].starts_with("packet 2: "),
-        "{:?}",
-        facts.notes
-    );
+    let shot = |at, data: &[u8], original_len| Shot { at, data: data.to_vec(), original_len };
+    assert_eq!(shots, [shot(5, b"ab", 2), shot(5, b"cd", 9), shot(8, b"e", 4)]);
+    assert_eq!((facts.drops, facts.notes.len()), (Some(3), 1), "the second frame has no time: noted");
+    assert!(facts.notes[0].starts_with("packet 2: "), "{:?}", facts.notes);
 }
 
 #[test]
@@ -364,61 +273,38 @@ fn comments_are_kept_with_their_frame_and_bounded() {
     let mut file = Writer::new(Little);
     file.section().interface(1, 0, &[(1, b"eth0 of the proxy")]);
     for _ in 0..200 {
-        file.enhanced_with(
-            0,
-            1,
-            b"a",
-            1,
-            &[(1, &[b'x'; 9000]), (4, &2_u64.to_le_bytes())],
-        );
+        file.enhanced_with(0, 1, b"a", 1, &[(1, &[b'x'; 9000]), (4, &2_u64.to_le_bytes())]);
     }
     let facts = read(&file.bytes).2;
     assert_eq!(facts.comments.len(), 100);
     assert_eq!(facts.comments[0], (None, "eth0 of the proxy".to_owned()));
-    assert_eq!(
-        (facts.comments[1].0, facts.comments[1].1.len(), facts.drops),
-        (Some(1), 500, Some(400))
-    );
+    assert_eq!((facts.comments[1].0, facts.comments[1].1.len(), facts.drops), (Some(1), 500, Some(400)));
 }
 
 #[test]
 fn broken_blocks_are_damage_that_says_what_is_wrong() {
     let start = |file: &mut Writer| {
-        file.section()
-            .interface(1, 0, &[])
-            .enhanced(0, 1, b"good", 4);
+        file.section().interface(1, 0, &[]).enhanced(0, 1, b"good", 4);
     };
     type Spoil<'a> = &'a dyn Fn(&mut Writer);
     let cases: [(&str, Spoil<'_>); 5] = [
-        (
-            "captured on interface 3, but its section describes 1 interface(s)",
-            &|file| {
-                file.enhanced(3, 1, b"a", 1);
-            },
-        ),
-        (
-            "packet of 5,000 bytes in a block that has 4 left",
-            &|file| {
-                file.block(6, |body| {
-                    body.u32(0).u64(0).u32(5000).u32(5000).u32(0);
-                });
-            },
-        ),
-        (
-            "announces a block of 8 bytes, at least 12 expected",
-            &|file| {
-                file.u32(6).u32(8).u32(8);
-            },
-        ),
+        ("captured on interface 3, but its section describes 1 interface(s)", &|file| {
+            file.enhanced(3, 1, b"a", 1);
+        }),
+        ("packet of 5,000 bytes in a block that has 4 left", &|file| {
+            file.block(6, |body| {
+                body.u32(0).u64(0).u32(5000).u32(5000).u32(0);
+            });
+        }),
+        ("announces a block of 8 bytes, at least 12 expected", &|file| {
+            file.u32(6).u32(8).u32(8);
+        }),
         ("block begins with length 16 but ends with 20", &|file| {
             file.u32(6).u32(16).u32(0).u32(20);
         }),
-        (
-            "announces a block of 4,294,967,292 bytes, limit 16,777,216",
-            &|file| {
-                file.u32(6).u32(0xffff_fffc).u32(0);
-            },
-        ),
+        ("announces a block of 4,294,967,292 bytes, limit 16,777,216", &|file| {
+            file.u32(6).u32(0xffff_fffc).u32(0);
+        }),
     ];
     for (problem, spoil) in cases {
         let mut file = Writer::new(Little);
@@ -427,15 +313,7 @@ fn broken_blocks_are_damage_that_says_what_is_wrong() {
         spoil(&mut file);
         let (shots, damage, _) = read(&file.bytes);
         let damage = damage.unwrap();
-        assert_eq!(
-            (
-                shots.len(),
-                damage.frame,
-                damage.offset,
-                damage.problem.as_str()
-            ),
-            (1, 2, at, problem)
-        );
+        assert_eq!((shots.len(), damage.frame, damage.offset, damage.problem.as_str()), (1, 2, at, problem));
     }
 }
 
@@ -452,47 +330,25 @@ fn what_is_no_capture_is_refused_with_a_hint() {
     ];
     for (bytes, name, expected) in cases {
         let error = refuse(bytes, name);
-        assert!(
-            matches!(error, CaptureError::NotACapture { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, CaptureError::NotACapture { .. }), "{error:?}");
         assert!(error.to_string().contains(expected), "{error}");
     }
     assert!(matches!(refuse(b"", "a"), CaptureError::Empty { .. }));
-    assert!(matches!(
-        refuse(&gzip(b""), "a"),
-        CaptureError::Empty { .. }
-    ));
-    assert!(matches!(
-        refuse(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0], "a"),
-        CaptureError::Damaged(_)
-    ));
+    assert!(matches!(refuse(&gzip(b""), "a"), CaptureError::Empty { .. }));
+    assert!(matches!(refuse(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0], "a"), CaptureError::Damaged(_)));
     let nowhere = Source::Path("no/such/file.pcap".into());
-    assert!(matches!(
-        Reader::open(&nowhere),
-        Err(CaptureError::NotFound { .. })
-    ));
-    assert!(matches!(
-        Reader::open(&Source::Path(".".into())),
-        Err(CaptureError::Io { .. })
-    ));
+    assert!(matches!(Reader::open(&nowhere), Err(CaptureError::NotFound { .. })));
+    assert!(matches!(Reader::open(&Source::Path(".".into())), Err(CaptureError::Io { .. })));
 }
 
 fn shots() -> impl Strategy<Value = Vec<Shot>> {
     // Microseconds of the next century, so that every resolution below can hold them.
-    let shot = (
-        0..4_000_000_000_000_000_i64,
-        proptest::collection::vec(any::<u8>(), 0..90),
-        0..2000_u32,
-    )
-        .prop_map(|(micros, data, cut)| {
+    let shot = (0..4_000_000_000_000_000_i64, proptest::collection::vec(any::<u8>(), 0..90), 0..2000_u32).prop_map(
+        |(micros, data, cut)| {
             let original_len = data.len() as u32 + cut;
-            Shot {
-                at: micros * 1000,
-                data,
-                original_len,
-            }
-        });
+            Shot { at: micros * 1000, data, original_len }
+        },
+    );
     proptest::collection::vec(shot, 0..20)
 }
 

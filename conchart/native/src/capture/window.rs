@@ -34,15 +34,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(source: Box<dyn Read + Send>) -> Self {
-        Self {
-            source,
-            bytes: vec![0; BLOCK],
-            start: 0,
-            end: 0,
-            base: 0,
-            ended: false,
-            cause: None,
-        }
+        Self { source, bytes: vec![0; BLOCK], start: 0, end: 0, base: 0, ended: false, cause: None }
     }
 
     /// Position in the stream of the next byte.
@@ -65,11 +57,7 @@ impl Window {
     /// Makes sure that `need` bytes (at most [`MAX_RECORD`]) are ahead.
     #[inline]
     pub(super) fn ensure(&mut self, need: usize) -> Result<(), Short> {
-        if self.end - self.start >= need {
-            Ok(())
-        } else {
-            self.refill(need)
-        }
+        if self.end - self.start >= need { Ok(()) } else { self.refill(need) }
     }
 
     /// Steps over `count` bytes that are ahead and gives their place in the buffer.
@@ -92,10 +80,7 @@ impl Window {
                 return Ok(());
             }
             if let Err(short) = self.refill(1) {
-                return Err(Short {
-                    have: count - left,
-                    ..short
-                });
+                return Err(Short { have: count - left, ..short });
             }
         }
     }
@@ -112,10 +97,7 @@ impl Window {
             self.bytes.resize(need.min(MAX_RECORD as usize), 0);
         }
         while self.end < need && !self.ended {
-            match self
-                .source
-                .read(self.bytes.get_mut(self.end..).unwrap_or_default())
-            {
+            match self.source.read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
                 Ok(0) => self.ended = true,
                 Ok(read) => self.end += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -125,24 +107,13 @@ impl Window {
                 }
             }
         }
-        if self.end >= need {
-            Ok(())
-        } else {
-            Err(Short {
-                have: self.end as u64,
-                cause: self.cause.take(),
-            })
-        }
+        if self.end >= need { Ok(()) } else { Err(Short { have: self.end as u64, cause: self.cause.take() }) }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::indexing_slicing,
-        clippy::cast_possible_truncation
-    )]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
     use super::*;
 
     /// Gives its bytes a few at a time, as a pipe does, then fails.
@@ -171,10 +142,7 @@ mod tests {
         window.skip(80).unwrap();
         assert_eq!(window.offset(), 90);
         let short = window.ensure(11).unwrap_err();
-        assert_eq!(
-            (short.have, short.cause.unwrap().to_string()),
-            (10, "unplugged".to_owned())
-        );
+        assert_eq!((short.have, short.cause.unwrap().to_string()), (10, "unplugged".to_owned()));
         assert_eq!(window.ahead(), &all[90..]);
     }
 
@@ -185,9 +153,6 @@ mod tests {
         window.ensure(2 * BLOCK).unwrap();
         assert_eq!(&window.ahead()[..2 * BLOCK], &all[..2 * BLOCK]);
         assert_eq!(window.bytes.len(), 2 * BLOCK);
-        assert_eq!(
-            window.skip(4 * BLOCK as u64).unwrap_err().have,
-            3 * BLOCK as u64
-        );
+        assert_eq!(window.skip(4 * BLOCK as u64).unwrap_err().have, 3 * BLOCK as u64);
     }
 }

@@ -111,20 +111,11 @@ pub(super) enum Chunked {
 
 impl Chunked {
     pub fn new() -> Self {
-        Self::Size {
-            size: 0,
-            digits: false,
-        }
+        Self::Size { size: 0, digits: false }
     }
 
     fn after_size(size: u64) -> Self {
-        if size == 0 {
-            Self::Trailer(EmptyLine {
-                at_line_start: true,
-            })
-        } else {
-            Self::Data(size)
-        }
+        if size == 0 { Self::Trailer(EmptyLine { at_line_start: true }) } else { Self::Data(size) }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Fed {
@@ -135,15 +126,10 @@ impl Chunked {
                     rest = after;
                     match char::from(byte).to_digit(16) {
                         Some(_) if size >> 60 != 0 => return Fed::Broken,
-                        Some(digit) => Self::Size {
-                            size: size << 4 | u64::from(digit),
-                            digits: true,
-                        },
+                        Some(digit) => Self::Size { size: size << 4 | u64::from(digit), digits: true },
                         None if !digits => return Fed::Broken,
                         None if byte == b'\n' => Self::after_size(size),
-                        None if matches!(byte, b'\r' | b';' | b' ' | b'\t') => {
-                            Self::Extension(size)
-                        }
+                        None if matches!(byte, b'\r' | b';' | b' ' | b'\t') => Self::Extension(size),
                         None => return Fed::Broken,
                     }
                 }

@@ -214,17 +214,7 @@ impl Conversation {
             }
             (Layer::Turns { turns, .. }, Event::Data(from, chunk)) => {
                 let (first, bytes) = (chunk.seen, chunk.len());
-                turns.speak(
-                    ledger,
-                    &Words {
-                        from,
-                        first,
-                        last: first,
-                        bytes,
-                        confidence: 1.0,
-                        interrupts,
-                    },
-                );
+                turns.speak(ledger, &Words { from, first, last: first, bytes, confidence: 1.0, interrupts });
             }
             (Layer::Turns { turns, .. }, Event::Gap(from, gap)) => turns.gap(ledger, from, gap),
             (Layer::Turns { turns, .. }, Event::Fin(from, _)) => turns.fin(ledger, from),
@@ -280,9 +270,7 @@ impl Conversation {
             Verdict::Request => (Layer::Http(Box::new(Http1::new(from))), None),
             Verdict::Response => (Layer::Http(Box::new(Http1::new(from.peer()))), None),
             Verdict::Http2 => (plain_turns(from, "h2", false), Some("h2")),
-            Verdict::Other | Verdict::More => {
-                (plain_turns(requester, "unknown", true), Some("unknown"))
-            }
+            Verdict::Other | Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
         };
         if self.app.is_none() || self.app == Some("unknown") {
             self.app = app;
@@ -303,10 +291,7 @@ impl Conversation {
         if std::mem::replace(&mut self.frames[from], chunk.seen.frame) == chunk.seen.frame {
             return;
         }
-        let verdict = judge(
-            chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes),
-            self.midstream,
-        );
+        let verdict = judge(chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes), self.midstream);
         let known = match verdict {
             Verdict::Tls => true,
             Verdict::TlsRecord | Verdict::Request | Verdict::Response => self.midstream,
@@ -369,35 +354,21 @@ impl Conversation {
 
 fn tls_layer(tls: Tls, requester: Side) -> Layer {
     let turns = Turns::new(requester, "tls", turns::RECORDS);
-    Layer::Tls {
-        tls: Box::new(tls),
-        turns,
-        read: BySide::default(),
-    }
+    Layer::Tls { tls: Box::new(tls), turns, read: BySide::default() }
 }
 
 fn earliest<const N: usize>(moments: [Option<Moment>; N]) -> Option<Moment> {
-    moments
-        .into_iter()
-        .flatten()
-        .min_by_key(|moment| (moment.at, moment.frame))
+    moments.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
 }
 
 fn plain_turns(requester: Side, protocol: &'static str, watched: bool) -> Layer {
-    Layer::Turns {
-        turns: Turns::new(requester, protocol, turns::BYTES),
-        watched,
-    }
+    Layer::Turns { turns: Turns::new(requester, protocol, turns::BYTES), watched }
 }
 
 fn judge(prefix: &[u8], midstream: bool) -> Verdict {
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
     let hello = tls::sniff(prefix);
-    let record = if midstream {
-        tls::sniff_midstream(prefix)
-    } else {
-        Sniff::Other
-    };
+    let record = if midstream { tls::sniff_midstream(prefix) } else { Sniff::Other };
     let (request, response) = (head::sniff_request(prefix), head::sniff_response(prefix));
     if hello == Sniff::Tls {
         Verdict::Tls

@@ -90,10 +90,8 @@ pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
         };
     }
     let (line, rest) = first_line(prefix);
-    let text = line.iter().all(|b| matches!(b, b' '..=b'~'))
-        && method
-            .iter()
-            .all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
+    let text =
+        line.iter().all(|b| matches!(b, b' '..=b'~')) && method.iter().all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
     match rest {
         _ if !text || may_be_request(prefix) != Guess::Yes => Guess::No,
         None => Guess::More,
@@ -168,9 +166,7 @@ impl Request {
         let target = blank.and_then(|at| after.get(..at)).unwrap_or_default();
         let target = target.trim_ascii();
         let fields = Fields::read(rest);
-        let host = authority(target)
-            .or(fields.host)
-            .or((method == b"CONNECT").then_some(target));
+        let host = authority(target).or(fields.host).or((method == b"CONNECT").then_some(target));
         Some(Self {
             method: text(method),
             target: text(target),
@@ -208,17 +204,13 @@ impl Response {
         let (version, after) = split_at_blank(line)?;
         let version = version_of(version)?;
         let (digits, _) = after.trim_ascii_start().split_first_chunk::<3>()?;
-        let status = digits
-            .iter()
-            .try_fold(0, |n: u16, &d| Some(n * 10 + u16::from(digit(d)?)))?;
+        let status = digits.iter().try_fold(0, |n: u16, &d| Some(n * 10 + u16::from(digit(d)?)))?;
         let fields = Fields::read(rest.unwrap_or_default());
         let bodiless = matches!(status, 100..=199 | 204 | 304);
         let framing = match (fields.coding, fields.length) {
             _ if bodiless => None,
             (Some(Coding::Chunked), _) => Some(Framing::Chunked),
-            (Some(Coding::Other), _) | (None, Length::Invalid | Length::Absent) => {
-                Some(Framing::UntilClose)
-            }
+            (Some(Coding::Other), _) | (None, Length::Invalid | Length::Absent) => Some(Framing::UntilClose),
             (None, Length::Is(0)) => None,
             (None, Length::Is(n)) => Some(Framing::Length(n)),
         };
@@ -321,10 +313,7 @@ impl<'a> Fields<'a> {
             rest = after.get(1..).unwrap_or_default();
             if let Some(colon) = memchr(b':', line) {
                 let (name, value) = line.split_at(colon);
-                fields.add(
-                    name.trim_ascii_end(),
-                    value.get(1..).unwrap_or_default().trim_ascii(),
-                );
+                fields.add(name.trim_ascii_end(), value.get(1..).unwrap_or_default().trim_ascii());
             }
         }
         fields
@@ -340,10 +329,7 @@ impl<'a> Fields<'a> {
             7 if name.eq_ignore_ascii_case(b"upgrade") => self.upgrade = Some(value),
             // Proxy-Connection never was a standard, but HTTP/1.0 clients of proxies ask with it
             // for what Connection means (RFC 9112 appendix C.2.2), and proxies comply.
-            10 | 16
-                if name.eq_ignore_ascii_case(b"connection")
-                    || name.eq_ignore_ascii_case(b"proxy-connection") =>
-            {
+            10 | 16 if name.eq_ignore_ascii_case(b"connection") || name.eq_ignore_ascii_case(b"proxy-connection") => {
                 for token in list(value) {
                     self.close |= token.eq_ignore_ascii_case(b"close");
                     self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
@@ -353,11 +339,7 @@ impl<'a> Fields<'a> {
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();
                 let chunked = last.eq_ignore_ascii_case(b"chunked");
-                self.coding = Some(if chunked {
-                    Coding::Chunked
-                } else {
-                    Coding::Other
-                });
+                self.coding = Some(if chunked { Coding::Chunked } else { Coding::Other });
             }
             _ => {}
         }
@@ -401,10 +383,7 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let rest = target.get(at + 3..)?;
-    let end = rest
-        .iter()
-        .position(|b| b"/?#".contains(b))
-        .unwrap_or(rest.len());
+    let end = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
     let authority = rest.get(..end)?;
     // Without the user's name and password.
     authority.rsplit(|&b| b == b'@').next()

@@ -40,11 +40,7 @@ pub(super) struct Held {
 impl Held {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            bytes: Vec::new(),
-            pieces: Vec::new(),
-        }
+        Self { limit, bytes: Vec::new(), pieces: Vec::new() }
     }
 
     pub fn push(&mut self, event: Event<'_>) {
@@ -52,11 +48,7 @@ impl Held {
             Event::Data(from, chunk) => self.push_data(from, &chunk),
             Event::Gap(from, gap) => self.push_gap(from, gap),
             Event::Fin(from, seen) => {
-                if !self
-                    .pieces
-                    .iter()
-                    .any(|p| matches!(p, Piece::Fin(by, _) if *by == from))
-                {
+                if !self.pieces.iter().any(|p| matches!(p, Piece::Fin(by, _) if *by == from)) {
                     self.pieces.push(Piece::Fin(from, seen));
                 }
             }
@@ -66,21 +58,11 @@ impl Held {
     fn push_data(&mut self, from: Side, chunk: &Chunk<'_>) {
         let room = self.limit.saturating_sub(self.bytes.len());
         if chunk.bytes.len() > room || self.pieces.len() >= MAX_PIECES {
-            let gap = Gap {
-                offset: chunk.offset,
-                len: chunk.len(),
-                seen: chunk.seen,
-            };
+            let gap = Gap { offset: chunk.offset, len: chunk.len(), seen: chunk.seen };
             return self.push_gap(from, gap);
         }
         self.bytes.extend_from_slice(chunk.bytes);
-        if let Some(Piece::Data {
-            from: by,
-            end,
-            cut,
-            seen,
-            ..
-        }) = self.pieces.last_mut()
+        if let Some(Piece::Data { from: by, end, cut, seen, .. }) = self.pieces.last_mut()
             && *by == from
             && *seen == chunk.seen
             && *cut == 0
@@ -140,26 +122,10 @@ impl Held {
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
         let mut start = 0;
         self.pieces.iter().map(move |piece| match *piece {
-            Piece::Data {
-                from,
-                end,
-                cut,
-                offset,
-                acked,
-                seen,
-            } => {
+            Piece::Data { from, end, cut, offset, acked, seen } => {
                 let bytes = self.bytes.get(start..end).unwrap_or_default();
                 start = end;
-                Event::Data(
-                    from,
-                    Chunk {
-                        bytes,
-                        cut,
-                        offset,
-                        acked,
-                        seen,
-                    },
-                )
+                Event::Data(from, Chunk { bytes, cut, offset, acked, seen })
             }
             Piece::Gap(from, gap) => Event::Gap(from, gap),
             Piece::Fin(from, seen) => Event::Fin(from, seen),

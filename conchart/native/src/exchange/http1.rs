@@ -21,7 +21,7 @@ const MAX_HEAD: usize = 64 * 1024;
 /// What a client may send through a tunnel before the proxy has agreed to it: a large ClientHello.
 const MAX_EAGER: usize = 16 * 1024;
 /// Confidence in exchanges of which a boundary is guessed.
-const GUESSED: f32 = 0.5;
+const GUESSED: f64 = 0.5;
 
 /// What the connection speaks from here on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,21 +84,11 @@ enum State {
 
 impl Http1 {
     pub fn new(requester: Side) -> Self {
-        Self {
-            requester,
-            readers: BySide::default(),
-            onward: None,
-            refused: false,
-        }
+        Self { requester, readers: BySide::default(), onward: None, refused: false }
     }
 
     /// Takes in bytes, up to the point where the connection stops to speak HTTP.
-    pub fn data<'a>(
-        &mut self,
-        ledger: &mut Ledger,
-        from: Side,
-        chunk: Chunk<'a>,
-    ) -> Option<Switch<'a>> {
+    pub fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         let reader = &mut self.readers[from];
         let packet_begins = reader.frame != chunk.seen.frame;
         reader.frame = chunk.seen.frame;
@@ -112,25 +102,14 @@ impl Http1 {
             if let Some(onward) = self.onward.take() {
                 let eager = self.release();
                 self.finish(ledger);
-                return Some(Switch {
-                    onward,
-                    eager,
-                    rest,
-                });
+                return Some(Switch { onward, eager, rest });
             }
             if std::mem::take(&mut self.refused) {
                 self.ask_again(ledger);
             }
         }
         if rest.cut > 0 {
-            self.missing(
-                ledger,
-                from,
-                u64::from(rest.cut),
-                rest.offset,
-                Some(rest.seen),
-                rest.seen,
-            );
+            self.missing(ledger, from, u64::from(rest.cut), rest.offset, Some(rest.seen), rest.seen);
         }
         None
     }
@@ -197,10 +176,7 @@ impl Http1 {
         match &mut self.readers[from].state {
             State::Start => {
                 // Stray line ends before a message are no part of it (RFC 9112 section 2.2).
-                let stray = bytes
-                    .iter()
-                    .take_while(|b| matches!(b, b'\r' | b'\n'))
-                    .count();
+                let stray = bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
                 if stray > 0 {
                     return stray;
                 }
@@ -228,10 +204,7 @@ impl Http1 {
     /// A message begins here.
     fn begin(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
         let reader = &mut self.readers[from];
-        reader.state = State::Head {
-            kept: Vec::new(),
-            end: EmptyLine::default(),
-        };
+        reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
         reader.span = Span::default();
         (reader.offset, reader.acked) = (chunk.offset, chunk.acked);
         if from == self.requester {
@@ -262,19 +235,12 @@ impl Http1 {
             kept.extend_from_slice(piece);
             &kept
         };
-        let guess = if asks {
-            head::may_be_request(head)
-        } else {
-            head::sniff_response(head)
-        };
+        let guess = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
         if guess == Guess::No || found.is_none() && head.len() >= MAX_HEAD {
             self.go_blind(ledger, from, head);
         } else if found.is_some() {
-            let understood = if asks {
-                self.request(ledger, from, head)
-            } else {
-                self.response(ledger, from, head, true)
-            };
+            let understood =
+                if asks { self.request(ledger, from, head) } else { self.response(ledger, from, head, true) };
             if !understood {
                 self.go_blind(ledger, from, head);
             }
@@ -303,11 +269,7 @@ impl Http1 {
             return chunk.bytes.len();
         };
         let fed = body.feed(chunk.bytes);
-        let taken = if let Fed::End(n) = fed {
-            n
-        } else {
-            chunk.bytes.len()
-        };
+        let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
         reader.span.extend(chunk.seen, taken as u64);
         match fed {
             Fed::More => {}
@@ -369,16 +331,10 @@ impl Http1 {
             method => (false, method == Some("HEAD")),
         };
         let tunnel = connect && matches!(status, 200..=299);
-        let framing = if tunnel || head_only {
-            None
-        } else {
-            response.framing
-        };
+        let framing = if tunnel || head_only { None } else { response.framing };
         if whole {
             // A message that ends with the connection leaves no connection to keep.
-            let keeps = response
-                .keepalive
-                .map(|k| k && framing != Some(Framing::UntilClose));
+            let keeps = response.keepalive.map(|k| k && framing != Some(Framing::UntilClose));
             keepalive(exchange, from, keeps);
         }
         self.onward = match status {
@@ -417,9 +373,7 @@ impl Http1 {
     fn pair(&self, ledger: &Ledger, from: Side, status: Option<u16>) -> Option<u32> {
         let acked = self.readers[from].acked;
         // 408 may be sent because no request came: one that crossed it on the way is not its cause.
-        let crossed = |e: &Entry| {
-            status == Some(408) && acked <= e.offset && e.exchange.request.first.is_some()
-        };
+        let crossed = |e: &Entry| status == Some(408) && acked <= e.offset && e.exchange.request.first.is_some();
         ledger.unanswered(|e| !crossed(e))
     }
 
@@ -439,11 +393,7 @@ impl Http1 {
         let reader = &self.readers[from];
         if let Some(entry) = reader.number.and_then(|n| ledger.get(n)) {
             let asks = from == self.requester;
-            *(if asks {
-                &mut entry.exchange.request
-            } else {
-                &mut entry.exchange.response
-            }) = reader.span;
+            *(if asks { &mut entry.exchange.request } else { &mut entry.exchange.response }) = reader.span;
         }
     }
 
@@ -490,9 +440,5 @@ fn keepalive(exchange: &mut Exchange, side: Side, keeps: Option<bool>) {
 /// What is left of a chunk after its first `n` bytes.
 fn after(chunk: Chunk<'_>, n: usize) -> Chunk<'_> {
     let bytes = chunk.bytes.get(n..).unwrap_or_default();
-    Chunk {
-        bytes,
-        offset: chunk.offset + n as u64,
-        ..chunk
-    }
+    Chunk { bytes, offset: chunk.offset + n as u64, ..chunk }
 }

@@ -73,7 +73,7 @@ impl Ledger {
     }
 
     /// Lowers the confidence of every open exchange.
-    pub fn doubt(&mut self, confidence: f32) {
+    pub fn doubt(&mut self, confidence: f64) {
         for entry in &mut self.open {
             entry.exchange.doubt(confidence);
         }
@@ -95,8 +95,7 @@ impl Ledger {
             response.done && (request.done || request.first.is_none())
         };
         while self.open.front().is_some_and(over) {
-            self.ready
-                .extend(self.open.pop_front().map(|entry| entry.exchange));
+            self.ready.extend(self.open.pop_front().map(|entry| entry.exchange));
         }
     }
 
@@ -114,11 +113,7 @@ impl Ledger {
 
     /// Protocol of the latest exchange, once its text has told.
     pub fn protocol(&self) -> Option<&'static str> {
-        let latest = self
-            .open
-            .back()
-            .map(|e| &e.exchange)
-            .or(self.ready.back())?;
+        let latest = self.open.back().map(|e| &e.exchange).or(self.ready.back())?;
         (latest.protocol != "unknown").then_some(latest.protocol)
     }
 

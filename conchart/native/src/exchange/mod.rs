@@ -66,7 +66,7 @@ pub struct Exchange {
     /// True when the boundaries come from the direction of bytes, not from the protocol's text.
     pub inferred: bool,
     /// 0 to 1.
-    pub confidence: f32,
+    pub confidence: f64,
 }
 
 impl Exchange {
@@ -76,7 +76,7 @@ impl Exchange {
     }
 
     /// Says that bytes are missing or make no sense: whatever was read here may be wrong.
-    fn doubt(&mut self, confidence: f32) {
+    fn doubt(&mut self, confidence: f64) {
         self.inferred = true;
         self.confidence = self.confidence.min(confidence);
     }

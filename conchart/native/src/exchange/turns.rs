@@ -8,13 +8,13 @@ use super::{Exchange, Span};
 use crate::stream::{BySide, Gap, Moment, Side};
 
 /// Runs of TLS records: their boundaries are exact, only their meaning is guessed.
-pub(super) const RECORDS: f32 = 0.9;
+pub(super) const RECORDS: f64 = 0.9;
 /// Runs of bytes of a protocol nobody read.
-pub(super) const BYTES: f32 = 0.8;
+pub(super) const BYTES: f64 = 0.8;
 /// Both sides talk at once, as HTTP/2 does: runs are not requests.
-const DUPLEX: f32 = 0.3;
+const DUPLEX: f64 = 0.3;
 /// Bytes of it are missing.
-const MISSING: f32 = 0.5;
+const MISSING: f64 = 0.5;
 
 /// The requester interrupted its responder so often that they do not take turns.
 const MANY_INTERRUPTIONS: u8 = 2;
@@ -25,7 +25,7 @@ pub(super) struct Words {
     pub first: Moment,
     pub last: Moment,
     pub bytes: u64,
-    pub confidence: f32,
+    pub confidence: f64,
     /// The sender had not received all that its peer had sent by then.
     pub interrupts: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct Turns {
     protocol: &'static str,
     /// The handshake or an Upgrade named the protocol: do not guess one.
     named: bool,
-    confidence: f32,
+    confidence: f64,
     current: Option<u32>,
     answered: bool,
     interruptions: u8,
@@ -43,7 +43,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub fn new(requester: Side, protocol: &'static str, confidence: f32) -> Self {
+    pub fn new(requester: Side, protocol: &'static str, confidence: f64) -> Self {
         Self {
             requester,
             protocol,
@@ -79,19 +79,13 @@ impl Turns {
         }
         let interrupted = asks && self.answered && words.interrupts;
         self.turn(ledger, asks);
-        let confidence = words
-            .confidence
-            .min(if interrupted { DUPLEX } else { self.confidence });
+        let confidence = words.confidence.min(if interrupted { DUPLEX } else { self.confidence });
         let answered = !asks;
         let Some(exchange) = self.exchange(ledger) else {
             return;
         };
         exchange.doubt(confidence);
-        let span = if asks {
-            &mut exchange.request
-        } else {
-            &mut exchange.response
-        };
+        let span = if asks { &mut exchange.request } else { &mut exchange.response };
         span.extend(words.first, 0);
         span.extend(words.last, words.bytes);
         exchange.request.done |= answered && exchange.request.first.is_some();
@@ -106,11 +100,7 @@ impl Turns {
             return;
         };
         exchange.doubt(MISSING);
-        let span = if asks {
-            &mut exchange.request
-        } else {
-            &mut exchange.response
-        };
+        let span = if asks { &mut exchange.request } else { &mut exchange.response };
         span.extend_unseen(gap.len);
         self.answered |= !asks;
     }
@@ -150,9 +140,7 @@ impl Turns {
 
     /// Takes the current exchange back; returns from when to when it went on.
     pub fn retract(&mut self, ledger: &mut Ledger) -> Option<(Moment, Moment)> {
-        let Exchange {
-            request, response, ..
-        } = ledger.retract(self.current.take()?)?;
+        let Exchange { request, response, .. } = ledger.retract(self.current.take()?)?;
         self.answered = false;
         let first = request.first.or(response.first)?;
         let last = |span: Span| span.last.unwrap_or(first);

@@ -7,22 +7,11 @@ use crate::capture::LinkType;
 pub enum PacketError {
     /// The captured bytes, or the length a lower layer gives, end inside a header.
     #[error("{layer} header at byte {offset} needs {need} bytes, {have} are there")]
-    Cut {
-        layer: &'static str,
-        offset: usize,
-        need: usize,
-        have: usize,
-    },
+    Cut { layer: &'static str, offset: usize, need: usize, have: usize },
 
     /// A header contradicts itself or the layer below.
     #[error("{layer} header at byte {offset}: {field} is {found}, {allowed} expected")]
-    Bad {
-        layer: &'static str,
-        offset: usize,
-        field: &'static str,
-        found: u32,
-        allowed: &'static str,
-    },
+    Bad { layer: &'static str, offset: usize, field: &'static str, found: u32, allowed: &'static str },
 
     /// No decoder for the link layer.
     #[error("link type {0} is not supported")]

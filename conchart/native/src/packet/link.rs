@@ -35,21 +35,12 @@ pub(super) fn carried(link: LinkType, frame: &[u8]) -> Result<Carried, PacketErr
             cooked(frame, u16_at("SLL2", frame, 0, 8, 20)?, protocol, 20)
         }
         LinkType::NULL | LinkType::LOOP => loopback(frame),
-        LinkType::RAW
-        | LinkType::RAW_LINUX
-        | LinkType::RAW_OPENBSD
-        | LinkType::IPV4
-        | LinkType::IPV6 => Ok(by_version(frame, 0)),
+        LinkType::RAW | LinkType::RAW_LINUX | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => {
+            Ok(by_version(frame, 0))
+        }
         LinkType::PPP | LinkType::PPP_SERIAL => {
             // Address and control (RFC 1662 section 3.1) may be left out.
-            ppp(
-                frame,
-                if frame.starts_with(&[0xff, 0x03]) {
-                    2
-                } else {
-                    0
-                },
-            )
+            ppp(frame, if frame.starts_with(&[0xff, 0x03]) { 2 } else { 0 })
         }
         LinkType::NFLOG => nflog(frame),
         // No EtherType of its own: LLC follows the addresses.
@@ -98,37 +89,22 @@ fn ether_type(frame: &[u8], mut kind: u16, mut at: usize) -> Result<Carried, Pac
 fn cooked(frame: &[u8], hardware: u16, protocol: u16, at: usize) -> Result<Carried, PacketError> {
     /// `ARPHRD_NETLINK`: the protocol field is a netlink family.
     const NETLINK: u16 = 824;
-    if hardware == NETLINK {
-        Ok(Carried::Other)
-    } else {
-        ether_type(frame, protocol, at)
-    }
+    if hardware == NETLINK { Ok(Carried::Other) } else { ether_type(frame, protocol, at) }
 }
 
 /// The address family is in the byte order of the capturing machine (LOOP: of the network), and
 /// each system numbers IPv6 differently.
 fn loopback(frame: &[u8]) -> Result<Carried, PacketError> {
     let Some(&family) = frame.first_chunk::<4>() else {
-        return Err(PacketError::Cut {
-            layer: "loopback",
-            offset: 0,
-            need: 4,
-            have: frame.len(),
-        });
+        return Err(PacketError::Cut { layer: "loopback", offset: 0, need: 4, have: frame.len() });
     };
     let family = u32::from_le_bytes(family);
-    Ok(
-        match if family > 0xffff {
-            family.swap_bytes()
-        } else {
-            family
-        } {
-            2 => Carried::Ipv4(4),
-            // Linux; NetBSD and OpenBSD; FreeBSD; macOS.
-            10 | 24 | 28 | 30 => Carried::Ipv6(4),
-            _ => Carried::Other,
-        },
-    )
+    Ok(match if family > 0xffff { family.swap_bytes() } else { family } {
+        2 => Carried::Ipv4(4),
+        // Linux; NetBSD and OpenBSD; FreeBSD; macOS.
+        10 | 24 | 28 | 30 => Carried::Ipv6(4),
+        _ => Carried::Other,
+    })
 }
 
 /// What Linux' packet filter logs (`tcpdump -i nflog`): a list of length, type, value, each padded to
@@ -140,17 +116,8 @@ fn nflog(frame: &[u8]) -> Result<Carried, PacketError> {
         let rest = frame.get(at..).unwrap_or_default();
         let Some(&[l0, l1, k0, k1]) = rest.first_chunk::<4>() else {
             // Nothing left: this record has no packet.
-            let cut = PacketError::Cut {
-                layer: "NFLOG",
-                offset: at,
-                need: 4,
-                have: rest.len(),
-            };
-            return if rest.is_empty() && at > 4 {
-                Ok(Carried::Other)
-            } else {
-                Err(cut)
-            };
+            let cut = PacketError::Cut { layer: "NFLOG", offset: at, need: 4, have: rest.len() };
+            return if rest.is_empty() && at > 4 { Ok(Carried::Other) } else { Err(cut) };
         };
         // Types are small numbers: that tells the byte order.
         let (len, kind) = if k1 == 0 {
@@ -163,13 +130,7 @@ fn nflog(frame: &[u8]) -> Result<Carried, PacketError> {
         }
         if len < 4 {
             let (field, found) = ("attribute length", u32::from(len));
-            return Err(PacketError::Bad {
-                layer: "NFLOG",
-                offset: at,
-                field,
-                found,
-                allowed: "at least 4",
-            });
+            return Err(PacketError::Bad { layer: "NFLOG", offset: at, field, found, allowed: "at least 4" });
         }
         at += usize::from(len).next_multiple_of(4);
     }
@@ -183,12 +144,7 @@ fn ppp(frame: &[u8], at: usize) -> Result<Carried, PacketError> {
         [0x21, ..] => Carried::Ipv4(at + 1),
         [0x57, ..] => Carried::Ipv6(at + 1),
         rest @ ([] | [0x00]) => {
-            return Err(PacketError::Cut {
-                layer: "PPP",
-                offset: at,
-                need: 2,
-                have: rest.len(),
-            });
+            return Err(PacketError::Cut { layer: "PPP", offset: at, need: 2, have: rest.len() });
         }
         _ => Carried::Other,
     })
@@ -217,21 +173,10 @@ fn by_version(frame: &[u8], at: usize) -> Carried {
 
 /// The 16 bits at `field` of a `need` bytes long header at `offset`, which must be there as a whole.
 #[inline]
-fn u16_at(
-    layer: &'static str,
-    frame: &[u8],
-    offset: usize,
-    field: usize,
-    need: usize,
-) -> Result<u16, PacketError> {
+fn u16_at(layer: &'static str, frame: &[u8], offset: usize, field: usize, need: usize) -> Result<u16, PacketError> {
     let header = frame.get(offset..).unwrap_or_default();
     match header.get(field..field + 2) {
         Some(&[hi, lo]) if header.len() >= need => Ok(u16::from_be_bytes([hi, lo])),
-        _ => Err(PacketError::Cut {
-            layer,
-            offset,
-            need,
-            have: header.len(),
-        }),
+        _ => Err(PacketError::Cut { layer, offset, need, have: header.len() }),
     }
 }

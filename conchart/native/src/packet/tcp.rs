@@ -20,65 +20,22 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>,
     let captured = frame.get(offset..).unwrap_or_default();
     // Behind the IP packet's end there may be padding.
     let captured = captured.get(..ip.len).unwrap_or(captured);
-    let Some(
-        &[
-            s0,
-            s1,
-            d0,
-            d1,
-            q0,
-            q1,
-            q2,
-            q3,
-            a0,
-            a1,
-            a2,
-            a3,
-            words,
-            flags,
-            w0,
-            w1,
-            _,
-            _,
-            _,
-            _,
-        ],
-    ) = captured.first_chunk::<20>()
+    let Some(&[s0, s1, d0, d1, q0, q1, q2, q3, a0, a1, a2, a3, words, flags, w0, w1, _, _, _, _]) =
+        captured.first_chunk::<20>()
     else {
-        return Err(PacketError::Cut {
-            layer: LAYER,
-            offset,
-            need: 20,
-            have: captured.len(),
-        });
+        return Err(PacketError::Cut { layer: LAYER, offset, need: 20, have: captured.len() });
     };
     let header = usize::from(words >> 4) * 4;
     if header < 20 || header > ip.len {
-        let allowed = if header < 20 {
-            "at least 20"
-        } else {
-            "at most the length IP gives"
-        };
+        let allowed = if header < 20 { "at least 20" } else { "at most the length IP gives" };
         let found = u32::from(words >> 4) * 4;
-        return Err(PacketError::Bad {
-            layer: LAYER,
-            offset,
-            field: "header length",
-            found,
-            allowed,
-        });
+        return Err(PacketError::Bad { layer: LAYER, offset, field: "header length", found, allowed });
     }
     // The snap length may cut the options: what is there is read.
     let (options, payload) = captured.split_at_checked(header).unwrap_or((captured, &[]));
     let mut segment = Segment {
-        source: Endpoint {
-            ip: ip.source,
-            port: u16::from_be_bytes([s0, s1]),
-        },
-        destination: Endpoint {
-            ip: ip.destination,
-            port: u16::from_be_bytes([d0, d1]),
-        },
+        source: Endpoint { ip: ip.source, port: u16::from_be_bytes([s0, s1]) },
+        destination: Endpoint { ip: ip.destination, port: u16::from_be_bytes([d0, d1]) },
         seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
         ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
         flags: Flags(flags),
@@ -101,10 +58,7 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>,
 fn read_options(segment: &mut Segment<'_>, mut rest: &[u8]) {
     // What nearly every segment of an open connection carries: two NOPs and the timestamps.
     if let &[1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = rest {
-        segment.timestamps = Some((
-            u32::from_be_bytes([v0, v1, v2, v3]),
-            u32::from_be_bytes([e0, e1, e2, e3]),
-        ));
+        segment.timestamps = Some((u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3])));
         return;
     }
     loop {
@@ -112,9 +66,7 @@ fn read_options(segment: &mut Segment<'_>, mut rest: &[u8]) {
             [1, after @ ..] => after,
             [] | [0, ..] | [_] => return,
             [kind, len, tail @ ..] => {
-                let Some((value, after)) = usize::from(*len)
-                    .checked_sub(2)
-                    .and_then(|len| tail.split_at_checked(len))
+                let Some((value, after)) = usize::from(*len).checked_sub(2).and_then(|len| tail.split_at_checked(len))
                 else {
                     return;
                 };

@@ -1,11 +1,6 @@
 //! Frames in, segments out: each link and network layer by name, etherparse as the oracle, the laws.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 use etherparse::{PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
 use proptest::prelude::*;
@@ -22,20 +17,7 @@ fn ethernet(kinds: &[u8], ip: &[u8]) -> Vec<u8> {
 /// An IPv4 packet: `protocol`, IP options, what it carries.
 fn ipv4(protocol: u8, options: &[u8], carried: &[u8]) -> Vec<u8> {
     let total = (20 + options.len() + carried.len()) as u16;
-    let mut packet = vec![
-        0x45 + (options.len() / 4) as u8,
-        0,
-        0,
-        0,
-        0x12,
-        0x34,
-        0x40,
-        0,
-        61,
-        protocol,
-        0,
-        0,
-    ];
+    let mut packet = vec![0x45 + (options.len() / 4) as u8, 0, 0, 0, 0x12, 0x34, 0x40, 0, 61, protocol, 0, 0];
     packet[2..4].copy_from_slice(&total.to_be_bytes());
     packet.extend_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
     [&packet, options, carried].concat()
@@ -53,28 +35,7 @@ fn ipv6(next: u8, carried: &[u8]) -> Vec<u8> {
 /// A TCP segment from port 51344 to 443: `options` must be padded.
 fn tcp(options: &[u8], payload: &[u8]) -> Vec<u8> {
     let words = (5 + options.len() / 4) as u8;
-    let head = [
-        200,
-        144,
-        1,
-        187,
-        0,
-        0,
-        0,
-        5,
-        0,
-        0,
-        0,
-        7,
-        words << 4,
-        0x18,
-        1,
-        2,
-        0,
-        0,
-        0,
-        0,
-    ];
+    let head = [200, 144, 1, 187, 0, 0, 0, 5, 0, 0, 0, 7, words << 4, 0x18, 1, 2, 0, 0, 0, 0];
     [&head, options, payload].concat()
 }
 
@@ -88,59 +49,21 @@ fn segment(link: LinkType, frame: &[u8], wire: usize) -> Segment<'_> {
 /// Decodes a frame that was captured as a whole and checks that it is our "hello".
 fn says_hello(link: LinkType, frame: &[u8]) {
     let segment = segment(link, frame, frame.len());
-    assert_eq!(
-        (segment.payload, segment.payload_len),
-        (&b"hello"[..], 5),
-        "{link}"
-    );
-    assert_eq!(
-        (segment.source.port, segment.destination.port, segment.seq.0),
-        (51344, 443, 5),
-        "{link}"
-    );
+    assert_eq!((segment.payload, segment.payload_len), (&b"hello"[..], 5), "{link}");
+    assert_eq!((segment.source.port, segment.destination.port, segment.seq.0), (51344, 443, 5), "{link}");
 }
 
 #[test]
 fn every_field_of_a_segment_is_read() {
-    let options = [
-        2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8, 1, 3, 3, 7,
-    ];
+    let options = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8, 1, 3, 3, 7];
     let frame = ethernet(&[8, 0], &ipv4(6, &[], &tcp(&options, b"hello")));
     let segment = segment(LinkType::ETHERNET, &frame, frame.len());
+    assert_eq!(segment.source, super::Endpoint { ip: [10, 0, 0, 1].into(), port: 51344 });
+    assert_eq!(segment.destination, super::Endpoint { ip: [10, 0, 0, 2].into(), port: 443 });
+    assert_eq!((segment.seq.0, segment.ack.0, segment.flags.0, segment.window), (5, 7, 0x18, 258));
+    assert_eq!((segment.mss, segment.window_scale, segment.timestamps), (Some(1460), Some(7), Some((9, 8))));
     assert_eq!(
-        segment.source,
-        super::Endpoint {
-            ip: [10, 0, 0, 1].into(),
-            port: 51344
-        }
-    );
-    assert_eq!(
-        segment.destination,
-        super::Endpoint {
-            ip: [10, 0, 0, 2].into(),
-            port: 443
-        }
-    );
-    assert_eq!(
-        (
-            segment.seq.0,
-            segment.ack.0,
-            segment.flags.0,
-            segment.window
-        ),
-        (5, 7, 0x18, 258)
-    );
-    assert_eq!(
-        (segment.mss, segment.window_scale, segment.timestamps),
-        (Some(1460), Some(7), Some((9, 8)))
-    );
-    assert_eq!(
-        (
-            segment.payload,
-            segment.payload_len,
-            segment.ip_id,
-            segment.ttl
-        ),
+        (segment.payload, segment.payload_len, segment.ip_id, segment.ttl),
         (&b"hello"[..], 5, Some(0x1234), 61)
     );
 }
@@ -150,72 +73,32 @@ fn every_link_layer_leads_to_the_same_segment() {
     let v4 = ipv4(6, &[], &tcp(&[], b"hello"));
     let v6 = ipv6(6, &tcp(&[], b"hello"));
     let sll = |kind: &[u8]| [&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0][..], kind].concat();
-    let sll2 = |kind: &[u8]| {
-        [
-            kind,
-            &[0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0][..],
-        ]
-        .concat()
-    };
+    let sll2 = |kind: &[u8]| [kind, &[0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0][..]].concat();
     for (kind, ip, family) in [([8, 0], &v4, 2_u8), ([0x86, 0xdd], &v6, 30)] {
         says_hello(LinkType::ETHERNET, &ethernet(&kind, ip));
         says_hello(LinkType::LINUX_SLL, &[&sll(&kind), ip.as_slice()].concat());
-        says_hello(
-            LinkType::LINUX_SLL2,
-            &[&sll2(&kind), ip.as_slice()].concat(),
-        );
-        says_hello(
-            LinkType::NULL,
-            &[&[family, 0, 0, 0], ip.as_slice()].concat(),
-        );
-        says_hello(
-            LinkType::NULL,
-            &[&[0, 0, 0, family], ip.as_slice()].concat(),
-        );
-        says_hello(
-            LinkType::LOOP,
-            &[&[0, 0, 0, family], ip.as_slice()].concat(),
-        );
+        says_hello(LinkType::LINUX_SLL2, &[&sll2(&kind), ip.as_slice()].concat());
+        says_hello(LinkType::NULL, &[&[family, 0, 0, 0], ip.as_slice()].concat());
+        says_hello(LinkType::NULL, &[&[0, 0, 0, family], ip.as_slice()].concat());
+        says_hello(LinkType::LOOP, &[&[0, 0, 0, family], ip.as_slice()].concat());
         for raw in [12, 14, 101, 228, 229] {
             says_hello(LinkType(raw), ip);
         }
         let ppp: &[u8] = if family == 2 { &[0, 0x21] } else { &[0, 0x57] };
         says_hello(LinkType::PPP, &[&[0xff, 3], ppp, ip].concat());
         says_hello(LinkType::PPP_SERIAL, &[&ppp[1..], ip].concat());
-        says_hello(
-            LinkType::ETHERNET,
-            &ethernet(&[&[0x88, 0x64, 0x11, 0, 0, 1, 0, 99], ppp].concat(), ip),
-        );
-        says_hello(
-            LinkType::ETHERNET,
-            &ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], ip),
-        );
+        says_hello(LinkType::ETHERNET, &ethernet(&[&[0x88, 0x64, 0x11, 0, 0, 1, 0, 99], ppp].concat(), ip));
+        says_hello(LinkType::ETHERNET, &ethernet(&[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], ip));
         let snap = [0, 99, 0xaa, 0xaa, 3, 0, 0, 0, kind[0], kind[1]];
         says_hello(LinkType::ETHERNET, &ethernet(&snap, ip));
-        says_hello(
-            LinkType::FDDI,
-            &[&[0x50], &MACS[..], &[0xaa, 0xaa, 3, 0, 0, 0], &kind, ip].concat(),
-        );
+        says_hello(LinkType::FDDI, &[&[0x50], &MACS[..], &[0xaa, 0xaa, 3, 0, 0, 0], &kind, ip].concat());
         says_hello(LinkType::C_HDLC, &[&[0x0f, 0], &kind[..], ip].concat());
-        says_hello(
-            LinkType::IPOIB,
-            &[&[0; 40], &kind[..], &[0, 0], ip].concat(),
-        );
-        says_hello(
-            LinkType::ETHERNET,
-            &ethernet(&[&[0x88, 0xe7, 0, 0, 0, 1], &MACS[..], &kind].concat(), ip),
-        );
+        says_hello(LinkType::IPOIB, &[&[0; 40], &kind[..], &[0, 0], ip].concat());
+        says_hello(LinkType::ETHERNET, &ethernet(&[&[0x88, 0xe7, 0, 0, 0, 1], &MACS[..], &kind].concat(), ip));
         let len = (4 + ip.len()) as u16;
         for (number, nine) in [(len.to_le_bytes(), [9, 0]), (len.to_be_bytes(), [0, 9])] {
-            let mark = if nine[0] == 9 {
-                [6, 0, 10, 0]
-            } else {
-                [0, 6, 0, 10]
-            };
-            says_hello(
-                LinkType::NFLOG,
-                &[&[family, 0, 0, 5][..], &mark, b"e0\0\0", &number, &nine, ip].concat(),
-            );
+            let mark = if nine[0] == 9 { [6, 0, 10, 0] } else { [0, 6, 0, 10] };
+            says_hello(LinkType::NFLOG, &[&[family, 0, 0, 5][..], &mark, b"e0\0\0", &number, &nine, ip].concat());
         }
     }
 }
@@ -226,25 +109,16 @@ fn vlan_tags_stack_up_to_eight() {
     for tag in [[0x81, 0], [0x88, 0xa8], [0x91, 0]] {
         for depth in 1..=8 {
             let tags = [tag[0], tag[1], 0, 7].repeat(depth);
-            says_hello(
-                LinkType::ETHERNET,
-                &ethernet(&[&tags[..], &[8, 0]].concat(), &ip),
-            );
+            says_hello(LinkType::ETHERNET, &ethernet(&[&tags[..], &[8, 0]].concat(), &ip));
         }
     }
     let nine = ethernet(&[&[0x81, 0, 0, 7].repeat(9)[..], &[8, 0]].concat(), &ip);
-    assert!(matches!(
-        decode(LinkType::ETHERNET, &nine, 100),
-        Ok(Decoded::Other)
-    ));
+    assert!(matches!(decode(LinkType::ETHERNET, &nine, 100), Ok(Decoded::Other)));
 }
 
 #[test]
 fn padding_and_check_sequences_are_not_payload() {
-    for ip in [
-        ipv4(6, &[], &tcp(&[], b"hello")),
-        ipv6(6, &tcp(&[], b"hello")),
-    ] {
+    for ip in [ipv4(6, &[], &tcp(&[], b"hello")), ipv6(6, &tcp(&[], b"hello"))] {
         let kind = if ip[0] == 0x45 { [8, 0] } else { [0x86, 0xdd] };
         let mut frame = ethernet(&kind, &ip);
         frame.extend_from_slice(&[0xee; 9]);
@@ -256,10 +130,7 @@ fn padding_and_check_sequences_are_not_payload() {
 
 #[test]
 fn ip_length_zero_means_to_the_end_of_the_frame_on_the_wire() {
-    for mut ip in [
-        ipv4(6, &[], &tcp(&[], b"hello")),
-        ipv6(6, &tcp(&[], b"hello")),
-    ] {
+    for mut ip in [ipv4(6, &[], &tcp(&[], b"hello")), ipv6(6, &tcp(&[], b"hello"))] {
         let length = if ip[0] == 0x45 { 2 } else { 4 };
         ip[length..length + 2].fill(0);
         says_hello(LinkType::RAW, &ip);
@@ -273,29 +144,12 @@ fn snap_length_cuts_payload_and_options_but_not_their_lengths() {
     let options = [8, 10, 0, 0, 0, 9, 0, 0, 0, 8, 1, 1];
     let whole = ipv4(6, &[], &tcp(&options, b"hello"));
     let at = |len: usize| segment(LinkType::RAW, &whole[..len], whole.len());
-    assert_eq!(
-        (at(54).payload, at(54).payload_len, at(54).timestamps),
-        (&b"he"[..], 5, Some((9, 8)))
-    );
-    assert_eq!(
-        (at(45).payload, at(45).payload_len, at(45).timestamps),
-        (&b""[..], 5, None)
-    );
-    assert_eq!(
-        (at(40).payload, at(40).payload_len, at(40).timestamps),
-        (&b""[..], 5, None)
-    );
-    let cut = PacketError::Cut {
-        layer: "TCP",
-        offset: 20,
-        need: 20,
-        have: 19,
-    };
+    assert_eq!((at(54).payload, at(54).payload_len, at(54).timestamps), (&b"he"[..], 5, Some((9, 8))));
+    assert_eq!((at(45).payload, at(45).payload_len, at(45).timestamps), (&b""[..], 5, None));
+    assert_eq!((at(40).payload, at(40).payload_len, at(40).timestamps), (&b""[..], 5, None));
+    let cut = PacketError::Cut { layer: "TCP", offset: 20, need: 20, have: 19 };
     assert_eq!(decode(LinkType::RAW, &whole[..39], 57).unwrap_err(), cut);
-    assert_eq!(
-        cut.to_string(),
-        "TCP header at byte 20 needs 20 bytes, 19 are there"
-    );
+    assert_eq!(cut.to_string(), "TCP header at byte 20 needs 20 bytes, 19 are there");
 }
 
 #[test]
@@ -308,11 +162,7 @@ fn options_that_make_no_sense_are_left_out_and_the_segment_stays() {
         ([1, 1, 1, 2, 4, 5, 180, 254], Some(1460)), // a kind without its length
     ] {
         let ip = ipv4(6, &[], &tcp(&options, b"hello"));
-        assert_eq!(
-            segment(LinkType::RAW, &ip, ip.len()).mss,
-            mss,
-            "{options:?}"
-        );
+        assert_eq!(segment(LinkType::RAW, &ip, ip.len()).mss, mss, "{options:?}");
         says_hello(LinkType::RAW, &ip);
     }
 }
@@ -321,21 +171,10 @@ fn options_that_make_no_sense_are_left_out_and_the_segment_stays() {
 fn extension_headers_are_stepped_over() {
     let segment = tcp(&[], b"hello");
     let one = |next: u8| [&[next, 1][..], &[0; 14]].concat();
-    let chain = [
-        one(43),
-        one(60),
-        one(51),
-        vec![44, 2],
-        vec![0; 14],
-        vec![135, 0, 0, 0, 0, 0, 0, 9],
-        one(6),
-        segment.clone(),
-    ];
+    let chain =
+        [one(43), one(60), one(51), vec![44, 2], vec![0; 14], vec![135, 0, 0, 0, 0, 0, 0, 9], one(6), segment.clone()];
     says_hello(LinkType::RAW, &ipv6(0, &chain.concat()));
-    says_hello(
-        LinkType::RAW,
-        &ipv4(51, &[], &[&[6, 1][..], &[0; 10], &segment].concat()),
-    );
+    says_hello(LinkType::RAW, &ipv4(51, &[], &[&[6, 1][..], &[0; 10], &segment].concat()));
     says_hello(LinkType::RAW, &ipv4(6, &[1; 40], &segment));
 }
 
@@ -347,32 +186,12 @@ fn fragments_are_told_from_segments_and_from_other_protocols() {
     later[7] = 3;
     let mut datagram = ipv4(17, &[], b"rest");
     datagram[7] = 3;
-    let six = |next, offset, carried: &[u8]| {
-        ipv6(44, &[&[next, 0, 0, offset, 0, 0, 0, 9], carried].concat())
-    };
-    for fragment in [
-        first,
-        later,
-        six(6, 1, &tcp(&[], b"hello")),
-        six(6, 8, b"rest"),
-    ] {
-        assert!(matches!(
-            decode(LinkType::RAW, &fragment, 0),
-            Ok(Decoded::Fragment)
-        ));
+    let six = |next, offset, carried: &[u8]| ipv6(44, &[&[next, 0, 0, offset, 0, 0, 0, 9], carried].concat());
+    for fragment in [first, later, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest")] {
+        assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment)));
     }
-    for other in [
-        datagram,
-        six(17, 8, b"rest"),
-        ipv4(17, &[], &[]),
-        ipv6(59, &[]),
-        vec![0; 40],
-        vec![],
-    ] {
-        assert!(matches!(
-            decode(LinkType::RAW, &other, 0),
-            Ok(Decoded::Other)
-        ));
+    for other in [datagram, six(17, 8, b"rest"), ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
+        assert!(matches!(decode(LinkType::RAW, &other, 0), Ok(Decoded::Other)));
     }
 }
 
@@ -381,59 +200,27 @@ fn headers_that_contradict_themselves_are_errors_that_name_the_field() {
     let spoil = |at: usize, byte: u8| {
         let mut frame = ethernet(&[8, 0], &ipv4(6, &[], &tcp(&[], b"hello")));
         frame[at] = byte;
-        decode(LinkType::ETHERNET, &frame, frame.len() as u32)
-            .unwrap_err()
-            .to_string()
+        decode(LinkType::ETHERNET, &frame, frame.len() as u32).unwrap_err().to_string()
     };
-    assert_eq!(
-        spoil(14, 0x65),
-        "IPv4 header at byte 14: version is 6, 4 expected"
-    );
-    assert_eq!(
-        spoil(14, 0x42),
-        "IPv4 header at byte 14: header length is 8, at least 20 expected"
-    );
-    assert_eq!(
-        spoil(17, 19),
-        "IPv4 header at byte 14: total length is 19, at least the header's length expected"
-    );
-    assert_eq!(
-        spoil(46, 0x10),
-        "TCP header at byte 34: header length is 4, at least 20 expected"
-    );
-    assert_eq!(
-        spoil(46, 0xf0),
-        "TCP header at byte 34: header length is 60, at most the length IP gives expected"
-    );
+    assert_eq!(spoil(14, 0x65), "IPv4 header at byte 14: version is 6, 4 expected");
+    assert_eq!(spoil(14, 0x42), "IPv4 header at byte 14: header length is 8, at least 20 expected");
+    assert_eq!(spoil(17, 19), "IPv4 header at byte 14: total length is 19, at least the header's length expected");
+    assert_eq!(spoil(46, 0x10), "TCP header at byte 34: header length is 4, at least 20 expected");
+    assert_eq!(spoil(46, 0xf0), "TCP header at byte 34: header length is 60, at most the length IP gives expected");
     let unknown = decode(LinkType(147), &[], 0).unwrap_err();
     assert_eq!(
         (unknown, unknown.to_string().as_str()),
-        (
-            PacketError::UnsupportedLink(LinkType(147)),
-            "link type DLT 147 is not supported"
-        )
+        (PacketError::UnsupportedLink(LinkType(147)), "link type DLT 147 is not supported")
     );
 }
 
 /// Ports, sequence and acknowledgment numbers, window, the three options, payload.
-type Fields = (
-    u16,
-    u16,
-    u32,
-    u32,
-    u16,
-    Option<u16>,
-    Option<u8>,
-    Option<(u32, u32)>,
-    Vec<u8>,
-);
+type Fields = (u16, u16, u32, u32, u16, Option<u16>, Option<u8>, Option<(u32, u32)>, Vec<u8>);
 
 /// What etherparse makes of a frame, in our terms.
 fn by_etherparse(frame: &[u8]) -> Fields {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
-    let Some(TransportSlice::Tcp(tcp)) = packet.transport else {
-        panic!("no TCP")
-    };
+    let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
     let (mut mss, mut scale, mut times) = (None, None, None);
     for option in tcp.options_iterator().map_while(Result::ok) {
         match option {
@@ -445,17 +232,7 @@ fn by_etherparse(frame: &[u8]) -> Fields {
     }
     let ports = (tcp.source_port(), tcp.destination_port());
     let numbers = (tcp.sequence_number(), tcp.acknowledgment_number());
-    (
-        ports.0,
-        ports.1,
-        numbers.0,
-        numbers.1,
-        tcp.window_size(),
-        mss,
-        scale,
-        times,
-        tcp.payload().to_vec(),
-    )
+    (ports.0, ports.1, numbers.0, numbers.1, tcp.window_size(), mss, scale, times, tcp.payload().to_vec())
 }
 
 proptest! {

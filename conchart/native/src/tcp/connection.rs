@@ -167,11 +167,7 @@ impl Connection {
             self.halves[from].zero_windows += 1;
             mark = Some(Mark::ZeroWindow);
         }
-        let odd = if segment.flags.rst() {
-            None
-        } else {
-            self.payload(from, segment, acked, seen, receiver)
-        };
+        let odd = if segment.flags.rst() { None } else { self.payload(from, segment, acked, seen, receiver) };
         self.advance(seen, receiver);
         if segment.flags.rst() && !self.halves[from].fin_delivered {
             self.halves[from].fin_delivered = true;
@@ -198,8 +194,7 @@ impl Connection {
     /// True once nothing more is due: both sides sent FIN, or one sent RST.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.rst_by.is_some()
-            || (self.halves.client.fin_delivered && self.halves.server.fin_delivered)
+        self.rst_by.is_some() || (self.halves.client.fin_delivered && self.halves.server.fin_delivered)
     }
 
     /// True when the capture did not hold the connection's beginning.
@@ -230,11 +225,8 @@ impl Connection {
     /// First FIN or RST after the last byte; the last byte itself if the capture shows them the other way round.
     #[must_use]
     pub fn closing(&self) -> Option<Moment> {
-        let ends = [
-            self.halves.client.fin.map(|(_, seen)| seen),
-            self.halves.server.fin.map(|(_, seen)| seen),
-            self.rst,
-        ];
+        let ends =
+            [self.halves.client.fin.map(|(_, seen)| seen), self.halves.server.fin.map(|(_, seen)| seen), self.rst];
         let any = ends.iter().flatten().next().is_some();
         let Some(last_byte) = self.last_byte else {
             return ends.into_iter().flatten().min_by_key(|m| (m.at, m.frame));
@@ -308,11 +300,7 @@ impl Connection {
             other.answer_ns = Some(other.answer_ns.map_or(answer, |least| least.min(answer)));
             other.timed = None;
         }
-        if from == Side::Client
-            && !segment.flags.syn()
-            && self.ack.is_none()
-            && self.syn_ack.is_some()
-        {
+        if from == Side::Client && !segment.flags.syn() && self.ack.is_none() && self.syn_ack.is_some() {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
         }
@@ -342,10 +330,9 @@ impl Connection {
         if is_probe && half.packets > 1 && half.high > 0 {
             return Some(Mark::Keepalive);
         }
-        let (Ok(end), false) = (
-            u64::try_from(position + len.cast_signed()),
-            position > (half.high + MAX_WINDOW).cast_signed(),
-        ) else {
+        let (Ok(end), false) =
+            (u64::try_from(position + len.cast_signed()), position > (half.high + MAX_WINDOW).cast_signed())
+        else {
             return None;
         };
         let mut mark = None;
@@ -379,11 +366,7 @@ impl Connection {
             whole
         };
         let in_order = offset <= half.next && half.waiting.is_empty();
-        let new = if in_order {
-            end.saturating_sub(half.next)
-        } else {
-            half.unseen_bytes(offset, end)
-        };
+        let new = if in_order { end.saturating_sub(half.next) } else { half.unseen_bytes(offset, end) };
         if position < half.high.cast_signed() {
             half.timed = None;
             let fills_hole = half.unseen_bytes(offset, end.min(half.high)) > 0;
@@ -450,8 +433,7 @@ impl Connection {
             for side in [Side::Client, Side::Server] {
                 while let Some(first) = self.halves[side].waiting.front() {
                     let peer = &self.halves[side.peer()];
-                    let ready = first.offset <= self.halves[side].next
-                        && peer.next >= peer.clip(first.acked);
+                    let ready = first.offset <= self.halves[side].next && peer.next >= peer.clip(first.acked);
                     if !ready {
                         break;
                     }
@@ -512,10 +494,7 @@ impl Connection {
         // Each side waits for the other: impossible in real traffic, so the order of capture decides.
         let first = |side: Side| {
             let half = &self.halves[side];
-            half.waiting
-                .front()
-                .filter(|w| w.offset <= half.next)
-                .map(|w| (w.seen.frame, side == Side::Server, side))
+            half.waiting.front().filter(|w| w.offset <= half.next).map(|w| (w.seen.frame, side == Side::Server, side))
         };
         let earliest = [first(Side::Client), first(Side::Server)]
             .into_iter()

@@ -22,13 +22,7 @@ impl Waiting {
     }
 
     pub fn chunk(&self) -> Chunk<'_> {
-        Chunk {
-            bytes: &self.bytes,
-            cut: self.cut,
-            offset: self.offset,
-            acked: self.acked,
-            seen: self.seen,
-        }
+        Chunk { bytes: &self.bytes, cut: self.cut, offset: self.offset, acked: self.acked, seen: self.seen }
     }
 }
 
@@ -154,10 +148,5 @@ pub(super) fn slice(chunk: Chunk<'_>, from: u64, to: u64) -> Chunk<'_> {
     let index = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
     let bytes = chunk.bytes.get(index(skip)..index(stop)).unwrap_or_default();
     let cut = (to - from) - bytes.len() as u64;
-    Chunk {
-        bytes,
-        cut: u32::try_from(cut).unwrap_or(u32::MAX),
-        offset: from,
-        ..chunk
-    }
+    Chunk { bytes, cut: u32::try_from(cut).unwrap_or(u32::MAX), offset: from, ..chunk }
 }

@@ -128,8 +128,7 @@ impl<T: Default> Table<T> {
                 };
                 let from = side_of(&flow.tcp, segment);
                 let base = flow.tcp.halves[from].base;
-                let other_incarnation =
-                    is_syn && base.is_some_and(|base| base != segment.seq.plus(1));
+                let other_incarnation = is_syn && base.is_some_and(|base| base != segment.seq.plus(1));
                 if !other_incarnation {
                     return Slot::Open(at, from);
                 }

@@ -160,11 +160,8 @@ fn retransmitted_syn_starts_at_the_first_and_times_the_last() {
 
 #[test]
 fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
-    let refused = Script::new()
-        .packet(0, Side::Client, SYN, 0, 0, "")
-        .packet(MS, Side::Server, RST | ACK, 0, 0, "")
-        .run()
-        .0;
+    let refused =
+        Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Server, RST | ACK, 0, 0, "").run().0;
     assert_eq!(refused.state(), State::Refused);
     assert_eq!(refused.closing().unwrap().at, MS);
     let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
@@ -173,12 +170,8 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
 
 #[test]
 fn swapped_segments_are_put_in_order_and_counted() {
-    let (connection, heard) = Script::new()
-        .handshake()
-        .server(30, 5, 0, "world")
-        .server(31, 0, 0, "hello")
-        .client(32, 0, 10, "thanks")
-        .run();
+    let (connection, heard) =
+        Script::new().handshake().server(30, 5, 0, "world").server(31, 0, 0, "hello").client(32, 0, 10, "thanks").run();
     assert_eq!(heard.text.server, "helloworld");
     assert_eq!(connection.halves.server.out_of_order, 1);
     assert_eq!(connection.halves.server.retransmits, 0);
@@ -284,7 +277,8 @@ fn each_side_acknowledging_the_others_future_still_ends() {
 
 #[test]
 fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
-    let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd").server(400, 0, 0, "abcd");
+    let mut script =
+        Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd").server(400, 0, 0, "abcd");
     script.0[4].ip_id = script.0[3].ip_id;
     script.0[4].at += 50_000;
     let (connection, heard, marks) = play(&script.0);

@@ -1,6 +1,11 @@
 //! Fingerprints of a ClientHello: JA3 (Salesforce, BSD-3) and JA4 (FoxIO, the part under BSD-3).
 //!
 //! In: a whole [`ClientHello`]. Out: text. GREASE (RFC 8701) never counts.
+//!
+//! A capture holds thousands of hellos of few programs, and three digests cost more than all the rest
+//! of a handshake: the last fingerprints are remembered by what they are made of.
+
+use std::cell::RefCell;
 
 use md5::Md5;
 use sha2::{Digest, Sha256};
@@ -12,8 +17,58 @@ const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
 const EMPTY: &str = "000000000000";
 
+/// Programs whose fingerprints are remembered.
+const REMEMBERED: usize = 32;
+
+/// JA3 and JA4 of one kind of hello.
+#[derive(Clone)]
+pub(super) struct Fingerprints {
+    pub ja3: Box<str>,
+    pub ja4: Box<str>,
+}
+
+thread_local! {
+    /// What a fingerprint is made of, and the fingerprint; latest last.
+    static LATEST: RefCell<Vec<(Vec<u8>, Fingerprints)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The fingerprints of a hello.
+pub(super) fn of(hello: &ClientHello<'_>) -> Fingerprints {
+    let material = material(hello);
+    LATEST.with_borrow_mut(|latest| {
+        if let Some((_, known)) = latest.iter().rev().find(|(of, _)| *of == material) {
+            return known.clone();
+        }
+        let found = Fingerprints { ja3: ja3(hello), ja4: ja4(hello) };
+        if latest.len() >= REMEMBERED {
+            latest.remove(0);
+        }
+        latest.push((material, found.clone()));
+        found
+    })
+}
+
+/// Every byte that a fingerprint depends on, each list with its length.
+fn material(hello: &ClientHello<'_>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(512);
+    bytes.extend(hello.version.to_be_bytes());
+    for list in [
+        hello.ciphers,
+        hello.groups,
+        hello.point_formats,
+        hello.versions,
+        hello.signature_algorithms,
+        hello.alpn.unwrap_or_default(),
+    ] {
+        bytes.extend(list.len().to_be_bytes());
+        bytes.extend(list);
+    }
+    bytes.extend(hello.extensions.iter().flat_map(|code| code.to_be_bytes()));
+    bytes
+}
+
 /// MD5 over `version,ciphers,extensions,groups,point formats` in decimal.
-pub(super) fn ja3(hello: &ClientHello<'_>) -> Box<str> {
+fn ja3(hello: &ClientHello<'_>) -> Box<str> {
     let mut text = String::with_capacity(512);
     push_decimal(&mut text, hello.version);
     text.push(',');
@@ -23,28 +78,15 @@ pub(super) fn ja3(hello: &ClientHello<'_>) -> Box<str> {
     text.push(',');
     push_decimals(&mut text, codes(hello.groups));
     text.push(',');
-    push_decimals(
-        &mut text,
-        hello.point_formats.iter().copied().map(u16::from),
-    );
+    push_decimals(&mut text, hello.point_formats.iter().copied().map(u16::from));
     hex(&Md5::digest(text.as_bytes())).into()
 }
 
 /// `t13d1516h2_8daaf6152771_e5627efa2ab1`: what is offered, sorted ciphers, sorted extensions.
-pub(super) fn ja4(hello: &ClientHello<'_>) -> Box<str> {
-    let mut ciphers: Vec<u16> = codes(hello.ciphers)
-        .filter(|&code| !is_grease(code))
-        .collect();
-    let mut extensions: Vec<u16> = hello
-        .extensions
-        .iter()
-        .copied()
-        .filter(|&code| !is_grease(code))
-        .collect();
-    let version = codes(hello.versions)
-        .filter(|&code| !is_grease(code))
-        .max()
-        .unwrap_or(hello.version);
+fn ja4(hello: &ClientHello<'_>) -> Box<str> {
+    let mut ciphers: Vec<u16> = codes(hello.ciphers).filter(|&code| !is_grease(code)).collect();
+    let mut extensions: Vec<u16> = hello.extensions.iter().copied().filter(|&code| !is_grease(code)).collect();
+    let version = codes(hello.versions).filter(|&code| !is_grease(code)).max().unwrap_or(hello.version);
     let version = match version {
         0x0304 => "13",
         0x0303 => "12",
@@ -54,17 +96,8 @@ pub(super) fn ja4(hello: &ClientHello<'_>) -> Box<str> {
         0x0002 => "s2",
         _ => "00",
     };
-    let name = if extensions.contains(&SERVER_NAME) {
-        'd'
-    } else {
-        'i'
-    };
-    let head = format!(
-        "t{version}{name}{:02}{:02}{}",
-        ciphers.len().min(99),
-        extensions.len().min(99),
-        alpn(hello)
-    );
+    let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
+    let head = format!("t{version}{name}{:02}{:02}{}", ciphers.len().min(99), extensions.len().min(99), alpn(hello));
 
     ciphers.sort_unstable();
     extensions.retain(|&code| code != SERVER_NAME && code != ALPN);
@@ -72,16 +105,9 @@ pub(super) fn ja4(hello: &ClientHello<'_>) -> Box<str> {
     let mut offered = hex_list(extensions.iter().copied());
     if !offered.is_empty() && !hello.signature_algorithms.is_empty() {
         offered.push('_');
-        offered.push_str(&hex_list(
-            codes(hello.signature_algorithms).filter(|&code| !is_grease(code)),
-        ));
+        offered.push_str(&hex_list(codes(hello.signature_algorithms).filter(|&code| !is_grease(code))));
     }
-    format!(
-        "{head}_{}_{}",
-        digest(&hex_list(ciphers.iter().copied())),
-        digest(&offered)
-    )
-    .into()
+    format!("{head}_{}_{}", digest(&hex_list(ciphers.iter().copied())), digest(&offered)).into()
 }
 
 /// First and last character of the first protocol; of its hex form where they are not alphanumeric.
@@ -93,14 +119,11 @@ fn alpn(hello: &ClientHello<'_>) -> String {
     if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
         return [char::from(first), char::from(last)].iter().collect();
     }
-    [
-        DIGITS.get(usize::from(first >> 4)),
-        DIGITS.get(usize::from(last & 0x0f)),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|&digit| char::from(digit))
-    .collect()
+    [DIGITS.get(usize::from(first >> 4)), DIGITS.get(usize::from(last & 0x0f))]
+        .into_iter()
+        .flatten()
+        .map(|&digit| char::from(digit))
+        .collect()
 }
 
 fn digest(text: &str) -> String {
@@ -117,11 +140,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 fn push_hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         for nibble in [byte >> 4, byte & 0x0f] {
-            text.extend(
-                DIGITS
-                    .get(usize::from(nibble))
-                    .map(|&digit| char::from(digit)),
-            );
+            text.extend(DIGITS.get(usize::from(nibble)).map(|&digit| char::from(digit)));
         }
     }
 }
@@ -160,11 +179,7 @@ fn push_decimal(text: &mut String, code: u16) {
         unit /= 10;
     }
     while unit > 0 {
-        text.extend(
-            DIGITS
-                .get(usize::from(code / unit % 10))
-                .map(|&digit| char::from(digit)),
-        );
+        text.extend(DIGITS.get(usize::from(code / unit % 10)).map(|&digit| char::from(digit)));
         unit /= 10;
     }
 }

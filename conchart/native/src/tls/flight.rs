@@ -30,12 +30,7 @@ impl Seen {
             bytes: u64::from(piece.record.length),
             confidence: 1.0,
         };
-        Self {
-            record,
-            offset: piece.record.offset,
-            end: piece.record.end(),
-            acked: piece.record.acked,
-        }
+        Self { record, offset: piece.record.offset, end: piece.record.end(), acked: piece.record.acked }
     }
 }
 
@@ -63,9 +58,7 @@ impl Sizes {
     }
 
     pub fn is_finished(self, size: u64) -> bool {
-        [32, 48].into_iter().any(|hash| {
-            self.hash.is_none_or(|known| known == hash) && size == self.sealed(4 + hash)
-        })
+        [32, 48].into_iter().any(|hash| self.hash.is_none_or(|known| known == hash) && size == self.sealed(4 + hash))
     }
 
     pub fn is_alert(self, size: u64) -> bool {
@@ -118,11 +111,7 @@ impl Flight {
     /// Adds a record; when there are too many, one side's consecutive records become one.
     pub fn push(&mut self, seen: Seen) {
         if self.0.len() >= MAX_HELD {
-            if let Some(last) = self
-                .0
-                .iter_mut()
-                .rfind(|held| held.record.from == seen.record.from)
-            {
+            if let Some(last) = self.0.iter_mut().rfind(|held| held.record.from == seen.record.from) {
                 last.record.bytes += seen.record.bytes;
                 last.record.last = seen.record.last;
                 last.end = seen.end;
@@ -145,8 +134,7 @@ impl Flight {
     pub fn read(&self, context: Context, over: bool) -> Reading {
         let sizes = context.sizes;
         let reached = |seen: &Seen| !context.early_data || seen.acked > context.server_hello;
-        let of_client =
-            |(_, seen): &(usize, &Seen)| seen.record.from == context.client && reached(seen);
+        let of_client = |(_, seen): &(usize, &Seen)| seen.record.from == context.client && reached(seen);
         let early_end = self.early_end(context);
         let skipped = early_end.map_or(0, |end| end + 1);
         let mut first = None;
@@ -178,11 +166,7 @@ impl Flight {
                 && seen.acked > context.server_hello
                 && context.sizes.is_end_of_early_data(seen.record.bytes)
         };
-        if context.early_data {
-            self.0.iter().position(is_end)
-        } else {
-            None
-        }
+        if context.early_data { self.0.iter().position(is_end) } else { None }
     }
 
     /// Splits the records at the client's Finished, found at index `at`.
@@ -206,8 +190,7 @@ impl Flight {
                 index > at || early_end.is_some_and(|end| index < end)
             } else {
                 // Half-RTT data answers early data; without early data it is a ticket or a greeting of HTTP/2.
-                index > at
-                    || early_end.is_some() && server_done.is_some_and(|(done, _)| index > done)
+                index > at || early_end.is_some() && server_done.is_some_and(|(done, _)| index > done)
             };
             if is_data {
                 split.data.push(seen);
@@ -228,21 +211,13 @@ impl Flight {
     /// The last record of that size which the client had acknowledged; without one, the first record of
     /// a resumption (which needs only one) or else the last that the client had acknowledged.
     fn server_done(&self, context: Context, finished: Seen) -> Option<(usize, Moment)> {
-        let before = |(_, seen): &(usize, &Seen)| {
-            seen.record.from != context.client && seen.offset < finished.acked
-        };
+        let before = |(_, seen): &(usize, &Seen)| seen.record.from != context.client && seen.offset < finished.acked;
         let flight = || self.0.iter().enumerate().filter(before);
         let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.record.bytes));
         let any = || {
-            if context.psk {
-                flight().next()
-            } else {
-                flight().next_back()
-            }
+            if context.psk { flight().next() } else { flight().next_back() }
         };
-        exact
-            .or_else(any)
-            .map(|(index, seen)| (index, seen.record.last))
+        exact.or_else(any).map(|(index, seen)| (index, seen.record.last))
     }
 
     /// Did the client send a Certificate message before its Finished? `None`: cannot be told.
@@ -258,16 +233,11 @@ impl Flight {
             let certificate = size >= CERTIFICATE_AT_LEAST;
             return (certificate || context.application_settings).then_some(certificate);
         }
-        let mut before = self
-            .0
-            .iter()
-            .take(at)
-            .filter(|seen| seen.record.from == context.client);
+        let mut before = self.0.iter().take(at).filter(|seen| seen.record.from == context.client);
         Some(match (before.next(), before.next()) {
             (None, _) => false,
             (Some(only), None) => {
-                !context.application_settings
-                    || context.sizes.is_empty_certificate(only.record.bytes)
+                !context.application_settings || context.sizes.is_empty_certificate(only.record.bytes)
             }
             _ => true,
         })

@@ -9,12 +9,13 @@ use tls_parser::{TlsCipherKx, TlsCipherSuite};
 
 use crate::stream::{BySide, Moment, Side};
 
+use super::fingerprint::{self, Fingerprints};
 use super::flight::{Context, Flight, Reading, Seen, Sizes};
 use super::hello::{self, ClientHello, ServerHello};
 use super::messages::{Message, Messages};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Piece, SSLV2};
 use super::tickets::Watch;
-use super::{Handshake, fingerprint, names};
+use super::{Handshake, names};
 
 mod message {
     pub const CLIENT_HELLO: u8 = 1;
@@ -70,28 +71,13 @@ pub(super) struct Machine {
 
 impl Machine {
     pub fn new(number: u32) -> Self {
-        Self {
-            facts: Handshake {
-                number,
-                ..Handshake::default()
-            },
-            ..Self::default()
-        }
+        Self { facts: Handshake { number, ..Handshake::default() }, ..Self::default() }
     }
 
     /// A handshake inside an established connection of TLS 1.2 or older, begun by `client`.
     pub fn renegotiation(number: u32, client: Side, first: Moment) -> Self {
-        let facts = Handshake {
-            number,
-            hello_by: Some(client),
-            hello: Some(first),
-            ..Handshake::default()
-        };
-        Self {
-            facts,
-            hidden: true,
-            ..Self::default()
-        }
+        let facts = Handshake { number, hello_by: Some(client), hello: Some(first), ..Handshake::default() };
+        Self { facts, hidden: true, ..Self::default() }
     }
 
     #[cfg(test)]
@@ -124,19 +110,12 @@ impl Machine {
     /// How to look at the records that follow a complete TLS 1.3 handshake.
     pub fn watch(&self) -> Option<Watch> {
         let client = self.facts.hello_by?;
-        Some(Watch {
-            client,
-            resumed: self.psk,
-            client_first: self.offer.alpn,
-            ticket: self.ticket,
-        })
+        Some(Watch { client, resumed: self.psk, client_first: self.offer.alpn, ticket: self.ticket })
     }
 
     pub fn piece(&mut self, from: Side, piece: &Piece<'_>, v2_type: u8) {
         match piece.record.kind {
-            HANDSHAKE if self.hidden || self.is_encrypted(from) => {
-                self.encrypted_piece(from, piece)
-            }
+            HANDSHAKE if self.hidden || self.is_encrypted(from) => self.encrypted_piece(from, piece),
             HANDSHAKE => self.clear_piece(from, piece),
             CHANGE_CIPHER_SPEC if piece.done => self.change_cipher(from),
             ALERT => self.alert_piece(from, piece),
@@ -162,11 +141,7 @@ impl Machine {
             self.read_flight(true);
         }
         if !self.settled {
-            self.settle(if closed && self.facts.ready.is_none() {
-                "failed"
-            } else {
-                "incomplete"
-            });
+            self.settle(if closed && self.facts.ready.is_none() { "failed" } else { "incomplete" });
         }
     }
 
@@ -193,20 +168,11 @@ impl Machine {
 
     fn clear_piece(&mut self, from: Side, piece: &Piece<'_>) {
         let mut messages = std::mem::take(&mut self.messages[from]);
-        let first = if piece.starts {
-            piece.record.first
-        } else {
-            piece.seen
-        };
+        let first = if piece.starts { piece.record.first } else { piece.seen };
         let offset = piece.record.offset;
-        messages.push(
-            piece.bytes,
-            piece.missing,
-            (first, piece.seen),
-            &mut |message| {
-                self.message(from, offset, message);
-            },
-        );
+        messages.push(piece.bytes, piece.missing, (first, piece.seen), &mut |message| {
+            self.message(from, offset, message);
+        });
         self.messages[from] = messages;
     }
 
@@ -250,8 +216,9 @@ impl Machine {
             self.facts.sni = hello.server_name.map(text);
             self.offer.sent = Some(message.last);
             if hello.whole {
-                self.facts.ja3 = Some(fingerprint::ja3(&hello));
-                self.facts.ja4 = Some(fingerprint::ja4(&hello));
+                let Fingerprints { ja3, ja4 } = fingerprint::of(&hello);
+                self.facts.ja3 = Some(ja3);
+                self.facts.ja4 = Some(ja4);
             }
         }
         self.offer.session_id = hello.session_id.into();
@@ -277,9 +244,7 @@ impl Machine {
     }
 
     fn server_hello(&mut self, from: Side, offset: u64, message: Message<'_>) {
-        let Some(hello) =
-            ServerHello::read(message.body).filter(|_| self.facts.server_hello.is_none())
-        else {
+        let Some(hello) = ServerHello::read(message.body).filter(|_| self.facts.server_hello.is_none()) else {
             return;
         };
         self.facts.hello_by.get_or_insert(from.peer());
@@ -289,8 +254,7 @@ impl Machine {
         self.version = Some(hello.version);
         self.cipher = hello.cipher;
         self.psk = hello.psk;
-        self.session_echoed =
-            !hello.session_id.is_empty() && *hello.session_id == *self.offer.session_id;
+        self.session_echoed = !hello.session_id.is_empty() && *hello.session_id == *self.offer.session_id;
         self.server_hello_offset = offset;
         self.facts.server_hello = Some(message.first);
         self.facts.version = Some(names::version(hello.version));
@@ -331,11 +295,7 @@ impl Machine {
             }
             self.become_ready(piece.seen);
         }
-        if let BySide {
-            client: Some(client),
-            server: Some(server),
-        } = self.finished
-        {
+        if let BySide { client: Some(client), server: Some(server) } = self.finished {
             let complete = client.max(server);
             self.facts.complete = Some(complete);
             self.facts.ready.get_or_insert(complete);
@@ -351,9 +311,7 @@ impl Machine {
         self.facts.ready = Some(at);
         self.facts.early_data = Some(false);
         self.facts.false_start.get_or_insert(false);
-        let whole = !self.messages.client.lost()
-            && !self.messages.server.lost()
-            && self.facts.server_hello.is_some();
+        let whole = !self.messages.client.lost() && !self.messages.server.lost() && self.facts.server_hello.is_some();
         if self.full {
             self.facts.kind = Some("full");
         } else if whole && self.offer.ticket {
@@ -373,11 +331,7 @@ impl Machine {
             self.alert_have[from] = 0;
         }
         let have = &mut self.alert_have[from];
-        for (slot, byte) in self.alert[from]
-            .iter_mut()
-            .skip(usize::from(*have))
-            .zip(piece.bytes)
-        {
+        for (slot, byte) in self.alert[from].iter_mut().skip(usize::from(*have)).zip(piece.bytes) {
             *slot = *byte;
             *have += 1;
         }
@@ -431,8 +385,7 @@ impl Machine {
             // Its Finished went missing; nobody sends data before it.
             self.facts.inferred = true;
             self.settle("complete");
-        } else if let Some(sent) = self.finished[from].filter(|_| self.is_client(from) && self.full)
-        {
+        } else if let Some(sent) = self.finished[from].filter(|_| self.is_client(from) && self.full) {
             self.facts.false_start = Some(true);
             self.become_ready(sent);
         }

@@ -6,8 +6,8 @@
 
 /// SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
 const RETRY_RANDOM: [u8; 32] = [
-    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
-    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2, 0x11,
+    0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
 mod extension {
@@ -78,8 +78,7 @@ impl<'a> Fields<'a> {
 
 /// The 16-bit codes of a list.
 pub(super) fn codes(list: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    list.chunks_exact(2)
-        .filter_map(|pair| pair.first_chunk().copied().map(u16::from_be_bytes))
+    list.chunks_exact(2).filter_map(|pair| pair.first_chunk().copied().map(u16::from_be_bytes))
 }
 
 /// A ClientHello, as far as it could be read.
@@ -168,10 +167,7 @@ impl<'a> ServerHello<'a> {
     /// Reads the body of a ServerHello; `None` when not even the version is there.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         let mut fields = Fields(body);
-        let mut hello = Self {
-            version: fields.u16()?,
-            ..Self::default()
-        };
+        let mut hello = Self { version: fields.u16()?, ..Self::default() };
         hello.read_fields(fields);
         Some(hello)
     }
@@ -190,9 +186,7 @@ impl<'a> ServerHello<'a> {
         for (kind, body) in fields.extensions() {
             let mut fields = Fields(body);
             match kind {
-                extension::SUPPORTED_VERSIONS => {
-                    self.version = fields.u16().unwrap_or(self.version)
-                }
+                extension::SUPPORTED_VERSIONS => self.version = fields.u16().unwrap_or(self.version),
                 extension::KEY_SHARE | extension::KEY_SHARE_DRAFT => self.group = fields.u16(),
                 extension::ALPN => self.alpn = fields.vec16().and_then(|list| Fields(list).vec8()),
                 extension::PRE_SHARED_KEY => self.psk = true,

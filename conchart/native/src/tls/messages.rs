@@ -55,10 +55,7 @@ impl Messages {
             self.left = 0;
             self.deliver_when_whole(last, deliver);
         }
-        *self = Self {
-            lost: true,
-            ..Self::default()
-        };
+        *self = Self { lost: true, ..Self::default() };
     }
 
     /// Feeds a stretch of record body, followed by `missing` unknown bytes.
@@ -89,11 +86,7 @@ impl Messages {
                 let [_, l2, l1, l0] = self.head;
                 self.left = u32::from_be_bytes([0, l2, l1, l0]);
             }
-            let (part, rest) = bytes.split_at(
-                bytes
-                    .len()
-                    .min(usize::try_from(self.left).unwrap_or(usize::MAX)),
-            );
+            let (part, rest) = bytes.split_at(bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX)));
             bytes = rest;
             self.left -= u32::try_from(part.len()).unwrap_or(u32::MAX);
             if self.left == 0 && self.body.is_empty() && !self.holed {
@@ -111,13 +104,8 @@ impl Messages {
     }
 
     fn keep(&mut self, part: &[u8]) {
-        let room = if self.holed {
-            0
-        } else {
-            MAX_MESSAGE - self.body.len()
-        };
-        self.body
-            .extend_from_slice(part.get(..part.len().min(room)).unwrap_or_default());
+        let room = if self.holed { 0 } else { MAX_MESSAGE - self.body.len() };
+        self.body.extend_from_slice(part.get(..part.len().min(room)).unwrap_or_default());
         self.holed |= part.len() > room;
     }
 
@@ -141,13 +129,7 @@ impl Messages {
     fn deliver(&mut self, body: &[u8], last: Moment, deliver: &mut dyn FnMut(Message<'_>)) {
         let [kind, l2, l1, l0] = self.head;
         let length = u32::from_be_bytes([0, l2, l1, l0]);
-        deliver(Message {
-            kind,
-            length,
-            body,
-            first: self.first.unwrap_or(last),
-            last,
-        });
+        deliver(Message { kind, length, body, first: self.first.unwrap_or(last), last });
         *self = Self::default();
     }
 }

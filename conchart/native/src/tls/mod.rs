@@ -89,7 +89,7 @@ pub struct AppRecord {
     /// Length of the record's body (ciphertext).
     pub bytes: u64,
     /// 1.0 when this surely is application data; less when it might be a hidden handshake message.
-    pub confidence: f32,
+    pub confidence: f64,
 }
 
 /// What the records of a connection mean at present.
@@ -137,10 +137,7 @@ impl Tls {
     /// For a connection whose first byte of TLS comes next.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            machine: Some(Box::new(Machine::new(0))),
-            ..Self::in_state(State::Opening, false)
-        }
+        Self { machine: Some(Box::new(Machine::new(0))), ..Self::in_state(State::Opening, false) }
     }
 
     /// For a connection whose handshake was over before the capture began.
@@ -152,10 +149,7 @@ impl Tls {
     fn in_state(state: State, midstream: bool) -> Self {
         let walk = Walk::new(midstream);
         Self {
-            walk: BySide {
-                client: walk,
-                server: walk,
-            },
+            walk: BySide { client: walk, server: walk },
             machine: None,
             held: None,
             ready: None,
@@ -228,18 +222,13 @@ impl Tls {
     /// Who sent the ClientHello; `None` while that is unknown.
     #[must_use]
     pub fn requester(&self) -> Option<Side> {
-        self.machine
-            .as_ref()
-            .and_then(|machine| machine.facts.hello_by)
-            .or(self.requester)
+        self.machine.as_ref().and_then(|machine| machine.facts.hello_by).or(self.requester)
     }
 
     /// The side whose bytes stopped being TLS records, if one did: nothing after that point was read.
     #[must_use]
     pub fn derailed(&self) -> Option<Side> {
-        [Side::Client, Side::Server]
-            .into_iter()
-            .find(|&side| self.walk[side].stopped())
+        [Side::Client, Side::Server].into_iter().find(|&side| self.walk[side].stopped())
     }
 
     /// The connection is over, or the capture is: settles everything still held back.
@@ -295,10 +284,7 @@ impl Tls {
     /// Takes over from a settled handshake.
     fn conclude(&mut self, machine: Machine) {
         if self.state == State::Unknown && machine.facts.hello_by.is_none() {
-            return machine
-                .data
-                .into_iter()
-                .for_each(|seen| self.application(seen));
+            return machine.data.into_iter().for_each(|seen| self.application(seen));
         }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
@@ -315,10 +301,7 @@ impl Tls {
             self.held = Some(Box::new(Held::new(machine.sizes(), machine.watch())));
         }
         self.ready().handshakes.push_back(machine.facts);
-        machine
-            .data
-            .into_iter()
-            .for_each(|seen| self.application(seen));
+        machine.data.into_iter().for_each(|seen| self.application(seen));
     }
 
     fn application(&mut self, mut seen: Seen) {
@@ -353,13 +336,10 @@ impl Tls {
     }
 
     fn held_records(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.len())
-            + self.machine.as_ref().map_or(0, |machine| machine.held())
+        self.held.as_ref().map_or(0, |held| held.len()) + self.machine.as_ref().map_or(0, |machine| machine.held())
     }
 
     fn buffered(&self) -> usize {
-        self.machine
-            .as_ref()
-            .map_or(0, |machine| machine.buffered())
+        self.machine.as_ref().map_or(0, |machine| machine.buffered())
     }
 }

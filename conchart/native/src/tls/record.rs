@@ -86,23 +86,9 @@ pub(super) struct Walk {
 impl Walk {
     pub fn new(midstream: bool) -> Self {
         let nowhere = Moment { at: 0, frame: 0 };
-        let record = Record {
-            kind: 0,
-            version: 0,
-            length: 0,
-            offset: 0,
-            acked: 0,
-            first: nowhere,
-        };
+        let record = Record { kind: 0, version: 0, length: 0, offset: 0, acked: 0, first: nowhere };
         let at = if midstream { At::Lost } else { At::Start };
-        Self {
-            record,
-            latest: nowhere,
-            left: 0,
-            header: [0; HEADER],
-            have: 0,
-            at,
-        }
+        Self { record, latest: nowhere, left: 0, header: [0; HEADER], have: 0, at }
     }
 
     /// True once this direction turned out not to be TLS records.
@@ -171,9 +157,7 @@ impl Walk {
         }
         self.latest = self.latest.max(chunk.seen);
         let collected = usize::from(self.have);
-        let (part, _) = chunk
-            .bytes
-            .split_at(chunk.bytes.len().min(HEADER - collected));
+        let (part, _) = chunk.bytes.split_at(chunk.bytes.len().min(HEADER - collected));
         for (slot, byte) in self.header.iter_mut().skip(collected).zip(part) {
             *slot = *byte;
             self.have += 1;
@@ -190,19 +174,10 @@ impl Walk {
         let first = self.at == At::Start;
         let length = u16::from_be_bytes([high, low]);
         if major == 3 && length <= MAX_BODY {
-            self.record = Record {
-                kind: u16::from(kind),
-                version: u16::from_be_bytes([major, minor]),
-                length,
-                ..self.record
-            };
+            self.record =
+                Record { kind: u16::from(kind), version: u16::from_be_bytes([major, minor]), length, ..self.record };
         } else if let Some(length) = first.then(|| v2_length(self.header)).flatten() {
-            self.record = Record {
-                kind: SSLV2,
-                version: u16::from_be_bytes([high, low]),
-                length,
-                ..self.record
-            };
+            self.record = Record { kind: SSLV2, version: u16::from_be_bytes([high, low]), length, ..self.record };
         } else {
             self.at = At::Stopped;
             return;
@@ -217,18 +192,10 @@ impl Walk {
     }
 
     fn take_body<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<Piece<'a>> {
-        let (bytes, _) = chunk
-            .bytes
-            .split_at(chunk.bytes.len().min(usize::from(self.left)));
+        let (bytes, _) = chunk.bytes.split_at(chunk.bytes.len().min(usize::from(self.left)));
         skip(chunk, bytes.len());
-        let wanted = self
-            .left
-            .saturating_sub(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
-        let missing = if chunk.bytes.is_empty() {
-            u16::try_from(chunk.cut).unwrap_or(u16::MAX).min(wanted)
-        } else {
-            0
-        };
+        let wanted = self.left.saturating_sub(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
+        let missing = if chunk.bytes.is_empty() { u16::try_from(chunk.cut).unwrap_or(u16::MAX).min(wanted) } else { 0 };
         if bytes.is_empty() && missing == 0 && self.left > 0 {
             return None;
         }
@@ -238,9 +205,7 @@ impl Walk {
     }
 
     fn piece<'a>(&mut self, bytes: &'a [u8], missing: u16, seen: Moment) -> Piece<'a> {
-        let taken = u16::try_from(bytes.len())
-            .unwrap_or(u16::MAX)
-            .saturating_add(missing);
+        let taken = u16::try_from(bytes.len()).unwrap_or(u16::MAX).saturating_add(missing);
         self.left = self.left.saturating_sub(taken);
         self.latest = self.latest.max(seen);
         let piece = Piece {
@@ -268,9 +233,7 @@ fn skip(chunk: &mut Chunk<'_>, count: usize) {
 /// Bytes that follow the first five of an SSLv2 ClientHello or ServerHello; `None` when it is neither.
 fn v2_length([high, low, kind, ..]: [u8; HEADER]) -> Option<u16> {
     let announced = u16::from_be_bytes([high & 0x7f, low]);
-    (high & 0x80 != 0 && matches!(kind, 1 | 4))
-        .then(|| announced.checked_sub(3))
-        .flatten()
+    (high & 0x80 != 0 && matches!(kind, 1 | 4)).then(|| announced.checked_sub(3)).flatten()
 }
 
 /// Do these bytes start with the header of a TLS record that may follow a handshake? `None`: too few.

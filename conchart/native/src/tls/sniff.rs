@@ -34,11 +34,7 @@ pub fn sniff(prefix: &[u8]) -> Sniff {
     if prefix.iter().zip(fits).any(|(&byte, fits)| !fits(byte)) {
         return Sniff::Other;
     }
-    if prefix.len() < fits.len() {
-        Sniff::More
-    } else {
-        Sniff::Tls
-    }
+    if prefix.len() < fits.len() { Sniff::More } else { Sniff::Tls }
 }
 
 /// Are these the first bytes of a TLS record in the middle of a connection?
@@ -55,25 +51,15 @@ pub fn sniff_midstream(prefix: &[u8]) -> Sniff {
 
 /// Message length, type 1, version, lengths of ciphers, session id and challenge: they must add up.
 fn sniff_v2(prefix: &[u8]) -> Sniff {
-    if prefix.get(2).is_some_and(|&message| message != 1)
-        || prefix.get(3).is_some_and(|&v| v != 3 && v != 0)
-    {
+    if prefix.get(2).is_some_and(|&message| message != 1) || prefix.get(3).is_some_and(|&v| v != 3 && v != 0) {
         return Sniff::Other;
     }
-    let Some(&[high, low, _, major, minor, c1, c0, s1, s0, r1, r0]) = prefix.first_chunk::<11>()
-    else {
+    let Some(&[high, low, _, major, minor, c1, c0, s1, s0, r1, r0]) = prefix.first_chunk::<11>() else {
         return Sniff::More;
     };
-    let [length, ciphers, session, challenge] = [[high & 0x7f, low], [c1, c0], [s1, s0], [r1, r0]]
-        .map(|pair| u32::from(u16::from_be_bytes(pair)));
+    let [length, ciphers, session, challenge] =
+        [[high & 0x7f, low], [c1, c0], [s1, s0], [r1, r0]].map(|pair| u32::from(u16::from_be_bytes(pair)));
     let version = matches!((major, minor), (3, 0..=4) | (0, 2));
-    let lengths = ciphers % 3 == 0
-        && ciphers > 0
-        && matches!(session, 0 | 16)
-        && (16..=32).contains(&challenge);
-    if version && lengths && length == 9 + ciphers + session + challenge {
-        Sniff::Tls
-    } else {
-        Sniff::Other
-    }
+    let lengths = ciphers % 3 == 0 && ciphers > 0 && matches!(session, 0 | 16) && (16..=32).contains(&challenge);
+    if version && lengths && length == 9 + ciphers + session + challenge { Sniff::Tls } else { Sniff::Other }
 }

@@ -40,11 +40,7 @@ pub(super) struct Held {
 
 impl Held {
     pub fn new(sizes: Sizes, watch: Option<Watch>) -> Self {
-        Self {
-            records: Vec::new(),
-            sizes,
-            watch,
-        }
+        Self { records: Vec::new(), sizes, watch }
     }
 
     /// True when nothing waits: the value can be dropped.
@@ -63,10 +59,7 @@ impl Held {
         self.release(out);
         if full {
             // An alert would have been followed by a FIN by now.
-            out.extend(self.records.drain(..).map(|seen| AppRecord {
-                confidence: 0.5,
-                ..seen.record
-            }));
+            out.extend(self.records.drain(..).map(|seen| AppRecord { confidence: 0.5, ..seen.record }));
         }
     }
 
@@ -80,14 +73,8 @@ impl Held {
         if let Some(watch) = self.watch.filter(|watch| watch.client != from) {
             self.settle(watch);
         }
-        if let Some(last) = self
-            .records
-            .iter()
-            .rposition(|seen| seen.record.from == from)
-            && self
-                .records
-                .get(last)
-                .is_some_and(|seen| self.sizes.is_alert(seen.record.bytes))
+        if let Some(last) = self.records.iter().rposition(|seen| seen.record.from == from)
+            && self.records.get(last).is_some_and(|seen| self.sizes.is_alert(seen.record.bytes))
         {
             self.records.remove(last);
         }
@@ -109,14 +96,10 @@ impl Held {
         if self.watch.is_some() {
             return;
         }
-        let mut last = BySide {
-            client: true,
-            server: true,
-        };
+        let mut last = BySide { client: true, server: true };
         let mut kept_from = self.records.len();
         for (index, seen) in self.records.iter().enumerate().rev() {
-            if std::mem::take(&mut last[seen.record.from]) && self.sizes.is_alert(seen.record.bytes)
-            {
+            if std::mem::take(&mut last[seen.record.from]) && self.sizes.is_alert(seen.record.bytes) {
                 kept_from = index;
             }
         }
@@ -139,27 +122,17 @@ struct Turn {
 
 impl Turn {
     fn read(records: &[Seen], watch: Watch) -> Self {
-        let first = records
-            .iter()
-            .position(|seen| seen.record.from == watch.client);
+        let first = records.iter().position(|seen| seen.record.from == watch.client);
         let request = first.and_then(|index| records.get(index)).copied();
         let is_answer = |seen: &Seen| {
-            seen.record.from != watch.client
-                && request.is_some_and(|request| seen.acked > request.offset)
+            seen.record.from != watch.client && request.is_some_and(|request| seen.acked > request.offset)
         };
-        let after = records
-            .iter()
-            .enumerate()
-            .skip(first.unwrap_or(records.len()));
+        let after = records.iter().enumerate().skip(first.unwrap_or(records.len()));
         let answers: Vec<(usize, &Seen)> = after.filter(|(_, seen)| is_answer(seen)).collect();
         let run = leading_run(answers.iter().map(|&(_, seen)| seen));
         let run_size = answers.first().map(|(_, seen)| seen.record.bytes);
-        let mut unasked = records
-            .iter()
-            .filter(|seen| is_unasked(seen, watch, request));
-        let earlier = unasked
-            .find(|seen| is_ticket_sized(seen))
-            .map(|seen| seen.record.bytes);
+        let mut unasked = records.iter().filter(|seen| is_unasked(seen, watch, request));
+        let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.record.bytes);
         Self {
             request,
             earlier_ticket: earlier.or(watch.ticket),
@@ -174,20 +147,12 @@ impl Turn {
         let Some(&first) = self.answers.first() else {
             return false;
         };
-        if self.run == 0
-            || self.run > MAX_TICKETS
-            || self.answers.len() > self.run
-            || self.tickets_came_earlier()
-        {
+        if self.run == 0 || self.run > MAX_TICKETS || self.answers.len() > self.run || self.tickets_came_earlier() {
             return true;
         }
         // The client goes on. After one record that is its next request; after several of one size it may
         // be the rest of an upload, so the server's next record has to decide.
-        self.run == 1
-            && records
-                .iter()
-                .skip(first)
-                .any(|seen| seen.record.from == watch.client)
+        self.run == 1 && records.iter().skip(first).any(|seen| seen.record.from == watch.client)
     }
 
     /// The server sent its tickets before it saw the request: it has more only if they are of that size.
@@ -196,7 +161,7 @@ impl Turn {
     }
 
     /// How many of the answers are tickets, and how sure the others are to be the response.
-    fn verdict(&self, watch: Watch) -> (usize, f32) {
+    fn verdict(&self, watch: Watch) -> (usize, f64) {
         let followed = self.answers.len() > self.run;
         match self.run {
             0 => (0, 1.0),
@@ -224,20 +189,14 @@ fn leading_run<'a>(mut records: impl Iterator<Item = &'a Seen>) -> usize {
     let Some(first) = records.next().filter(|first| is_ticket_sized(first)) else {
         return 0;
     };
-    1 + records
-        .take_while(|seen| seen.record.bytes == first.record.bytes)
-        .count()
+    1 + records.take_while(|seen| seen.record.bytes == first.record.bytes).count()
 }
 
 /// Removes tickets and says how sure the rest is to be application data.
 fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
     let turn = Turn::read(records, watch);
     let is_unasked = |seen: &Seen| is_unasked(seen, watch, turn.request);
-    let unasked: Vec<Seen> = records
-        .iter()
-        .filter(|seen| is_unasked(seen))
-        .copied()
-        .collect();
+    let unasked: Vec<Seen> = records.iter().filter(|seen| is_unasked(seen)).copied().collect();
     let (tickets, confidence) = turn.verdict(watch);
     let dropped = turn.answers.get(..tickets).unwrap_or_default();
     let mut greeting = greeting(&unasked, watch, turn.request);

@@ -54,17 +54,13 @@ impl Http1 {
         }
         let number = self.readers[from].number;
         let entry = number.and_then(|n| ledger.get(n));
-        let senseless =
-            entry.filter(|e| e.exchange.method.is_none() && e.exchange.response.first.is_none());
+        let senseless = entry.filter(|e| e.exchange.method.is_none() && e.exchange.response.first.is_none());
         if let Some(entry) = senseless {
             // Bytes that never made sense, and that nobody answered, were no request.
             entry.offset = chunk.offset;
             self.found(ledger, from);
             let reader = &mut self.readers[from];
-            reader.state = State::Head {
-                kept: Vec::new(),
-                end: EmptyLine::default(),
-            };
+            reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
             reader.span = Span::default();
         } else {
             self.end(ledger, from);
@@ -75,9 +71,7 @@ impl Http1 {
     /// request waits, what is missing was not a response (but, say, a 100).
     fn next_response(&mut self, ledger: &mut Ledger, from: Side) {
         let Reader { number, span, .. } = self.readers[from];
-        let others_wait = ledger
-            .unanswered(|e| Some(e.exchange.number) != number)
-            .is_some();
+        let others_wait = ledger.unanswered(|e| Some(e.exchange.number) != number).is_some();
         if span.first.is_some() || others_wait {
             return self.end(ledger, from);
         }
@@ -110,14 +104,7 @@ impl Http1 {
         let reader = &mut self.readers[from];
         match &mut reader.state {
             State::Eager(held) => {
-                return held.push(Event::Gap(
-                    from,
-                    Gap {
-                        offset: at,
-                        len,
-                        seen: by,
-                    },
-                ));
+                return held.push(Event::Gap(from, Gap { offset: at, len, seen: by }));
             }
             State::Body(body) => {
                 let (skipped, over) = body.skip(len);
@@ -148,13 +135,7 @@ impl Http1 {
             }
             State::Blind => {}
             _ => {
-                let nothing = Chunk {
-                    bytes: &[],
-                    cut: 0,
-                    offset: at + (len - left),
-                    acked: 0,
-                    seen: by,
-                };
+                let nothing = Chunk { bytes: &[], cut: 0, offset: at + (len - left), acked: 0, seen: by };
                 if matches!(reader.state, State::Start) {
                     self.begin(ledger, from, &nothing);
                 }

@@ -5,40 +5,19 @@ const GET: &str = "GET /a?b HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
 const OK5: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 fn ok(body: &str) -> String {
-    format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
 }
 
 #[test]
 fn a_request_and_its_response_are_read_from_their_text() {
-    let mut talk = Talk::new()
-        .client(GET)
-        .server(&OK5[..20])
-        .server(&OK5[20..]);
+    let mut talk = Talk::new().client(GET).server(&OK5[..20]).server(&OK5[20..]);
     let [e] = &talk.settled()[..] else { panic!() };
     assert_eq!(short(e.request), (Some(1), Some(1), GET.len() as u64, true));
-    assert_eq!(
-        short(e.response),
-        (Some(2), Some(3), OK5.len() as u64, true)
-    );
-    assert_eq!(
-        (e.method.as_deref(), e.target.as_deref()),
-        (Some("GET"), Some("/a?b"))
-    );
-    assert_eq!(
-        (e.host.as_deref(), e.status),
-        (Some("www.example.com"), Some(200))
-    );
-    assert_eq!(
-        (e.number, e.requester, e.protocol),
-        (0, Side::Client, "http/1.1")
-    );
-    assert_eq!(
-        (e.client_keepalive, e.server_keepalive),
-        (Some(true), Some(true))
-    );
+    assert_eq!(short(e.response), (Some(2), Some(3), OK5.len() as u64, true));
+    assert_eq!((e.method.as_deref(), e.target.as_deref()), (Some("GET"), Some("/a?b")));
+    assert_eq!((e.host.as_deref(), e.status), (Some("www.example.com"), Some(200)));
+    assert_eq!((e.number, e.requester, e.protocol), (0, Side::Client, "http/1.1"));
+    assert_eq!((e.client_keepalive, e.server_keepalive), (Some(true), Some(true)));
     assert_eq!((e.inferred, e.confidence), (false, 1.0));
     assert_eq!(talk.conversation.app(), Some("http/1.1"));
     assert_eq!(talk.conversation.earliest_open(), None);
@@ -52,10 +31,7 @@ fn pipelined_requests_get_their_responses_first_in_first_out() {
         .client(GET.replace("/a", "/third"))
         .server(format!("{}{}", ok("second"), ok("the third")));
     let found = talk.exchanges();
-    let lengths: Vec<_> = found
-        .iter()
-        .map(|e| e.response.bytes - ok("").len() as u64)
-        .collect();
+    let lengths: Vec<_> = found.iter().map(|e| e.response.bytes - ok("").len() as u64).collect();
     let targets: Vec<_> = found.iter().map(|e| e.target.as_deref().unwrap()).collect();
     assert_eq!(targets, ["/a?b", "/second?b", "/third?b"]);
     assert_eq!(lengths, [3, 6, 9]);
@@ -64,9 +40,7 @@ fn pipelined_requests_get_their_responses_first_in_first_out() {
 
 #[test]
 fn a_response_before_the_second_pipelined_request_is_complete_belongs_to_the_first() {
-    let mut talk = Talk::new()
-        .client(format!("{GET}{}", &GET[..10]))
-        .server(OK5);
+    let mut talk = Talk::new().client(format!("{GET}{}", &GET[..10])).server(OK5);
     assert_eq!(talk.settled().len(), 1);
     let mut talk = talk.client(&GET[10..]).server(OK5);
     let [e] = &talk.settled()[..] else { panic!() };
@@ -78,26 +52,13 @@ fn a_response_before_the_second_pipelined_request_is_complete_belongs_to_the_fir
 fn responses_that_have_no_body_whatever_their_length_says() {
     for (method, head) in [
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
-        (
-            "GET",
-            "HTTP/1.1 304 Not Modified\r\nContent-Length: 5000\r\n\r\n",
-        ),
-        (
-            "GET",
-            "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
-        ),
+        ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5000\r\n\r\n"),
+        ("GET", "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"),
     ] {
-        let talk = Talk::new()
-            .client(GET.replace("GET", method))
-            .server(head)
-            .client(GET)
-            .server(OK5);
+        let talk = Talk::new().client(GET.replace("GET", method)).server(head).client(GET).server(OK5);
         let found = talk.exchanges();
         assert_eq!(found.len(), 2, "{method} {head}");
-        assert_eq!(
-            short(found[0].response),
-            (Some(2), Some(2), head.len() as u64, true)
-        );
+        assert_eq!(short(found[0].response), (Some(2), Some(2), head.len() as u64, true));
         assert_eq!(short(found[1].response).0, Some(4));
     }
 }
@@ -106,10 +67,7 @@ fn responses_that_have_no_body_whatever_their_length_says() {
 fn a_chunked_body_ends_after_its_trailers_and_wins_over_content_length() {
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n";
     let body = "4;name=\"a;b\"\r\nwiki\r\n0A \r\n0123456789\r\n0\r\nExpires: never\r\nX: y\r\n\r\n";
-    let talk = Talk::new()
-        .client(GET)
-        .server(format!("{head}{body}{OK5}"))
-        .client(GET);
+    let talk = Talk::new().client(GET).server(format!("{head}{body}{OK5}")).client(GET);
     let found = talk.exchanges();
     assert_eq!(found[0].response.bytes, (head.len() + body.len()) as u64);
     assert!(found[0].response.done && !found[0].inferred);
@@ -120,36 +78,19 @@ fn a_chunked_body_ends_after_its_trailers_and_wins_over_content_length() {
 #[test]
 fn a_request_may_be_chunked_too() {
     let head = "POST /up HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let mut talk = Talk::new()
-        .client(head)
-        .client("3\r\nabc\r\n")
-        .client("0\r\n\r\n")
-        .server(OK5);
-    assert_eq!(
-        short(talk.settled()[0].request),
-        (Some(1), Some(3), head.len() as u64 + 13, true)
-    );
+    let mut talk = Talk::new().client(head).client("3\r\nabc\r\n").client("0\r\n\r\n").server(OK5);
+    assert_eq!(short(talk.settled()[0].request), (Some(1), Some(3), head.len() as u64 + 13, true));
 }
 
 #[test]
 fn a_response_without_a_length_ends_with_the_connection() {
     let head = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n";
-    let mut talk = Talk::new()
-        .client("GET / HTTP/1.0\r\n\r\n")
-        .server(head)
-        .server("some")
-        .server("body");
+    let mut talk = Talk::new().client("GET / HTTP/1.0\r\n\r\n").server(head).server("some").server("body");
     assert!(talk.settled().is_empty());
     let mut talk = talk.fin(Side::Server);
     let [e] = &talk.settled()[..] else { panic!() };
-    assert_eq!(
-        short(e.response),
-        (Some(2), Some(4), head.len() as u64 + 8, true)
-    );
-    assert_eq!(
-        (e.client_keepalive, e.server_keepalive, e.protocol),
-        (Some(false), Some(false), "http/1.0")
-    );
+    assert_eq!(short(e.response), (Some(2), Some(4), head.len() as u64 + 8, true));
+    assert_eq!((e.client_keepalive, e.server_keepalive, e.protocol), (Some(false), Some(false), "http/1.0"));
 }
 
 #[test]
@@ -161,109 +102,56 @@ fn content_lengths_that_contradict_each_other_leave_only_the_connection_to_end_t
         ("Content-Length: five", false),
         ("Content-Length: +5", false),
         ("Content-Length: 99999999999999999999999", false),
-        (
-            "Transfer-Encoding: chunked, gzip\r\nContent-Length: 5",
-            false,
-        ),
+        ("Transfer-Encoding: chunked, gzip\r\nContent-Length: 5", false),
     ] {
-        let mut talk = Talk::new()
-            .client(GET)
-            .server(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nhello"));
-        assert_eq!(
-            talk.settled().len(),
-            usize::from(closed_by_length),
-            "{lengths}"
-        );
-        assert!(
-            talk.fin(Side::Server)
-                .exchanges()
-                .iter()
-                .all(|e| e.response.done)
-        );
+        let mut talk = Talk::new().client(GET).server(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n\r\nhello"));
+        assert_eq!(talk.settled().len(), usize::from(closed_by_length), "{lengths}");
+        assert!(talk.fin(Side::Server).exchanges().iter().all(|e| e.response.done));
     }
 }
 
 #[test]
 fn a_body_cut_off_by_the_end_is_not_done() {
-    let found = Talk::new()
-        .client(GET)
-        .server(&OK5[..OK5.len() - 1])
-        .fin(Side::Server)
-        .exchanges();
-    assert_eq!(
-        short(found[0].response),
-        (Some(2), Some(2), OK5.len() as u64 - 1, false)
-    );
+    let found = Talk::new().client(GET).server(&OK5[..OK5.len() - 1]).fin(Side::Server).exchanges();
+    assert_eq!(short(found[0].response), (Some(2), Some(2), OK5.len() as u64 - 1, false));
 }
 
 #[test]
 fn one_hundred_continue_is_not_the_response() {
     let head = "POST /up HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
-    let talk = Talk::new()
-        .client(head)
-        .server("HTTP/1.1 100 Continue\r\n\r\n")
-        .client("body")
-        .server(OK5);
+    let talk = Talk::new().client(head).server("HTTP/1.1 100 Continue\r\n\r\n").client("body").server(OK5);
     let found = talk.exchanges();
     assert_eq!(found.len(), 1);
-    assert_eq!(
-        short(found[0].request),
-        (Some(1), Some(3), head.len() as u64 + 4, true)
-    );
-    assert_eq!(
-        short(found[0].response),
-        (Some(4), Some(4), OK5.len() as u64, true)
-    );
+    assert_eq!(short(found[0].request), (Some(1), Some(3), head.len() as u64 + 4, true));
+    assert_eq!(short(found[0].response), (Some(4), Some(4), OK5.len() as u64, true));
     assert_eq!(found[0].status, Some(200));
 }
 
 #[test]
 fn early_hints_in_the_same_packet_are_not_the_response() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n";
-    let found = Talk::new()
-        .client(GET)
-        .server(format!("{hints}{OK5}"))
-        .exchanges();
-    assert_eq!(
-        (found[0].status, found[0].response.bytes),
-        (Some(200), OK5.len() as u64)
-    );
+    let found = Talk::new().client(GET).server(format!("{hints}{OK5}")).exchanges();
+    assert_eq!((found[0].status, found[0].response.bytes), (Some(200), OK5.len() as u64));
 }
 
 #[test]
 fn a_client_refused_its_body_may_ask_again_without_sending_it() {
     let head = "PUT /up HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 900\r\n\r\n";
-    let talk = Talk::new()
-        .client(head)
-        .server(OK5.replace("200 OK", "401 No"))
-        .client(GET)
-        .server(OK5);
+    let talk = Talk::new().client(head).server(OK5.replace("200 OK", "401 No")).client(GET).server(OK5);
     let found = talk.exchanges();
-    assert_eq!(
-        found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(),
-        [401, 200]
-    );
-    assert_eq!(
-        short(found[0].request),
-        (Some(1), Some(1), head.len() as u64, true)
-    );
+    assert_eq!(found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(), [401, 200]);
+    assert_eq!(short(found[0].request), (Some(1), Some(1), head.len() as u64, true));
     assert!(found.iter().all(|e| !e.inferred));
 }
 
 #[test]
 fn an_early_refusal_keeps_both_messages_of_the_exchange() {
     let head = "POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n";
-    let mut talk = Talk::new()
-        .client(head)
-        .client("12345")
-        .server(OK5.replace("200 OK", "413 Too Large"));
+    let mut talk = Talk::new().client(head).client("12345").server(OK5.replace("200 OK", "413 Too Large"));
     assert!(talk.settled().is_empty());
     let mut talk = talk.client("67890").client(GET);
     let [e] = &talk.settled()[..] else { panic!() };
-    assert_eq!(
-        (short(e.request).1, short(e.response).0, e.status),
-        (Some(4), Some(3), Some(413))
-    );
+    assert_eq!((short(e.request).1, short(e.response).0, e.status), (Some(4), Some(3), Some(413)));
     assert_eq!(talk.conversation.earliest_open(), Some(moment(5)));
 }
 
@@ -277,8 +165,7 @@ fn keepalive_follows_version_and_connection_tokens() {
         ("1.0", "connection: Keep-Alive", true),
         ("1.0", "Proxy-Connection: keep-alive", true),
     ] {
-        let request =
-            format!("GET / HTTP/{version}\r\n{field}\r\n\r\n").replace("\r\n\r\n\r\n", "\r\n\r\n");
+        let request = format!("GET / HTTP/{version}\r\n{field}\r\n\r\n").replace("\r\n\r\n\r\n", "\r\n\r\n");
         let response = format!("HTTP/{version} 200 OK\r\nContent-Length: 0\r\n{field}\r\n\r\n");
         let response = response.replace("\r\n\r\n\r\n", "\r\n\r\n");
         let found = Talk::new().client(&request).server(&response).exchanges();
@@ -292,13 +179,8 @@ fn the_authority_of_an_absolute_target_overrides_host() {
     let request = "GET http://user:pw@origin.example:8080/p HTTP/1.1\r\nHost: other\r\n\r\n";
     let found = Talk::new().client(request).exchanges();
     assert_eq!(found[0].host.as_deref(), Some("origin.example:8080"));
-    assert_eq!(
-        found[0].target.as_deref(),
-        Some("http://user:pw@origin.example:8080/p")
-    );
-    let found = Talk::new()
-        .client("GET /go?to=http://x/ HTTP/1.1\r\nHost: other\r\n\r\n")
-        .exchanges();
+    assert_eq!(found[0].target.as_deref(), Some("http://user:pw@origin.example:8080/p"));
+    let found = Talk::new().client("GET /go?to=http://x/ HTTP/1.1\r\nHost: other\r\n\r\n").exchanges();
     assert_eq!(found[0].host.as_deref(), Some("other"));
 }
 
@@ -308,13 +190,7 @@ fn hostile_text_is_kept_as_text_and_bounded() {
     request.resize(9000, b'x');
     request.extend_from_slice(b" HTTP/1.1\r\nHost: \xc3\x28\r\n\r\n");
     let found = Talk::new().client(request).server(OK5).exchanges();
-    assert!(
-        found[0]
-            .target
-            .as_deref()
-            .unwrap()
-            .starts_with("/\u{fffd}\u{fffd} xx")
-    );
+    assert!(found[0].target.as_deref().unwrap().starts_with("/\u{fffd}\u{fffd} xx"));
     assert!(found[0].target.as_deref().unwrap().len() <= 2048 * 3);
     assert_eq!(found[0].host.as_deref(), Some("\u{fffd}("));
     assert_eq!(found[0].status, Some(200));
@@ -330,27 +206,17 @@ fn line_ends_before_a_request_are_skipped_and_bare_line_feeds_are_enough() {
         .server("HTTP/1.1 200 OK\nContent-Length: 2\n\nok");
     let found = talk.exchanges();
     assert_eq!(short(found[1].request), (Some(4), Some(4), 28, true));
-    assert_eq!(
-        (found[1].target.as_deref(), found[1].response.done),
-        (Some("/bare"), true)
-    );
+    assert_eq!((found[1].target.as_deref(), found[1].response.done), (Some("/bare"), true));
 }
 
 #[test]
 fn a_timeout_that_crossed_the_request_does_not_answer_it() {
     let talk = Talk::new().client(GET).server(OK5).client(GET);
-    let crossed = talk
-        .unacked(Side::Client, GET.len() as u64)
-        .server("HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n");
+    let crossed =
+        talk.unacked(Side::Client, GET.len() as u64).server("HTTP/1.1 408 Timeout\r\nContent-Length: 0\r\n\r\n");
     let found = crossed.exchanges();
-    assert_eq!(
-        found.iter().map(|e| e.status).collect::<Vec<_>>(),
-        [Some(200), None, Some(408)]
-    );
-    assert_eq!(
-        (found[1].response.first, found[2].request.first),
-        (None, None)
-    );
+    assert_eq!(found.iter().map(|e| e.status).collect::<Vec<_>>(), [Some(200), None, Some(408)]);
+    assert_eq!((found[1].response.first, found[2].request.first), (None, None));
 }
 
 #[test]
@@ -359,28 +225,15 @@ fn a_request_that_nobody_answered_is_handed_out_at_the_end() {
     assert!(talk.settled().is_empty());
     assert_eq!(talk.conversation.earliest_open(), Some(moment(1)));
     let found = talk.finish();
-    assert_eq!(
-        (
-            found[0].request.done,
-            found[0].response.first,
-            found[0].status
-        ),
-        (true, None, None)
-    );
+    assert_eq!((found[0].request.done, found[0].response.first, found[0].status), (true, None, None));
     assert_eq!(talk.conversation.earliest_open(), None);
 }
 
 #[test]
 fn a_server_that_asks_is_the_requester() {
     let found = Talk::new().server(GET).client(OK5).exchanges();
-    assert_eq!(
-        (found[0].requester, found[0].status),
-        (Side::Server, Some(200))
-    );
-    assert_eq!(
-        (short(found[0].request).0, short(found[0].response).0),
-        (Some(1), Some(2))
-    );
+    assert_eq!((found[0].requester, found[0].status), (Side::Server, Some(200)));
+    assert_eq!((short(found[0].request).0, short(found[0].response).0), (Some(1), Some(2)));
 }
 
 #[test]
@@ -391,10 +244,7 @@ fn more_pipelined_requests_than_allowed_push_the_oldest_out() {
     }
     assert_eq!(talk.settled().len(), 1100 - 1024);
     let found = talk.server(OK5).exchanges();
-    assert_eq!(
-        (found.len(), found[0].number, found[0].status),
-        (1024, 76, Some(200))
-    );
+    assert_eq!((found.len(), found[0].number, found[0].status), (1024, 76, Some(200)));
 }
 
 #[test]
@@ -410,42 +260,23 @@ fn a_late_first_segment_does_not_end_the_response_before_its_bytes_were_seen() {
         seen: moment(frame),
     };
     talk.conversation.data(Side::Server, chunk(head, 0, 9));
-    talk.conversation
-        .data(Side::Server, chunk(body, head.len() as u64, 3));
-    assert_eq!(
-        short(talk.settled()[0].response),
-        (Some(9), Some(9), OK5.len() as u64, true)
-    );
+    talk.conversation.data(Side::Server, chunk(body, head.len() as u64, 3));
+    assert_eq!(short(talk.settled()[0].response), (Some(9), Some(9), OK5.len() as u64, true));
 }
 
 #[test]
 fn a_method_nobody_knows_is_read_from_a_whole_request_line() {
     let request = "FROBNICATE /x HTTP/1.1\r\nHost: h\r\n\r\n";
-    let found = Talk::new()
-        .client(&request[..12])
-        .client(&request[12..])
-        .server(OK5)
-        .exchanges();
-    assert_eq!(
-        (found[0].method.as_deref(), found[0].status),
-        (Some("FROBNICATE"), Some(200))
-    );
+    let found = Talk::new().client(&request[..12]).client(&request[12..]).server(OK5).exchanges();
+    assert_eq!((found[0].method.as_deref(), found[0].status), (Some("FROBNICATE"), Some(200)));
     assert!(!found[0].inferred);
-    let talk = Talk::new()
-        .client("NICK someone\r\n")
-        .server(":irc 001 someone\r\n");
+    let talk = Talk::new().client("NICK someone\r\n").server(":irc 001 someone\r\n");
     assert_eq!(talk.conversation.app(), Some("unknown"));
 }
 
 #[test]
 fn a_request_line_without_a_target_is_still_a_request() {
-    let found = Talk::new()
-        .client("OPTIONS HTTP/1.1\r\nHost: h\r\n\r\n")
-        .server(OK5)
-        .exchanges();
-    assert_eq!(
-        (found[0].method.as_deref(), found[0].target.as_deref()),
-        (Some("OPTIONS"), None)
-    );
+    let found = Talk::new().client("OPTIONS HTTP/1.1\r\nHost: h\r\n\r\n").server(OK5).exchanges();
+    assert_eq!((found[0].method.as_deref(), found[0].target.as_deref()), (Some("OPTIONS"), None));
     assert_eq!((found[0].status, found[0].inferred), (Some(200), false));
 }

@@ -5,11 +5,7 @@ use crate::exchange::{Conversation, Exchange};
 use crate::stream::{Chunk, Gap, Moment, Side};
 
 /// Feeds packets, each cut at the given places; `seen_of` gives every byte its moment.
-fn feed(
-    packets: &[Packet],
-    cuts: impl Fn(usize) -> usize,
-    seen_of: impl Fn(Moment, usize) -> Moment,
-) -> Vec<Exchange> {
+fn feed(packets: &[Packet], cuts: impl Fn(usize) -> usize, seen_of: impl Fn(Moment, usize) -> Moment) -> Vec<Exchange> {
     let mut conversation = Conversation::new(false);
     let mut total = 0;
     for packet in packets {
@@ -18,16 +14,7 @@ fn feed(
         while !rest.is_empty() {
             let (bytes, after) = rest.split_at(cuts(total).clamp(1, rest.len()));
             let seen = seen_of(packet.seen, total);
-            conversation.data(
-                packet.from,
-                Chunk {
-                    bytes,
-                    cut: 0,
-                    offset,
-                    acked: packet.acked,
-                    seen,
-                },
-            );
+            conversation.data(packet.from, Chunk { bytes, cut: 0, offset, acked: packet.acked, seen });
             (offset, total, rest) = (offset + bytes.len() as u64, total + bytes.len(), after);
         }
     }
@@ -43,22 +30,14 @@ fn request(methods: &'static [&'static str]) -> impl Strategy<Value = String> {
         (0..40usize).prop_map(|n| format!("Content-Length: {n}\r\n\r\n{}", "b".repeat(n))),
         prop::collection::vec(1..20usize, 0..4)
             .prop_map(|sizes| format!("Transfer-Encoding: chunked\r\n\r\n{}", chunked(&sizes))),
-        (0..9usize).prop_map(|n| format!(
-            "Expect: 100-continue\r\nContent-Length: {n}\r\n\r\n{}",
-            "e".repeat(n)
-        )),
+        (0..9usize).prop_map(|n| format!("Expect: 100-continue\r\nContent-Length: {n}\r\n\r\n{}", "e".repeat(n))),
     ];
-    (
-        "(\r\n)?",
-        prop::sample::select(methods),
-        "/[a-z ]{0,9}",
-        0..2,
-        body,
-    )
-        .prop_map(|(stray, method, target, minor, body)| {
+    ("(\r\n)?", prop::sample::select(methods), "/[a-z ]{0,9}", 0..2, body).prop_map(
+        |(stray, method, target, minor, body)| {
             let end = if body.is_empty() { "\r\n" } else { "" };
             format!("{stray}{method} {target} HTTP/1.{minor}\r\nHost: h\r\n{body}{end}")
-        })
+        },
+    )
 }
 
 fn response() -> impl Strategy<Value = String> {
@@ -67,21 +46,14 @@ fn response() -> impl Strategy<Value = String> {
         Just("HTTP/1.1 100 Continue\r\n\r\n".to_owned()),
         Just("HTTP/1.1 101 Switch\r\nUpgrade: websocket\r\n\r\n".to_owned()),
         Just("HTTP/1.0 200 OK\r\n\r\nuntil close".to_owned()),
-        (0..60usize).prop_map(|n| format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n{}",
-            "B".repeat(n)
-        )),
-        prop::collection::vec(1..20usize, 0..4).prop_map(|sizes| format!(
-            "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n{}",
-            chunked(&sizes)
-        )),
+        (0..60usize).prop_map(|n| format!("HTTP/1.1 200 OK\r\nContent-Length: {n}\r\n\r\n{}", "B".repeat(n))),
+        prop::collection::vec(1..20usize, 0..4)
+            .prop_map(|sizes| format!("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n{}", chunked(&sizes))),
     ]
 }
 
 fn chunked(sizes: &[usize]) -> String {
-    let chunks = sizes
-        .iter()
-        .map(|&n| format!("{n:x};x=y\r\n{}\r\n", "c".repeat(n)));
+    let chunks = sizes.iter().map(|&n| format!("{n:x};x=y\r\n{}\r\n", "c".repeat(n)));
     chunks.chain(["0\r\nT: v\r\n\r\n".to_owned()]).collect()
 }
 
@@ -191,16 +163,8 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(any::<u8>(), 0..50),
         request(METHODS).prop_map(String::into_bytes),
         response().prop_map(String::into_bytes),
-        (request(METHODS), 0..60usize).prop_map(|(text, n)| text
-            .into_bytes()
-            .into_iter()
-            .take(n)
-            .collect()),
-        (response(), 0..60usize).prop_map(|(text, n)| text
-            .into_bytes()
-            .into_iter()
-            .skip(n)
-            .collect()),
+        (request(METHODS), 0..60usize).prop_map(|(text, n)| text.into_bytes().into_iter().take(n).collect()),
+        (response(), 0..60usize).prop_map(|(text, n)| text.into_bytes().into_iter().skip(n).collect()),
         Just(b"CONNECT h:1 HTTP/1.1\r\n\r\n".to_vec()),
         Just(b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00".to_vec()),
         Just(b"\x17\x03\x03\x00\x02ab".to_vec()),
@@ -209,35 +173,16 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
 
 /// Requests, each answered by one response that has an end.
 fn clean_conversations() -> impl Strategy<Value = Vec<Packet>> {
-    let sound = response().prop_filter("has an end", |r| {
-        !r.contains("until close") && !r.contains(" 10")
-    });
-    prop::collection::vec(
-        (
-            request(&["GET", "HEAD", "POST"]),
-            sound,
-            1..60usize,
-            1..60usize,
-        ),
-        1..8,
-    )
-    .prop_map(|said| {
+    let sound = response().prop_filter("has an end", |r| !r.contains("until close") && !r.contains(" 10"));
+    prop::collection::vec((request(&["GET", "HEAD", "POST"]), sound, 1..60usize, 1..60usize), 1..8).prop_map(|said| {
         let mut talk = Talk::new();
         for (request, response, a, b) in said {
             for piece in request.as_bytes().chunks(a) {
                 talk = talk.client(piece);
             }
             let head_only = request.trim_start().starts_with("HEAD") && !response.contains(" 304 ");
-            let head = response
-                .find("\r\n\r\n")
-                .map(|n| n + 4)
-                .or(response.find("\n\n").map(|n| n + 2))
-                .unwrap();
-            let response = if head_only {
-                &response[..head]
-            } else {
-                &response[..]
-            };
+            let head = response.find("\r\n\r\n").map(|n| n + 4).or(response.find("\n\n").map(|n| n + 2)).unwrap();
+            let response = if head_only { &response[..head] } else { &response[..] };
             for piece in response.as_bytes().chunks(b) {
                 talk = talk.server(piece);
             }
@@ -252,24 +197,14 @@ fn endless_streams_are_not_kept() {
     for (first, more) in [
         (&b"GET / HTTP/1.1\r\nA: "[..], &[b'a'; 1000][..]),
         (b"CONNECT h:1 HTTP/1.1\r\n\r\n", &[b'\x16'; 1000]),
-        (
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;",
-            &[b'x'; 1000],
-        ),
-        (
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: ",
-            &[b'x'; 1000],
-        ),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1;", &[b'x'; 1000]),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: ", &[b'x'; 1000]),
         (b"\x00", &[0; 1000]),
     ] {
         let mut talk = Talk::new().client(first);
         for _ in 0..1000 {
             talk = talk.client(more);
         }
-        assert!(
-            talk.conversation.held() <= 80 * 1024,
-            "{}",
-            first.escape_ascii()
-        );
+        assert!(talk.conversation.held() <= 80 * 1024, "{}", first.escape_ascii());
     }
 }

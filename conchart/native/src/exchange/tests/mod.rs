@@ -1,10 +1,5 @@
 //! Stories: a scripted conversation, and what must be found in it. Laws: what holds for all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod http1;
 mod laws;

@@ -36,10 +36,7 @@ fn finished() -> Vec<u8> {
 }
 
 fn handshake(talk: Talk) -> Talk {
-    talk.client(client_hello())
-        .server(server_hello())
-        .client(finished())
-        .server(finished())
+    talk.client(client_hello()).server(server_hello()).client(finished()).server(finished())
 }
 
 fn app(length: usize) -> Vec<u8> {
@@ -50,13 +47,7 @@ fn app(length: usize) -> Vec<u8> {
 fn tls_records_take_turns() {
     let mut talk = handshake(Talk::new());
     assert_eq!(talk.conversation.app(), Some("tls"));
-    talk = talk
-        .client(app(100))
-        .server(app(50))
-        .server(app(60))
-        .client(app(70))
-        .server(app(80))
-        .fin(Side::Server);
+    talk = talk.client(app(100)).server(app(50)).server(app(60)).client(app(70)).server(app(80)).fin(Side::Server);
     assert!(talk.conversation.next_handshake().is_some());
     let found = talk.exchanges();
     assert_eq!(found.len(), 2);
@@ -64,36 +55,22 @@ fn tls_records_take_turns() {
         (short(found[0].request), short(found[0].response)),
         ((Some(5), Some(5), 100, true), (Some(6), Some(7), 110, true))
     );
-    assert_eq!(
-        (found[1].protocol, found[1].inferred, found[1].confidence),
-        ("tls", true, 0.9)
-    );
+    assert_eq!((found[1].protocol, found[1].inferred, found[1].confidence), ("tls", true, 0.9));
     assert!(found[1].response.done);
 }
 
 #[test]
 fn the_tcp_server_may_be_the_tls_client() {
-    let talk = Talk::new()
-        .server(client_hello())
-        .client(server_hello())
-        .server(finished())
-        .client(finished());
+    let talk = Talk::new().server(client_hello()).client(server_hello()).server(finished()).client(finished());
     let found = talk.server(app(10)).client(app(20)).exchanges();
-    assert_eq!(
-        (found[0].requester, short(found[0].request).0),
-        (Side::Server, Some(5))
-    );
+    assert_eq!((found[0].requester, short(found[0].request).0), (Side::Server, Some(5)));
 }
 
 #[test]
 fn both_sides_talking_at_once_inside_tls_is_taken_for_http2() {
     let mut talk = handshake(Talk::new()).client(app(10));
     for _ in 0..3 {
-        talk = talk
-            .unacked(Side::Server, 0)
-            .server(app(20))
-            .unacked(Side::Server, 25)
-            .client(app(30));
+        talk = talk.unacked(Side::Server, 0).server(app(20)).unacked(Side::Server, 25).client(app(30));
     }
     let found = talk.exchanges();
     assert_eq!((found[0].protocol, found[0].confidence), ("tls", 0.3));
@@ -102,42 +79,19 @@ fn both_sides_talking_at_once_inside_tls_is_taken_for_http2() {
 
 #[test]
 fn connect_that_is_granted_leads_to_whatever_the_tunnel_carries() {
-    let mut talk = handshake(Talk::new().client(CONNECT).server(GRANTED))
-        .client(app(10))
-        .server(app(20));
+    let mut talk = handshake(Talk::new().client(CONNECT).server(GRANTED)).client(app(10)).server(app(20));
     assert!(talk.conversation.next_handshake().is_some());
     assert_eq!(talk.conversation.app(), Some("http/1.1"));
     let found = talk.fin(Side::Client).exchanges();
-    assert_eq!(
-        (found[0].method.as_deref(), found[0].status),
-        (Some("CONNECT"), Some(200))
-    );
-    assert_eq!(
-        (found[0].host.as_deref(), found[0].response.done),
-        (Some("origin.example:443"), true)
-    );
-    assert_eq!(
-        (
-            found[1].number,
-            found[1].protocol,
-            short(found[1].request).0
-        ),
-        (1, "tls", Some(7))
-    );
+    assert_eq!((found[0].method.as_deref(), found[0].status), (Some("CONNECT"), Some(200)));
+    assert_eq!((found[0].host.as_deref(), found[0].response.done), (Some("origin.example:443"), true));
+    assert_eq!((found[1].number, found[1].protocol, short(found[1].request).0), (1, "tls", Some(7)));
 }
 
 #[test]
 fn a_hello_sent_before_connect_was_granted_is_not_lost() {
-    let talk = Talk::new()
-        .client(CONNECT)
-        .client(client_hello())
-        .server(GRANTED)
-        .server(server_hello());
-    let mut talk = talk
-        .client(finished())
-        .server(finished())
-        .client(app(10))
-        .server(app(20));
+    let talk = Talk::new().client(CONNECT).client(client_hello()).server(GRANTED).server(server_hello());
+    let mut talk = talk.client(finished()).server(finished()).client(app(10)).server(app(20));
     assert!(talk.conversation.next_handshake().is_some());
     assert_eq!(talk.exchanges().len(), 2);
 }
@@ -145,101 +99,47 @@ fn a_hello_sent_before_connect_was_granted_is_not_lost() {
 #[test]
 fn connect_that_is_refused_leaves_an_ordinary_connection() {
     let refused = "HTTP/1.1 407 Authenticate\r\nContent-Length: 3\r\n\r\nno!";
-    let mut talk = Talk::new()
-        .client(CONNECT)
-        .server(refused)
-        .client(CONNECT)
-        .server(GRANTED)
-        .client(GET)
-        .server(OK5);
+    let mut talk = Talk::new().client(CONNECT).server(refused).client(CONNECT).server(GRANTED).client(GET).server(OK5);
     let found = talk.finish();
-    assert_eq!(
-        found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(),
-        [407, 200, 200]
-    );
-    assert_eq!(
-        (found[2].method.as_deref(), found[2].number),
-        (Some("GET"), 2)
-    );
+    assert_eq!(found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(), [407, 200, 200]);
+    assert_eq!((found[2].method.as_deref(), found[2].number), (Some("GET"), 2));
 }
 
 #[test]
 fn requests_pipelined_after_a_refused_connect_are_read() {
     let refused = "HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n";
-    let found = Talk::new()
-        .client(format!("{CONNECT}{GET}"))
-        .server(format!("{refused}{OK5}"))
-        .exchanges();
-    assert_eq!(
-        found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(),
-        [405, 200]
-    );
-    assert_eq!(
-        short(found[1].request),
-        (Some(1), Some(1), GET.len() as u64, true)
-    );
+    let found = Talk::new().client(format!("{CONNECT}{GET}")).server(format!("{refused}{OK5}")).exchanges();
+    assert_eq!(found.iter().map(|e| e.status.unwrap()).collect::<Vec<_>>(), [405, 200]);
+    assert_eq!(short(found[1].request), (Some(1), Some(1), GET.len() as u64, true));
 }
 
 #[test]
 fn an_upgrade_to_websocket_goes_on_in_turns() {
-    let upgrade =
-        "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let switched =
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n\r\n";
-    let talk = Talk::new()
-        .client(upgrade)
-        .server(format!("{switched}\x01pushed"))
-        .client("\x02ask")
-        .server("\x02answer");
+    let upgrade = "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n\r\n";
+    let talk =
+        Talk::new().client(upgrade).server(format!("{switched}\x01pushed")).client("\x02ask").server("\x02answer");
     let found = talk.exchanges();
-    assert_eq!(
-        (found[0].status, found[0].response.bytes),
-        (Some(101), switched.len() as u64)
-    );
-    assert_eq!(
-        (
-            found[1].protocol,
-            found[1].request.first,
-            found[1].response.bytes
-        ),
-        ("websocket", None, 7)
-    );
-    assert_eq!(
-        (
-            found[2].number,
-            short(found[2].request).0,
-            found[2].inferred
-        ),
-        (2, Some(3), true)
-    );
+    assert_eq!((found[0].status, found[0].response.bytes), (Some(101), switched.len() as u64));
+    assert_eq!((found[1].protocol, found[1].request.first, found[1].response.bytes), ("websocket", None, 7));
+    assert_eq!((found[2].number, short(found[2].request).0, found[2].inferred), (2, Some(3), true));
 }
 
 #[test]
 fn an_upgrade_to_something_else_is_unknown() {
     let switched = "HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n";
-    let found = Talk::new()
-        .client(GET)
-        .server(switched)
-        .client("\x01")
-        .server("\x02")
-        .exchanges();
+    let found = Talk::new().client(GET).server(switched).client("\x01").server("\x02").exchanges();
     assert_eq!(found[1].protocol, "unknown");
 }
 
 #[test]
 fn tls_that_begins_after_starttls_is_found() {
-    let talk = Talk::new()
-        .server("220 hi\r\n")
-        .client("STARTTLS\r\n")
-        .server("220 go\r\n");
+    let talk = Talk::new().server("220 hi\r\n").client("STARTTLS\r\n").server("220 go\r\n");
     let mut talk = handshake(talk).client(app(10)).server(app(20));
     assert!(talk.conversation.next_handshake().is_some());
     assert_eq!(talk.conversation.app(), Some("tls"));
     let found = talk.exchanges();
-    assert_eq!(
-        found.iter().map(|e| e.protocol).collect::<Vec<_>>(),
-        ["unknown", "unknown", "tls"]
-    );
+    assert_eq!(found.iter().map(|e| e.protocol).collect::<Vec<_>>(), ["unknown", "unknown", "tls"]);
     assert!(found[1].response.done);
 }
 

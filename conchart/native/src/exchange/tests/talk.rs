@@ -25,10 +25,7 @@ pub struct Packet {
 }
 
 pub fn moment(frame: u64) -> Moment {
-    Moment {
-        at: i64::try_from(frame).unwrap() * 1000,
-        frame,
-    }
+    Moment { at: i64::try_from(frame).unwrap() * 1000, frame }
 }
 
 impl Talk {
@@ -41,13 +38,7 @@ impl Talk {
     }
 
     fn on(conversation: Conversation) -> Self {
-        Self {
-            conversation,
-            frame: 0,
-            sent: BySide::default(),
-            held_back: BySide::default(),
-            packets: Vec::new(),
-        }
+        Self { conversation, frame: 0, sent: BySide::default(), held_back: BySide::default(), packets: Vec::new() }
     }
 
     pub fn client(self, bytes: impl AsRef<[u8]>) -> Self {
@@ -63,20 +54,8 @@ impl Talk {
         self.frame += 1;
         let (offset, seen) = (self.sent[from], moment(self.frame));
         let acked = self.sent[from.peer()] - self.held_back[from.peer()];
-        let chunk = Chunk {
-            bytes,
-            cut,
-            offset,
-            acked,
-            seen,
-        };
-        self.packets.push(Packet {
-            from,
-            bytes: bytes.to_vec(),
-            offset,
-            acked,
-            seen,
-        });
+        let chunk = Chunk { bytes, cut, offset, acked, seen };
+        self.packets.push(Packet { from, bytes: bytes.to_vec(), offset, acked, seen });
         self.sent[from] += chunk.len();
         self.conversation.data(from, chunk);
         self
@@ -91,14 +70,7 @@ impl Talk {
     /// Bytes that the capture does not hold.
     pub fn gap(mut self, from: Side, len: u64) -> Self {
         self.frame += 1;
-        self.conversation.gap(
-            from,
-            Gap {
-                offset: self.sent[from],
-                len,
-                seen: moment(self.frame),
-            },
-        );
+        self.conversation.gap(from, Gap { offset: self.sent[from], len, seen: moment(self.frame) });
         self.sent[from] += len;
         self
     }
@@ -129,11 +101,7 @@ impl Talk {
     }
 
     pub fn unseen(&mut self) -> Vec<(u64, u64)> {
-        let next = || {
-            self.conversation
-                .next_unseen()
-                .map(|(from, to)| (from.frame, to.frame))
-        };
+        let next = || self.conversation.next_unseen().map(|(from, to)| (from.frame, to.frame));
         std::iter::from_fn(next).collect()
     }
 }
@@ -142,10 +110,5 @@ impl Talk {
 pub type Short = (Option<u64>, Option<u64>, u64, bool);
 
 pub fn short(span: Span) -> Short {
-    (
-        span.first.map(|m| m.frame),
-        span.last.map(|m| m.frame),
-        span.bytes,
-        span.done,
-    )
+    (span.first.map(|m| m.frame), span.last.map(|m| m.frame), span.bytes, span.done)
 }

@@ -3,51 +3,24 @@ use crate::stream::Side;
 
 #[test]
 fn an_unknown_protocol_takes_turns() {
-    let mut talk = Talk::new()
-        .client("\x01ask")
-        .client("more")
-        .server("ans")
-        .server("wer")
-        .client("\x01again");
+    let mut talk = Talk::new().client("\x01ask").client("more").server("ans").server("wer").client("\x01again");
     let [e] = &talk.settled()[..] else { panic!() };
     assert_eq!(short(e.request), (Some(1), Some(2), 8, true));
     assert_eq!(short(e.response), (Some(3), Some(4), 6, true));
-    assert_eq!(
-        (e.protocol, e.inferred, e.confidence),
-        ("unknown", true, 0.8)
-    );
-    assert_eq!(
-        (e.method.as_deref(), e.status, e.client_keepalive),
-        (None, None, None)
-    );
+    assert_eq!((e.protocol, e.inferred, e.confidence), ("unknown", true, 0.8));
+    assert_eq!((e.method.as_deref(), e.status, e.client_keepalive), (None, None, None));
     assert_eq!(talk.conversation.app(), Some("unknown"));
     let found = talk.exchanges();
-    assert_eq!(
-        (
-            found[0].number,
-            found[0].response.first,
-            found[0].response.done
-        ),
-        (1, None, false)
-    );
+    assert_eq!((found[0].number, found[0].response.first, found[0].response.done), (1, None, false));
 }
 
 #[test]
 fn a_banner_is_a_response_without_a_request() {
-    let talk = Talk::new()
-        .server("220 mail.example ESMTP\r\n")
-        .client("EHLO me\r\n")
-        .server("250 hello\r\n");
+    let talk = Talk::new().server("220 mail.example ESMTP\r\n").client("EHLO me\r\n").server("250 hello\r\n");
     let found = talk.exchanges();
-    assert_eq!(
-        (found[0].requester, found[0].request.first),
-        (Side::Client, None)
-    );
+    assert_eq!((found[0].requester, found[0].request.first), (Side::Client, None));
     assert_eq!(short(found[0].response), (Some(1), Some(1), 24, true));
-    assert_eq!(
-        (short(found[1].request).0, short(found[1].response).0),
-        (Some(2), Some(3))
-    );
+    assert_eq!((short(found[1].request).0, short(found[1].response).0), (Some(2), Some(3)));
     // The capture just ended: whether the last response was complete, nobody knows.
     assert!(!found[1].response.done);
 }
@@ -55,11 +28,7 @@ fn a_banner_is_a_response_without_a_request() {
 #[test]
 fn closing_the_connection_ends_the_last_response() {
     for side in [Side::Client, Side::Server] {
-        let found = Talk::new()
-            .client("\x01ask")
-            .server("answer")
-            .fin(side)
-            .exchanges();
+        let found = Talk::new().client("\x01ask").server("answer").fin(side).exchanges();
         assert!(found[0].request.done && found[0].response.done, "{side:?}");
     }
 }
@@ -70,10 +39,7 @@ fn a_short_first_word_is_judged_when_the_connection_ends() {
     assert_eq!(talk.conversation.app(), Some("unknown"));
     assert!(talk.conversation.earliest_open().is_some());
     let found = talk.finish();
-    assert_eq!(
-        (found[0].protocol, short(found[0].request)),
-        ("unknown", (Some(1), Some(1), 2, false))
-    );
+    assert_eq!((found[0].protocol, short(found[0].request)), ("unknown", (Some(1), Some(1), 2, false)));
 }
 
 #[test]
@@ -85,35 +51,23 @@ fn a_connection_without_a_byte_has_no_exchange_and_no_protocol() {
 
 #[test]
 fn missing_bytes_belong_to_the_turn_of_who_sent_them_and_lower_the_confidence() {
-    let talk = Talk::new()
-        .client("\x01ask")
-        .gap(Side::Server, 100)
-        .server("answer")
-        .client("\x01next");
+    let talk = Talk::new().client("\x01ask").gap(Side::Server, 100).server("answer").client("\x01next");
     let found = talk.exchanges();
-    assert_eq!(
-        (short(found[0].response), found[0].confidence),
-        ((Some(3), Some(3), 106, true), 0.5)
-    );
+    assert_eq!((short(found[0].response), found[0].confidence), ((Some(3), Some(3), 106, true), 0.5));
     assert_eq!(found[1].confidence, 0.8);
 }
 
 #[test]
 fn whoever_asks_before_the_answer_arrived_does_not_take_turns() {
     let mut talk = Talk::new().client("\x01ask").server("answer");
-    talk = talk
-        .unacked(Side::Server, 6)
-        .client("\x02more")
-        .server("answer");
+    talk = talk.unacked(Side::Server, 6).client("\x02more").server("answer");
     let found = talk.exchanges();
     assert!(found.iter().all(|e| e.confidence == 0.3));
 }
 
 #[test]
 fn http2_in_clear_is_known_by_its_preface() {
-    let talk = Talk::new()
-        .client("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-        .server([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    let talk = Talk::new().client("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").server([0, 0, 0, 4, 0, 0, 0, 0, 0]);
     assert_eq!(talk.conversation.app(), Some("h2"));
     let found = talk.exchanges();
     assert_eq!((found[0].protocol, found[0].confidence), ("h2", 0.3));
@@ -122,21 +76,10 @@ fn http2_in_clear_is_known_by_its_preface() {
 #[test]
 fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
     let sip = "OPTIONS sip:bob@example.com SIP/2.0\r\nVia: x\r\nContent-Length: 0\r\n\r\n";
-    let talk = Talk::new()
-        .client(sip)
-        .server("SIP/2.0 200 OK\r\n\r\n")
-        .client(sip)
-        .server("SIP/2.0 200 OK\r\n\r\n");
+    let talk = Talk::new().client(sip).server("SIP/2.0 200 OK\r\n\r\n").client(sip).server("SIP/2.0 200 OK\r\n\r\n");
     assert_eq!(talk.conversation.app(), Some("unknown"));
     let found = talk.exchanges();
-    let spans: Vec<_> = found
-        .iter()
-        .map(|e| (short(e.request).0, short(e.response).0))
-        .collect();
+    let spans: Vec<_> = found.iter().map(|e| (short(e.request).0, short(e.response).0)).collect();
     assert_eq!(spans, [(Some(1), Some(2)), (Some(3), Some(4))]);
-    assert!(
-        found
-            .iter()
-            .all(|e| e.inferred && e.method.is_none() && e.protocol == "unknown")
-    );
+    assert!(found.iter().all(|e| e.inferred && e.method.is_none() && e.protocol == "unknown"));
 }

@@ -60,21 +60,12 @@ pub struct Hello {
 
 impl Hello {
     pub fn tls12() -> Self {
-        Self {
-            version: 0x0303,
-            session_id: vec![],
-            ciphers: vec![0xc02f, 0xc030],
-            extensions: vec![],
-        }
-        .sni("example.org")
+        Self { version: 0x0303, session_id: vec![], ciphers: vec![0xc02f, 0xc030], extensions: vec![] }
+            .sni("example.org")
     }
 
     pub fn tls13() -> Self {
-        let hello = Self {
-            ciphers: vec![0x1301, 0x1302],
-            session_id: vec![7; 32],
-            ..Self::tls12()
-        };
+        let hello = Self { ciphers: vec![0x1301, 0x1302], session_id: vec![7; 32], ..Self::tls12() };
         hello.extension(43, vec8(&words(&[0x0304, 0x0303])))
     }
 
@@ -121,12 +112,7 @@ impl Hello {
     }
 }
 
-pub fn server_hello(
-    version: u16,
-    cipher: u16,
-    session_id: &[u8],
-    extensions: &[(u16, Vec<u8>)],
-) -> Vec<u8> {
+pub fn server_hello(version: u16, cipher: u16, session_id: &[u8], extensions: &[(u16, Vec<u8>)]) -> Vec<u8> {
     server_hello_with([0x22; 32], version, cipher, session_id, extensions)
 }
 
@@ -137,10 +123,8 @@ fn server_hello_with(
     session_id: &[u8],
     extensions: &[(u16, Vec<u8>)],
 ) -> Vec<u8> {
-    let extensions: Vec<u8> = extensions
-        .iter()
-        .flat_map(|(kind, body)| [kind.to_be_bytes().to_vec(), vec16(body)].concat())
-        .collect();
+    let extensions: Vec<u8> =
+        extensions.iter().flat_map(|(kind, body)| [kind.to_be_bytes().to_vec(), vec16(body)].concat()).collect();
     let mut body = version.to_be_bytes().to_vec();
     body.extend(random);
     body.extend(vec8(session_id));
@@ -151,10 +135,7 @@ fn server_hello_with(
 }
 
 fn extensions13(group: u16) -> Vec<(u16, Vec<u8>)> {
-    vec![
-        (43, vec![3, 4]),
-        (51, [words(&[group]), vec16(&[9; 32])].concat()),
-    ]
+    vec![(43, vec![3, 4]), (51, [words(&[group]), vec16(&[9; 32])].concat())]
 }
 
 /// A ServerHello record of TLS 1.3 that echoes the session id, as all do.
@@ -168,45 +149,22 @@ pub fn server_hello13(cipher: u16, psk: bool) -> Vec<u8> {
 
 pub fn hello_retry_request() -> Vec<u8> {
     let random = [
-        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8,
-        0x91, 0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8,
-        0x33, 0x9c,
+        0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2, 0xa2,
+        0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
     ];
-    record(
-        22,
-        &server_hello_with(
-            random,
-            0x0303,
-            0x1301,
-            &[7; 32],
-            &[(43, vec![3, 4]), (51, vec![0, 24])],
-        ),
-    )
+    record(22, &server_hello_with(random, 0x0303, 0x1301, &[7; 32], &[(43, vec![3, 4]), (51, vec![0, 24])]))
 }
 
 /// A Certificate message of TLS 1.2 with certificates of these sizes.
 pub fn certificate(sizes: &[usize]) -> Vec<u8> {
     let vec24 = |body: &[u8]| [&(body.len() as u32).to_be_bytes()[1..], body].concat();
-    let list: Vec<u8> = sizes
-        .iter()
-        .flat_map(|&size| vec24(&vec![0x30; size]))
-        .collect();
+    let list: Vec<u8> = sizes.iter().flat_map(|&size| vec24(&vec![0x30; size])).collect();
     message(11, &vec24(&list))
 }
 
 /// ServerKeyExchange with a named curve.
 pub fn key_exchange(group: u16) -> Vec<u8> {
-    message(
-        12,
-        &[
-            &[3][..],
-            &words(&[group]),
-            &vec8(&[4; 65]),
-            &[4, 1],
-            &vec16(&[5; 64]),
-        ]
-        .concat(),
-    )
+    message(12, &[&[3][..], &words(&[group]), &vec8(&[4; 65]), &[4, 1], &vec16(&[5; 64])].concat())
 }
 
 /// A conversation: every `send` is one packet, a millisecond after the one before.
@@ -224,12 +182,7 @@ impl Talk {
     }
 
     pub fn over(tls: Tls) -> Self {
-        Self {
-            tls,
-            sent: BySide::default(),
-            frame: 0,
-            chop: usize::MAX,
-        }
+        Self { tls, sent: BySide::default(), frame: 0, chop: usize::MAX }
     }
 
     pub fn now(&self) -> Moment {
@@ -252,13 +205,7 @@ impl Talk {
     pub fn send_having_seen(&mut self, from: Side, bytes: &[u8], acked: u64) -> Moment {
         self.frame += 1;
         for part in bytes.chunks(self.chop.min(bytes.len()).max(1)) {
-            let chunk = Chunk {
-                bytes: part,
-                cut: 0,
-                offset: self.sent[from],
-                acked,
-                seen: self.now(),
-            };
+            let chunk = Chunk { bytes: part, cut: 0, offset: self.sent[from], acked, seen: self.now() };
             self.sent[from] += part.len() as u64;
             self.tls.data(from, chunk);
         }
@@ -270,30 +217,14 @@ impl Talk {
         self.frame += 1;
         let cut = (bytes.len() - kept) as u32;
         let acked = self.sent[from.peer()];
-        self.tls.data(
-            from,
-            Chunk {
-                bytes: &bytes[..kept],
-                cut,
-                offset: self.sent[from],
-                acked,
-                seen: self.now(),
-            },
-        );
+        self.tls.data(from, Chunk { bytes: &bytes[..kept], cut, offset: self.sent[from], acked, seen: self.now() });
         self.sent[from] += bytes.len() as u64;
         self.now()
     }
 
     pub fn gap(&mut self, from: Side, len: u64) {
         self.frame += 1;
-        self.tls.gap(
-            from,
-            Gap {
-                offset: self.sent[from],
-                len,
-                seen: self.now(),
-            },
-        );
+        self.tls.gap(from, Gap { offset: self.sent[from], len, seen: self.now() });
         self.sent[from] += len;
     }
 
@@ -308,10 +239,7 @@ impl Talk {
 
     /// (sender, size) of the records released so far.
     pub fn sizes(&mut self) -> Vec<(Side, u64)> {
-        self.records()
-            .iter()
-            .map(|record| (record.from, record.bytes))
-            .collect()
+        self.records().iter().map(|record| (record.from, record.bytes)).collect()
     }
 
     pub fn handshake(&mut self) -> Handshake {
@@ -338,23 +266,13 @@ impl Talk {
     /// TLS 1.3 up to and including the server's flight.
     pub fn hellos13(mut self, hello: &Hello, psk: bool) -> Self {
         self.client(&hello.record());
-        self.server(
-            &[
-                server_hello13(0x1301, psk),
-                change_cipher_spec(),
-                server_flight13(psk),
-            ]
-            .concat(),
-        );
+        self.server(&[server_hello13(0x1301, psk), change_cipher_spec(), server_flight13(psk)].concat());
         self
     }
 }
 
 pub fn at(frame: u64) -> Moment {
-    Moment {
-        at: frame as i64 * MS,
-        frame,
-    }
+    Moment { at: frame as i64 * MS, frame }
 }
 
 /// ServerHello, Certificate, ServerKeyExchange, ServerHelloDone.
@@ -371,11 +289,7 @@ pub fn server_flight12() -> Vec<u8> {
 
 /// EncryptedExtensions, (Certificate, CertificateVerify,) Finished of a SHA-256 suite.
 pub fn server_flight13(psk: bool) -> Vec<u8> {
-    if psk {
-        [data(23), data(53)].concat()
-    } else {
-        [data(23), data(836), data(281), data(53)].concat()
-    }
+    if psk { [data(23), data(53)].concat() } else { [data(23), data(836), data(281), data(53)].concat() }
 }
 
 pub const FINISHED13: usize = 53;

@@ -10,10 +10,7 @@ use crate::tls::Tls;
 /// One packet of a conversation.
 fn packet() -> impl Strategy<Value = (bool, Vec<u8>)> {
     let piece = prop_oneof![
-        (prop::sample::select(vec![
-            0usize, 1, 19, 21, 22, 25, 35, 53, 69, 120, 255, 300, 2_000
-        ]))
-        .prop_map(data),
+        (prop::sample::select(vec![0usize, 1, 19, 21, 22, 25, 35, 53, 69, 120, 255, 300, 2_000])).prop_map(data),
         Just(Hello::tls12().record()),
         Just(Hello::tls13().extension(42, vec![]).record()),
         Just(server_flight12()),
@@ -24,14 +21,10 @@ fn packet() -> impl Strategy<Value = (bool, Vec<u8>)> {
         Just(change_cipher_spec()),
         (0u8..3, 0u8..60).prop_map(|(level, what)| alert(level, what)),
         prop::collection::vec(any::<u8>(), 0..40).prop_map(|body| record(22, &body)),
-        (any::<u8>(), prop::collection::vec(any::<u8>(), 0..40))
-            .prop_map(|(kind, body)| record(kind, &body)),
+        (any::<u8>(), prop::collection::vec(any::<u8>(), 0..40)).prop_map(|(kind, body)| record(kind, &body)),
         prop::collection::vec(any::<u8>(), 0..40),
     ];
-    (
-        any::<bool>(),
-        prop::collection::vec(piece, 1..4).prop_map(|pieces| pieces.concat()),
-    )
+    (any::<bool>(), prop::collection::vec(piece, 1..4).prop_map(|pieces| pieces.concat()))
 }
 
 fn outcome(packets: &[(bool, Vec<u8>)], chop: usize, opened: bool) -> String {
@@ -45,11 +38,7 @@ fn outcome(packets: &[(bool, Vec<u8>)], chop: usize, opened: bool) -> String {
     }
     talk.tls.finish();
     let handshakes: Vec<_> = std::iter::from_fn(|| talk.tls.next_handshake()).collect();
-    format!(
-        "{:?} {handshakes:?} {:?}",
-        talk.records(),
-        talk.tls.derailed()
-    )
+    format!("{:?} {handshakes:?} {:?}", talk.records(), talk.tls.derailed())
 }
 
 proptest! {
@@ -106,25 +95,9 @@ fn offsets_near_the_end_of_the_range_do_not_overflow() {
     let hello = Hello::tls12().record();
     tls.data(
         Side::Client,
-        Chunk {
-            bytes: &hello,
-            cut: u32::MAX,
-            offset: u64::from(u32::MAX) << 20,
-            acked: u64::MAX,
-            seen,
-        },
+        Chunk { bytes: &hello, cut: u32::MAX, offset: u64::from(u32::MAX) << 20, acked: u64::MAX, seen },
     );
-    tls.gap(
-        Side::Client,
-        Gap {
-            offset: 1 << 60,
-            len: 1 << 60,
-            seen,
-        },
-    );
+    tls.gap(Side::Client, Gap { offset: 1 << 60, len: 1 << 60, seen });
     tls.finish();
-    assert_eq!(
-        tls.next_handshake().unwrap().sni.as_deref(),
-        Some("example.org")
-    );
+    assert_eq!(tls.next_handshake().unwrap().sni.as_deref(), Some("example.org"));
 }

@@ -8,31 +8,18 @@ fn prints(hello: &Hello) -> (Box<str>, Box<str>) {
     let message = hello.message();
     let read = ClientHello::read(&message[4..], message.len() as u32 - 4);
     assert!(read.whole);
-    (fingerprint::ja3(&read), fingerprint::ja4(&read))
+    let prints = fingerprint::of(&read);
+    (prints.ja3, prints.ja4)
 }
 
 /// The example of JA3's own documentation.
 #[test]
 fn ja3_matches_its_published_examples() {
-    let bare = Hello {
-        version: 769,
-        session_id: vec![],
-        ciphers: vec![],
-        extensions: vec![],
-    };
+    let bare = Hello { version: 769, session_id: vec![], ciphers: vec![], extensions: vec![] };
     let ciphers = vec![47, 53, 5, 10, 49161, 49162, 49171, 49172, 50, 56, 19, 4];
-    let hello = Hello {
-        ciphers,
-        ..bare.clone()
-    }
-    .sni("x")
-    .codes(10, &[23, 24, 25])
-    .point_formats(&[0]);
+    let hello = Hello { ciphers, ..bare.clone() }.sni("x").codes(10, &[23, 24, 25]).point_formats(&[0]);
     assert_eq!(&*prints(&hello).0, "ada70206e40642a3e4461f35503241d5");
-    let hello = Hello {
-        ciphers: vec![4, 5, 10, 9, 100, 98, 3, 6, 19, 18, 99],
-        ..bare
-    };
+    let hello = Hello { ciphers: vec![4, 5, 10, 9, 100, 98, 3, 6, 19, 18, 99], ..bare };
     assert_eq!(&*prints(&hello).0, "de350869b8c85de67a350c8d186f11e6");
 }
 
@@ -40,31 +27,18 @@ fn ja3_matches_its_published_examples() {
 #[test]
 fn ja4_matches_its_published_example() {
     let ciphers = vec![
-        0x2a2a, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f, 0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc013,
-        0xc014, 0x009c, 0x009d, 0x002f, 0x0035,
+        0x2a2a, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f, 0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc013, 0xc014, 0x009c, 0x009d,
+        0x002f, 0x0035,
     ];
-    let mut hello = Hello {
-        version: 0x0303,
-        session_id: vec![7; 32],
-        ciphers,
-        extensions: vec![],
-    };
+    let mut hello = Hello { version: 0x0303, session_id: vec![7; 32], ciphers, extensions: vec![] };
     for kind in [0x3a3a, 0x001b] {
         hello = hello.extension(kind, vec![]);
     }
-    hello = hello
-        .sni("example.org")
-        .extension(0x0033, vec![])
-        .alpn("h2");
+    hello = hello.sni("example.org").extension(0x0033, vec![]).alpn("h2");
     for kind in [0x4469, 0x0017, 0x002d] {
         hello = hello.extension(kind, vec![]);
     }
-    hello = hello.codes(
-        0x000d,
-        &[
-            0x0403, 0x0804, 0x0401, 0x0503, 0x0805, 0x0501, 0x0806, 0x0601,
-        ],
-    );
+    hello = hello.codes(0x000d, &[0x0403, 0x0804, 0x0401, 0x0503, 0x0805, 0x0501, 0x0806, 0x0601]);
     for kind in [0x0005, 0x0023, 0x0012] {
         hello = hello.extension(kind, vec![]);
     }
@@ -85,34 +59,18 @@ fn grease_never_counts() {
 
 #[test]
 fn ja4_of_odd_hellos() {
-    let bare = Hello {
-        version: 0x0301,
-        session_id: vec![],
-        ciphers: vec![5],
-        extensions: vec![],
-    };
+    let bare = Hello { version: 0x0301, session_id: vec![], ciphers: vec![5], extensions: vec![] };
     assert_eq!(
         &*prints(&bare).1,
-        "t10i010000_0f2cb44170f4_000000000000"
-            .replace("0f2cb44170f4", &sha("0005"))
-            .as_str()
+        "t10i010000_0f2cb44170f4_000000000000".replace("0f2cb44170f4", &sha("0005")).as_str()
     );
-    assert!(
-        prints(&bare.clone().alpn("\u{1}x"))
-            .1
-            .starts_with("t10i010108_"),
-        "hex digits of 01 … 78"
-    );
+    assert!(prints(&bare.clone().alpn("\u{1}x")).1.starts_with("t10i010108_"), "hex digits of 01 … 78");
     assert!(prints(&bare.alpn("h")).1.starts_with("t10i0101hh_"));
 }
 
 fn sha(text: &str) -> String {
     use sha2::Digest;
-    sha2::Sha256::digest(text)
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    sha2::Sha256::digest(text).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

@@ -12,11 +12,8 @@ fn record_over_several_packets_has_its_first_and_last() {
     talk.server(&bytes[2..1_400]);
     let last = talk.server(&bytes[1_400..]);
     let records = talk.records();
-    assert_eq!(
-        (records[0].first, records[0].last, records[0].bytes),
-        (first, last, 3_000)
-    );
-    assert!((records[0].confidence - 1.0).abs() < f32::EPSILON);
+    assert_eq!((records[0].first, records[0].last, records[0].bytes), (first, last, 3_000));
+    assert!((records[0].confidence - 1.0).abs() < f64::EPSILON);
 }
 
 #[test]
@@ -25,19 +22,14 @@ fn record_whose_end_overtook_its_middle_ends_when_it_is_whole() {
     let bytes = data(3_000);
     let before = talk.frame;
     // Frame by frame as sent; the last third was captured first, a retransmission filled the hole.
-    for (frame, part) in [
-        (before + 2, &bytes[..1_000]),
-        (before + 3, &bytes[1_000..2_000]),
-        (before + 1, &bytes[2_000..]),
-    ] {
+    for (frame, part) in
+        [(before + 2, &bytes[..1_000]), (before + 3, &bytes[1_000..2_000]), (before + 1, &bytes[2_000..])]
+    {
         talk.frame = frame - 1;
         talk.server(part);
     }
     let record = talk.records()[0];
-    assert_eq!(
-        (record.first, record.last),
-        (at(before + 2), at(before + 3))
-    );
+    assert_eq!((record.first, record.last), (at(before + 2), at(before + 3)));
 }
 
 #[test]
@@ -67,10 +59,7 @@ fn gap_beyond_a_record_waits_for_a_plausible_header() {
     talk.server(&[record(23, &[1; 20]), vec![9; 30]].concat());
     talk.server(&[data(60), data(70)].concat());
     talk.client(&data(10));
-    assert_eq!(
-        talk.sizes(),
-        [(Server, 3_000), (Server, 60), (Server, 70), (Client, 10)]
-    );
+    assert_eq!(talk.sizes(), [(Server, 3_000), (Server, 60), (Server, 70), (Client, 10)]);
 }
 
 #[test]
@@ -106,14 +95,8 @@ fn cut_certificate_keeps_its_length() {
     talk.client(&finished12());
     talk.server(&finished12());
     let shake = talk.end();
-    assert_eq!(
-        (shake.certificates, shake.certificate_bytes),
-        (None, Some(3_006))
-    );
-    assert_eq!(
-        (shake.kind, shake.named_group.as_deref()),
-        (Some("full"), Some("secp384r1"))
-    );
+    assert_eq!((shake.certificates, shake.certificate_bytes), (None, Some(3_006)));
+    assert_eq!((shake.kind, shake.named_group.as_deref()), (Some("full"), Some("secp384r1")));
 }
 
 #[test]
@@ -184,33 +167,19 @@ fn capture_that_starts_at_the_server_hello_sees_the_rest() {
 fn first_bytes_tell_tls() {
     let hello = Hello::tls13().record();
     assert_eq!(sniff(&hello), Sniff::Tls);
-    assert_eq!(
-        sniff(&record(22, &server_hello(0x0303, 5, &[], &[]))),
-        Sniff::Tls
-    );
+    assert_eq!(sniff(&record(22, &server_hello(0x0303, 5, &[], &[]))), Sniff::Tls);
     for end in 0..7 {
         assert_eq!(sniff(&hello[..end]), Sniff::More);
     }
-    for other in [
-        &b"GET / HTTP/1.1"[..],
-        b"SSH-2.0-x",
-        &[22, 3, 3, 0xff, 0xff, 1, 0],
-        &data(9),
-        &[22, 3, 1, 0, 9, 7, 0],
-    ] {
+    for other in
+        [&b"GET / HTTP/1.1"[..], b"SSH-2.0-x", &[22, 3, 3, 0xff, 0xff, 1, 0], &data(9), &[22, 3, 1, 0, 9, 7, 0]]
+    {
         assert_eq!(sniff(other), Sniff::Other);
     }
-    let v2 = [
-        &[0x80, 28, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5][..],
-        &[0xcc; 16],
-    ]
-    .concat();
+    let v2 = [&[0x80, 28, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5][..], &[0xcc; 16]].concat();
     assert_eq!(sniff(&v2), Sniff::Tls);
     assert_eq!(sniff(&v2[..9]), Sniff::More);
-    assert_eq!(
-        sniff(&[0x80, 29, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5]),
-        Sniff::Other
-    );
+    assert_eq!(sniff(&[0x80, 29, 1, 3, 1, 0, 3, 0, 0, 0, 16, 0, 0, 5]), Sniff::Other);
     assert_eq!(sniff(&[0x80, 29, 2]), Sniff::Other);
 }
 
@@ -218,14 +187,9 @@ fn first_bytes_tell_tls() {
 fn middle_of_a_connection_needs_a_plausible_header() {
     assert_eq!(sniff_midstream(&data(18_432)), Sniff::Tls);
     assert_eq!(sniff_midstream(&[23, 3, 3, 0]), Sniff::More);
-    for other in [
-        &[23, 3, 3, 0, 0][..],
-        &[24, 3, 3, 0, 5],
-        &[23, 2, 3, 0, 5],
-        &[23, 3, 5, 0, 5],
-        &[23, 3, 3, 0x48, 1],
-        b"HT",
-    ] {
+    for other in
+        [&[23, 3, 3, 0, 0][..], &[24, 3, 3, 0, 5], &[23, 2, 3, 0, 5], &[23, 3, 5, 0, 5], &[23, 3, 3, 0x48, 1], b"HT"]
+    {
         assert_eq!(sniff_midstream(other), Sniff::Other);
     }
 }

@@ -10,11 +10,8 @@ fn established(psk: bool) -> Talk {
     talk
 }
 
-fn confidences(talk: &mut Talk) -> Vec<(Side, u64, f32)> {
-    talk.records()
-        .iter()
-        .map(|record| (record.from, record.bytes, record.confidence))
-        .collect()
+fn confidences(talk: &mut Talk) -> Vec<(Side, u64, f64)> {
+    talk.records().iter().map(|record| (record.from, record.bytes, record.confidence)).collect()
 }
 
 #[test]
@@ -24,10 +21,7 @@ fn two_records_of_one_size_before_the_response_are_tickets() {
     talk.server(&[data(255), data(255)].concat());
     assert_eq!(talk.sizes(), [], "undecided");
     talk.server(&data(3_000));
-    assert_eq!(
-        confidences(&mut talk),
-        [(Client, 120, 1.0), (Server, 3_000, 0.9)]
-    );
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 3_000, 0.9)]);
 }
 
 #[test]
@@ -37,10 +31,7 @@ fn tickets_before_the_request_are_no_response() {
     talk.client(&data(120));
     talk.server(&data(400));
     talk.server(&data(16_000));
-    assert_eq!(
-        talk.sizes(),
-        [(Client, 120), (Server, 400), (Server, 16_000)]
-    );
+    assert_eq!(talk.sizes(), [(Client, 120), (Server, 400), (Server, 16_000)]);
 }
 
 #[test]
@@ -54,12 +45,7 @@ fn records_sent_before_the_request_was_seen_are_no_response() {
     talk.server(&data(900));
     assert_eq!(
         confidences(&mut talk),
-        [
-            (Client, 120, 1.0),
-            (Server, 300, 0.95),
-            (Server, 300, 1.0),
-            (Server, 900, 1.0)
-        ]
+        [(Client, 120, 1.0), (Server, 300, 0.95), (Server, 300, 1.0), (Server, 900, 1.0)]
     );
 }
 
@@ -69,10 +55,7 @@ fn single_ticket_of_a_resumption() {
     talk.client(&data(120));
     talk.server(&data(255));
     talk.server(&data(900));
-    assert_eq!(
-        confidences(&mut talk),
-        [(Client, 120, 1.0), (Server, 900, 0.7)]
-    );
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 900, 0.7)]);
 }
 
 #[test]
@@ -81,10 +64,7 @@ fn turn_without_anything_else_has_its_response() {
     talk.client(&data(120));
     talk.server(&data(255));
     talk.client(&data(120));
-    assert_eq!(
-        confidences(&mut talk),
-        [(Client, 120, 1.0), (Server, 255, 0.5), (Client, 120, 1.0)]
-    );
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 255, 0.5), (Client, 120, 1.0)]);
 }
 
 #[test]
@@ -93,10 +73,7 @@ fn connection_that_ends_has_its_response() {
     talk.client(&data(120));
     talk.server(&[data(255), data(255)].concat());
     talk.fin(Server);
-    assert_eq!(
-        confidences(&mut talk),
-        [(Client, 120, 1.0), (Server, 255, 0.5), (Server, 255, 0.5)]
-    );
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 255, 0.5), (Server, 255, 0.5)]);
 }
 
 #[test]
@@ -106,10 +83,7 @@ fn tickets_during_an_upload_do_not_end_the_turn() {
     talk.server(&[data(255), data(255)].concat());
     talk.client(&data(16_000));
     talk.server(&data(300));
-    assert_eq!(
-        talk.sizes(),
-        [(Client, 16_000), (Client, 16_000), (Server, 300)]
-    );
+    assert_eq!(talk.sizes(), [(Client, 16_000), (Client, 16_000), (Server, 300)]);
 }
 
 #[test]
@@ -127,10 +101,7 @@ fn large_first_record_is_certainly_the_response() {
     let mut talk = established(false);
     talk.client(&data(120));
     talk.server(&data(5_000));
-    assert_eq!(
-        confidences(&mut talk),
-        [(Client, 120, 1.0), (Server, 5_000, 1.0)]
-    );
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 5_000, 1.0)]);
 }
 
 #[test]

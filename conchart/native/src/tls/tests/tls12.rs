@@ -13,30 +13,15 @@ fn full_handshake_is_ready_when_the_servers_finished_arrives() {
     assert_eq!(shake.server_done, Some(at(2)));
     assert_eq!(shake.client_finished, Some(at(3)));
     assert_eq!((shake.ready, shake.complete), (Some(at(4)), Some(at(4))));
-    assert_eq!(
-        (shake.kind, shake.outcome, shake.round_trips),
-        (Some("full"), "complete", Some(2))
-    );
+    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some("full"), "complete", Some(2)));
     assert_eq!(shake.version.as_deref(), Some("TLSv1.2"));
-    assert_eq!(
-        shake.cipher.as_deref(),
-        Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
-    );
+    assert_eq!(shake.cipher.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     assert_eq!(shake.named_group.as_deref(), Some("x25519"));
     assert_eq!(shake.sni.as_deref(), Some("example.org"));
     assert_eq!(shake.alpn.as_deref(), Some("http/1.1"));
-    assert_eq!(
-        (shake.certificates, shake.certificate_bytes),
-        (Some(2), Some(3 + 3 + 900 + 3 + 1100))
-    );
-    assert_eq!(
-        (shake.client_auth, shake.false_start, shake.early_data),
-        (Some(false), Some(false), Some(false))
-    );
-    assert_eq!(
-        (shake.bytes_client, shake.bytes_server),
-        (talk.sent.client, talk.sent.server)
-    );
+    assert_eq!((shake.certificates, shake.certificate_bytes), (Some(2), Some(3 + 3 + 900 + 3 + 1100)));
+    assert_eq!((shake.client_auth, shake.false_start, shake.early_data), (Some(false), Some(false), Some(false)));
+    assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server));
     assert!(!shake.inferred && !shake.hello_retry && shake.alert.is_none());
     assert_eq!(talk.tls.requester(), Some(Client));
 }
@@ -66,24 +51,14 @@ fn request_in_the_segment_of_the_finished_is_a_false_start() {
     assert_eq!(talk.sizes(), [(Server, 900)]);
     let shake = talk.end();
     assert_eq!((shake.ready, shake.complete), (Some(sent), Some(at(4))));
-    assert_eq!(
-        (shake.false_start, shake.round_trips, shake.kind),
-        (Some(true), Some(1), Some("full"))
-    );
+    assert_eq!((shake.false_start, shake.round_trips, shake.kind), (Some(true), Some(1), Some("full")));
 }
 
 fn resume(hello: &Hello, session_id: &[u8]) -> crate::tls::Handshake {
     let mut talk = Talk::new();
     talk.client(&hello.record());
     let ticket = record(22, &message(4, &[0; 180]));
-    talk.server(
-        &[
-            record(22, &server_hello(0x0303, 0xc02f, session_id, &[])),
-            ticket,
-            finished12(),
-        ]
-        .concat(),
-    );
+    talk.server(&[record(22, &server_hello(0x0303, 0xc02f, session_id, &[])), ticket, finished12()].concat());
     talk.client(&[finished12(), data(100)].concat());
     assert_eq!(talk.sizes(), [(Client, 100)]);
     talk.end()
@@ -92,55 +67,30 @@ fn resume(hello: &Hello, session_id: &[u8]) -> crate::tls::Handshake {
 #[test]
 fn ticket_resumption_is_ready_when_the_servers_finished_arrives() {
     let shake = resume(&Hello::tls12().extension(35, vec![1; 160]), &[]);
-    assert_eq!(
-        (shake.kind, shake.round_trips, shake.false_start),
-        (Some("ticket"), Some(1), Some(false))
-    );
-    assert_eq!(
-        (shake.ready, shake.server_done, shake.complete),
-        (Some(at(2)), Some(at(2)), Some(at(3)))
-    );
+    assert_eq!((shake.kind, shake.round_trips, shake.false_start), (Some("ticket"), Some(1), Some(false)));
+    assert_eq!((shake.ready, shake.server_done, shake.complete), (Some(at(2)), Some(at(2)), Some(at(3))));
     assert_eq!((shake.certificates, shake.client_auth), (None, Some(false)));
 }
 
 #[test]
 fn echoed_session_id_is_a_resumption() {
-    let hello = Hello {
-        session_id: vec![5; 32],
-        ..Hello::tls12()
-    }
-    .extension(35, vec![]);
+    let hello = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![]);
     assert_eq!(resume(&hello, &[5; 32]).kind, Some("session-id"));
 }
 
 #[test]
 fn session_id_beside_a_ticket_counts_as_ticket() {
-    let hello = Hello {
-        session_id: vec![5; 32],
-        ..Hello::tls12()
-    }
-    .extension(35, vec![1; 9]);
+    let hello = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![1; 9]);
     assert_eq!(resume(&hello, &[5; 32]).kind, Some("ticket"));
 }
 
 #[test]
 fn offers_prove_nothing() {
     let mut talk = Talk::new();
-    let hello = Hello {
-        session_id: vec![5; 32],
-        ..Hello::tls12()
-    }
-    .extension(35, vec![1; 160]);
+    let hello = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![1; 160]);
     talk.client(&hello.record());
     let ours = record(22, &server_hello(0x0303, 0xc02f, &[5; 32], &[]));
-    talk.server(
-        &[
-            ours,
-            record(22, &certificate(&[500])),
-            record(22, &message(14, &[])),
-        ]
-        .concat(),
-    );
+    talk.server(&[ours, record(22, &certificate(&[500])), record(22, &message(14, &[]))].concat());
     talk.client(&finished12());
     talk.server(&finished12());
     assert_eq!(talk.end().kind, Some("full"));
@@ -152,10 +102,7 @@ fn unfinished_handshake_has_no_kind() {
     talk.client(&Hello::tls12().extension(35, vec![1; 160]).record());
     talk.server(&record(22, &server_hello(0x0303, 0xc02f, &[], &[])));
     let shake = talk.end();
-    assert_eq!(
-        (shake.kind, shake.outcome, shake.ready),
-        (None, "incomplete", None)
-    );
+    assert_eq!((shake.kind, shake.outcome, shake.ready), (None, "incomplete", None));
 }
 
 #[test]
@@ -172,10 +119,7 @@ fn clear_alert_ends_the_handshake() {
     talk.client(&Hello::tls12().record());
     talk.server(&alert(2, 40));
     let shake = talk.end();
-    assert_eq!(
-        (shake.outcome, shake.alert.as_deref()),
-        ("failed", Some("fatal handshake_failure (40)"))
-    );
+    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("fatal handshake_failure (40)")));
     assert!(shake.ready.is_none() && shake.round_trips.is_none());
 }
 
@@ -197,10 +141,7 @@ fn close_notify_during_the_handshake_is_a_failure() {
     talk.server(&server_flight12());
     talk.client(&alert(1, 0));
     let shake = talk.end();
-    assert_eq!(
-        (shake.outcome, shake.alert.as_deref()),
-        ("failed", Some("warning close_notify (0)"))
-    );
+    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("warning close_notify (0)")));
 }
 
 #[test]
@@ -213,10 +154,7 @@ fn encrypted_alert_in_place_of_finished_is_a_failure() {
     talk.server(&data(100));
     assert_eq!(talk.sizes(), []);
     let shake = talk.end();
-    assert_eq!(
-        (shake.outcome, shake.alert.as_deref()),
-        ("failed", Some("encrypted"))
-    );
+    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("encrypted")));
 }
 
 #[test]
@@ -234,54 +172,29 @@ fn certificate_request_is_client_authentication() {
     let mut talk = Talk::new();
     talk.client(&Hello::tls12().record());
     let hello = record(22, &server_hello(0x0303, 0xc02f, &[], &[]));
-    let asks = record(
-        22,
-        &[
-            certificate(&[700]),
-            message(13, &[1, 1, 0, 0, 0, 0]),
-            message(14, &[]),
-        ]
-        .concat(),
-    );
+    let asks = record(22, &[certificate(&[700]), message(13, &[1, 1, 0, 0, 0, 0]), message(14, &[])].concat());
     talk.server(&[hello, asks].concat());
     talk.client(&[record(22, &certificate(&[600])), finished12()].concat());
     talk.server(&finished12());
     let shake = talk.end();
-    assert_eq!(
-        (shake.client_auth, shake.certificates),
-        (Some(true), Some(1))
-    );
-    assert_eq!(
-        shake.certificate_bytes,
-        Some(706),
-        "the server's chain, not the client's"
-    );
+    assert_eq!((shake.client_auth, shake.certificates), (Some(true), Some(1)));
+    assert_eq!(shake.certificate_bytes, Some(706), "the server's chain, not the client's");
 }
 
 #[test]
 fn messages_may_share_a_record_or_span_several() {
-    let stream = [
-        server_hello(0x0303, 0xc030, &[], &[]),
-        certificate(&[40_000, 20]),
-        key_exchange(23),
-        message(14, &[]),
-    ]
-    .concat();
+    let stream =
+        [server_hello(0x0303, 0xc030, &[], &[]), certificate(&[40_000, 20]), key_exchange(23), message(14, &[])]
+            .concat();
     for size in [1_000, 16_384] {
         let mut talk = Talk::new();
         talk.client(&Hello::tls12().record());
-        let records: Vec<u8> = stream
-            .chunks(size)
-            .flat_map(|part| record(22, part))
-            .collect();
+        let records: Vec<u8> = stream.chunks(size).flat_map(|part| record(22, part)).collect();
         talk.server(&records);
         talk.client(&finished12());
         talk.server(&finished12());
         let shake = talk.end();
-        assert_eq!(
-            (shake.certificates, shake.certificate_bytes),
-            (Some(2), Some(40_029))
-        );
+        assert_eq!((shake.certificates, shake.certificate_bytes), (Some(2), Some(40_029)));
         assert_eq!(shake.named_group.as_deref(), Some("secp256r1"));
         assert_eq!(shake.kind, Some("full"));
     }
@@ -289,21 +202,9 @@ fn messages_may_share_a_record_or_span_several() {
 
 #[test]
 fn older_versions_have_their_names() {
-    for (code, name) in [
-        (0x0300, "SSLv3"),
-        (0x0301, "TLSv1.0"),
-        (0x0302, "TLSv1.1"),
-        (0x0303, "TLSv1.2"),
-    ] {
+    for (code, name) in [(0x0300, "SSLv3"), (0x0301, "TLSv1.0"), (0x0302, "TLSv1.1"), (0x0303, "TLSv1.2")] {
         let mut talk = Talk::new();
-        talk.client(
-            &Hello {
-                version: code,
-                extensions: vec![],
-                ..Hello::tls12()
-            }
-            .record(),
-        );
+        talk.client(&Hello { version: code, extensions: vec![], ..Hello::tls12() }.record());
         talk.server(&record(22, &server_hello(code, 0x0005, &[], &[])));
         let shake = talk.end();
         assert_eq!(shake.version.as_deref(), Some(name));
@@ -314,45 +215,26 @@ fn older_versions_have_their_names() {
 #[test]
 fn sslv2_compatible_hello_opens_a_handshake() {
     let mut talk = Talk::new();
-    let body = [
-        &[1, 3, 1, 0, 6, 0, 0, 0, 16, 0, 0, 5, 1, 0, 0x80][..],
-        &[0xcc; 16],
-    ]
-    .concat();
+    let body = [&[1, 3, 1, 0, 6, 0, 0, 0, 16, 0, 0, 5, 1, 0, 0x80][..], &[0xcc; 16]].concat();
     talk.client(&[&[0x80, body.len() as u8][..], &body].concat());
     talk.server(&server_flight12());
     talk.client(&finished12());
     talk.server(&finished12());
     let shake = talk.end();
-    assert_eq!(
-        (shake.hello, shake.kind, shake.outcome),
-        (Some(at(1)), Some("full"), "complete")
-    );
-    assert_eq!(
-        (shake.bytes_client, shake.bytes_server),
-        (talk.sent.client, talk.sent.server)
-    );
+    assert_eq!((shake.hello, shake.kind, shake.outcome), (Some(at(1)), Some("full"), "complete"));
+    assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server));
     assert!(shake.ja3.is_none());
 }
 
 #[test]
 fn sslv2_itself_is_named_and_not_followed() {
     let mut talk = Talk::new();
-    talk.client(
-        &[
-            &[0x80, 28, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80][..],
-            &[0xcc; 16],
-        ]
-        .concat(),
-    );
+    talk.client(&[&[0x80, 28, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80][..], &[0xcc; 16]].concat());
     talk.server(&[&[0x80, 11, 4, 0, 1, 0, 2, 0, 0, 0, 0, 0, 16][..], &[1; 30]].concat());
     talk.client(&[0x17; 40]);
     assert_eq!(talk.sizes(), []);
     let shake = talk.end();
-    assert_eq!(
-        (shake.version.as_deref(), shake.outcome),
-        (Some("SSLv2"), "incomplete")
-    );
+    assert_eq!((shake.version.as_deref(), shake.outcome), (Some("SSLv2"), "incomplete"));
 }
 
 #[test]
@@ -369,14 +251,8 @@ fn renegotiation_is_a_handshake_of_its_own() {
     assert_eq!(talk.sizes(), [(Client, 50), (Server, 70), (Client, 60)]);
     assert_eq!(talk.handshake().number, 0);
     let second = talk.end();
-    assert_eq!(
-        (second.number, second.hello, second.hello_by),
-        (1, Some(first), Some(Client))
-    );
-    assert_eq!(
-        (second.outcome, second.complete, second.version),
-        ("complete", Some(last), None)
-    );
+    assert_eq!((second.number, second.hello, second.hello_by), (1, Some(first), Some(Client)));
+    assert_eq!((second.outcome, second.complete, second.version), ("complete", Some(last), None));
 }
 
 #[test]
@@ -399,14 +275,8 @@ fn hello_from_the_tcp_server_is_a_reverse_tunnel() {
     assert_eq!(talk.sizes(), [(Server, 10)]);
     assert_eq!(talk.tls.requester(), Some(Server));
     let shake = talk.end();
-    assert_eq!(
-        (shake.hello_by, shake.ready, shake.kind),
-        (Some(Server), Some(ready), Some("full"))
-    );
-    assert_eq!(
-        (shake.bytes_client, shake.bytes_server),
-        (talk.sent.client, talk.sent.server - 15)
-    );
+    assert_eq!((shake.hello_by, shake.ready, shake.kind), (Some(Server), Some(ready), Some("full")));
+    assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server - 15));
 }
 
 #[test]

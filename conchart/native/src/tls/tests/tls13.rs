@@ -9,34 +9,13 @@ fn full_handshake_is_ready_when_the_clients_finished_is_sent() {
     let server_bytes = talk.sent.server;
     let sent = talk.client(&finished13());
     let shake = talk.handshake();
-    assert_eq!(
-        (shake.hello, shake.server_hello, shake.server_done),
-        (Some(at(1)), Some(at(2)), Some(at(2)))
-    );
-    assert_eq!(
-        (shake.client_finished, shake.ready, shake.complete),
-        (Some(sent), Some(sent), Some(sent))
-    );
-    assert_eq!(
-        (shake.kind, shake.outcome, shake.round_trips),
-        (Some("full"), "complete", Some(1))
-    );
-    assert_eq!(
-        (shake.version.as_deref(), shake.cipher.as_deref()),
-        (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256"))
-    );
-    assert_eq!(
-        (shake.named_group.as_deref(), shake.alpn),
-        (Some("x25519"), None)
-    );
-    assert_eq!(
-        (shake.client_auth, shake.early_data, shake.false_start),
-        (Some(false), Some(false), Some(false))
-    );
-    assert_eq!(
-        (shake.bytes_client, shake.bytes_server),
-        (talk.sent.client, server_bytes)
-    );
+    assert_eq!((shake.hello, shake.server_hello, shake.server_done), (Some(at(1)), Some(at(2)), Some(at(2))));
+    assert_eq!((shake.client_finished, shake.ready, shake.complete), (Some(sent), Some(sent), Some(sent)));
+    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some("full"), "complete", Some(1)));
+    assert_eq!((shake.version.as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256")));
+    assert_eq!((shake.named_group.as_deref(), shake.alpn), (Some("x25519"), None));
+    assert_eq!((shake.client_auth, shake.early_data, shake.false_start), (Some(false), Some(false), Some(false)));
+    assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, server_bytes));
     assert!(shake.inferred);
     assert_eq!(talk.sizes(), []);
 }
@@ -62,16 +41,7 @@ fn echoed_session_id_is_no_resumption_and_psk_is() {
 fn sha384_suites_have_a_longer_finished() {
     let mut talk = Talk::new();
     talk.client(&Hello::tls13().record());
-    talk.server(
-        &[
-            server_hello13(0x1302, false),
-            data(23),
-            data(836),
-            data(281),
-            data(69),
-        ]
-        .concat(),
-    );
+    talk.server(&[server_hello13(0x1302, false), data(23), data(836), data(281), data(69)].concat());
     talk.client(&[change_cipher_spec(), data(69), data(53)].concat());
     talk.server(&data(5_000));
     assert_eq!(talk.sizes(), [(Client, 53), (Server, 5_000)]);
@@ -87,14 +57,8 @@ fn hello_retry_request_costs_a_round_trip() {
     talk.client(&data(FINISHED13));
     let shake = talk.end();
     assert!(shake.hello_retry);
-    assert_eq!(
-        (shake.hello, shake.server_hello),
-        (Some(at(1)), Some(at(4)))
-    );
-    assert_eq!(
-        (shake.round_trips, shake.kind, shake.outcome),
-        (Some(2), Some("full"), "complete")
-    );
+    assert_eq!((shake.hello, shake.server_hello), (Some(at(1)), Some(at(4))));
+    assert_eq!((shake.round_trips, shake.kind, shake.outcome), (Some(2), Some("full"), "complete"));
     assert_eq!(shake.sni.as_deref(), Some("example.org"));
 }
 
@@ -103,16 +67,11 @@ fn client_certificate_precedes_the_finished() {
     for flight in [vec![900, 281], vec![25]] {
         let mut talk = Talk::new().hellos13(&Hello::tls13(), false);
         let records: Vec<u8> = flight.iter().flat_map(|&size| data(size)).collect();
-        let sent =
-            talk.client(&[change_cipher_spec(), records, data(FINISHED13), data(77)].concat());
+        let sent = talk.client(&[change_cipher_spec(), records, data(FINISHED13), data(77)].concat());
         talk.server(&data(3_000));
         assert_eq!(talk.sizes(), [(Client, 77), (Server, 3_000)]);
         let shake = talk.end();
-        assert_eq!(
-            (shake.client_auth, shake.ready),
-            (Some(true), Some(sent)),
-            "{flight:?}"
-        );
+        assert_eq!((shake.client_auth, shake.ready), (Some(true), Some(sent)), "{flight:?}");
     }
 }
 
@@ -122,10 +81,7 @@ fn clients_own_extensions_are_no_certificate() {
     let mut talk = Talk::new().hellos13(&hello, false);
     talk.client(&[data(36), data(FINISHED13)].concat());
     let shake = talk.end();
-    assert_eq!(
-        (shake.client_auth, shake.outcome),
-        (Some(false), "complete")
-    );
+    assert_eq!((shake.client_auth, shake.outcome), (Some(false), "complete"));
 }
 
 #[test]
@@ -135,10 +91,7 @@ fn flight_in_one_record_ends_when_the_server_goes_on() {
     assert!(talk.tls.next_handshake().is_none());
     talk.server(&data(4_000));
     let shake = talk.handshake();
-    assert_eq!(
-        (shake.ready, shake.client_auth, shake.outcome),
-        (Some(sent), Some(true), "complete")
-    );
+    assert_eq!((shake.ready, shake.client_auth, shake.outcome), (Some(sent), Some(true), "complete"));
     assert_eq!(talk.sizes(), [(Client, 88), (Server, 4_000)]);
 }
 
@@ -162,10 +115,7 @@ fn alert_instead_of_finished_rejects_the_certificate() {
     talk.client(&[change_cipher_spec(), data(19)].concat());
     talk.fin(Client);
     let shake = talk.end();
-    assert_eq!(
-        (shake.outcome, shake.alert.as_deref(), shake.ready),
-        ("failed", Some("encrypted"), None)
-    );
+    assert_eq!((shake.outcome, shake.alert.as_deref(), shake.ready), ("failed", Some("encrypted"), None));
     assert_eq!(talk.sizes(), []);
 }
 
@@ -195,49 +145,27 @@ fn server_done_is_what_the_client_had_acknowledged() {
     talk.send_having_seen(Client, &[finished13(), data(80)].concat(), acked);
     talk.server(&data(700));
     assert_eq!(talk.handshake().server_done, Some(done));
-    assert_eq!(
-        talk.sizes(),
-        [(Client, 80), (Server, 700)],
-        "tickets of another size came already"
-    );
+    assert_eq!(talk.sizes(), [(Client, 80), (Server, 700)], "tickets of another size came already");
 }
 
 fn early_hello() -> Hello {
-    Hello::tls13()
-        .extension(42, vec![])
-        .extension(41, vec![0; 40])
+    Hello::tls13().extension(42, vec![]).extension(41, vec![0; 40])
 }
 
 #[test]
 fn accepted_early_data_is_the_request() {
     let mut talk = Talk::new();
     let hello = talk.client(&[early_hello().record(), change_cipher_spec(), data(35)].concat());
-    assert_eq!(
-        talk.sizes(),
-        [],
-        "not before it is known whether the server takes it"
-    );
+    assert_eq!(talk.sizes(), [], "not before it is known whether the server takes it");
     talk.server(&[server_hello13(0x1301, true), data(40), data(53)].concat());
     talk.server(&data(8_000));
     talk.client(&[data(21), data(FINISHED13)].concat());
     let records = talk.records();
-    assert_eq!(
-        records
-            .iter()
-            .map(|r| (r.from, r.bytes))
-            .collect::<Vec<_>>(),
-        [(Client, 35), (Server, 8_000)]
-    );
+    assert_eq!(records.iter().map(|r| (r.from, r.bytes)).collect::<Vec<_>>(), [(Client, 35), (Server, 8_000)]);
     assert_eq!(records[0].first, hello);
     let shake = talk.end();
-    assert_eq!(
-        (shake.kind, shake.early_data, shake.round_trips),
-        (Some("psk-0rtt"), Some(true), Some(0))
-    );
-    assert_eq!(
-        (shake.ready, shake.complete, shake.server_done),
-        (Some(hello), Some(at(4)), Some(at(2)))
-    );
+    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some("psk-0rtt"), Some(true), Some(0)));
+    assert_eq!((shake.ready, shake.complete, shake.server_done), (Some(hello), Some(at(4)), Some(at(2))));
 }
 
 #[test]
@@ -249,10 +177,7 @@ fn rejected_early_data_is_waste() {
     talk.server(&data(8_000));
     assert_eq!(talk.sizes(), [(Client, 37), (Server, 8_000)]);
     let shake = talk.end();
-    assert_eq!(
-        (shake.kind, shake.early_data, shake.ready),
-        (Some("psk"), Some(false), Some(sent))
-    );
+    assert_eq!((shake.kind, shake.early_data, shake.ready), (Some("psk"), Some(false), Some(sent)));
 }
 
 #[test]
@@ -277,10 +202,7 @@ fn retry_rejects_early_data() {
     talk.server(&data(8_000));
     assert_eq!(talk.sizes(), [(Client, 37), (Server, 8_000)]);
     let shake = talk.end();
-    assert_eq!(
-        (shake.kind, shake.early_data, shake.round_trips),
-        (Some("full"), Some(false), Some(2))
-    );
+    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some("full"), Some(false), Some(2)));
 }
 
 #[test]

@@ -68,7 +68,10 @@ function timeAxis(from, to, width) {
   for (let i = Math.ceil(from / step); i * step <= to; i += 1) values.push(i * step || 0);
   return {
     tickvals: values,
-    ticktext: values.map((at) => ((at - base) / unit.ns).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })),
+    ticktext: values.map((at) => {
+      const [whole, rest] = ((at - base) / unit.ns).toFixed(decimals).split(".");
+      return rest ? `${grouped(whole)}.${rest}` : grouped(whole);
+    }),
     title: far ? `${unit.name} after ${exact(base)} since the start of the capture` : `${unit.name} since the start of the capture`,
   };
 }

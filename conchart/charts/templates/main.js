@@ -37,7 +37,7 @@ for (const app of [...new Set(model.lanes.map((lane) => lane.app).filter(Boolean
 
 function applyFilters() {
   const words = filters.text.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const { server, app } = { server: filters.server.value, app: filters.app.value };
+  const [server, app] = [filters.server.value, filters.app.value];
   const kept = model.lanes.filter((lane) => (server === "" || lane.group === Number(server)) && (app === "" || lane.app === app) && words.every((word) => lane.search.includes(word)));
   document.getElementById("filter-count").textContent = kept.length === model.lanes.length ? plural(kept.length, "connection") : `${count(kept.length)} of ${plural(model.lanes.length, "connection")}`;
   lanes.box.scrollTop = 0;
@@ -46,5 +46,6 @@ function applyFilters() {
   table.show(kept);
 }
 
-for (const control of Object.values(filters)) control.addEventListener("input", applyFilters);
+filters.text.addEventListener("input", applyFilters);
+for (const list of [filters.server, filters.app]) list.addEventListener("change", applyFilters);
 document.getElementById("filter-count").textContent = plural(model.lanes.length, "connection");

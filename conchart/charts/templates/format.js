@@ -10,7 +10,7 @@ const UNITS = [
 const unitFor = (ns) => UNITS.find((unit) => Math.abs(ns) >= unit.ns) || UNITS[3];
 
 /* Thousands apart by thin spaces. */
-const grouped = (whole) => String(whole).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+const grouped = (whole) => String(whole).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 
 /* All digits of `ns` in the given unit: 12345678 is "12.345678" in ms. Digits, not floats, so nothing is rounded. */
 function digitsIn(unit, ns) {
@@ -32,9 +32,12 @@ const brief = (ns) => {
 };
 
 /* Milliseconds with three decimals: columns of a table compare best in one unit. */
-const inMs = (ns) => (ns / 1e6).toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 });
+const inMs = (ns) => {
+  const [whole, rest] = (ns / 1e6).toFixed(3).split(".");
+  return `${grouped(whole)}.${rest}`;
+};
 
-const count = (n) => n.toLocaleString("en");
+const count = grouped;
 
 const bytes = (n) => {
   if (n === null) return "?";
