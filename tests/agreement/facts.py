@@ -103,7 +103,8 @@ def _compare_stream(capture: str, theirs: Stream, mine: Stream) -> Iterator[Outc
     yield outcome("endpoints", sorted(theirs.ends), sorted(mine.ends))
     yield outcome("first_frame", theirs.first_frame, mine.first_frame)
     for fact, value in theirs.facts.items():
-        yield outcome(fact, value, mine.facts.get(fact))
+        if fact in mine.facts:
+            yield outcome(fact, value, mine.facts[fact])
     for fact, counts in theirs.by_end.items():
         for end, count in counts.items():
             if fact in mine.by_end:

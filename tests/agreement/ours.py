@@ -47,14 +47,16 @@ def _stream(row: dict[str, Any], *, counts_packets: bool) -> Stream:
     }
     client, server = (row["client_ip"], row["client_port"]), (row["server_ip"], row["server_port"])
     by_end = {"bytes": {client: row["bytes_client"], server: row["bytes_server"]}}
-    if counts_packets:
+    facts = {fact: row[fact] for fact in ("syn_at", "syn_ack_at", "ack_at")}
+    facts |= {"client": client, "fin_by": ends[row["fin_by"]], "rst_by": ends[row["rst_by"]]}
+    if counts_packets:  # second copies are no packets here, but they are for tshark
+        facts["last_frame"] = row["last_frame"]
         by_end["packets"] = {client: row["packets_client"], server: row["packets_server"]}
     return Stream(
         number=row["stream"],
         ends=frozenset((client, server)),
         first_frame=row["first_frame"],
-        facts={fact: row[fact] for fact in ("last_frame", "syn_at", "syn_ack_at", "ack_at")}
-        | {"client": client, "fin_by": ends[row["fin_by"]], "rst_by": ends[row["rst_by"]]},
+        facts=facts,
         by_end=by_end,
     )
 

@@ -97,9 +97,10 @@ class Frame:
     length: int
     values: dict[str, list[str]]
 
-    def first(self) -> int:
-        """The frame with the first byte of what was reassembled here."""
-        return min((int(part) for part in self.values["tcp.segment"]), default=self.number)
+    def began(self, packets: dict[int, Frame]) -> int:
+        """When the first byte of what was reassembled here came: in stream order, not in order of arrival."""
+        parts = [packets[int(part)] for part in self.values["tcp.segment"] if int(part) in packets]
+        return min(parts, key=lambda part: (part.seq - self.seq + 2**31) % 2**32, default=self).at
 
 
 def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
@@ -267,15 +268,14 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
             seen.changed = True
     if seen.client is None or any(packet.values["tls.handshake.challenge"] for packet in packets):
         return
-    times = {packet.number: packet.at for packet in packets}
-    stream.tls = _hello_facts(seen.client, seen, times)
+    stream.tls = _hello_facts(seen.client, seen, {packet.number: packet for packet in packets})
 
 
-def _hello_facts(hello: Frame, seen: _Hellos, times: dict[int, int]) -> dict[str, Value]:
+def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict[str, Value]:
     names = hello.values["tls.handshake.extensions_server_name"]
-    facts: dict[str, Value] = {"hello_at": times[hello.first()], "sni": names[0] if names else None}
+    facts: dict[str, Value] = {"hello_at": hello.began(packets), "sni": names[0] if names else None}
     answer = seen.server
-    facts["server_hello_at"] = times[answer.first()] if answer else None
+    facts["server_hello_at"] = answer.began(packets) if answer else None
     facts["hello_retry"] = seen.retried
     if answer is None:
         return facts
@@ -311,7 +311,7 @@ def _http(stream: Stream, packets: list[Frame]) -> None:
 
     tshark shows no message whose end is not captured: what follows the last whole message stays absent.
     """
-    times = {packet.number: packet.at for packet in packets}
+    by_number = {packet.number: packet for packet in packets}
     requests: list[Exchange] = []
     answers: list[tuple[int, int]] = []
     ends: dict[End, int] = {}
@@ -323,7 +323,7 @@ def _http(stream: Stream, packets: list[Frame]) -> None:
         ends[packet.source] = packet.number
         methods, targets, hosts = values["http.request.method"], values["http.request.uri"], values["http.host"]
         # The first message of a packet may have begun in an earlier one; any other began here.
-        starts = [times[packet.first()], *[packet.at] * len(methods or values["http.response.code"])]
+        starts = [packet.began(by_number), *[packet.at] * len(methods or values["http.response.code"])]
         for number, (method, target, at) in enumerate(zip(methods, targets, starts, strict=False)):
             exchange = Exchange(request_at=at, frame=packet.number, facts={"method": method, "target": target})
             if len(hosts) == len(methods):
