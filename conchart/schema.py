@@ -97,7 +97,7 @@ TABLES: tuple[Table, ...] = (
         name="packets",
         key="frame",
         columns="""
-            stream INTEGER, frame BIGINT, "at" BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
+            stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
         """,
     ),
 )

@@ -47,7 +47,7 @@ def seen_as(colour: str, vision: str) -> Triple:
 
 
 @pytest.mark.parametrize("vision", VISION)
-@pytest.mark.parametrize(("one", "other"), combinations(PHASES, 2), ids=lambda phase: phase.name)
+@pytest.mark.parametrize(("one", "other"), list(combinations(PHASES, 2)), ids=lambda phase: phase.name)
 def test_any_two_phases_are_told_apart(vision: str, one: PhaseKind, other: PhaseKind) -> None:
     pairs = zip(seen_as(one.colour, vision), seen_as(other.colour, vision), strict=True)
     difference = sum((a - b) ** 2 for a, b in pairs) ** 0.5

@@ -158,7 +158,7 @@ def _packets(trace: "Trace", origin: int, *, retransmits: bool) -> Columns:
     return columns(
         trace,
         f"""
-        SELECT stream, frame, "at" - {origin} AS "at", (sender = 'client')::INTEGER AS up, flags, bytes, {mark}
+        SELECT stream, frame, seen_at - {origin} AS "at", (sender = 'client')::INTEGER AS up, flags, bytes, {mark}
         FROM packets JOIN ({_kept()}) USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
     )
 

@@ -73,7 +73,7 @@ class Story:
                     {
                         "stream": stream,
                         "frame": self.frame + i,
-                        "at": at + i * duration // 2,
+                        "seen_at": at + i * duration // 2,
                         "sender": sender,
                         "flags": "PA",
                         "bytes": 100 + i,

@@ -34,7 +34,7 @@ def test_json_has_packets_once_there_are_some(story: Trace, tmp_path: Path) -> N
     )
     story.write(tmp_path / "out.json")
     packets = json.loads((tmp_path / "out.json").read_text())["packets"]
-    assert [(row["frame"], row["at"], row["mark"]) for row in packets] == [(1, T0, None), (2, T0 + 1, None)]
+    assert [(row["frame"], row["seen_at"], row["mark"]) for row in packets] == [(1, T0, None), (2, T0 + 1, None)]
 
 
 def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ KINDS = {"syn", "tls", "request", "wait", "transfer", "idle", "close", "unseen"}
 
 def assert_tiled(tables: Tables) -> None:
     """The law, for every connection of a capture."""
-    times = {row["frame"]: (row["stream"], row["at"]) for row in tables.packets}
+    times = {row["frame"]: (row["stream"], row["seen_at"]) for row in tables.packets}
     by_stream: dict[int, list[Row]] = {row["stream"]: [] for row in tables.connections}
     for phase in tables.phases:
         by_stream[phase["stream"]].append(phase)

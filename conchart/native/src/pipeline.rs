@@ -297,7 +297,7 @@ impl<O: Output> Run<O> {
             self.rows.packet(tables::Packet {
                 stream: Some(flow.stream),
                 frame: Some(seen.frame.cast_signed()),
-                at: Some(seen.at),
+                seen_at: Some(seen.at),
                 sender: Some(rows::side(from)),
                 flags: Some(&flag_letters(segment)),
                 bytes: i32::try_from(segment.payload_len).ok(),

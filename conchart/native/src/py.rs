@@ -4,6 +4,7 @@
 //! channel to the calling thread, which gives them to Python while the next ones are being made.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -92,7 +93,7 @@ impl Output for Channel {
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
     py: Python<'_>,
-    paths: Vec<String>,
+    paths: Vec<PathBuf>,
     sink: Py<PyAny>,
     compile_filter: Option<Py<PyAny>>,
     start: Option<i64>,
@@ -177,8 +178,8 @@ fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile>
     })
 }
 
-fn source(path: String) -> Source {
-    if path == "-" { Source::Stdin } else { Source::Path(path.into()) }
+fn source(path: PathBuf) -> Source {
+    if path.as_os_str() == "-" { Source::Stdin } else { Source::Path(path) }
 }
 
 #[pymodule]

@@ -133,7 +133,7 @@ table! {
 table! {
     /// One TCP packet.
     Packets of Packet as "packets" {
-        stream: Int32, frame: Int64, at: Int64, sender: Text, flags: Text, bytes: Int32, mark: Text,
+        stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Text, bytes: Int32, mark: Text,
     }
 }
 
