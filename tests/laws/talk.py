@@ -143,7 +143,8 @@ class _Player:
         pieces = self.cut(data)
         start, segments = self.clock, []
         for number, piece in enumerate(pieces):
-            self.clock = start + MESSAGE_NS * number // max(len(pieces) - 1, 1)
+            share = MESSAGE_NS * number // max(len(pieces) - 1, 1)
+            self.clock = start + share // 1_000 * 1_000  # whole microseconds: any file can hold them
             segments.append(self.packet(who, PSH | ACK, payload=piece))
             self.next[who] = self.next[who] + len(piece)
         if self.order:

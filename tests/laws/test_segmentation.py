@@ -50,8 +50,10 @@ def test_recutting_moves_no_first_byte(scratch: Scratch, conversation: Conversat
     other = scratch.read(Format().write(conversation.talk.packets(cut)))
     for column in ("hello_at", "server_hello_at"):
         assert [row[column] for row in other.handshakes] == [row[column] for row in plain.handshakes]
+    # Early data follows the ClientHello within one message, so its first byte is not the first of a segment.
+    early = int(conversation.tls is not None and conversation.tls.kind == "psk-0rtt")
     for column in ("request_at", "response_at"):
-        assert [row[column] for row in other.exchanges] == [row[column] for row in plain.exchanges]
+        assert [row[column] for row in other.exchanges[early:]] == [row[column] for row in plain.exchanges[early:]]
 
 
 @given(http_conversations() | tls_conversations(), cuts(), orders())
