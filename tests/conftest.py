@@ -50,6 +50,10 @@ STORY = f"""
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write captures/*/*/expected.txt anew")
+
+
 def empty_trace() -> Trace:
     """Make a trace as of a capture without packets."""
     trace = Trace(duckdb.connect(":memory:"))

@@ -35,10 +35,31 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
         yield "TLS", handshakes
     if requests := _tally(trace, "exchanges", "protocol"):
         yield "Requests", requests
+    if trouble := network(trace):
+        yield "Network", ", ".join(trouble)
     label = "Quality"
     for line in quality(trace) or ["no packet lost, cut or unreadable"]:
         yield label, line
         label = ""
+
+
+def network(trace: "Trace") -> list[str]:
+    """Count what the network, not the capture, did to packets; empty when nothing."""
+    syns, retransmits, out_of_order, zero_windows = _row(
+        trace,
+        """
+        SELECT sum(syn_retransmits), sum(retransmits_client + retransmits_server),
+            sum(out_of_order_client + out_of_order_server), sum(zero_windows_client + zero_windows_server)
+        FROM connections
+        """,
+    )
+    counts = (
+        (syns, "SYN sent again", "SYNs sent again"),
+        (retransmits, "segment sent again", "segments sent again"),
+        (out_of_order, "segment out of order", "segments out of order"),
+        (zero_windows, "full receive window", "full receive windows"),
+    )
+    return [count_of(count, one, many) for count, one, many in counts if count]
 
 
 def quality(trace: "Trace") -> list[str]:

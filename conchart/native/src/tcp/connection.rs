@@ -144,7 +144,8 @@ impl Connection {
         seen: Moment,
         receiver: &mut impl Receiver,
     ) -> Option<Mark> {
-        if self.halves[from].copies.is_copy(segment, seen.at) {
+        let peer_packets = self.halves[from.peer()].packets;
+        if self.halves[from].copies.is_copy(segment, seen.at, peer_packets) {
             return Some(Mark::Duplicate);
         }
         self.halves[from].packets += 1;

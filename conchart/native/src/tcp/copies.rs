@@ -16,13 +16,17 @@ const REMEMBERED: usize = 4; // `oldest` counts modulo this
 /// What a repetition changes and a second capture does not: numbers, timestamps, everything else.
 type Print = [u64; 3];
 
-fn print(segment: &Segment<'_>) -> Print {
+fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
     let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
     let (value, echo) = segment.timestamps.unwrap_or_default();
+    // Linux sends every RST with identification 0, one for each packet that it refuses: the refused
+    // packets tell them apart.
+    let answer = if segment.flags.rst() { peer_packets.to_le_bytes()[0] } else { 0 };
     // The low 16 bits of the length: numbers and identification tell longer ones apart.
     let rest = u64::from(segment.payload_len) << 48
         | u64::from(segment.ip_id.unwrap_or_default()) << 32
         | u64::from(segment.window) << 16
+        | u64::from(answer) << 8
         | u64::from(segment.flags.0);
     [pair(segment.seq.0, segment.ack.0), pair(value, echo), rest]
 }
@@ -35,9 +39,10 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// True when `segment` is another capture of a packet that was just seen.
-    pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64) -> bool {
-        let print = print(segment);
+    /// True when `segment` is another capture of a packet that was just seen. `peer_packets` counts what
+    /// the other side has sent so far.
+    pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64, peer_packets: i64) -> bool {
+        let print = print(segment, peer_packets);
         let window = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
         // An empty place cannot match: no packet has neither flags nor numbers.
         let seen =

@@ -289,6 +289,22 @@ fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
 }
 
 #[test]
+fn two_resets_that_refuse_two_packets_are_no_copies() {
+    let mut script = Script::new()
+        .handshake()
+        .packet(30 * MS, Side::Client, RST, 0, 0, "")
+        .server(30, 0, 0, "late")
+        .packet(30 * MS + 40_000, Side::Client, RST, 0, 0, "")
+        .packet(30 * MS + 50_000, Side::Client, RST, 0, 0, "");
+    for packet in [3, 5, 6] {
+        script.0[packet].ip_id = 0;
+    }
+    let (connection, _, marks) = play(&script.0);
+    assert_eq!(marks[3..], [None, None, None, Some(Mark::Duplicate)]);
+    assert_eq!(connection.halves.client.packets, 4);
+}
+
+#[test]
 fn hostile_sequence_numbers_do_not_make_memory_grow() {
     let mut script = Script::new().handshake();
     for n in 0..20_000u32 {

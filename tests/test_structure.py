@@ -1,0 +1,50 @@
+"""The layout is the data flow: a stage imports only earlier stages, and files stay readable."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+NATIVE = ROOT / "conchart" / "native" / "src"
+MOST_LINES = 600
+
+
+def stages() -> list[str]:
+    """Give the modules of the crate in the order of `lib.rs`, which is the order of the data."""
+    return re.findall(r"^(?:pub )?mod (\w+);", (NATIVE / "lib.rs").read_text(), re.MULTILINE)
+
+
+def files_of(stage: str) -> list[Path]:
+    return [path for path in (NATIVE / f"{stage}.rs", *(NATIVE / stage).rglob("*.rs")) if path.is_file()]
+
+
+def test_every_file_of_the_crate_belongs_to_a_stage() -> None:
+    assert {path for stage in stages() for path in files_of(stage)} == set(NATIVE.rglob("*.rs")) - {NATIVE / "lib.rs"}
+
+
+@pytest.mark.parametrize("stage", stages())
+def test_a_stage_imports_only_earlier_stages(stage: str) -> None:
+    order = stages()
+    # An error says which link type or frame it is about: the two stages know each other's words.
+    allowed = {*order[: order.index(stage) + 1]} | ({"capture"} if stage == "error" else set())
+    for path in files_of(stage):
+        imported = set(re.findall(r"\bcrate::(\w+)", path.read_text())) & set(order)
+        assert imported <= allowed, path.relative_to(ROOT)
+
+
+def test_files_stay_readable() -> None:
+    sources = [path for pattern in ("*.py", "*.rs", "*.js") for path in (ROOT / "conchart").rglob(pattern)]
+    long = {
+        str(path.relative_to(ROOT)): size
+        for path in sources
+        if (size := len(path.read_text().splitlines())) > MOST_LINES
+    }
+    assert not [name for name in long if "/tests" not in name], long
+
+
+def test_no_unsafe_outside_the_seam() -> None:
+    for path in NATIVE.rglob("*.rs"):
+        if path.name != "py.rs":
+            assert not re.search(r"\bunsafe\b\s*(\{|fn|impl)", path.read_text()), path
