@@ -22,7 +22,7 @@ use crate::pipeline::{self, Compile, Failure, Limit, Output, Selection};
 use crate::tables::{Sink, Stopped};
 
 /// Batches that may wait for Python.
-const QUEUE: usize = 2;
+const QUEUE: usize = 8;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.

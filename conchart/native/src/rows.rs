@@ -1,5 +1,7 @@
 //! What each stage found → rows of docs/tables.md.
 
+use std::net::IpAddr;
+
 use crate::exchange::{Exchange, Span};
 use crate::phases::Phase;
 use crate::stream::{Moment, Side};
@@ -126,7 +128,7 @@ pub fn connection(
         app,
         vantage,
     };
-    ConnectionRow { client_ip: tcp.ends.client.ip.to_string(), server_ip: tcp.ends.server.ip.to_string(), row }
+    ConnectionRow { client_ip: address(tcp.ends.client.ip), server_ip: address(tcp.ends.server.ip), row }
 }
 
 pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
@@ -215,4 +217,35 @@ pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
 
 fn at(moment: Option<Moment>) -> Option<i64> {
     moment.map(|moment| moment.at)
+}
+
+/// An address as text. IPv4 without the formatting machinery, which costs a tenth of a short connection.
+fn address(ip: IpAddr) -> String {
+    let IpAddr::V4(v4) = ip else { return ip.to_string() };
+    let mut text = String::with_capacity(15);
+    for (at, octet) in v4.octets().into_iter().enumerate() {
+        if at > 0 {
+            text.push('.');
+        }
+        for (unit, needed) in [(100, octet >= 100), (10, octet >= 10), (1, true)] {
+            if needed {
+                text.push(char::from(b'0' + octet / unit % 10));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn addresses_read_as_the_standard_library_writes_them(ip: [u8; 4]) {
+            let ip = IpAddr::from(ip);
+            prop_assert_eq!(address(ip), ip.to_string());
+        }
+    }
 }

@@ -10,6 +10,8 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 /// Rows per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
 const BATCH_ROWS: usize = 32_768;
+/// Room for this much text per value in columns that need not grow.
+const TEXT_BYTES: usize = 16;
 
 /// Takes finished batches.
 pub trait Sink {
@@ -35,6 +37,12 @@ macro_rules! column {
     (builder Bool) => { BooleanBuilder };
     (builder Text) => { StringBuilder };
     (builder Texts) => { ListBuilder<StringBuilder> };
+    (sized Int32) => { Int32Builder::with_capacity(BATCH_ROWS) };
+    (sized Int64) => { Int64Builder::with_capacity(BATCH_ROWS) };
+    (sized Float) => { Float64Builder::with_capacity(BATCH_ROWS) };
+    (sized Bool) => { BooleanBuilder::with_capacity(BATCH_ROWS) };
+    (sized Text) => { StringBuilder::with_capacity(BATCH_ROWS, BATCH_ROWS * TEXT_BYTES) };
+    (sized Texts) => { ListBuilder::default() };
     (append Texts $builder:expr, $value:expr) => {
         $builder.append_value($value.iter().map(Some))
     };
@@ -71,8 +79,12 @@ macro_rules! table {
             }
 
             fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-                self.rows = 0;
                 let columns: Vec<ArrayRef> = vec![$(Arc::new(self.$field.finish())),*];
+                // A table that filled a batch will fill another: its columns need not grow once more.
+                if self.rows >= BATCH_ROWS {
+                    $(self.$field = column!(sized $kind);)*
+                }
+                self.rows = 0;
                 RecordBatch::try_new(self.schema.clone(), columns)
             }
         }

@@ -3,7 +3,7 @@
 //! Streams are numbered as Wireshark numbers `tcp.stream`: a new one for every new 4-tuple, and for
 //! a SYN whose sequence number differs from that of the connection it would otherwise join.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::stream::{Moment, Side};
 /// A closed connection waits this long for stray packets before it becomes rows (TIME-WAIT, RFC 9293).
 const LINGER_NS: i64 = 30_000_000_000;
 /// Closed connections that wait; more, and the oldest go at once.
-const MAX_LINGERING: usize = 16_384;
+const MAX_LINGERING: usize = 8_192;
 /// 4-tuples of ended connections that are remembered, so that strays open no new stream.
 const MAX_REMEMBERED: usize = 1 << 20;
 
@@ -65,9 +65,6 @@ pub struct Flow<T> {
     lingering: bool,
 }
 
-/// In the index: the connection has become rows.
-const ENDED: u32 = u32::MAX;
-
 /// Where a packet belongs.
 #[derive(Debug)]
 pub enum Slot<T> {
@@ -83,12 +80,14 @@ pub enum Slot<T> {
 #[derive(Debug)]
 pub struct Table<T> {
     hasher: RandomState,
-    /// Where a connection is; [`ENDED`] when it has become rows.
-    index: HashMap<Key, u32, BuildHasherDefault<AsIs>>,
+    /// Where the connections are that have not become rows: few, so that a look-up stays in the cache.
+    index: HashMap<Key, usize, BuildHasherDefault<AsIs>>,
     flows: Vec<Option<Box<Flow<T>>>>,
     free: Vec<usize>,
     lingering: VecDeque<(usize, i32, i64)>,
-    ended: VecDeque<Key>,
+    /// 4-tuples whose connection has become rows, and in which order.
+    ended: HashSet<Key, BuildHasherDefault<AsIs>>,
+    ended_order: VecDeque<Key>,
     next_stream: i32,
     open: usize,
     max_open: usize,
@@ -104,7 +103,8 @@ impl<T: Default> Table<T> {
             flows: Vec::new(),
             free: Vec::new(),
             lingering: VecDeque::new(),
-            ended: VecDeque::new(),
+            ended: HashSet::default(),
+            ended_order: VecDeque::new(),
             next_stream: 0,
             open: 0,
             max_open,
@@ -121,8 +121,7 @@ impl<T: Default> Table<T> {
         let key = key(&self.hasher, segment.source, segment.destination);
         let is_syn = segment.flags.syn() && !segment.flags.ack();
         match self.index.get(&key).copied() {
-            Some(at) if at != ENDED => {
-                let at = at as usize;
+            Some(at) => {
                 let Some(flow) = self.flows.get(at).and_then(Option::as_deref) else {
                     return Slot::Ended;
                 };
@@ -140,8 +139,8 @@ impl<T: Default> Table<T> {
                     None => Slot::Ended,
                 }
             }
-            Some(_) if !is_syn => Slot::Ended,
-            _ => {
+            None if !is_syn && self.ended.contains(&key) => Slot::Ended,
+            None => {
                 let (at, from) = self.open(key, segment, seen, client);
                 Slot::Open(at, from)
             }
@@ -199,6 +198,7 @@ impl<T: Default> Table<T> {
         self.free.clear();
         self.lingering.clear();
         self.ended.clear();
+        self.ended_order.clear();
         self.open = 0;
         rest
     }
@@ -233,7 +233,7 @@ impl<T: Default> Table<T> {
             Some(slot) => *slot = Some(flow),
             None => self.flows.push(Some(flow)),
         }
-        self.index.insert(key, u32::try_from(at).unwrap_or(ENDED));
+        self.index.insert(key, at);
         (at, from)
     }
 
@@ -241,13 +241,14 @@ impl<T: Default> Table<T> {
         let flow = self.flows.get_mut(at)?.take()?;
         self.free.push(at);
         self.open -= 1;
-        self.index.insert(flow.key, ENDED);
-        self.ended.push_back(flow.key);
-        if self.ended.len() > MAX_REMEMBERED
-            && let Some(oldest) = self.ended.pop_front()
-            && self.index.get(&oldest) == Some(&ENDED)
+        self.index.remove(&flow.key);
+        if self.ended.insert(flow.key) {
+            self.ended_order.push_back(flow.key);
+        }
+        if self.ended_order.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.ended_order.pop_front()
         {
-            self.index.remove(&oldest);
+            self.ended.remove(&oldest);
         }
         Some(flow)
     }
