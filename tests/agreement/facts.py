@@ -17,7 +17,7 @@ Value = Any
 """What a fact says: text, a number, an end, or None."""
 
 TCP_FACTS = (
-    "stream", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_ack_at", "ack_at",
+    "stream", "number", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_ack_at", "ack_at",
     "bytes", "packets", "fin_by", "rst_by",
 )  # fmt: skip
 TLS_FACTS = (
@@ -79,19 +79,23 @@ class Outcome:
 def compare(capture: str, reference: Iterable[Stream], ours: Iterable[Stream]) -> Iterator[Outcome]:
     """Compare stream by stream: same number, or else same ends and first frame.
 
-    A stream that has another number here is one disagreement (``stream``), and its facts are compared all the same.
+    Whether a stream is there is the fact ``stream``; that it has the same number is ``number``, compared up to the
+    first stream that only the reference has, such as one in a tunnel, or to a hole in the reference's own numbers.
     """
+    in_step = True
     by_number = {stream.number: stream for stream in ours}
     by_place = {(stream.ends, stream.first_frame): stream for stream in by_number.values()}
-    for theirs in reference:
+    for expected, theirs in enumerate(reference):
         mine = by_number.get(theirs.number)
         if mine is None or mine.ends != theirs.ends or mine.first_frame != theirs.first_frame:
             mine = by_place.get((theirs.ends, theirs.first_frame), mine if mine and mine.ends == theirs.ends else None)
         found = mine.number if mine else None
         tunnel = f" in {theirs.tunnel}" if theirs.tunnel else ""
-        yield Outcome(
-            f"stream{tunnel}", found == theirs.number, capture, theirs.number, theirs.first_frame, theirs.number, found
-        )
+        place = (capture, theirs.number, theirs.first_frame)
+        yield Outcome(f"stream{tunnel}", mine is not None, *place, theirs.number, found)
+        in_step = in_step and mine is not None and theirs.number == expected
+        if in_step:
+            yield Outcome("number", found == theirs.number, *place, theirs.number, found)
         if mine:
             yield from _compare_stream(capture, theirs, mine)
 

@@ -79,7 +79,7 @@ def _tls(stored: dict[str, Any]) -> dict[str, Value]:
     }
     if stored["server_hellos"] == 0:
         return facts
-    version = stored["version"].split("-draft")[0]
+    version = stored["version"].split("-")[0]  # drafts and experiments
     facts["version"] = version
     if stored["cipher"]:
         code = int(stored["cipher"], 0)
@@ -92,8 +92,9 @@ def _tls(stored: dict[str, Any]) -> dict[str, Value]:
 
 
 def _exchange(stored: dict[str, Any]) -> Exchange:
-    facts = {"method": stored["method"], "target": stored["uri"], "host": stored["host"], "status": stored["status"]}
-    facts["response_at"] = _ns(stored["response_first_time"])
+    facts = {"method": stored["method"], "target": stored["uri"], "host": stored["host"]}
+    if stored["status"] is not None:  # otherwise there was none, or tshark did not recognize it
+        facts |= {"status": stored["status"], "response_at": _ns(stored["response_first_time"])}
     at = _ns(stored["request_first_time"])
     if at is None:
         raise ValueError("a stored request has no time")

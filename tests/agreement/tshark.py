@@ -135,6 +135,8 @@ def _frame(values: dict[str, list[str]]) -> Frame | None:
     if len(sources) <= which:
         return None
     seconds, _, fraction = values["frame.time_epoch"][0].partition(".")
+    if int(seconds) >= 2**63 // 10**9:  # before 1970: tshark 4.0 prints what does not fit its own time
+        return None
     sign = -1 if seconds.startswith("-") else 1
     return Frame(
         number=int(values["frame.number"][0]),
