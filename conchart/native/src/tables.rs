@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 /// Rows per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
-const BATCH_ROWS: usize = 32_768;
+const BATCH_ROWS: usize = 8_192;
 /// Room for this much text per value in columns that need not grow.
 const TEXT_BYTES: usize = 16;
 

@@ -287,7 +287,8 @@ impl Connection {
             return self.halves[from.peer()].acked;
         }
         let other = &mut self.halves[from.peer()];
-        let position = u64::try_from(other.offset(segment.ack)).unwrap_or(0);
+        let offset = other.offset(segment.ack);
+        let position = u64::try_from(offset).unwrap_or(0);
         if position > other.high + MAX_WINDOW {
             return other.acked;
         }
@@ -301,7 +302,8 @@ impl Connection {
             other.answer_ns = Some(other.answer_ns.map_or(answer, |least| least.min(answer)));
             other.timed = None;
         }
-        if from == Side::Client && !segment.flags.syn() && self.ack.is_none() && self.syn_ack.is_some() {
+        let answers_syn_ack = !segment.flags.syn() && self.syn_ack.is_some() && offset >= 0;
+        if from == Side::Client && self.ack.is_none() && answers_syn_ack {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
         }

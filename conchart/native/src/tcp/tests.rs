@@ -159,6 +159,16 @@ fn retransmitted_syn_starts_at_the_first_and_times_the_last() {
 }
 
 #[test]
+fn an_ack_of_something_older_does_not_complete_the_handshake() {
+    let (connection, _) = Script::new()
+        .packet(0, Side::Client, SYN, 0, 0, "")
+        .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
+        .packet(21 * MS, Side::Client, ACK, 0, 0u32.wrapping_sub(500), "")
+        .run();
+    assert_eq!(connection.ack, None);
+}
+
+#[test]
 fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     let refused =
         Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Server, RST | ACK, 0, 0, "").run().0;

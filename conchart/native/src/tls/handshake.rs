@@ -164,6 +164,14 @@ impl Machine {
     fn settle(&mut self, outcome: &'static str) {
         self.settled = true;
         self.facts.outcome = outcome;
+        // What the server chose in clear holds even if the handshake never ended.
+        if self.facts.kind.is_none() && self.facts.server_hello.is_some() {
+            self.facts.kind = match (self.is_tls13(), self.psk) {
+                (true, true) => Some("psk"),
+                (true, false) => Some("full"),
+                (false, _) => self.full.then_some("full"),
+            };
+        }
     }
 
     fn clear_piece(&mut self, from: Side, piece: &Piece<'_>) {
