@@ -67,8 +67,8 @@ def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets:
                 progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
                 **selection,
             )
-    for (notes,) in trace.sql("SELECT notes FROM captures WHERE truncated ORDER BY capture").fetchall():
+    for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
         for note in notes:
             lines = (printable(line, limit=500) for line in note.split("\n"))
-            click.echo("conchart: warning: " + "\n".join(lines), err=True)
+            click.echo(f"conchart: warning: {printable(path)}: " + "\n".join(lines), err=True)
     return trace

@@ -164,7 +164,7 @@ def test_unwritable_output_is_4(run: Run, story_core: list[dict[str, Any]]) -> N
 
 
 def test_damaged_capture_warns_and_is_0(run: Run, story: Trace, story_core: list[dict[str, Any]]) -> None:
-    story.execute("UPDATE captures SET truncated = true, notes = ['story.pcap: packet 8: \x1b[2J\n  Kept 7.']")
+    story.execute("UPDATE captures SET truncated = true, notes = ['packet 8: \x1b[2J\n  Kept 7.']")
     code, out, err = run("story.pcap", "-w", "out.json")
     assert code == 0
     assert err == "conchart: warning: story.pcap: packet 8: \ufffd[2J\n  Kept 7.\n"

@@ -42,12 +42,11 @@ impl Tally {
         }
     }
 
-    /// Adds an error as a note: on one line, without the name of the file, which stands beside it.
+    /// Adds an error as a note, without the name of the file: it stands beside.
     pub fn note_error(&mut self, error: &CaptureError) {
         let text = error.to_string();
-        let text = text.strip_prefix(&self.path).and_then(|text| text.strip_prefix(": ")).unwrap_or(&text);
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        self.note(lines.join("; "));
+        let name = format!("{}: ", self.path);
+        self.note(text.strip_prefix(&name).unwrap_or(&text).to_owned());
     }
 
     /// Counts a frame.

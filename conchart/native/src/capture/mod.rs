@@ -325,7 +325,7 @@ fn hint(name: &str, head: &[u8]) -> &'static str {
         [b'T', b'R', b'S', b'N', b'I', b'F', b'F', ..] => {
             "It is a Sniffer capture: 'editcap -F pcap IN OUT' converts it."
         }
-        [b'{' | b'[', ..] if is_text => {
+        [b'{', ..] | [b'[', b'{' | b'"' | b' ' | b'\r' | b'\n', ..] if is_text => {
             "It looks like JSON, perhaps a HAR file: conchart reads packets (pcap, pcapng), not browser logs."
         }
         [b'<', ..] if is_text => "It looks like HTML or XML: a download page saved instead of the capture?",
