@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+__all__ = ["CaptureError", "read_capture"]
+
 class CaptureError(Exception):
     """Nothing could be read from a capture; the text is complete."""
 
