@@ -478,8 +478,12 @@ impl Connection {
                 let last = self.last;
                 let half = &mut self.halves[side];
                 let acked = half.acknowledged();
-                let Some(end) = half.hole_end() else { continue };
-                if must_be_acked && acked <= half.next {
+                let Some(mut end) = half.hole_end() else { continue };
+                if must_be_acked {
+                    // What nobody acknowledged may still be sent again.
+                    end = end.min(acked);
+                }
+                if end <= half.next {
                     continue;
                 }
                 let gap = Gap {

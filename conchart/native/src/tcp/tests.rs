@@ -214,6 +214,17 @@ fn bytes_acknowledged_but_not_captured_are_a_gap() {
 }
 
 #[test]
+fn only_the_acknowledged_part_of_a_hole_is_given_up() {
+    let mut script = Script::new().handshake().server(30, 0, 0, "ab").server(31, 5, 0, "fg").client(32, 0, 3, "");
+    for at in 0..70 {
+        script = script.client(40 + at, 0, 3, "");
+    }
+    let (connection, heard) = script.server(200, 3, 0, "de").client(201, 0, 7, "").run();
+    assert_eq!(heard.text.server, "ab?defg");
+    assert_eq!(connection.halves.server.missing, 1);
+}
+
+#[test]
 fn a_reply_captured_before_what_it_acknowledges_is_heard_after_it() {
     let (connection, heard) =
         Script::new().handshake().server(30, 0, 4, "pong").client(30, 0, 0, "ping").client(31, 4, 4, "bye").run();
