@@ -83,7 +83,7 @@ pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
         return may_be_request(prefix);
     };
     if METHODS.contains(&method) {
-        return match after.first() {
+        return match after.trim_ascii_start().first() {
             None => Guess::More,
             Some(b'!'..=b'~') => Guess::Yes,
             Some(_) => Guess::No,
@@ -148,7 +148,7 @@ impl Request {
         let (method, after) = split_at_blank(line)?;
         // The version is the last word: blanks inside a sloppy target stay in the target.
         let blank = after.iter().rposition(|&b| b == b' ');
-        let version = blank.and_then(|at| version_of(after.get(at + 1..)?));
+        let version = blank.and_then(|at| version_asked(after.get(at + 1..)?));
         let Some(rest) = rest else {
             let complete = version.and(blank).and_then(|at| after.get(..at));
             return Some(Self {
@@ -161,9 +161,14 @@ impl Request {
                 expects_continue: false,
             });
         };
-        // Sloppy clients leave the target out.
-        let version = version.or_else(|| version_of(after))?;
-        let target = blank.and_then(|at| after.get(..at)).unwrap_or_default();
+        let (target, version) = match (version, version_asked(after)) {
+            (Some(version), _) => (blank.and_then(|at| after.get(..at)).unwrap_or_default(), version),
+            // Sloppy clients leave the target out …
+            (None, Some(version)) => (&[][..], version),
+            // … or the version. With another last word it is another protocol: SIP, RTSP.
+            (None, None) if METHODS.contains(&method) && blank.is_none() => (after, Version::Http10),
+            (None, None) => return None,
+        };
         let target = target.trim_ascii();
         let fields = Fields::read(rest);
         let host = authority(target).or(fields.host).or((method == b"CONNECT").then_some(target));
@@ -259,6 +264,12 @@ fn version_of(word: &[u8]) -> Option<Version> {
         [b'1'..=b'9'] => Some(Version::Http11),
         _ => None,
     }
+}
+
+/// What a client says it speaks. Odd spellings (`HTTP/1.`, `HTTP/1.0.8`) are in use, servers answer them, and
+/// nothing says that the connection would be kept: as 1.0.
+fn version_asked(word: &[u8]) -> Option<Version> {
+    version_of(word).or(word.starts_with(b"HTTP/1").then_some(Version::Http10))
 }
 
 #[derive(Clone, Copy, Debug, Default)]

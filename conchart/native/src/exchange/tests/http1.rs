@@ -280,3 +280,21 @@ fn a_request_line_without_a_target_is_still_a_request() {
     assert_eq!((found[0].method.as_deref(), found[0].target.as_deref()), (Some("OPTIONS"), None));
     assert_eq!((found[0].status, found[0].inferred), (Some(200), false));
 }
+
+#[test]
+fn sloppy_request_lines_are_read_as_servers_read_them() {
+    for (line, target) in [
+        ("GET   /a HTTP/1.1", "/a"),
+        ("GET /a HTTP/1.", "/a"),
+        ("GET /a b HTTP/1.0.8", "/a b"),
+        ("GET /HTTP/1.1", "/HTTP/1.1"),
+    ] {
+        let found = Talk::new().client(format!("{line}\r\nHost: x\r\n\r\n")).server(OK5).exchanges();
+        let [e] = &found[..] else { panic!("{line}: {}", found.len()) };
+        assert_eq!(
+            (e.method.as_deref(), e.target.as_deref(), e.status),
+            (Some("GET"), Some(target), Some(200)),
+            "{line}"
+        );
+    }
+}
