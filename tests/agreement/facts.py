@@ -7,7 +7,7 @@ reference cannot know is absent; `None` is a real value ("nobody sent a FIN").
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,12 @@ Value = Any
 """What a fact says: text, a number, an end, or None."""
 
 TCP_FACTS = (
-    "stream", "number", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_ack_at", "ack_at",
-    "bytes", "packets", "fin_by", "rst_by",
+    "stream", "number", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_frame", "syn_ack_at",
+    "ack_at", "ack_frame", "bytes", "packets", "resent", "fin_by", "rst_by",
 )  # fmt: skip
 TLS_FACTS = (
-    "tls", "hello_at", "server_hello_at", "version", "cipher", "sni", "alpn", "hello_retry", "resumed", "kind",
+    "tls", "hello_at", "hello_frame", "server_hello_at", "server_done_at", "version", "cipher", "group", "sni", "alpn",
+    "hello_retry", "resumed", "kind", "alert", "ja3",
 )  # fmt: skip
 HTTP_FACTS = ("requests", "request", "method", "target", "host", "status", "response_at")
 FACTS = (*TCP_FACTS, *TLS_FACTS, *HTTP_FACTS)
@@ -141,27 +142,37 @@ def _compare_http(outcome: Any, theirs: list[Exchange], mine: list[Exchange]) ->
 class Tally:
     """How often each fact was compared and agreed."""
 
+    explain: Callable[[Outcome], str | None] = lambda _outcome: None
+    """Why a disagreement is known and in order; None when it is not."""
     agreed: Counter[str] = field(default_factory=Counter)
+    explained: Counter[str] = field(default_factory=Counter)
     disagreements: dict[str, list[Outcome]] = field(default_factory=dict)
+    """Those that nobody has explained."""
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Count outcomes; disagreements are kept."""
         for outcome in outcomes:
             if outcome.agrees:
                 self.agreed[outcome.fact] += 1
+            elif self.explain(outcome):
+                self.explained[outcome.fact] += 1
             else:
                 self.disagreements.setdefault(outcome.fact, []).append(outcome)
 
-    def rows(self) -> Iterator[tuple[str, int, int, int]]:
-        """Fact, compared, agree, disagree; facts in their usual order."""
-        extra = sorted({*self.agreed, *self.disagreements} - {*FACTS})
-        for fact in (*FACTS, *extra):
-            agree, disagree = self.agreed[fact], len(self.disagreements.get(fact, ()))
-            if agree or disagree:
-                yield fact, agree + disagree, agree, disagree
+    def compared(self, fact: str) -> int:
+        """How often the reference knew this fact."""
+        return self.agreed[fact] + self.explained[fact] + len(self.disagreements.get(fact, ()))
 
-    def rate(self, facts: Iterable[str]) -> float | None:
-        """Share of comparisons of these facts that agree; None when there was none."""
-        agree = sum(self.agreed[fact] for fact in facts)
-        total = agree + sum(len(self.disagreements.get(fact, ())) for fact in facts)
-        return agree / total if total else None
+    def rows(self) -> Iterator[tuple[str, int, int, int, int]]:
+        """Fact, compared, agree, disagree (explained or not), explained; facts in their usual order."""
+        extra = sorted({*self.agreed, *self.explained, *self.disagreements} - {*FACTS})
+        for fact in (*FACTS, *extra):
+            if compared := self.compared(fact):
+                yield fact, compared, self.agreed[fact], compared - self.agreed[fact], self.explained[fact]
+
+    def rate(self, facts: Iterable[str], *, explained: bool = False) -> float | None:
+        """Share of comparisons of these facts that agree (or are ``explained``); None when there was none."""
+        facts = tuple(facts)
+        total = sum(self.compared(fact) for fact in facts)
+        good = sum(self.agreed[fact] + (self.explained[fact] if explained else 0) for fact in facts)
+        return good / total if total else None

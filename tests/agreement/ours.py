@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import conchart
 from tests.agreement.facts import End, Exchange, Stream
+
+FIRST_TLS_FRAMES = "SELECT stream, arg_min(start_frame, start_at) AS frame FROM phases WHERE kind = 'tls' GROUP BY stream"
 
 
 def read(capture: Path) -> list[Stream]:
@@ -22,8 +25,14 @@ def read(capture: Path) -> list[Stream]:
 def _streams(trace: conchart.Trace) -> list[Stream]:
     duplicates = _rows(trace, "SELECT coalesce(sum(duplicates), 0) AS n FROM captures")[0]["n"]
     streams = {row["stream"]: _stream(row, counts_packets=duplicates == 0) for row in _rows(trace, "FROM connections")}
+    for row in _rows(trace, "FROM phases WHERE kind = 'syn'"):
+        facts = streams[row["stream"]].facts
+        facts["syn_frame"] = row["start_frame"]
+        if facts["ack_at"] == row["end_at"]:
+            facts["ack_frame"] = row["end_frame"]
+    starts = {row["stream"]: row["frame"] for row in _rows(trace, FIRST_TLS_FRAMES)}
     for row in _rows(trace, "FROM handshakes ORDER BY stream, number DESC"):
-        streams[row["stream"]].tls = _tls(row)  # the first handshake stays
+        streams[row["stream"]].tls = _tls(row) | {"hello_frame": starts.get(row["stream"])}  # the first handshake stays
     for row in _rows(trace, "FROM exchanges WHERE protocol LIKE 'http/%' ORDER BY stream, number"):
         stream = streams[row["stream"]]
         if row["request_at"] is not None:
@@ -52,6 +61,9 @@ def _stream(row: dict[str, Any], *, counts_packets: bool) -> Stream:
     if counts_packets:  # second copies are no packets here, but they are for tshark
         facts["last_frame"] = row["last_frame"]
         by_end["packets"] = {client: row["packets_client"], server: row["packets_server"]}
+        resent = {side: row[f"retransmits_{side}"] + row[f"out_of_order_{side}"] for side in ("client", "server")}
+        resent["client"] += row["syn_retransmits"]
+        by_end["resent"] = {client: resent["client"], server: resent["server"]}
     return Stream(
         number=row["stream"],
         ends=frozenset((client, server)),
@@ -62,5 +74,12 @@ def _stream(row: dict[str, Any], *, counts_packets: bool) -> Stream:
 
 
 def _tls(row: dict[str, Any]) -> dict[str, Any]:
-    facts = ("hello_at", "server_hello_at", "version", "cipher", "sni", "alpn", "hello_retry", "kind")
-    return {fact: row[fact] for fact in facts} | {"resumed": None if row["kind"] is None else row["kind"] != "full"}
+    facts = (
+        "hello_at", "server_hello_at", "server_done_at", "version", "cipher", "sni", "alpn", "hello_retry", "kind", "ja3",
+    )  # fmt: skip
+    known = {fact: row[fact] for fact in facts}
+    known["group"] = row["named_group"]
+    known["resumed"] = None if row["kind"] is None else row["kind"] != "full"
+    number = re.search(r"\((\d+)\)", row["alert"] or "")
+    known["alert"] = int(number[1]) if number else None
+    return known

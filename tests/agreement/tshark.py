@@ -35,10 +35,13 @@ PREFERENCES = {
 FIELDS = (
     "frame.number", "frame.time_epoch", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
     "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.ack", "tcp.flags", "tcp.segment",
+    "tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.keep_alive",
     "tls.handshake.type", "tls.handshake.version", "tls.handshake.random", "tls.handshake.ciphersuite",
     "tls.handshake.extensions.supported_version", "tls.handshake.extensions_server_name",
     "tls.handshake.extensions_alpn_str", "tls.handshake.extension.type", "tls.handshake.extension.len",
-    "tls.handshake.session_id", "tls.change_cipher_spec", "tls.handshake.challenge",
+    "tls.handshake.session_id", "tls.change_cipher_spec", "tls.handshake.challenge", "tls.handshake.ja3",
+    "tls.handshake.extensions_key_share_group", "tls.handshake.server_named_curve",
+    "tls.alert_message.level", "tls.alert_message.desc",
     "http.request.method", "http.request.uri", "http.host", "http.response.code",
 )  # fmt: skip
 SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
@@ -72,14 +75,23 @@ def _run(arguments: list[str], timeout: float = 300) -> str:
 
 
 @functools.cache
-def cipher_names() -> dict[int, str]:
-    """Code to IANA name, as tshark knows them."""
-    names = {}
+def _value_names() -> dict[str, dict[int, str]]:
+    names: dict[str, dict[int, str]] = {"tls.handshake.ciphersuite": {}, "tls.handshake.server_named_curve": {}}
     for line in _run(["-G", "values"]).splitlines():
         parts = line.split("\t")
-        if parts[:2] == ["V", "tls.handshake.ciphersuite"]:
-            names[int(parts[2], 0)] = parts[3]
+        if len(parts) > 3 and parts[0] == "V" and parts[1] in names:
+            names[parts[1]][int(parts[2], 0)] = parts[3]
     return names
+
+
+def cipher_names() -> dict[int, str]:
+    """Code to IANA name, as tshark knows them."""
+    return _value_names()["tls.handshake.ciphersuite"]
+
+
+def group_names() -> dict[int, str]:
+    """Code of a supported group to its name, as tshark knows them."""
+    return _value_names()["tls.handshake.server_named_curve"]
 
 
 @dataclass(slots=True)
@@ -97,10 +109,23 @@ class Frame:
     length: int
     values: dict[str, list[str]]
 
-    def began(self, packets: dict[int, Frame]) -> int:
-        """When the first byte of what was reassembled here came: in stream order, not in order of arrival."""
+    def first_part(self, packets: dict[int, Frame]) -> Frame:
+        """The packet with the first byte of what was reassembled here: in stream order, not in order of arrival."""
         parts = [packets[int(part)] for part in self.values["tcp.segment"] if int(part) in packets]
-        return min(parts, key=lambda part: (part.seq - self.seq + 2**31) % 2**32, default=self).at
+        return min(parts, key=lambda part: (part.seq - self.seq + 2**31) % 2**32, default=self)
+
+    def began(self, packets: dict[int, Frame]) -> int:
+        """When the first byte of what was reassembled here came."""
+        return self.first_part(packets).at
+
+
+    def resends(self) -> bool:
+        """Whether tshark says that these bytes were sent before, or that later ones overtook them.
+
+        Which of the two it was is a guess about time in every tool; that it was one of them is not.
+        """
+        marks = ("tcp.analysis.retransmission", "tcp.analysis.out_of_order")
+        return any(self.values[mark] for mark in marks) and not self.values["tcp.analysis.keep_alive"]
 
 
 def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
@@ -122,7 +147,7 @@ def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
 
 def _frame(values: dict[str, list[str]]) -> Frame | None:
     protocols = values["frame.protocols"][0].split(":")
-    if "tcp" not in protocols or not values["tcp.stream"] or not values["tcp.seq"]:
+    if "tcp" not in protocols or not all(values[name] for name in ("tcp.stream", "tcp.dstport", "tcp.seq", "tcp.flags")):
         return None
     outer = protocols[: protocols.index("tcp")]
     if "icmp" in outer or "icmpv6" in outer:
@@ -191,6 +216,7 @@ def _tcp(stream: Stream, packets: list[Frame]) -> None:
     facts = stream.facts
     facts["last_frame"] = packets[-1].number
     facts["syn_at"] = syn.at if syn else None
+    facts["syn_frame"] = syn.number if syn else None
     if syn or syn_ack:
         client = syn.source if syn else syn_ack.destination if syn_ack else None
         facts["client"] = client
@@ -201,9 +227,11 @@ def _tcp(stream: Stream, packets: list[Frame]) -> None:
             done = (p for p in packets if p.source == client and p.number > syn_ack.number and _accepts(p, syn_ack))
             ack = next(done, None)
             facts["ack_at"] = ack.at if ack else None
+            facts["ack_frame"] = ack.number if ack else None
     for fact, flag in (("fin_by", FIN), ("rst_by", RST)):
         facts[fact] = next((p.source for p in packets if p.flags & flag), None)
     stream.by_end["packets"] = {end: sum(p.source == end for p in packets) for end in stream.ends}
+    stream.by_end["resent"] = {end: sum(p.source == end and p.resends() for p in packets) for end in stream.ends}
     if len(stream.ends) == 2:
         stream.by_end["bytes"] = {end: distinct([p for p in packets if p.source == end]) for end in stream.ends}
 
@@ -245,6 +273,12 @@ class _Hellos:
 
     client: Frame | None = None
     server: Frame | None = None
+    done: Frame | None = None
+    """Has the ServerHelloDone of TLS 1.2."""
+    curve: int | None = None
+    alert: int | None = None
+    """The first alert in clear, if it came before anything was encrypted."""
+    opaque: bool = False
     retried: bool = False
     full: bool = False
     changed: bool = False
@@ -266,6 +300,14 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
                 seen.server = packet
         if {11, 12, 14, 16} & {*types}:
             seen.full = True
+        if 14 in types:
+            seen.done = seen.done or packet
+        if curves := packet.values["tls.handshake.server_named_curve"]:
+            seen.curve = seen.curve or int(curves[0], 0)
+        alerts = packet.values["tls.alert_message.desc"]
+        if alerts and seen.client and seen.alert is None and not seen.opaque:
+            seen.alert = int(alerts[0], 0)
+        seen.opaque = seen.opaque or bool(packet.values["tls.change_cipher_spec"])
         if seen.server and packet.source == seen.server.source and packet.values["tls.change_cipher_spec"]:
             seen.changed = True
     if seen.client is None or any(packet.values["tls.handshake.challenge"] for packet in packets):
@@ -276,6 +318,11 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
 def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict[str, Value]:
     names = hello.values["tls.handshake.extensions_server_name"]
     facts: dict[str, Value] = {"hello_at": hello.began(packets), "sni": names[0] if names else None}
+    facts["hello_frame"] = hello.first_part(packets).number
+    if prints := hello.values["tls.handshake.ja3"]:
+        facts["ja3"] = prints[0]
+    if seen.alert is not None:
+        facts["alert"] = seen.alert
     answer = seen.server
     facts["server_hello_at"] = answer.began(packets) if answer else None
     facts["hello_retry"] = seen.retried
@@ -289,9 +336,14 @@ def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict
     if ciphers:
         code = int(ciphers[0], 0)
         facts["cipher"] = cipher_names().get(code, f"0x{code:04x}")
+    groups = answer.values["tls.handshake.extensions_key_share_group"] if version >= 0x0304 else []
+    group = int(groups[0], 0) if groups else seen.curve
+    facts["group"] = group_names().get(group, f"0x{group:04x}") if group is not None else None
     if version >= 0x0304:
         facts["resumed"] = "41" in answer.values["tls.handshake.extension.type"]
         return facts
+    if seen.done:
+        facts["server_done_at"] = seen.done.at
     protocols = answer.values["tls.handshake.extensions_alpn_str"]
     facts["alpn"] = protocols[0] if protocols else None
     if seen.full:
