@@ -164,9 +164,12 @@ impl Connection {
             self.rst_by.get_or_insert(from);
             self.rst.get_or_insert(seen);
         }
-        if segment.window == 0 && segment.flags.0 & 0x07 == 0 {
-            self.halves[from].zero_windows += 1;
-            mark = Some(Mark::ZeroWindow);
+        if segment.flags.0 & 0x07 == 0 {
+            self.halves[from].window_closed = segment.window == 0;
+            if segment.window == 0 {
+                self.halves[from].zero_windows += 1;
+                mark = Some(Mark::ZeroWindow);
+            }
         }
         let odd = if segment.flags.rst() { None } else { self.payload(from, segment, acked, seen, receiver) };
         self.advance(seen, receiver);
@@ -323,6 +326,7 @@ impl Connection {
         let peer = &self.halves[from.peer()];
         let acked = peer.clip(acked);
         let in_causal_order = peer.next >= acked;
+        let window_closed = peer.window_closed;
         let half = &mut self.halves[from];
         let seq = segment.seq.plus(u32::from(segment.flags.syn()));
         let len = u64::from(segment.payload_len);
@@ -370,7 +374,9 @@ impl Connection {
         };
         let in_order = offset <= half.next && half.waiting.is_empty();
         let new = if in_order { end.saturating_sub(half.next) } else { half.unseen_bytes(offset, end) };
-        if position < half.high.cast_signed() {
+        if half.probe.take() == Some(offset) && half.high == offset + 1 && end > half.high {
+            half.timed = None;
+        } else if position < half.high.cast_signed() {
             half.timed = None;
             let fills_hole = half.unseen_bytes(offset, end.min(half.high)) > 0;
             if fills_hole && seen.at - half.high_at < reordering {
@@ -382,6 +388,9 @@ impl Connection {
             }
         } else if half.timed.is_none() {
             half.timed = Some((end, seen.at));
+        }
+        if window_closed && len == 1 && end > half.high {
+            half.probe = Some(offset);
         }
         half.bytes += new;
         if end > half.high {

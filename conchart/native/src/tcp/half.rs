@@ -55,6 +55,11 @@ pub struct Half {
     /// Least time from this side's data, seen here, to its acknowledgement.
     pub(super) answer_ns: Option<i64>,
 
+    /// This side's latest window was 0.
+    pub(super) window_closed: bool,
+    /// Position of the byte of a zero-window probe: it is sent again with its successors (RFC 9293 section 3.8.6.1).
+    pub(super) probe: Option<u64>,
+
     pub packets: i64,
     /// Distinct stream bytes captured.
     pub bytes: u64,

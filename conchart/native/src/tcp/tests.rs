@@ -48,6 +48,7 @@ struct Sent {
     cut: u32,
     at: i64,
     ip_id: u16,
+    window: u16,
 }
 
 const CLIENT_ISN: u32 = u32::MAX - 3;
@@ -68,7 +69,7 @@ impl Script {
         let seq = own.wrapping_add(u32::from(flags & SYN == 0)).wrapping_add(seq);
         let ack = other.wrapping_add(1).wrapping_add(ack);
         let ip_id = self.0.len() as u16;
-        self.0.push(Sent { from, seq, ack, flags, text, cut: 0, at, ip_id });
+        self.0.push(Sent { from, seq, ack, flags, text, cut: 0, at, ip_id, window: 1_000 });
         self
     }
     fn handshake(self) -> Self {
@@ -106,7 +107,7 @@ fn segment(sent: &Sent) -> Segment<'_> {
         seq: Seq(sent.seq),
         ack: Seq(sent.ack),
         flags: Flags(sent.flags),
-        window: 1_000,
+        window: sent.window,
         mss: None,
         window_scale: None,
         timestamps: None,
@@ -244,6 +245,17 @@ fn keepalive_probes_are_neither_data_nor_retransmissions() {
         .run();
     assert_eq!(heard.text.client, "ping");
     assert_eq!(connection.halves.client.retransmits, 0);
+}
+
+#[test]
+fn the_byte_of_a_zero_window_probe_is_no_retransmission_when_the_window_opens() {
+    let mut script = Script::new().handshake().client(30, 0, 0, "ping").server(31, 0, 4, "");
+    script.0.last_mut().unwrap().window = 0;
+    let (connection, heard) =
+        script.client(500, 4, 0, "p").server(501, 0, 4, "").client(502, 4, 0, "pong").server(503, 0, 8, "").run();
+    assert_eq!(heard.text.client, "pingpong");
+    assert_eq!((connection.halves.client.retransmits, connection.halves.client.out_of_order), (0, 0));
+    assert_eq!(connection.halves.client.bytes, 8);
 }
 
 #[test]
