@@ -16,6 +16,7 @@ from conchart.options import DrawOptions
 from conchart.schema import TABLES
 from conchart.sql import literal
 from conchart.units import When, parse_when
+from conchart.vantage import Vantage, locate
 
 Progress = Callable[[int, int], None]
 """Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
@@ -28,6 +29,7 @@ def read(
     end: int | str | None = None,
     count: int | None = None,
     packets: bool = False,
+    vantage: Vantage | None = None,
     progress: Progress | None = None,
 ) -> "Trace":
     """Read captures into tables, in one streaming pass.
@@ -41,6 +43,7 @@ def read(
         end: Leave out packets at and after this instant.
         count: Stop after so many selected packets.
         packets: Also fill the ``packets`` table, one row per TCP segment.
+        vantage: Where on the path the capture was taken, if you know better than the packets tell.
         progress: Called now and then while reading.
 
     Returns:
@@ -69,6 +72,7 @@ def read(
             packets=packets,
             progress=progress,
         )
+        locate(trace, vantage)
         trace.execute("COMMIT; SET python_enable_replacements = false; RESET threads")
     except _native.CaptureError as error:
         trace.close()

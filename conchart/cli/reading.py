@@ -11,6 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from conchart.printable import printable
 from conchart.trace import Trace, read
+from conchart.vantage import VANTAGES
 
 _PROGRESS_FROM = 50_000_000
 
@@ -27,6 +28,11 @@ _OPTIONS = (
     ),
     click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
     click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
+    click.option(
+        "--vantage",
+        type=click.Choice(VANTAGES),
+        help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
+    ),
 )
 
 
@@ -40,9 +46,10 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         start: str | None,
         end: str | None,
         count: int | None,
+        vantage: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
-        selection = {"filter": expression, "start": start, "end": end, "count": count}
+        selection = {"filter": expression, "start": start, "end": end, "count": count, "vantage": vantage}
         return command(selection=selection, **others)
 
     decorated: Callable[..., Any] = with_selection

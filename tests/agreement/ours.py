@@ -9,7 +9,9 @@ from typing import Any
 import conchart
 from tests.agreement.facts import End, Exchange, Stream
 
-FIRST_TLS_FRAMES = "SELECT stream, arg_min(start_frame, start_at) AS frame FROM phases WHERE kind = 'tls' GROUP BY stream"
+FIRST_TLS_FRAMES = (
+    "SELECT stream, arg_min(start_frame, start_at) AS frame FROM phases WHERE kind = 'tls' GROUP BY stream"
+)
 
 
 def read(capture: Path) -> list[Stream]:

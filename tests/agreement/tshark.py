@@ -118,7 +118,6 @@ class Frame:
         """When the first byte of what was reassembled here came."""
         return self.first_part(packets).at
 
-
     def resends(self) -> bool:
         """Whether tshark says that these bytes were sent before, or that later ones overtook them.
 
@@ -147,7 +146,9 @@ def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
 
 def _frame(values: dict[str, list[str]]) -> Frame | None:
     protocols = values["frame.protocols"][0].split(":")
-    if "tcp" not in protocols or not all(values[name] for name in ("tcp.stream", "tcp.dstport", "tcp.seq", "tcp.flags")):
+    if "tcp" not in protocols or not all(
+        values[name] for name in ("tcp.stream", "tcp.dstport", "tcp.seq", "tcp.flags")
+    ):
         return None
     outer = protocols[: protocols.index("tcp")]
     if "icmp" in outer or "icmpv6" in outer:

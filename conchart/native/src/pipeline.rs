@@ -305,7 +305,7 @@ impl<O: Output> Run<O> {
             })?;
         }
         if flow.tcp.is_closed() {
-            if flow.tcp.rst_by.is_none() {
+            if !flow.tcp.is_reset() {
                 conclude(flow, &mut self.rows)?;
             }
             self.table.linger(at, seen.at);
@@ -335,18 +335,12 @@ impl<O: Output> Run<O> {
             result = result.and_then(|()| self.rows.phase(rows::phase(*stream, &phase)));
         });
         result?;
-        let vantage = rows::vantage(tcp);
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
-        self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app, vantage).row())?;
+        self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app).row())?;
         let forced = tcp.forced_gaps;
         let stream = *stream;
         let tally = self.tally_of(capture);
-        if let Some(vantage) = vantage
-            && !tally.vantages.contains(&vantage)
-        {
-            tally.vantages.push(vantage);
-        }
         if forced > 0 {
             tally.note(format!(
                 "stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing"

@@ -10,31 +10,11 @@ use crate::tally::Tally;
 use crate::tcp::Connection;
 use crate::tls::Handshake;
 
-/// Where two round trips differ by this factor, the capture was taken at the nearer end.
-const NEAR: i64 = 4;
-/// Below this, both ends are as near: one machine or one rack.
-const FAR_NS: i64 = 200_000;
-
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
         Side::Server => "server",
-    }
-}
-
-/// Where on the path the capture was taken, from the two halves of the TCP handshake (trap 1).
-pub fn vantage(tcp: &Connection) -> Option<&'static str> {
-    let rtt = tcp.handshake_rtt();
-    let (client, server) = (rtt.client?, rtt.server?);
-    if client.max(server) < FAR_NS {
-        None
-    } else if client.saturating_mul(NEAR) <= server {
-        Some("client")
-    } else if server.saturating_mul(NEAR) <= client {
-        Some("server")
-    } else {
-        Some("middle")
     }
 }
 
@@ -64,7 +44,6 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str) -> tables::Capture<'a>
         snapped: Some(tally.snapped),
         dropped: facts.and_then(|facts| facts.drops).map(u64::cast_signed),
         duplicates: Some(tally.duplicates),
-        vantage: tally.vantage(),
         notes: &tally.notes,
     }
 }
@@ -88,7 +67,6 @@ pub fn connection(
     opened: Moment,
     tcp: &Connection,
     app: Option<&'static str>,
-    vantage: Option<&'static str>,
 ) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let row = tables::Connection {
@@ -120,13 +98,14 @@ pub fn connection(
         missing_server: Some(server.missing.cast_signed()),
         mss_client: client.mss.map(i32::from),
         mss_server: server.mss.map(i32::from),
+        ttl_client: client.ttl.map(i32::from),
+        ttl_server: server.ttl.map(i32::from),
         rtt_client_ns: tcp.rtt(Side::Client),
         rtt_server_ns: tcp.rtt(Side::Server),
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
         app,
-        vantage,
     };
     ConnectionRow { client_ip: address(tcp.ends.client.ip), server_ip: address(tcp.ends.server.ip), row }
 }

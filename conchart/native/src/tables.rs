@@ -97,7 +97,7 @@ table! {
         capture: Int32, path: Text, format: Text, link_types: Text, packets: Int64, selected: Int64,
         bytes: Int64, first_frame: Int64, first_at: Int64, last_at: Int64, resolution_ns: Int64,
         truncated: Bool, undecodable: Int64, other: Int64, snapped: Int64, dropped: Int64,
-        duplicates: Int64, vantage: Text, notes: Texts,
+        duplicates: Int64, notes: Texts,
     }
 }
 table! {
@@ -110,8 +110,9 @@ table! {
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
+        ttl_client: Int32, ttl_server: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
-        app: Text, vantage: Text,
+        app: Text,
     }
 }
 table! {

@@ -31,7 +31,6 @@ pub struct Tally {
     /// The first frame whose time steps back by more than a second.
     pub backward: Option<u64>,
     pub notes: Vec<String>,
-    pub vantages: Vec<&'static str>,
 }
 
 impl Tally {
@@ -56,15 +55,5 @@ impl Tally {
         self.snapped += i64::from(frame.data.len() < frame.original_len as usize);
         self.first_at = Some(self.first_at.map_or(frame.at, |at| at.min(frame.at)));
         self.last_at = Some(self.last_at.map_or(frame.at, |at| at.max(frame.at)));
-    }
-
-    /// Where the capture was taken, if its connections agree.
-    #[must_use]
-    pub fn vantage(&self) -> Option<&'static str> {
-        match self.vantages.as_slice() {
-            [] => None,
-            [one] => Some(one),
-            _ => Some("mixed"),
-        }
     }
 }

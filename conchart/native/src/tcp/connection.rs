@@ -99,6 +99,7 @@ pub struct Connection {
     pub syn_retransmits: i32,
     pub fin_by: Option<Side>,
     pub rst_by: Option<Side>,
+    /// The RST that ended it; a SYN that is sent again takes one back that came before the SYN-ACK.
     rst: Option<Moment>,
     last_byte: Option<Moment>,
     /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
@@ -149,6 +150,7 @@ impl Connection {
             return Some(Mark::Duplicate);
         }
         self.halves[from].packets += 1;
+        self.halves[from].ttl.get_or_insert(segment.ttl);
         if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
             self.opened = seen;
         }
@@ -173,7 +175,7 @@ impl Connection {
         }
         let odd = if segment.flags.rst() { None } else { self.payload(from, segment, acked, seen, receiver) };
         self.advance(seen, receiver);
-        if segment.flags.rst() && !self.halves[from].fin_delivered {
+        if segment.flags.rst() && !self.is_opening() && !self.halves[from].fin_delivered {
             self.halves[from].fin_delivered = true;
             receiver.fin(from, seen);
         }
@@ -196,9 +198,24 @@ impl Connection {
     }
 
     /// True once nothing more is due: both sides sent FIN, or one sent RST.
+    ///
+    /// A client whose SYN met what is left of an older connection resets that one, and sends its SYN again (RFC
+    /// 9293 section 3.5.1, half-open connections).
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.rst_by.is_some() || (self.halves.client.fin_delivered && self.halves.server.fin_delivered)
+        let meant_an_older_one = self.is_opening() && self.rst_by == Some(Side::Client);
+        self.is_reset() && !meant_an_older_one || (self.halves.client.fin_delivered && self.halves.server.fin_delivered)
+    }
+
+    /// True when a RST ended it.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        self.rst.is_some()
+    }
+
+    /// The SYN was sent, and nothing else that counts.
+    fn is_opening(&self) -> bool {
+        self.syn.is_some() && self.syn_ack.is_none() && self.last_byte.is_none()
     }
 
     /// True when the capture did not hold the connection's beginning.
@@ -219,7 +236,7 @@ impl Connection {
             State::Unanswered
         } else if fins {
             State::Complete
-        } else if self.rst_by.is_some() {
+        } else if self.is_reset() {
             State::Reset
         } else {
             State::Open
@@ -263,15 +280,21 @@ impl Connection {
 
     /// SYN and SYN-ACK. True when this repeats one.
     fn synchronise(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> bool {
+        let opening = self.is_opening();
         let half = &mut self.halves[from];
         let again = half.isn.is_some();
         half.isn.get_or_insert(segment.seq);
+        if opening && from == Side::Server {
+            // What it said before was about an older connection.
+            half.base = Some(segment.seq.plus(1));
+        }
         half.base.get_or_insert(segment.seq.plus(1));
         half.mss = half.mss.or(segment.mss);
         if !segment.flags.ack() {
             if from == Side::Client {
                 self.syn.get_or_insert(seen);
                 self.syn_retransmits += i32::from(again);
+                self.rst = self.rst.filter(|_| !opening);
             }
         } else if from == Side::Server {
             if self.syn_ack.is_none() && self.syn.is_some() {

@@ -69,6 +69,8 @@ pub struct Half {
     /// Acknowledged, but not captured.
     pub missing: u64,
     pub mss: Option<u16>,
+    /// Hop limit of the first packet, as it arrived.
+    pub ttl: Option<u8>,
 }
 
 impl Half {

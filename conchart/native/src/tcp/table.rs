@@ -169,9 +169,12 @@ impl<T: Default> Table<T> {
                 return None;
             }
             self.lingering.pop_front();
-            let same = self.flows.get(at).and_then(Option::as_deref);
-            if same.is_some_and(|flow| flow.stream == stream) {
-                return self.remove(at);
+            let same = self.flows.get_mut(at).and_then(Option::as_deref_mut).filter(|flow| flow.stream == stream);
+            match same {
+                // Refused at first, and then opened after all.
+                Some(flow) if !flow.tcp.is_closed() => flow.lingering = false,
+                Some(_) => return self.remove(at),
+                None => {}
             }
         }
         None

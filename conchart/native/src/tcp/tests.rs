@@ -55,6 +55,7 @@ const CLIENT_ISN: u32 = u32::MAX - 3;
 const SERVER_ISN: u32 = 5_000;
 
 /// Packets of a conversation; sequence numbers are relative to the first byte of each stream.
+#[derive(Clone)]
 struct Script(Vec<Sent>);
 
 impl Script {
@@ -177,6 +178,29 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     assert_eq!(refused.closing().unwrap().at, MS);
     let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
     assert_eq!(unanswered.state(), State::Unanswered);
+}
+
+#[test]
+fn a_syn_that_meets_an_older_connection_is_sent_again_and_opens_a_new_one() {
+    let mut script = Script::new().packet(0, Side::Client, SYN, 0, 0, "");
+    script = script.packet(1, Side::Server, ACK, 77_777, 1_000_000, "").packet(2, Side::Client, RST, 1_000_000, 0, "");
+    let (connection, _) = script.run();
+    assert!(!connection.is_closed());
+    let (connection, heard) = script.handshake().client(30, 0, 0, "ping").server(31, 0, 4, "pong").run();
+    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ping", "pong"));
+    assert_eq!((connection.state(), connection.rst_by), (State::Open, Some(Side::Client)));
+    assert_eq!((connection.syn_retransmits, connection.halves.server.missing), (1, 0));
+    assert!(heard.fins.is_empty());
+}
+
+#[test]
+fn a_refused_connection_may_be_opened_with_the_same_syn() {
+    let script = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(1, Side::Server, RST | ACK, 0, 0, "");
+    let (connection, _) = script.run();
+    assert!(connection.is_closed());
+    let (connection, heard) = script.handshake().client(30, 0, 0, "ping").run();
+    assert_eq!((connection.state(), heard.text.client.as_str()), (State::Open, "ping"));
+    assert!(!connection.is_closed());
 }
 
 #[test]

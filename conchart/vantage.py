@@ -1,0 +1,73 @@
+"""Where on the path a capture was taken: at the client, at the server, or in the middle.
+
+In: the round trips and hop limits of ``connections``. Out: the ``vantage`` columns of ``connections`` and
+``captures``. Every time is as seen at the capture point; the vantage says what a wait includes.
+
+A round trip to a host that is the capture point itself is over in the time that its kernel takes to answer, whoever
+the other end is; a single connection may be slow for other reasons, so the least of all connections between the same
+two addresses counts. The hop limit (RFC 791 TTL, RFC 8200) tells whether a router came between: systems start at 64,
+128 or 255.
+"""
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+from conchart.sql import literal
+
+if TYPE_CHECKING:
+    from conchart.trace import Trace
+
+Vantage = Literal["client", "server", "middle"]
+VANTAGES: tuple[Vantage, ...] = get_args(Vantage)
+
+AT_HOST_NS = 1_000_000
+"""No host needs longer to answer a SYN that is for itself, at least once in a few connections."""
+ROUTED_NS = 200_000
+"""With a router in between, a round trip below this is still as good as none."""
+MUCH_FARTHER = 4
+"""The other end is farther by this factor, or the two round trips tell nothing."""
+
+_INFER = f"""
+    WITH hops AS (
+        SELECT capture, client_ip, server_ip, rtt_client_ns, rtt_server_ns,
+            CASE WHEN ttl_client <= 64 THEN 64 WHEN ttl_client <= 128 THEN 128 ELSE 255 END - ttl_client AS to_client,
+            CASE WHEN ttl_server <= 64 THEN 64 WHEN ttl_server <= 128 THEN 128 ELSE 255 END - ttl_server AS to_server,
+        FROM connections
+        WHERE ack_at IS NOT NULL AND syn_ack_at IS NOT NULL AND syn_at IS NOT NULL
+    ), pairs AS (
+        SELECT capture, client_ip, server_ip,
+            min(rtt_client_ns) AS client_ns, min(rtt_server_ns) AS server_ns,
+            coalesce(min(to_client), 0) AS to_client, coalesce(min(to_server), 0) AS to_server,
+        FROM hops GROUP BY ALL
+    ), near AS (
+        SELECT *,
+            client_ns < CASE WHEN to_client = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_client,
+            server_ns < CASE WHEN to_server = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_server,
+        FROM pairs
+    )
+    SELECT capture, client_ip, server_ip, CASE
+            WHEN at_client AND client_ns * {MUCH_FARTHER} <= server_ns AND server_ns >= {ROUTED_NS} THEN 'client'
+            WHEN at_server AND server_ns * {MUCH_FARTHER} <= client_ns AND client_ns >= {ROUTED_NS} THEN 'server'
+            WHEN at_client AND at_server AND to_client = 0 AND to_server > 0 THEN 'client'
+            WHEN at_client AND at_server AND to_server = 0 AND to_client > 0 THEN 'server'
+            WHEN greatest(client_ns, server_ns) >= {ROUTED_NS} THEN 'middle'
+        END AS vantage
+    FROM near
+"""
+
+
+def locate(trace: "Trace", override: Vantage | None = None) -> None:
+    """Fill the ``vantage`` columns: as told, or as far as the packets say; NULL where they do not."""
+    if override:
+        trace.execute(f"UPDATE connections SET vantage = {literal(override)}")
+    else:
+        trace.execute(
+            f"UPDATE connections SET vantage = seen.vantage FROM ({_INFER}) AS seen WHERE seen.vantage IS NOT NULL "
+            "AND connections.capture = seen.capture AND connections.client_ip = seen.client_ip "
+            "AND connections.server_ip = seen.server_ip"
+        )
+    trace.execute(
+        "UPDATE captures SET vantage = seen.vantage FROM ("
+        "SELECT capture, CASE WHEN count(DISTINCT vantage) = 1 THEN any_value(vantage) "
+        "WHEN count(DISTINCT vantage) > 1 THEN 'mixed' END AS vantage FROM connections GROUP BY capture) AS seen "
+        "WHERE captures.capture = seen.capture"
+    )
