@@ -116,8 +116,10 @@ def _compare_stream(capture: str, theirs: Stream, mine: Stream) -> Iterator[Outc
                 yield outcome(fact, count, mine.by_end[fact].get(end))
     if theirs.tls is not None:
         yield outcome("tls", True, mine.tls is not None)
-        for fact, value in theirs.tls.items() if mine.tls is not None else ():
-            yield outcome(fact, value, mine.tls.get(fact) if mine.tls else None)
+        known = mine.tls or {}
+        for fact, value in theirs.tls.items():
+            if fact in known:
+                yield outcome(fact, value, known[fact])
     if theirs.http is not None:
         if theirs.http_is_whole:
             yield outcome("requests", len(theirs.http), len(mine.http or []))

@@ -29,12 +29,15 @@ def _streams(trace: conchart.Trace) -> list[Stream]:
     streams = {row["stream"]: _stream(row, counts_packets=duplicates == 0) for row in _rows(trace, "FROM connections")}
     for row in _rows(trace, "FROM phases WHERE kind = 'syn'"):
         facts = streams[row["stream"]].facts
-        facts["syn_frame"] = row["start_frame"]
+        if facts["syn_at"] == row["start_at"]:
+            facts["syn_frame"] = row["start_frame"]
         if facts["ack_at"] == row["end_at"]:
             facts["ack_frame"] = row["end_frame"]
-    starts = {row["stream"]: row["frame"] for row in _rows(trace, FIRST_TLS_FRAMES)}
     for row in _rows(trace, "FROM handshakes ORDER BY stream, number DESC"):
-        streams[row["stream"]].tls = _tls(row) | {"hello_frame": starts.get(row["stream"])}  # the first handshake stays
+        streams[row["stream"]].tls = _tls(row)  # the first handshake stays
+    for row in _rows(trace, FIRST_TLS_FRAMES):
+        if tls := streams[row["stream"]].tls:
+            tls["hello_frame"] = row["frame"]
     for row in _rows(trace, "FROM exchanges WHERE protocol LIKE 'http/%' ORDER BY stream, number"):
         stream = streams[row["stream"]]
         if row["request_at"] is not None:

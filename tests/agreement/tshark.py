@@ -48,6 +48,9 @@ SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 RETRY_RANDOM = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
 VERSIONS = {0x0300: "SSLv3", 0x0301: "TLSv1.0", 0x0302: "TLSv1.1", 0x0303: "TLSv1.2", 0x0304: "TLSv1.3"}
+NEWER_GROUPS = {0x11EB: "SecP256r1MLKEM768", 0x11EC: "X25519MLKEM768", 0x11ED: "SecP384r1MLKEM1024",
+                0x6399: "X25519Kyber768Draft00"}  # fmt: skip
+"""IANA's names of groups that tshark 4.0 does not know."""
 TUNNELS = (
     "gre", "vxlan", "geneve", "gtp", "mpls", "pppoes", "ppp", "l2tp", "erspan", "teredo", "wlan", "ipcomp", "ayiya",
     "nvgre", "etherip", "lisp", "nflog", "llc", "fr", "chdlc", "vlan_tunnel", "capwap", "ppi", "juniper", "tzsp", "udp",
@@ -91,7 +94,7 @@ def cipher_names() -> dict[int, str]:
 
 def group_names() -> dict[int, str]:
     """Code of a supported group to its name, as tshark knows them."""
-    return _value_names()["tls.handshake.server_named_curve"]
+    return NEWER_GROUPS | _value_names()["tls.handshake.server_named_curve"]
 
 
 @dataclass(slots=True)
@@ -278,7 +281,7 @@ class _Hellos:
     """Has the ServerHelloDone of TLS 1.2."""
     curve: int | None = None
     alert: int | None = None
-    """The first alert in clear, if it came before anything was encrypted."""
+    """The first fatal alert in clear, if it came before anything was encrypted."""
     opaque: bool = False
     retried: bool = False
     full: bool = False
@@ -305,9 +308,10 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
             seen.done = seen.done or packet
         if curves := packet.values["tls.handshake.server_named_curve"]:
             seen.curve = seen.curve or int(curves[0], 0)
-        alerts = packet.values["tls.alert_message.desc"]
-        if alerts and seen.client and seen.alert is None and not seen.opaque:
-            seen.alert = int(alerts[0], 0)
+        alerts = zip(packet.values["tls.alert_message.level"], packet.values["tls.alert_message.desc"], strict=False)
+        fatal = [int(number, 0) for level, number in alerts if level == "2"]
+        if fatal and seen.client and seen.alert is None and not seen.opaque:
+            seen.alert = fatal[0]
         seen.opaque = seen.opaque or bool(packet.values["tls.change_cipher_spec"])
         if seen.server and packet.source == seen.server.source and packet.values["tls.change_cipher_spec"]:
             seen.changed = True
@@ -331,7 +335,7 @@ def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict
         return facts
     versions = answer.values["tls.handshake.extensions.supported_version"] or answer.values["tls.handshake.version"]
     version = int(versions[0], 0)
-    version = 0x0304 if version >> 8 == 0x7F else version  # a draft of TLS 1.3
+    version = 0x0304 if version >> 8 in (0x7F, 0xFB) else version  # a draft, Facebook's
     facts["version"] = VERSIONS.get(version, f"0x{version:04x}")
     ciphers = answer.values["tls.handshake.ciphersuite"]
     if ciphers:
