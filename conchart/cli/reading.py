@@ -27,6 +27,13 @@ _OPTIONS = (
     ),
     click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
     click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
+    click.option(
+        "--keylog",
+        "keylogs",
+        multiple=True,
+        metavar="FILE",
+        help="TLS secrets, as SSLKEYLOGFILE has them written: shows what is inside TLS. May be given several times.",
+    ),
 )
 
 
@@ -40,9 +47,10 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         start: str | None,
         end: str | None,
         count: int | None,
+        keylogs: tuple[str, ...],
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
-        selection = {"filter": expression, "start": start, "end": end, "count": count}
+        selection = {"filter": expression, "start": start, "end": end, "count": count, "keylog": keylogs}
         return command(selection=selection, **others)
 
     decorated: Callable[..., Any] = with_selection
