@@ -18,5 +18,6 @@ def read_capture(
     end_relative: bool,
     count: int | None,
     packets: bool,
+    keylogs: list[str],
     progress: Callable[[int, int], None] | None,
 ) -> None: ...

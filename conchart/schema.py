@@ -70,7 +70,8 @@ TABLES: tuple[Table, ...] = (
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,
             bytes_client BIGINT, bytes_server BIGINT, round_trips INTEGER,
             client_compute_ns BIGINT, server_compute_ns BIGINT,
-            ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN
+            ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN,
+            keys VARCHAR, missing_keys VARCHAR
         """,
     ),
     Table(

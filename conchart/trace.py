@@ -4,7 +4,7 @@ In: batches from the native core, or a saved database. Out: tables, SQL over the
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 
@@ -30,6 +30,7 @@ def read(
     count: int | None = None,
     packets: bool = False,
     vantage: Vantage | None = None,
+    keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     progress: Progress | None = None,
 ) -> "Trace":
     """Read captures into tables, in one streaming pass.
@@ -44,16 +45,19 @@ def read(
         count: Stop after so many selected packets.
         packets: Also fill the ``packets`` table, one row per TCP segment.
         vantage: Where on the path the capture was taken, if you know better than the packets tell.
+        keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
+            pcapng files are used in any case.
         progress: Called now and then while reading.
 
     Returns:
         The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
 
     Raises:
-        CaptureError: Nothing could be read.
+        CaptureError: Nothing could be read, or a key log has no secrets in it.
         UsageError: The filter does not compile, or a time cannot be read.
     """
     first, last = _when(start), _when(end)
+    keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
     trace = Trace(duckdb.connect(":memory:"))
     try:
         trace._create()
@@ -70,6 +74,7 @@ def read(
             end_relative=last.relative if last else False,
             count=count,
             packets=packets,
+            keylogs=[os.fspath(path) for path in keylogs],
             progress=progress,
         )
         locate(trace, vantage)

@@ -33,6 +33,13 @@ _OPTIONS = (
         type=click.Choice(VANTAGES),
         help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
     ),
+    click.option(
+        "--keylog",
+        "keylogs",
+        multiple=True,
+        metavar="FILE",
+        help="TLS secrets, as SSLKEYLOGFILE has them written: shows what is inside TLS. May be given several times.",
+    ),
 )
 
 
@@ -47,9 +54,11 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         end: str | None,
         count: int | None,
         vantage: str | None,
+        keylogs: tuple[str, ...],
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
-        selection = {"filter": expression, "start": start, "end": end, "count": count, "vantage": vantage}
+        packets = {"filter": expression, "start": start, "end": end, "count": count}
+        selection = packets | {"vantage": vantage, "keylog": keylogs}
         return command(selection=selection, **others)
 
     decorated: Callable[..., Any] = with_selection

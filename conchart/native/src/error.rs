@@ -36,6 +36,15 @@ pub enum CaptureError {
     )]
     NotACapture { name: String, first: Vec<u8>, hint: &'static str },
 
+    /// A key log without a single secret.
+    #[error(
+        "{name}: no TLS secrets in it: none of its {} lines reads 'LABEL CLIENT_RANDOM SECRET', in hexadecimal digits\n  \
+         Have the client or the server write a key log: SSLKEYLOGFILE=FILE (browsers, curl), \
+         'openssl s_client -keylogfile FILE'.",
+        grouped(*.lines)
+    )]
+    NotAKeyLog { name: String, lines: u64 },
+
     /// Readable up to a point.
     #[error(transparent)]
     Damaged(Box<Damage>),

@@ -7,6 +7,8 @@ pub mod stream;
 
 pub mod error;
 
+pub mod keys;
+
 pub mod capture;
 
 pub mod packet;

@@ -88,7 +88,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, packets, progress))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, packets, keylogs, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -102,6 +102,7 @@ fn read_capture(
     end_relative: bool,
     count: Option<u64>,
     packets: bool,
+    keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let bound = |ns, relative| if relative { Limit::After(ns) } else { Limit::At(ns) };
@@ -112,6 +113,7 @@ fn read_capture(
         end: end.map(|ns| bound(ns, end_relative)),
         count,
         packets,
+        keylogs,
     };
     let sources: Vec<Source> = paths.into_iter().map(source).collect();
     let (sender, receiver) = sync_channel(QUEUE);

@@ -142,6 +142,8 @@ pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
         ja3: tls.ja3.as_deref(),
         ja4: tls.ja4.as_deref(),
         inferred: Some(tls.inferred),
+        keys: tls.keys,
+        missing_keys: tls.missing_keys.as_deref(),
     }
 }
 

@@ -13,6 +13,7 @@ mod input;
 mod link_type;
 mod pcap;
 mod pcapng;
+pub mod secrets;
 mod window;
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{CaptureError, Damage};
+use crate::keys::Keys;
 use fault::Fault;
 use input::Packing;
 use pcap::Pcap;
@@ -182,6 +184,13 @@ impl Reader {
                 self.over = true;
                 Err(damaged(&self.name, &self.log, self.packing, fault))
             }
+        }
+    }
+
+    /// Adds the TLS secrets that are met on the way to `keys`; without, they are stepped over.
+    pub fn collect_secrets(&mut self, keys: Keys) {
+        if let Format::Pcapng(pcapng) = &mut self.format {
+            pcapng.keys = Some(keys);
         }
     }
 

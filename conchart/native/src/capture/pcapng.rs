@@ -1,8 +1,8 @@
 //! pcapng: sections of blocks (draft-ietf-opsawg-pcapng).
 //!
 //! In: the window. Out: one [`Packet`] per packet block (EPB, SPB, obsolete PB) of any section,
-//! whatever its byte order; drop counts and comments on the way. Name resolution, decryption
-//! secrets, custom and unknown blocks are stepped over, whatever their length.
+//! whatever its byte order; drop counts, comments and TLS secrets on the way. Name resolution,
+//! custom and unknown blocks are stepped over, whatever their length.
 //!
 //! Written by hand. pcap-parser 0.17 rejects a power-of-two `if_tsresol`, reads `if_tsoffset` as
 //! little-endian in every section, must hold a block that is only skipped, allocates a list of
@@ -14,6 +14,7 @@ use super::link_type::LinkType;
 use super::window::{MAX_RECORD, Window};
 use super::{Log, Order, Packet};
 use crate::error::grouped;
+use crate::keys::Keys;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -21,6 +22,9 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
+pub(super) const SECRETS: u32 = 0x0a;
+/// Secrets type of an NSS key log: "TLSK".
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 /// Blocks that hold no packet, but to which Wireshark gives a number as if they did: custom blocks,
 /// systemd journal entries, sysdig events.
@@ -66,6 +70,8 @@ pub(super) struct Pcapng {
     resolution_ns: i64,
     /// Drops of the sections before.
     dropped: Option<u64>,
+    /// Where TLS secrets go that are met on the way.
+    pub(super) keys: Option<Keys>,
 }
 
 impl Pcapng {
@@ -85,6 +91,7 @@ impl Pcapng {
             links: Vec::new(),
             resolution_ns: 0,
             dropped: None,
+            keys: None,
         }
     }
 
@@ -143,7 +150,7 @@ impl Pcapng {
             let is_read = matches!(
                 kind,
                 SECTION_HEADER | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET
-            );
+            ) || kind == SECRETS && self.keys.is_some();
             if !is_read {
                 window.skip(whole).map_err(|short| Fault::cut(block, "a block", whole, short))?;
                 log.number += u64::from(NUMBERED.contains(&kind));
@@ -168,6 +175,10 @@ impl Pcapng {
                 SECTION_HEADER => self.section(body, log).map(|()| None),
                 INTERFACE => self.interface(body, log).map(|()| None),
                 STATISTICS => self.statistics(body).map(|()| None),
+                SECRETS => {
+                    self.secrets(body, log);
+                    Ok(None)
+                }
                 SIMPLE_PACKET => self.simple_packet(body, log).map(Some),
                 _ => self.packet(kind, body, log).map(Some),
             };
@@ -259,6 +270,20 @@ impl Pcapng {
         Ok(())
     }
 
+    fn secrets(&mut self, body: Body<'_>, log: &mut Log) {
+        let Some((keys, text)) = self.keys.as_ref().zip(key_log(body.order, body.rest)) else {
+            return;
+        };
+        keys.add(text);
+        if log.frames > 0 {
+            log.note(format!(
+                "packet {}: TLS secrets come after it; connections that began before could not use them, as this \
+                 input can be read only once: give conchart the uncompressed file",
+                log.number
+            ));
+        }
+    }
+
     /// The interface a packet names, marked as used.
     #[inline]
     fn user(&mut self, number: u32) -> Result<&mut Interface, String> {
@@ -326,6 +351,13 @@ impl Pcapng {
         let captured = usize::try_from(original_len.min(limit)).unwrap_or(usize::MAX).min(body.rest.len());
         Ok(Found { at, link, interface, header: 4, captured, original_len })
     }
+}
+
+/// The key log in the body of a Decryption Secrets Block; `None` when it holds other secrets.
+pub(super) fn key_log(order: Order, rest: &[u8]) -> Option<&[u8]> {
+    let mut body = Body { order, rest };
+    let (kind, len) = (body.u32().ok()?, body.u32().ok()?);
+    body.rest.get(..usize::try_from(len).ok()?).filter(|_| kind == TLS_KEY_LOG)
 }
 
 impl Interface {

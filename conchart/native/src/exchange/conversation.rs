@@ -9,19 +9,30 @@ use super::Exchange;
 use super::head::{self, Guess};
 use super::held::{Event, Held};
 use super::http1::{Http1, Onward, Switch};
+use super::inside::Inside;
 use super::ledger::Ledger;
 use super::turns::{self, Turns, Words};
+use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{self, Handshake, Sniff, Tls};
 
 /// Bytes of each side that are looked at to find out what a connection speaks.
 const SNIFFED: usize = 64;
 
+/// How deep TLS inside TLS is opened.
+const MAX_DEPTH: u8 = 3;
+
 /// The exchanges of one TCP connection.
 pub struct Conversation {
     layer: Layer,
     ledger: Ledger,
     handshakes: VecDeque<Handshake>,
+    /// How many of them TLS here has found so far: those inside it are numbered on.
+    handshaken: u32,
+    /// Where secrets may be known.
+    keys: Option<Keys>,
+    /// How many layers of TLS this is inside of.
+    depth: u8,
     app: Option<&'static str>,
     /// The first bytes are not in the capture: a reader may have to find its place.
     midstream: bool,
@@ -41,6 +52,8 @@ enum Layer {
         turns: Turns,
         /// Up to here each side's bytes have become records; `None` before its first byte.
         read: BySide<Option<Moment>>,
+        /// What is said inside, once a record was opened: then the ledger is there.
+        inside: Option<Box<Inside>>,
     },
     /// `watched`: a packet may yet begin with something better known.
     Turns {
@@ -72,12 +85,21 @@ impl Conversation {
             layer: Layer::Detecting(Held::new(2 * SNIFFED)),
             ledger: Ledger::default(),
             handshakes: VecDeque::new(),
+            handshaken: 0,
+            keys: None,
+            depth: 0,
             app: None,
             midstream,
             requester: Side::Client,
             frames: BySide::default(),
             sent: BySide::default(),
         }
+    }
+
+    /// A conversation whose TLS is opened where its secrets are known.
+    #[must_use]
+    pub fn with_keys(midstream: bool, keys: Keys) -> Self {
+        Self { keys: Some(keys), ..Self::new(midstream) }
     }
 
     /// The next bytes of one side's stream.
@@ -111,8 +133,11 @@ impl Conversation {
             Layer::Tls { tls, .. } => {
                 tls.finish();
                 self.collect(false);
-                if let Layer::Tls { turns, read, .. } = &mut self.layer {
-                    turns.finish(&mut self.ledger);
+                if let Layer::Tls { turns, read, inside, .. } = &mut self.layer {
+                    match inside {
+                        Some(inside) => inside.conversation.finish(),
+                        None => turns.finish(&mut self.ledger),
+                    }
                     *read = BySide::default();
                 }
             }
@@ -121,17 +146,28 @@ impl Conversation {
 
     /// Exchanges that are over, in the order of their number.
     pub fn next_exchange(&mut self) -> Option<Exchange> {
+        if let Some(inside) = self.inside() {
+            return inside.next_exchange();
+        }
         self.ledger.next_exchange()
     }
 
     /// TLS handshakes that are over.
     pub fn next_handshake(&mut self) -> Option<Handshake> {
-        self.handshakes.pop_front()
+        if let Some(handshake) = self.handshakes.pop_front() {
+            return Some(handshake);
+        }
+        let mut handshake = self.inside()?.next_handshake()?;
+        handshake.number = handshake.number.saturating_add(self.handshaken);
+        Some(handshake)
     }
 
     /// Stretches in which bytes are missing and the reader was lost: from the last byte before to
     /// the last byte that made no sense.
     pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {
+        if let Some(inside) = self.inside() {
+            return inside.next_unseen();
+        }
         self.ledger.next_unseen()
     }
 
@@ -142,7 +178,10 @@ impl Conversation {
         let reading = match &self.layer {
             Layer::Detecting(held) => held.earliest(),
             Layer::Http(http) => http.pending(),
-            Layer::Tls { read, .. } => earliest([read.client, read.server]),
+            Layer::Tls { read, inside, .. } => {
+                let inside = inside.as_ref().and_then(|inside| inside.conversation.earliest_open());
+                earliest([read.client, read.server, inside])
+            }
             Layer::Turns { .. } => None,
         };
         let handshake = self.handshakes.front().and_then(|h| h.hello);
@@ -150,10 +189,13 @@ impl Conversation {
     }
 
     /// What the connection speaks: `tls`, `http/1.0`, `http/1.1`, `h2`, `unknown`; `None` when no
-    /// byte was sent. A tunnel is what its CONNECT was written in.
+    /// byte was sent. A tunnel is what its CONNECT was written in, opened TLS what is known to be inside.
     #[must_use]
     pub fn app(&self) -> Option<&'static str> {
         match &self.layer {
+            Layer::Tls { inside: Some(inside), .. } if self.app == Some("tls") => {
+                inside.conversation.app().filter(|&app| app != "unknown").or(self.app)
+            }
             Layer::Detecting(held) if self.app.is_none() => held.earliest().map(|_| "unknown"),
             _ => self.app.or(Some("unknown")),
         }
@@ -166,6 +208,13 @@ impl Conversation {
             Layer::Detecting(held) => held.len(),
             Layer::Http(http) => http.held(),
             Layer::Tls { .. } | Layer::Turns { .. } => 0,
+        }
+    }
+
+    fn inside(&mut self) -> Option<&mut Self> {
+        match &mut self.layer {
+            Layer::Tls { inside: Some(inside), .. } => Some(&mut inside.conversation),
+            _ => None,
         }
     }
 
@@ -208,8 +257,11 @@ impl Conversation {
             (Layer::Tls { tls, .. }, Event::Fin(from, seen)) => {
                 tls.fin(from, seen);
                 self.collect(false);
-                if let Layer::Tls { turns, .. } = &mut self.layer {
-                    turns.fin(&mut self.ledger, from);
+                if let Layer::Tls { turns, inside, .. } = &mut self.layer {
+                    match inside {
+                        Some(inside) => inside.conversation.fin(from, seen),
+                        None => turns.fin(&mut self.ledger, from),
+                    }
                 }
             }
             (Layer::Turns { turns, .. }, Event::Data(from, chunk)) => {
@@ -265,7 +317,10 @@ impl Conversation {
     fn settle_for(&mut self, verdict: Verdict, from: Side) {
         let requester = self.requester;
         let (layer, app) = match verdict {
-            Verdict::Tls => (tls_layer(Tls::new(), requester), Some("tls")),
+            Verdict::Tls => {
+                let tls = self.keys.clone().map_or_else(Tls::new, Tls::with_keys);
+                (tls_layer(tls, requester), Some("tls"))
+            }
             Verdict::TlsRecord => (tls_layer(Tls::midstream(), requester), Some("tls")),
             Verdict::Request => (Layer::Http(Box::new(Http1::new(from))), None),
             Verdict::Response => (Layer::Http(Box::new(Http1::new(from.peer()))), None),
@@ -327,18 +382,38 @@ impl Conversation {
 
     /// Takes over what TLS has found.
     fn collect(&mut self, interrupts: bool) {
-        let Layer::Tls { tls, turns, read } = &mut self.layer else {
+        let Layer::Tls { tls, turns, read, inside } = &mut self.layer else {
             return;
         };
         while let Some(handshake) = tls.next_handshake() {
             if let Some(alpn) = &handshake.alpn {
                 turns.agreed(&mut self.ledger, alpn);
             }
+            self.handshaken = self.handshaken.max(handshake.number.saturating_add(1));
             self.handshakes.push_back(handshake);
+        }
+        while let Some(clear) = tls.next_clear() {
+            read[clear.from] = Some(clear.last);
+            let inside = inside.get_or_insert_with(|| {
+                turns.end(&mut self.ledger);
+                let keys = self.keys.clone().filter(|_| self.depth < MAX_DEPTH);
+                Box::new(Inside::new(Self {
+                    ledger: std::mem::take(&mut self.ledger),
+                    keys,
+                    depth: self.depth + 1,
+                    requester: tls.requester().unwrap_or(turns.requester),
+                    ..Self::new(false)
+                }))
+            });
+            inside.hear(&clear);
         }
         while let Some(record) = tls.next_record() {
             read[record.from] = Some(record.last);
             turns.requester = tls.requester().unwrap_or(turns.requester);
+            if let Some(inside) = inside {
+                inside.miss(&record);
+                continue;
+            }
             let words = Words {
                 from: record.from,
                 first: record.first,
@@ -354,7 +429,7 @@ impl Conversation {
 
 fn tls_layer(tls: Tls, requester: Side) -> Layer {
     let turns = Turns::new(requester, "tls", turns::RECORDS);
-    Layer::Tls { tls: Box::new(tls), turns, read: BySide::default() }
+    Layer::Tls { tls: Box::new(tls), turns, read: BySide::default(), inside: None }
 }
 
 fn earliest<const N: usize>(moments: [Option<Moment>; N]) -> Option<Moment> {

@@ -2,14 +2,15 @@
 //!
 //! In: one connection's two streams as [`Chunk`](crate::stream::Chunk)s and
 //! [`Gap`](crate::stream::Gap)s. Out: [`Exchange`]s in the order of their number, TLS handshakes,
-//! and the stretches of time where missing packets left the reader lost. No IO, no clock, nothing
-//! is decrypted. Start at [`Conversation`].
+//! and the stretches of time where missing packets left the reader lost. No IO, no clock, TLS is
+//! opened by `tls` where its secrets are known. Start at [`Conversation`].
 
 mod body;
 mod conversation;
 mod head;
 mod held;
 mod http1;
+mod inside;
 mod ledger;
 #[cfg(test)]
 mod tests;

@@ -105,7 +105,7 @@ pub(super) enum Reading {
 
 /// The records since the ClientHello, at most [`MAX_HELD`].
 #[derive(Debug, Default)]
-pub(super) struct Flight(Vec<Seen>);
+pub(super) struct Flight(pub(super) Vec<Seen>);
 
 impl Flight {
     /// Adds a record; when there are too many, one side's consecutive records become one.

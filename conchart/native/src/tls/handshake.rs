@@ -12,21 +12,12 @@ use crate::stream::{BySide, Moment, Side};
 use super::fingerprint::{self, Fingerprints};
 use super::flight::{Context, Flight, Reading, Seen, Sizes};
 use super::hello::{self, ClientHello, ServerHello};
-use super::messages::{Message, Messages};
+use super::messages::{Message, Messages, message};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Piece, SSLV2};
 use super::tickets::Watch;
 use super::{Handshake, names};
 
-mod message {
-    pub const CLIENT_HELLO: u8 = 1;
-    pub const SERVER_HELLO: u8 = 2;
-    /// A message of its own up to draft 22 of TLS 1.3.
-    pub const HELLO_RETRY_REQUEST: u8 = 6;
-    pub const CERTIFICATE: u8 = 11;
-    pub const SERVER_KEY_EXCHANGE: u8 = 12;
-    pub const CERTIFICATE_REQUEST: u8 = 13;
-    pub const SERVER_HELLO_DONE: u8 = 14;
-}
+mod known;
 
 const SSLV2_VERSION: u16 = 0x0002;
 
@@ -349,12 +340,16 @@ impl Machine {
         }
         let [level, description] = self.alert[from];
         if !self.hidden && !self.is_encrypted(from) && piece.record.length == 2 && read {
-            // TLS 1.3 ignores the level: only user_canceled leaves the handshake alive.
-            if level == 2 || description == 0 || self.is_tls13() && description != 90 {
-                self.fail(names::alert(level, description));
-            }
+            self.alert(level, description);
         } else if self.facts.ready.is_none() {
             self.fail("encrypted".into());
+        }
+    }
+
+    fn alert(&mut self, level: u8, description: u8) {
+        // TLS 1.3 ignores the level: only user_canceled leaves the handshake alive.
+        if level == 2 || description == 0 || self.is_tls13() && description != 90 {
+            self.fail(names::alert(level, description));
         }
     }
 
@@ -435,8 +430,9 @@ impl Machine {
         facts.client_finished = Some(finished.first);
         facts.ready = Some(finished.last);
         facts.complete = Some(finished.last);
-        facts.server_done = split.server_done;
-        facts.client_auth = split.client_auth;
+        // What keys have shown counts more than sizes.
+        facts.server_done = facts.server_done.or(split.server_done);
+        facts.client_auth = facts.client_auth.or(split.client_auth);
         facts.early_data = Some(split.early_data);
         facts.false_start = Some(false);
         facts.kind = Some(if self.psk { "psk" } else { "full" });

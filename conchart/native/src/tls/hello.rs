@@ -16,6 +16,7 @@ mod extension {
     pub const EC_POINT_FORMATS: u16 = 11;
     pub const SIGNATURE_ALGORITHMS: u16 = 13;
     pub const ALPN: u16 = 16;
+    pub const ENCRYPT_THEN_MAC: u16 = 22;
     pub const SESSION_TICKET: u16 = 35;
     /// `key_share` up to draft 22.
     pub const KEY_SHARE_DRAFT: u16 = 40;
@@ -86,6 +87,7 @@ pub(super) fn codes(list: &[u8]) -> impl Iterator<Item = u16> + '_ {
 pub(super) struct ClientHello<'a> {
     /// `legacy_version`.
     pub version: u16,
+    pub random: Option<[u8; 32]>,
     pub session_id: &'a [u8],
     /// Lists of 16-bit codes: read with [`codes`].
     pub ciphers: &'a [u8],
@@ -117,7 +119,7 @@ impl<'a> ClientHello<'a> {
 
     fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
         self.version = fields.u16()?;
-        fields.take(32)?;
+        self.random = fields.take(32)?.first_chunk().copied();
         self.session_id = fields.vec8()?;
         self.ciphers = fields.vec16()?;
         fields.vec8()?;
@@ -156,11 +158,14 @@ pub(super) struct ServerHello<'a> {
     /// The version in use: `supported_versions` over `legacy_version`.
     pub version: u16,
     pub retry: bool,
+    pub random: Option<[u8; 32]>,
     pub session_id: &'a [u8],
     pub cipher: Option<u16>,
     pub group: Option<u16>,
     pub alpn: Option<&'a [u8]>,
     pub psk: bool,
+    /// RFC 7366.
+    pub encrypt_then_mac: bool,
 }
 
 impl<'a> ServerHello<'a> {
@@ -173,7 +178,8 @@ impl<'a> ServerHello<'a> {
     }
 
     fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
-        self.retry = fields.take(32)? == RETRY_RANDOM;
+        self.random = fields.take(32)?.first_chunk().copied();
+        self.retry = self.random == Some(RETRY_RANDOM);
         // Drafts before 22 had neither session id nor compression.
         let draft = self.version >> 8 == 0x7f;
         if !draft {
@@ -190,6 +196,7 @@ impl<'a> ServerHello<'a> {
                 extension::KEY_SHARE | extension::KEY_SHARE_DRAFT => self.group = fields.u16(),
                 extension::ALPN => self.alpn = fields.vec16().and_then(|list| Fields(list).vec8()),
                 extension::PRE_SHARED_KEY => self.psk = true,
+                extension::ENCRYPT_THEN_MAC => self.encrypt_then_mac = true,
                 _ => {}
             }
         }
@@ -209,6 +216,44 @@ pub(super) fn certificates(body: &[u8]) -> Option<u32> {
         count += 1;
     }
     Some(count)
+}
+
+/// Number of certificates in a Certificate message of TLS 1.3, whose entries have extensions.
+pub(super) fn certificates13(body: &[u8]) -> Option<u32> {
+    let mut fields = Fields(body);
+    fields.vec8()?;
+    let length = fields.u24()?;
+    let mut list = Fields(fields.take(length)?);
+    let mut count = 0;
+    while !list.0.is_empty() {
+        let length = list.u24()?;
+        list.take(length)?;
+        list.vec16()?;
+        count += 1;
+    }
+    Some(count)
+}
+
+/// What the EncryptedExtensions of TLS 1.3 say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EncryptedExtensions<'a> {
+    pub alpn: Option<&'a [u8]>,
+    /// The server takes the early data.
+    pub early_data: bool,
+}
+
+impl<'a> EncryptedExtensions<'a> {
+    pub fn read(body: &'a [u8]) -> Self {
+        let mut found = Self::default();
+        for (kind, body) in Fields(body).extensions() {
+            match kind {
+                extension::ALPN => found.alpn = Fields(body).vec16().and_then(|list| Fields(list).vec8()),
+                extension::EARLY_DATA => found.early_data = true,
+                _ => {}
+            }
+        }
+        found
+    }
 }
 
 /// Named curve of an ECDHE ServerKeyExchange (curve type 3).

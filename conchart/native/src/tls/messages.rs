@@ -5,6 +5,22 @@
 
 use crate::stream::Moment;
 
+/// Types of handshake messages (RFC 8446 appendix B.3, RFC 5246 section 7.4, RFC 8879).
+pub(super) mod message {
+    pub const CLIENT_HELLO: u8 = 1;
+    pub const SERVER_HELLO: u8 = 2;
+    pub const END_OF_EARLY_DATA: u8 = 5;
+    /// A message of its own up to draft 22 of TLS 1.3.
+    pub const HELLO_RETRY_REQUEST: u8 = 6;
+    pub const ENCRYPTED_EXTENSIONS: u8 = 8;
+    pub const CERTIFICATE: u8 = 11;
+    pub const SERVER_KEY_EXCHANGE: u8 = 12;
+    pub const CERTIFICATE_REQUEST: u8 = 13;
+    pub const SERVER_HELLO_DONE: u8 = 14;
+    pub const FINISHED: u8 = 20;
+    pub const COMPRESSED_CERTIFICATE: u8 = 25;
+}
+
 /// Bytes kept of one message; longer ones are delivered cut short, like those a snap length cut.
 pub(super) const MAX_MESSAGE: usize = 128 * 1024;
 

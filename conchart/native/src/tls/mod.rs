@@ -1,11 +1,13 @@
 //! TLS: one connection's two streams in, handshakes and application records out.
 //!
 //! In: chunks, gaps and FINs of both sides in causal order. Out: [`Handshake`]s as they are settled and
-//! [`AppRecord`]s in causal order. Nothing is decrypted: what encryption hides is reasoned out from the order
-//! and size of records and marked `inferred`. Memory: a few kilobytes while a handshake runs, at most
+//! [`AppRecord`]s in causal order. Where the connection's secrets are known, its records are opened: handshakes
+//! are exact and application data comes out as [`Clear`]. Without, what encryption hides is reasoned out from the
+//! order and size of records and marked `inferred`. Memory: a few kilobytes while a handshake runs, at most
 //! 128 KiB per side of a message that arrives in pieces, at most [`MAX_HELD`] undecided records, and under
 //! 200 bytes once established.
 
+mod decrypt;
 mod fingerprint;
 mod flight;
 mod handshake;
@@ -21,12 +23,15 @@ mod tests;
 
 use std::collections::VecDeque;
 
+pub use decrypt::Clear;
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
+use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use decrypt::{Content, Decryption, Outcome};
 use flight::{Seen, Sizes};
 use handshake::Machine;
-use record::{APPLICATION_DATA, HANDSHAKE, Piece, Walk};
+use record::{ALERT, APPLICATION_DATA, HANDSHAKE, Piece, Walk};
 use tickets::Held;
 
 /// Records that may wait at once until it is known whether they are application data.
@@ -76,6 +81,10 @@ pub struct Handshake {
     pub ja4: Option<Box<str>>,
     /// True when encryption hides a boundary that we reasoned out (TLS 1.3).
     pub inferred: bool,
+    /// How much of the connection can be decrypted: `all`, `partial`, `none`, `wrong`, `unsupported`.
+    pub keys: Option<&'static str>,
+    /// Labels of the secrets that are missing, where only some are there.
+    pub missing_keys: Option<Box<str>>,
 }
 
 /// Application data inside TLS: one record, or the visible part of one.
@@ -111,6 +120,7 @@ enum State {
 #[derive(Debug, Default)]
 struct Ready {
     records: VecDeque<AppRecord>,
+    clear: VecDeque<Clear>,
     handshakes: VecDeque<Handshake>,
 }
 
@@ -119,6 +129,8 @@ struct Ready {
 pub struct Tls {
     walk: BySide<Walk>,
     machine: Option<Box<Machine>>,
+    /// Only where secrets are known.
+    decryption: Option<Box<Decryption>>,
     held: Option<Box<Held>>,
     ready: Option<Box<Ready>>,
     number: u32,
@@ -140,6 +152,12 @@ impl Tls {
         Self { machine: Some(Box::new(Machine::new(0))), ..Self::in_state(State::Opening, false) }
     }
 
+    /// For a connection whose first byte of TLS comes next, and whose secrets may be known.
+    #[must_use]
+    pub fn with_keys(keys: Keys) -> Self {
+        Self { decryption: Some(Box::new(Decryption::new(keys))), ..Self::new() }
+    }
+
     /// For a connection whose handshake was over before the capture began.
     #[must_use]
     pub fn midstream() -> Self {
@@ -151,6 +169,7 @@ impl Tls {
         Self {
             walk: BySide { client: walk, server: walk },
             machine: None,
+            decryption: None,
             held: None,
             ready: None,
             number: 0,
@@ -175,6 +194,11 @@ impl Tls {
     pub fn gap(&mut self, from: Side, gap: Gap) {
         if let Some(piece) = self.walk[from].gap(gap) {
             self.piece(from, &piece);
+        }
+        if let Some(decryption) = self.decryption.as_mut().filter(|_| self.walk[from].lost())
+            && let Some(lost) = decryption.lose(from, gap)
+        {
+            self.ready().clear.push_back(lost);
         }
         self.notice_loss(from, gap.seen);
     }
@@ -201,6 +225,13 @@ impl Tls {
         record
     }
 
+    /// The next application data that was opened, in causal order.
+    pub fn next_clear(&mut self) -> Option<Clear> {
+        let clear = self.ready.as_mut()?.clear.pop_front();
+        self.drop_fetched();
+        clear
+    }
+
     /// The next handshake that is settled.
     pub fn next_handshake(&mut self) -> Option<Handshake> {
         let handshake = self.ready.as_mut()?.handshakes.pop_front();
@@ -209,7 +240,8 @@ impl Tls {
     }
 
     fn drop_fetched(&mut self) {
-        let is_empty = |ready: &Ready| ready.records.is_empty() && ready.handshakes.is_empty();
+        let is_empty =
+            |ready: &Ready| ready.records.is_empty() && ready.clear.is_empty() && ready.handshakes.is_empty();
         if self.ready.as_deref().is_some_and(is_empty) {
             self.ready = None;
         }
@@ -244,6 +276,70 @@ impl Tls {
     }
 
     fn piece(&mut self, from: Side, piece: &Piece<'_>) {
+        let Some(decryption) = &mut self.decryption else {
+            return self.read(from, piece);
+        };
+        let outcome = decryption.piece(from, piece);
+        let early = decryption.take_early();
+        if !early.is_empty() {
+            self.ready().clear.extend(early);
+        }
+        match outcome {
+            Outcome::Sealed => self.read(from, piece),
+            Outcome::Kept | Outcome::Early => {}
+            Outcome::Message(content) => self.opened(from, piece, &content),
+            Outcome::Data(clear) => {
+                self.ready().clear.push_back(clear);
+                self.application_began(from, piece);
+            }
+        }
+    }
+
+    /// Takes in the content of a record that is not application data.
+    fn opened(&mut self, from: Side, piece: &Piece<'_>, content: &Content) {
+        let tls13 = match &self.machine {
+            Some(machine) => machine.is_tls13(),
+            None => self.state == State::Established13,
+        };
+        // What is left of the record's pieces: the last one stands for all.
+        let whole = Piece { bytes: &[], starts: true, ..*piece };
+        match &mut self.machine {
+            Some(machine) if tls13 => {
+                let exact = self
+                    .decryption
+                    .as_ref()
+                    .is_some_and(|keys| machine.facts.hello_by.is_some_and(|client| keys.reads_handshake_of(client)));
+                machine.known(from, content, piece, exact);
+            }
+            Some(machine) if content.kind == ALERT => machine.known_alert(content),
+            // Tickets, KeyUpdates and alerts of an established connection.
+            None if tls13 || content.kind == ALERT => return,
+            _ => return self.read(from, &whole),
+        }
+        self.conclude_if_settled();
+    }
+
+    /// Application data was opened, perhaps before the handshake was seen to end.
+    fn application_began(&mut self, from: Side, piece: &Piece<'_>) {
+        let Some(machine) = &mut self.machine else {
+            return;
+        };
+        if machine.is_tls13() {
+            machine.application_began(from);
+            self.conclude_if_settled();
+        } else if machine.facts.server_hello.is_some() {
+            self.read(from, piece);
+        }
+    }
+
+    fn conclude_if_settled(&mut self) {
+        if let Some(machine) = self.machine.take_if(|machine| machine.settled()) {
+            self.conclude(*machine);
+        }
+    }
+
+    /// Reads a piece as everybody can.
+    fn read(&mut self, from: Side, piece: &Piece<'_>) {
         if piece.record.kind == HANDSHAKE && piece.starts && self.machine.is_none() {
             self.begin(from, piece);
         }
@@ -282,7 +378,12 @@ impl Tls {
     }
 
     /// Takes over from a settled handshake.
-    fn conclude(&mut self, machine: Machine) {
+    fn conclude(&mut self, mut machine: Machine) {
+        if let Some(decryption) = &self.decryption {
+            let coverage = decryption.coverage();
+            (machine.facts.keys, machine.facts.missing_keys) = (coverage.keys, coverage.missing);
+        }
+        self.decryption.take_if(|decryption| !decryption.is_of_use());
         if self.state == State::Unknown && machine.facts.hello_by.is_none() {
             return machine.data.into_iter().for_each(|seen| self.application(seen));
         }
@@ -297,7 +398,8 @@ impl Tls {
                 _ => State::Unknown,
             };
         }
-        if complete && machine.is_tls13() {
+        let opens = self.decryption.as_ref().is_some_and(|keys| keys.reads_data());
+        if complete && machine.is_tls13() && !opens {
             self.held = Some(Box::new(Held::new(machine.sizes(), machine.watch())));
         }
         self.ready().handshakes.push_back(machine.facts);
@@ -305,6 +407,10 @@ impl Tls {
     }
 
     fn application(&mut self, mut seen: Seen) {
+        if self.decryption.as_ref().is_some_and(|keys| keys.reads(seen.record.from)) {
+            // It went out in clear.
+            return;
+        }
         if self.state != State::Established12 && self.state != State::Opening {
             let sizes = Sizes::of(None);
             if sizes.is_key_update(seen.record.bytes) {
