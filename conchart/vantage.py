@@ -26,32 +26,32 @@ ROUTED_NS = 200_000
 MUCH_FARTHER = 4
 """The other end is farther by this factor, or the two round trips tell nothing."""
 
+
+def _hops(side: str) -> str:
+    """How many routers the first packet of a side had passed, as SQL."""
+    return f"CASE WHEN ttl_{side} <= 64 THEN 64 WHEN ttl_{side} <= 128 THEN 128 ELSE 255 END - ttl_{side}"
+
+
 _INFER = f"""
-    WITH hops AS (
-        SELECT capture, client_ip, server_ip, rtt_client_ns, rtt_server_ns,
-            CASE WHEN ttl_client <= 64 THEN 64 WHEN ttl_client <= 128 THEN 128 ELSE 255 END - ttl_client AS to_client,
-            CASE WHEN ttl_server <= 64 THEN 64 WHEN ttl_server <= 128 THEN 128 ELSE 255 END - ttl_server AS to_server,
-        FROM connections
-        WHERE ack_at IS NOT NULL AND syn_ack_at IS NOT NULL AND syn_at IS NOT NULL
-    ), pairs AS (
+    UPDATE connections SET vantage = seen.vantage FROM (
         SELECT capture, client_ip, server_ip,
             min(rtt_client_ns) AS client_ns, min(rtt_server_ns) AS server_ns,
-            coalesce(min(to_client), 0) AS to_client, coalesce(min(to_server), 0) AS to_server,
-        FROM hops GROUP BY ALL
-    ), near AS (
-        SELECT *,
+            coalesce(min({_hops("client")}), 0) AS to_client, coalesce(min({_hops("server")}), 0) AS to_server,
             client_ns < CASE WHEN to_client = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_client,
             server_ns < CASE WHEN to_server = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_server,
-        FROM pairs
-    )
-    SELECT capture, client_ip, server_ip, CASE
-            WHEN at_client AND client_ns * {MUCH_FARTHER} <= server_ns AND server_ns >= {ROUTED_NS} THEN 'client'
-            WHEN at_server AND server_ns * {MUCH_FARTHER} <= client_ns AND client_ns >= {ROUTED_NS} THEN 'server'
-            WHEN at_client AND at_server AND to_client = 0 AND to_server > 0 THEN 'client'
-            WHEN at_client AND at_server AND to_server = 0 AND to_client > 0 THEN 'server'
-            WHEN greatest(client_ns, server_ns) >= {ROUTED_NS} THEN 'middle'
-        END AS vantage
-    FROM near
+            CASE
+                WHEN at_client AND client_ns * {MUCH_FARTHER} <= server_ns AND server_ns >= {ROUTED_NS} THEN 'client'
+                WHEN at_server AND server_ns * {MUCH_FARTHER} <= client_ns AND client_ns >= {ROUTED_NS} THEN 'server'
+                WHEN at_client AND at_server AND to_client = 0 AND to_server > 0 THEN 'client'
+                WHEN at_client AND at_server AND to_server = 0 AND to_client > 0 THEN 'server'
+                WHEN greatest(client_ns, server_ns) >= {ROUTED_NS} THEN 'middle'
+            END AS vantage
+        FROM connections
+        WHERE syn_at IS NOT NULL AND syn_ack_at IS NOT NULL AND ack_at IS NOT NULL
+        GROUP BY capture, client_ip, server_ip
+    ) AS seen
+    WHERE connections.capture = seen.capture AND connections.client_ip = seen.client_ip
+        AND connections.server_ip = seen.server_ip
 """
 
 
@@ -60,14 +60,12 @@ def locate(trace: "Trace", override: Vantage | None = None) -> None:
     if override:
         trace.execute(f"UPDATE connections SET vantage = {literal(override)}")
     else:
-        trace.execute(
-            f"UPDATE connections SET vantage = seen.vantage FROM ({_INFER}) AS seen WHERE seen.vantage IS NOT NULL "
-            "AND connections.capture = seen.capture AND connections.client_ip = seen.client_ip "
-            "AND connections.server_ip = seen.server_ip"
-        )
-    trace.execute(
-        "UPDATE captures SET vantage = seen.vantage FROM ("
-        "SELECT capture, CASE WHEN count(DISTINCT vantage) = 1 THEN any_value(vantage) "
-        "WHEN count(DISTINCT vantage) > 1 THEN 'mixed' END AS vantage FROM connections GROUP BY capture) AS seen "
-        "WHERE captures.capture = seen.capture"
-    )
+        trace.execute(_INFER)
+    found: dict[int, list[str]] = {}
+    for capture, vantage in trace.sql(
+        "SELECT DISTINCT capture, vantage FROM connections WHERE vantage IS NOT NULL"
+    ).fetchall():
+        found.setdefault(capture, []).append(vantage)
+    for capture, vantages in found.items():
+        whole = vantages[0] if len(vantages) == 1 else "mixed"
+        trace.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")
