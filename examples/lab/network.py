@@ -1,12 +1,7 @@
-"""Three hosts in network namespaces, and the programs that run on them.
+"""Hosts in network namespaces, the cables between them, and the programs that run on them.
 
-In: nothing. Out: a :class:`Lab` whose hosts start programs; leaving its ``with`` block ends the programs this lab
-started and removes its namespaces and folders, also after an error or a signal. Needs root, iproute2 and Linux.
-
-    client 10.77.1.10 ──5 ms── 10.77.1.1 proxy 10.77.2.1 ── 10.77.2.20 backend
-
-The client is some way off: every packet takes 5 ms to the proxy and 5 ms back (delay_line.py). The backend stands
-beside the proxy, joined by a veth cable.
+In: nothing. Out: a :class:`Network` whose hosts start programs; leaving its ``with`` block ends the programs it
+started and removes its namespaces and folders, also after an error or a signal.
 """
 
 from __future__ import annotations
@@ -18,18 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-CLIENT = "10.77.1.10"
-PROXY_FRONT = "10.77.1.1"
-PROXY_BACK = "10.77.2.1"
-BACKEND = "10.77.2.20"
-SITE_NAME = "shop.example"
-
-DELAY_MS = 5
 STOP_SECONDS = 5
 SLICE_SECONDS = 0.0005
 
@@ -56,8 +44,13 @@ class Host:
     """One network namespace: a machine as far as the network can tell."""
 
     def __init__(self, namespace: str) -> None:
-        """Name the namespace; the lab makes and removes it."""
+        """Name the namespace; the network makes and removes it."""
         self.namespace = namespace
+
+    @property
+    def role(self) -> str:
+        """What this host is in its network: the last part of its name."""
+        return self.namespace.rpartition("-")[2]
 
     def command(self, words: Sequence[str | Path]) -> list[str]:
         """Return the command that runs ``words`` on this host, in the same process: ``ip netns exec`` execs."""
@@ -76,32 +69,35 @@ class Host:
         return [int(pid) for pid in found.stdout.split()]
 
 
-class Lab:
-    """Client, proxy and backend, joined by a long and a short cable.
+class Network:
+    """Some hosts and the cables that :meth:`build` lays between them.
 
     The names carry our pid, so that two labs can stand side by side.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *roles: str) -> None:
         """Choose names; :meth:`__enter__` builds."""
         self.name = f"conchart-{os.getpid()}"
-        self.client, self.proxy, self.backend = (Host(f"{self.name}-{role}") for role in ("client", "proxy", "backend"))
+        self.hosts = [Host(f"{self.name}-{role}") for role in roles]
         self._undo = ExitStack()
 
-    def __enter__(self) -> Lab:
-        """Build the network; what was built is undone if the rest fails."""
+    def build(self) -> None:
+        """Lay the cables; a subclass says which."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Network:
+        """Make the hosts and build the network; what was made is undone if the rest fails."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _leave)
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
             self._undo.callback(shutil.rmtree, self.folder)
             self.folder.chmod(0o755)
-            for host in (self.client, self.proxy, self.backend):
+            for host in self.hosts:
                 ip("netns", "add", host.namespace)
                 self._undo.callback(_remove_namespace, host)
-            self._long_cable(self.client, CLIENT, self.proxy, PROXY_FRONT)
-            self._cable(self.proxy, PROXY_BACK, self.backend, BACKEND)
-            self._name_the_site()
+                ip("-n", host.namespace, "link", "set", "lo", "up")
+            self.build()
         except BaseException:
             self._undo.close()
             raise
@@ -112,17 +108,33 @@ class Lab:
         self._undo.close()
 
     def start(self, host: Host, words: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
-        """Start a program on ``host``; it ends with the lab at the latest. ``options`` are those of ``Popen``."""
+        """Start a program on ``host``; it ends with the network at the latest. ``options`` are those of ``Popen``."""
         program = subprocess.Popen(host.command(words), **options)  # type: ignore[call-overload]
         self._undo.callback(stop, program)
         return program
 
-    def _long_cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
-        """Join two hosts :data:`DELAY_MS` apart."""
+    def start_server(
+        self, host: Host, port: int, words: Sequence[str | Path], environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program and wait until it listens to ``port``. It keeps to one CPU, see :func:`stay_on_one_cpu`."""
+        log = self.folder / f"port-{port}.log"
+        with log.open("ab") as sink:
+            server = self.start(
+                host, words, stdout=sink, stderr=sink, preexec_fn=stay_on_one_cpu,
+                env={**os.environ, **(environment or {})},
+            )  # fmt: skip
+        try:
+            wait_until(lambda: host.listens(port), f"{words[0]} listens")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it said: {log.read_text()}") from None
+        return server
+
+    def long_cable(self, left: Host, left_address: str, right: Host, right_address: str, delay_ms: float) -> None:
+        """Join two hosts ``delay_ms`` apart, one way."""
         left_end, right_end = _ends(left, right)
         program = Path(__file__).with_name("delay_line.py")
         line = subprocess.Popen(
-            [sys.executable, program, left.namespace, left_end, right.namespace, right_end, str(DELAY_MS)],
+            [sys.executable, program, left.namespace, left_end, right.namespace, right_end, str(delay_ms)],
             stdout=subprocess.PIPE,
         )
         self._undo.callback(stop, line)
@@ -131,7 +143,7 @@ class Lab:
         _plug_in(left, left_end, left_address)
         _plug_in(right, right_end, right_address)
 
-    def _cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
+    def cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
         """Join two hosts side by side. Either end is born in its namespace, so no name of ours is ever seen outside.
 
         ``gso_max_segs 1``: packets leave as the 1,460-byte segments a wire would carry, not as 64 kB super-segments.
@@ -142,15 +154,15 @@ class Lab:
         _plug_in(left, left_end, left_address, "gso_max_segs", "1")
         _plug_in(right, right_end, right_address, "gso_max_segs", "1")
 
-    def _name_the_site(self) -> None:
-        """Tell the client alone where the site is: ``ip netns exec`` mounts this file over /etc/hosts."""
-        folder = Path("/etc/netns") / self.client.namespace
+    def name_the_site(self, host: Host, address: str, name: str) -> None:
+        """Tell ``host`` alone where the site is: ``ip netns exec`` mounts this file over /etc/hosts."""
+        folder = Path("/etc/netns") / host.namespace
         parent_is_ours = not folder.parent.is_dir()
         folder.mkdir(parents=True)
         if parent_is_ours:
             self._undo.callback(_remove_if_empty, folder.parent)
         self._undo.callback(shutil.rmtree, folder)
-        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{PROXY_FRONT} {SITE_NAME}\n")
+        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n")
 
 
 def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) -> None:
@@ -165,27 +177,34 @@ def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) 
             program.wait()
 
 
-def slow_down(program: subprocess.Popen[bytes], percent: int, seconds: float = 60) -> None:
-    """Let a program run for ``percent`` of the time: stopped and continued in turn, as ``cpulimit`` does.
+def stay_on_one_cpu() -> None:
+    """Keep both ends of a veth cable on the same CPU: it has a queue per CPU, and packets of two queues overtake."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-    The slices are short (0.5 ms) so that no single computation slips through. A control group's CPU quota is the more
-    usual brake, but it lets a process run on until the next timer tick and has it pay later: the pauses then stand
-    where no work was done. The kernel goes on acknowledging packets in either case.
+
+def slow_down(
+    program: subprocess.Popen[bytes], percent: int, until: Callable[[], bool] | None = None, seconds: float = 60
+) -> None:
+    """Let a program run for ``percent`` of the time, to its end or until ``until()``: as ``cpulimit`` does.
+
+    It is stopped and continued in turn. The slices are short (0.5 ms) so that no single computation slips through. A
+    control group's CPU quota is the more usual brake, but it lets a process run on until the next timer tick and has
+    it pay later: the pauses then stand where no work was done. The kernel goes on acknowledging packets in either case.
     """
     deadline = time.monotonic() + seconds
-    while program.poll() is None:
+    while program.poll() is None and not (until and until()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the slow client: not within {seconds:g} s")
+            raise TimeoutError(f"the slowed-down program: not within {seconds:g} s")
         program.send_signal(signal.SIGCONT)
         time.sleep(SLICE_SECONDS)
         program.send_signal(signal.SIGSTOP)
         time.sleep(SLICE_SECONDS * (100 / percent - 1))
+    program.send_signal(signal.SIGCONT)
 
 
 def _ends(left: Host, right: Host) -> tuple[str, str]:
     """Name both ends of a cable for where they lead."""
-    left_role, right_role = (host.namespace.rpartition("-")[2] for host in (left, right))
-    return f"to-{right_role}", f"to-{left_role}"
+    return f"to-{right.role}", f"to-{left.role}"
 
 
 def _plug_in(host: Host, end: str, address: str, *settings: str) -> None:
