@@ -136,7 +136,7 @@ Client:
 
     {shlex.join(case.client)}
 {slowness(case)}
-- Proxy: Apache with {modules}, `conf/httpd.conf`{keys}{browsers}.
+- Proxy: Apache with {modules}, `examples/lab/httpd.conf`{keys}{browsers}.
 - Backend: `python3 -m http.server 8080`, which answers HTTP/1.0.
 - Captured on the proxy, both legs in one file: `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp`.
 - Each object was fetched once before tcpdump started, so that no start-up of a server is in the capture.
