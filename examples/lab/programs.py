@@ -39,16 +39,20 @@ class Apache:
         return self.group if self.group in ("www-data", "apache") else "nobody"
 
 
-def find(needed: Iterable[str]) -> Apache:
-    """Return Apache, or leave with a message that names what is missing of it and of ``needed``."""
+def require(programs: Iterable[str]) -> None:
+    """Leave with a message unless we are root and all ``programs`` are installed."""
     if os.geteuid() != 0:
         sys.exit("make-captures: network namespaces need root; try sudo")
+    if missing := [program for program in programs if not shutil.which(program)]:
+        sys.exit(f"make-captures: please install {', '.join(missing)}")
+
+
+def find_apache() -> Apache:
+    """Return Apache, or leave with a message."""
     program = shutil.which("apache2") or shutil.which("httpd")
     modules = next((folder for folder in MODULE_FOLDERS if Path(folder, "mod_proxy_http.so").is_file()), None)
-    missing = [program for program in needed if not shutil.which(program)]
-    if missing or not program or not modules:
-        names = [*missing, *([] if program and modules else ["Apache 2.4"])]
-        sys.exit(f"make-captures: please install {', '.join(names)}")
+    if not program or not modules:
+        sys.exit("make-captures: please install Apache 2.4")
     return Apache(program, modules)
 
 
