@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from clients import Words, chromium, curl, gnutls, go, java, openssl, openssl_again, openssl_early, rustls
 
@@ -19,12 +20,18 @@ POST_FIRST = ("POST:/wait-50/status-204:300", "GET:/wait-2/bytes-30:0")
 LARGE_FIRST = ("GET:/wait-2/bytes-9000:0", "GET:/wait-2/status-304:0")
 ONE = ("GET:/wait-2/bytes-40:0",)
 
+UPLOAD = ("POST:/wait-2/bytes-10:20000", "GET:/wait-50/status-204:0")
+TICKET_SIZED = ("GET:/wait-2/bytes-124:0", "GET:/wait-2/bytes-124:0")
+"""Their responses are records of 290 bytes, as OpenSSL's tickets are with a SHA-384 suite."""
+
 NO_TICKETS = ("ssl_conf_command NumTickets 0",)
 ONE_TICKET = ("ssl_conf_command NumTickets 1",)
 FOUR_TICKETS = ("ssl_conf_command NumTickets 4",)
 NGINX_EARLY = ("ssl_early_data on",)
 NGINX_SESSION_IDS = ("ssl_session_tickets off",)
 APACHE_SESSION_IDS = ("SSLSessionTickets off", "SSLSessionCache shmcb:${LAB_RUN}/sessions")
+CERTIFICATE_LATER = (f"Include {Path(__file__).parent}/conf/certificate-later.conf",)
+NO_KEEPALIVE = ("KeepAlive Off",)
 SHOW_CERTIFICATE = ("--cert", "keys/client.crt", "--key", "keys/client.key")
 
 
@@ -304,5 +311,108 @@ CASES = {
         server="apache",
         vantage="server",
         see="- Several connections; those opened ahead may carry no request.",
+    ),
+    "curl-nginx-1.3-ticket-sized": Case(
+        title="A response as long as the tickets before it",
+        clients=(curl("1.3", TICKET_SIZED),),
+        see="- Two tickets and the first response are three records of one size; 2 ms lie between.",
+    ),
+    "curl-nginx-1.3-one-ticket-sized": Case(
+        title="A response as long as the one ticket before it",
+        clients=(curl("1.3", TICKET_SIZED),),
+        directives=ONE_TICKET,
+        vantage="server",
+        see="- A ticket and the first response are two records of one size, as two tickets would be.",
+    ),
+    "curl-nginx-1.3-no-tickets-sized": Case(
+        title="A response of a ticket's length, from a server that sends no ticket",
+        clients=(curl("1.3", TICKET_SIZED),),
+        directives=NO_TICKETS,
+        see="- The first record after the handshake **is** the response.",
+    ),
+    "curl-nginx-1.3-upload": Case(
+        title="A request of many segments",
+        clients=(curl("1.3", UPLOAD),),
+        see="- The request is larger than the first congestion window; the tickets arrive while it is being sent.",
+    ),
+    "curl-nginx-1.3-expect": Case(
+        title="100 (Continue)",
+        clients=(
+            curl("1.3", ("POST:/wait-2/bytes-10:700", "GET:/wait-2/bytes-60:0"), "--header", "Expect: 100-continue"),
+        ),
+        see="- The first request is sent in two parts: its body follows `HTTP/1.1 100 Continue`, a record of 25 bytes\n"
+        "  and its overhead, which is not the response (RFC 9110 section 15.2.1).",
+    ),
+    "curl-apache-1.3-certificate-later": Case(
+        title="Apache asks for a certificate after the handshake",
+        clients=(curl("1.3", WALK, *SHOW_CERTIFICATE),),
+        server="apache",
+        directives=CERTIFICATE_LATER,
+        see="- The second request is answered with a CertificateRequest, encrypted like a response; the client's\n"
+        "  certificate looks like a request. The response comes 50 ms later.",
+    ),
+    "curl-apache-1.2-certificate-later": Case(
+        title="Apache asks for a certificate by shaking hands again",
+        clients=(curl("1.2", WALK, *SHOW_CERTIFICATE),),
+        server="apache",
+        directives=CERTIFICATE_LATER,
+        see="- After the second request a second handshake, all of it encrypted, in records of type 22. The response\n"
+        "  comes 50 ms later.",
+    ),
+    "go-apache-1.3-no-keepalive": Case(
+        title="A connection for each request",
+        clients=(go("1.3", "full", SMALL),),
+        server="apache",
+        directives=NO_KEEPALIVE,
+        vantage="server",
+        see="- The second connection is resumed. Each ends after its response: a server's close_notify follows.",
+    ),
+    "go-nginx-1.3-no-tickets": Case(
+        title="Go and a server that sends no ticket",
+        clients=(go("1.3", "full", POST_FIRST),),
+        directives=NO_TICKETS,
+        delay_ms=0,
+        vantage="server",
+        see="- The first record after the handshake **is** the response, and smaller than a ticket.",
+    ),
+    "rustls-nginx-1.3-0rtt-near": Case(
+        title="rustls sends 0-RTT data beside the server",
+        clients=(rustls("1.3", "early", POST_FIRST),),
+        directives=NGINX_EARLY,
+        delay_ms=0,
+        vantage="server",
+        see="- The second connection's first request, a POST, travels with the ClientHello.",
+    ),
+    "rustls-nginx-1.3-upload": Case(
+        title="rustls sends a request of many segments",
+        clients=(rustls("1.3", "full", UPLOAD),),
+        vantage="server",
+        see="- The tickets leave while the request is still arriving.",
+    ),
+    "java-apache-1.3-post": Case(
+        title="Java posts to Apache",
+        clients=(java("1.3", "full", POST_FIRST),),
+        server="apache",
+        vantage="server",
+        see="- Java's HttpClient sends head and body of a request as two records; tickets can come between them.",
+    ),
+    "java-apache-1.2-session-id": Case(
+        title="Java and Apache, TLS 1.2, resumed",
+        clients=(java("1.2", "resumed", WALK),),
+        server="apache",
+        see="- One round trip less on the second connection.",
+    ),
+    "gnutls-nginx-1.2-ticket": Case(
+        title="gnutls-cli and nginx, TLS 1.2, resumed with a ticket",
+        clients=(gnutls("1.2", POST_FIRST, "--resume"),),
+        see="- The first connection asks nothing. The second is resumed.",
+    ),
+    "gnutls-apache-1.3-post": Case(
+        title="gnutls-cli posts to Apache",
+        clients=(gnutls("1.3", POST_FIRST),),
+        server="apache",
+        delay_ms=0,
+        vantage="server",
+        see="- A request, 50 ms, a response without a body.",
     ),
 }

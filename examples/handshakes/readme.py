@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from cases import Case
 from clients import SECRETS, Words
 from lab.programs import versions
 from room import CLIENT, SERVER
 
+ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = {
     "curl": ("curl", "--version"),
     "openssl": ("openssl", "version"),
@@ -30,7 +32,7 @@ def readme(case: Case, apache: str) -> str:
     )
     commands = "\n".join(f"    {shlex.join(words)}" for words in case.clients)
     configuration = "nginx.conf" if case.server == "nginx" else "httpd.conf"
-    additions = [f"`{directive}`" for directive in case.directives]
+    additions = [f"`{directive.replace(f'{ROOT}/', '')}`" for directive in case.directives]
     additions += ["a client certificate is required"] * case.client_keys + ["HTTP/2"] * case.http2
     added = f", with {', '.join(additions)}" if additions else ""
     certificate = "ECDSA P-256" if case.keys == "ec" else f"RSA {case.keys.removeprefix('rsa:')}"

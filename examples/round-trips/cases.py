@@ -25,7 +25,7 @@ FULL_13 = Turns(version="TLSv1.3", kind="full", round_trips=1, by_server=1, by_c
 RETRIED_13 = Turns(version="TLSv1.3", kind="full", round_trips=2, by_server=2, by_client=2)
 RESUMED_13 = Turns(version="TLSv1.3", kind="psk", round_trips=1, by_server=1, by_client=1)
 FULL_12 = Turns(version="TLSv1.2", kind="full", round_trips=2, by_server=2, by_client=1)
-RESUMED_12 = Turns(version="TLSv1.2", kind="ticket", round_trips=1, by_server=1, by_client=1)
+RESUMED_12 = Turns(version="TLSv1.2", kind="session-id", round_trips=1, by_server=1, by_client=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ CASES = {
         title="TLS 1.2, full and resumed",
         tls="1.2",
         handshakes=(FULL_12, RESUMED_12),
-        see="- Two round trips, then one.",
+        see="- Two round trips, then one: curl offers no tickets in TLS 1.2, so the server resumes by session id.",
     ),
     "hello-retry": Case(
         title="A server that accepts none of the offered key shares",

@@ -52,7 +52,7 @@ def installed() -> bool:
 
 
 def read(capture: Path) -> Truth:
-    """Ask tshark. A response that has no request, or a request without a response, is no exchange."""
+    """Ask tshark. A request without a final response (RFC 9110 section 15.2) is no exchange."""
     options = [word for name in FIELDS for word in ("-e", name)]
     options += [word for text in PREFERENCES for word in ("-o", text)]
     options += ["-o", f"tls.keylog_file:{capture.with_name('keys.log')}"]
@@ -74,7 +74,7 @@ def _read(rows: list[list[str]]) -> Truth:
         first = min(begins.get(part, part) for part in [frame, *_numbers(records)])
         if method:
             waiting.setdefault(int(stream), []).append(Message(text=method, first=first, last=frame))
-        if status and waiting.get(int(stream)):
+        if status and not status.startswith("1") and waiting.get(int(stream)):
             request = waiting[int(stream)].pop(0)
             response = Message(text=status, first=first, last=frame)
             exchanges.append(Exchange(stream=int(stream), request=request, response=response))
