@@ -20,7 +20,9 @@ import pytest
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 LAB_CASES = sorted(folder.name for folder in (CAPTURES / "reverse-proxy").iterdir())
 CRAFTED_CASES = sorted(folder.name for folder in (CAPTURES / "crafted").iterdir())
-ALL_CASES = [f"reverse-proxy/{case}" for case in LAB_CASES] + [f"crafted/{case}" for case in CRAFTED_CASES]
+ALL_CASES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in CAPTURES.glob("*/*/input.pcap"))
+HANDSHAKE_CASES = [case for case in ALL_CASES if case.startswith("handshakes/")]
+ROUND_TRIP_CASES = [case for case in ALL_CASES if case.startswith("round-trips/")]
 TLS_CASES = [case for case in LAB_CASES if case.startswith("https")]
 MS = 1_000_000
 BACKEND_PORT = 8080
@@ -374,6 +376,61 @@ def test_wget_waits_in_each_handshake_for_a_delayed_acknowledgement(case: str) -
         assert not heard.data
         assert heard.at - change.at > 35 * MS
         assert finished.at - heard.at > 10 * MS, "a round trip, as it had to wait for this acknowledgement"
+
+
+# Handshakes and round trips
+
+
+def tshark_fields(case: str, *words: str) -> list[list[str]]:
+    """What tshark says of a capture, its secrets given, one row per frame."""
+    wireshark(case)  # skips where there is none
+    folder = CAPTURES / case
+    command = ["tshark", "-n", "-2", "-r", str(folder / "input.pcap"), "-T", "fields", "-E", "separator=|", *words]
+    command += ["-o", f"tls.keylog_file:{folder / 'keys.log'}"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [line.split("|") for line in lines]
+
+
+@pytest.mark.parametrize("case", HANDSHAKE_CASES)
+def test_secrets_are_beside_the_capture(case: str) -> None:
+    assert (CAPTURES / case / "keys.log").is_file()
+
+
+@pytest.mark.parametrize("case", ROUND_TRIP_CASES)
+def test_truth_is_beside_the_capture(case: str) -> None:
+    assert (CAPTURES / case / "truth.json").is_file()
+
+
+def test_captures_of_handshakes_stay_small_together() -> None:
+    cases = HANDSHAKE_CASES + ROUND_TRIP_CASES
+    assert sum((CAPTURES / case / "input.pcap").stat().st_size for case in cases) < 3_000_000
+
+
+@pytest.mark.parametrize("case", HANDSHAKE_CASES)
+def test_no_response_is_there_before_the_backend_has_thought(case: str) -> None:
+    asked: dict[str, list[tuple[float, int]]] = {}
+    rows = tshark_fields(
+        case, "-Y", "http && !(http.response.code < 200)",
+        "-e", "tcp.stream", "-e", "frame.time_epoch", "-e", "http.request.uri", "-e", "http.response.code",
+    )  # fmt: skip
+    for stream, at, target, status in rows:
+        if status:
+            since, think_ms = asked[stream].pop(0)
+            assert float(at) - since > think_ms / 1000
+        else:
+            asked.setdefault(stream, []).append((float(at), int(target.split("-")[1].split("/")[0])))
+
+
+def test_transum_takes_a_session_ticket_for_the_response() -> None:
+    case = "handshakes/rustls-nginx-1.3-ticket-or-response"
+    transum = ["--enable-protocol", "transum", "-o", "transum.tcp_port_ranges:443", "-Y", "transum.st"]
+    said = {
+        int(frame): float(s) for frame, s in tshark_fields(case, *transum, "-e", "frame.number", "-e", "transum.st")
+    }
+    rows = tshark_fields(case, "-Y", "http", "-e", "frame.number", "-e", "frame.time_epoch")
+    (request, request_at), (_, response_at) = ((int(frame), float(at)) for frame, at in rows)
+    assert said[request] < 0.0005
+    assert response_at - request_at > 0.002
 
 
 # Crafted

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 
-from lab import BACKEND, CLIENT, DELAY_MS, PROXY_BACK, PROXY_FRONT, SITE_NAME, SLICE_SECONDS
+from lab.network import SLICE_SECONDS
+from lab.programs import versions
+from shop import BACKEND, CLIENT, DELAY_MS, PROXY_BACK, PROXY_FRONT, SITE_NAME
 
 MSIE_7 = "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1)"
 ONE_OBJECT = ("curl", "--fail", "--silent", "--show-error", "--output", "page.html")
@@ -114,6 +114,9 @@ def readme(case: Case, apache: str) -> str:
     """Say how the capture was made and what to see in it."""
     port, modules = (443, "mod_proxy and mod_ssl") if case.tls else (80, "mod_proxy")
     keys = f", RSA {case.key_bits} certificate signed by an RSA {case.key_bits} authority" if case.tls else ""
+    programs = [[case.client[0], "--version"], [apache, "-v"], [sys.executable, "--version"], ["tcpdump", "--version"]]
+    if case.tls:
+        programs.append(["openssl", "version"])
     browsers = f", with `conf/browsers-{case.browsers}.conf`" if case.browsers else ""
     return f"""\
 # {case.title}
@@ -125,7 +128,7 @@ Made by `examples/reverse-proxy/make-captures`; lesson and questions in `example
     client {CLIENT} ──{DELAY_MS} ms── {PROXY_FRONT}:{port} proxy {PROXY_BACK} ── {BACKEND}:8080 backend
 
 Three network namespaces on one machine. Between client and proxy every packet takes {DELAY_MS} ms each way
-(`delay_line.py`); proxy and backend are joined by a veth cable, where a round trip takes some 0.02 ms.
+(`examples/lab/delay_line.py`); proxy and backend are joined by a veth cable, where a round trip takes some 0.02 ms.
 
 ## How it was made
 
@@ -133,14 +136,14 @@ Client:
 
     {shlex.join(case.client)}
 {slowness(case)}
-- Proxy: Apache with {modules}, `conf/httpd.conf`{keys}{browsers}.
+- Proxy: Apache with {modules}, `examples/lab/httpd.conf`{keys}{browsers}.
 - Backend: `python3 -m http.server 8080`, which answers HTTP/1.0.
 - Captured on the proxy, both legs in one file: `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp`.
 - Each object was fetched once before tcpdump started, so that no start-up of a server is in the capture.
 - The TCP checksums of the backend leg are unfinished: the kernel leaves them to the (virtual) card, as in any capture
   taken on the sender.
 
-{versions(apache, case)}
+{versions(programs)}
 
 ## What to see
 
@@ -158,15 +161,3 @@ def slowness(case: Case) -> str:
 It was let run for {case.client_cpu_percent} % of the time, as `cpulimit` does: SIGCONT for {run_ms:g} ms,
 then SIGSTOP for {stop_ms:g} ms. Its kernel, the proxy and the backend ran freely.
 """
-
-
-def versions(apache: str, case: Case) -> str:
-    """List the programs that made the capture, as each names itself."""
-    commands = [[case.client[0], "--version"], [apache, "-v"], [sys.executable, "--version"], ["tcpdump", "--version"]]
-    if case.tls:
-        commands.append(["openssl", "version"])
-    said = [
-        subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()[0] for words in commands
-    ]
-    kernel = f"{os.uname().sysname} {os.uname().release}"
-    return "\n".join(f"- {line}" for line in [*said, kernel])

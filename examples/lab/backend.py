@@ -1,0 +1,54 @@
+"""A backend that thinks for a known time before it answers, in HTTP/1.1 with connections kept open.
+
+python3 backend.py ADDRESS PORT
+
+/wait-MS/bytes-N     MS milliseconds later: 200 and N bytes
+/wait-MS/status-N    MS milliseconds later: 204 or 304, which have no body
+/wait-MS/page        MS milliseconds later: HTML that makes a browser ask for four more
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PAGE = b"""<!doctype html><meta charset=utf-8><title>A page</title>
+<link rel=stylesheet href=/wait-2/bytes-150><link rel=icon href=data:,>
+<img src=/wait-10/bytes-6000 alt=""><img src=/wait-2/bytes-90 alt=""><img src=/wait-50/status-204 alt="">
+"""
+
+
+class Thinker(BaseHTTPRequestHandler):
+    """Answers one connection's requests."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body leave together
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        """Think, then answer what the target asks for."""
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        asked = re.fullmatch(r"/wait-(\d+)/(?:bytes-(\d+)|status-(204|304)|(page))", self.path)
+        if not asked:
+            self.send_error(404)
+            return
+        wait_ms, size, status, page = asked.groups()
+        time.sleep(int(wait_ms) / 1000)
+        body = PAGE if page else b"x" * int(size or 0)
+        self.send_response(int(status or 200))
+        if not status:
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Type", "text/html" if page else "text/plain")
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *words: object) -> None:
+        """Say nothing."""
+
+
+if __name__ == "__main__":
+    ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Thinker).serve_forever()
