@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conchart.charts.tables import Row, rows
+from conchart.coverage import coverage
 from conchart.units import count_of, format_count
 
 if TYPE_CHECKING:
@@ -63,8 +64,26 @@ def appraise(trace: "Trace") -> list[Remark]:
     """Say what limits the capture, warnings first."""
     (facts,) = rows(trace, FACTS)
     remarks = [remark for rule in RULES if (remark := rule(facts))]
+    remarks += _keys(trace)
     remarks += _notes(trace)
     return sorted(remarks, key=lambda remark: not remark.warning)
+
+
+def _keys(trace: "Trace") -> list[Remark]:
+    keys = coverage(trace)
+    if keys is None:
+        return []
+    if not keys.lacks:
+        return [Remark(warning=False, title=keys.title, effect="Requests inside TLS are read, not inferred.")]
+    lacks = "; ".join(keys.lacks)
+    return [
+        Remark(
+            warning=True,
+            title=keys.title,
+            effect=f"Keys: {lacks}. There, what encryption hides is reasoned from the order and size of records.",
+            advice="Write the key log on the machine that opens these connections, before it opens them.",
+        )
+    ]
 
 
 def _notes(trace: "Trace") -> list[Remark]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from conchart.coverage import coverage
 from conchart.printable import printable
 from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
 
@@ -33,6 +34,8 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
     yield "Connections", _tally(trace, "connections", "state")
     if handshakes := _tally(trace, "handshakes", "concat_ws(' ', version, kind, nullif(outcome, 'complete'))"):
         yield "TLS", handshakes
+    if keys := coverage(trace):
+        yield "Keys", str(keys)
     if requests := _tally(trace, "exchanges", "protocol"):
         yield "Requests", requests
     if trouble := network(trace):

@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::turns::{self, Turns, Words};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use crate::tls::{self, Handshake, Sniff, Tls};
+use crate::tls::{self, Clear, Handshake, Sniff, Tls};
 
 /// Bytes of each side that are looked at to find out what a connection speaks.
 const SNIFFED: usize = 64;
@@ -394,16 +394,27 @@ impl Conversation {
         }
         while let Some(clear) = tls.next_clear() {
             read[clear.from] = Some(clear.last);
+            if clear.missing > 0 && inside.is_none() {
+                // Nothing is known of what is inside: only that it was there.
+                let Clear { from, first, last, missing: bytes, .. } = clear;
+                turns.speak(&mut self.ledger, &Words { from, first, last, bytes, confidence: 1.0, interrupts });
+                continue;
+            }
             let inside = inside.get_or_insert_with(|| {
                 turns.end(&mut self.ledger);
-                let keys = self.keys.clone().filter(|_| self.depth < MAX_DEPTH);
-                Box::new(Inside::new(Self {
+                let requester = tls.requester().unwrap_or(turns.requester);
+                let mut conversation = Self {
                     ledger: std::mem::take(&mut self.ledger),
-                    keys,
+                    keys: self.keys.clone().filter(|_| self.depth < MAX_DEPTH),
                     depth: self.depth + 1,
-                    requester: tls.requester().unwrap_or(turns.requester),
+                    requester,
                     ..Self::new(false)
-                }))
+                };
+                // The server's preface often comes first, and looks like nothing.
+                if turns.speaks_h2() || tls.alpn() == Some("h2") {
+                    conversation.settle_for(Verdict::Http2, requester);
+                }
+                Box::new(Inside::new(conversation))
             });
             inside.hear(&clear);
         }

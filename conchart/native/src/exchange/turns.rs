@@ -64,6 +64,11 @@ impl Turns {
         }
     }
 
+    /// Was HTTP/2 agreed on?
+    pub fn speaks_h2(&self) -> bool {
+        self.named && self.protocol == "h2"
+    }
+
     fn is_h2(&mut self, ledger: &mut Ledger) {
         (self.protocol, self.confidence) = ("h2", DUPLEX);
         if let Some(exchange) = self.exchange(ledger) {

@@ -210,7 +210,7 @@ impl Flight {
     ///
     /// The last record of that size which the client had acknowledged; without one, the first record of
     /// a resumption (which needs only one) or else the last that the client had acknowledged.
-    fn server_done(&self, context: Context, finished: Seen) -> Option<(usize, Moment)> {
+    pub fn server_done(&self, context: Context, finished: Seen) -> Option<(usize, Moment)> {
         let before = |(_, seen): &(usize, &Seen)| seen.record.from != context.client && seen.offset < finished.acked;
         let flight = || self.0.iter().enumerate().filter(before);
         let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.record.bytes));

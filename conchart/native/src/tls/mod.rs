@@ -195,17 +195,18 @@ impl Tls {
         if let Some(piece) = self.walk[from].gap(gap) {
             self.piece(from, &piece);
         }
-        if let Some(decryption) = self.decryption.as_mut().filter(|_| self.walk[from].lost())
-            && let Some(lost) = decryption.lose(from, gap)
-        {
-            self.ready().clear.push_back(lost);
-        }
         self.notice_loss(from, gap.seen);
     }
 
     fn notice_loss(&mut self, from: Side, seen: Moment) {
-        if let Some(machine) = self.machine.as_mut().filter(|_| self.walk[from].lost()) {
+        if !self.walk[from].lost() {
+            return;
+        }
+        if let Some(machine) = &mut self.machine {
             machine.lose(from, seen);
+        }
+        if let Some(decryption) = &mut self.decryption {
+            decryption.lose(from, seen);
         }
     }
 
@@ -257,6 +258,12 @@ impl Tls {
         self.machine.as_ref().and_then(|machine| machine.facts.hello_by).or(self.requester)
     }
 
+    /// The application protocol agreed on in the handshake that is running, as far as it can be read.
+    #[must_use]
+    pub fn alpn(&self) -> Option<&str> {
+        self.machine.as_ref()?.facts.alpn.as_deref()
+    }
+
     /// The side whose bytes stopped being TLS records, if one did: nothing after that point was read.
     #[must_use]
     pub fn derailed(&self) -> Option<Side> {
@@ -280,9 +287,9 @@ impl Tls {
             return self.read(from, piece);
         };
         let outcome = decryption.piece(from, piece);
-        let early = decryption.take_early();
-        if !early.is_empty() {
-            self.ready().clear.extend(early);
+        let earlier = decryption.take_earlier();
+        if !earlier.is_empty() {
+            self.ready().clear.extend(earlier);
         }
         match outcome {
             Outcome::Sealed => self.read(from, piece),

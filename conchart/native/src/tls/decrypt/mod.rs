@@ -18,13 +18,13 @@ mod tests;
 pub use clear::Clear;
 
 use crate::keys::{Keys, Label, Random, Secret, Secrets};
-use crate::stream::{BySide, Gap, Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 
 use super::hello::{ClientHello, EncryptedExtensions, ServerHello, codes};
 use super::messages::message::{CLIENT_HELLO, ENCRYPTED_EXTENSIONS, END_OF_EARLY_DATA, SERVER_HELLO};
 use super::messages::{Message, Messages};
 use super::names;
-use super::record::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Piece};
+use super::record::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEADER, Piece};
 use protection::{Protection, Sealed};
 use suite::{Suite, expand_label, key_block};
 
@@ -110,6 +110,8 @@ struct Direction {
     /// Records went missing: the sequence number is not known for sure.
     unsure: bool,
     messages: Messages,
+    /// End in its stream of the last sealed record.
+    end: Option<u64>,
     /// The record that is being collected, the packets' ends in it, and whether a part is missing.
     body: Vec<u8>,
     marks: Vec<(usize, Moment)>,
@@ -180,6 +182,8 @@ pub(super) struct Decryption {
     /// Content lengths of records that cannot be opened are their lengths less this.
     overhead: u64,
     early: EarlyData,
+    /// Data found missing by the piece that was read last.
+    gaps: Vec<Clear>,
     is_tls13: bool,
 }
 
@@ -194,6 +198,7 @@ impl Decryption {
             coverage: Coverage::default(),
             overhead: 0,
             early: EarlyData::Refused,
+            gaps: Vec::new(),
             is_tls13: false,
         }
     }
@@ -225,29 +230,30 @@ impl Decryption {
         let Direction { opened, sealed, .. } = self.sides.client;
         let server = &self.sides.server;
         let tried = sealed > 0 || server.sealed > 0;
-        if matches!(self.coverage.keys, Some("all" | "partial")) && tried && !opened && !server.opened {
+        if self.coverage.keys == Some("all") && tried && !opened && !server.opened {
             return Coverage { keys: Some("wrong"), missing: None };
         }
         self.coverage.clone()
     }
 
-    /// Early data that the server has taken by now.
-    pub fn take_early(&mut self) -> Vec<Clear> {
-        match &mut self.early {
+    /// What goes before the outcome of the piece: early data that the server has taken by now, and word of data
+    /// that is missing.
+    pub fn take_earlier(&mut self) -> Vec<Clear> {
+        let mut earlier = match &mut self.early {
             EarlyData::Taken(kept) => std::mem::take(kept),
             _ => Vec::new(),
-        }
+        };
+        earlier.append(&mut self.gaps);
+        earlier
     }
 
     /// Bytes of `from` are missing, and it is not known where its next record begins.
-    pub fn lose(&mut self, from: Side, gap: Gap) -> Option<Clear> {
+    pub fn lose(&mut self, from: Side, seen: Moment) {
         let side = &mut self.sides[from];
         side.unsure = true;
-        side.messages.lose(gap.seen, &mut |_| {});
+        side.messages.lose(seen, &mut |_| {});
         side.body = Vec::new();
         side.marks = Vec::new();
-        let end = gap.offset.saturating_add(gap.len);
-        side.data.then(|| Clear::lost(from, (0, end), (gap.seen, gap.seen), gap.len))
     }
 
     pub fn piece(&mut self, from: Side, piece: &Piece<'_>) -> Outcome {
@@ -279,6 +285,8 @@ impl Decryption {
                 return Outcome::Kept;
             }
         }
+        let start = side.end.replace(piece.record.end());
+        let skipped = start.map_or(0, |end| piece.record.offset.saturating_sub(end));
         let (body, marks) = (std::mem::take(&mut side.body), std::mem::take(&mut side.marks));
         let bytes = if body.is_empty() { piece.bytes } else { &body };
         if side.holed || piece.missing > 0 || bytes.len() != usize::from(piece.record.length) {
@@ -291,11 +299,20 @@ impl Decryption {
         }
         let [kind_byte, _] = kind.to_le_bytes();
         let record = Sealed { kind: kind_byte, version: piece.record.version.to_be_bytes(), body: bytes };
-        match side.open(record) {
+        let (begun, expected) = (side.data, side.openers.first().map_or(0, |opener| opener.sequence));
+        let opened = side.open(record);
+        if begun && skipped > 0 {
+            // Exact where the keys did not change: each record had a header and its protection.
+            let reached = side.openers.first().map_or(0, |opener| opener.sequence);
+            let records = reached.saturating_sub(expected).saturating_sub(1);
+            let missing = skipped.saturating_sub(records.saturating_mul(HEADER as u64 + self.overhead));
+            let ends = (piece.record.acked, piece.record.offset);
+            self.gaps.push(Clear::lost(from, ends, (piece.record.first, piece.record.first), missing));
+        }
+        match opened {
             Some((epoch, content)) => self.opened(from, piece, epoch, content, &marks),
             None => {
-                let begun = side.data;
-                side.fail();
+                self.sides[from].fail();
                 if begun && kind == APPLICATION_DATA { self.lost(from, piece) } else { Outcome::Sealed }
             }
         }

@@ -68,15 +68,18 @@ impl Machine {
                 facts.certificates = certificates13(message.body);
             }
             message::COMPRESSED_CERTIFICATE if !client => facts.certificate_bytes = Some(message.length),
+            message::CERTIFICATE => facts.client_auth = Some(true),
             message::END_OF_EARLY_DATA if client => facts.early_data = Some(true),
-            message::FINISHED if client => self.finish_known(piece),
+            message::FINISHED if client => self.finish_known(from, piece),
             message::FINISHED => facts.server_done = Some(message.last),
             _ => {}
         }
     }
 
     /// The client's Finished was read.
-    fn finish_known(&mut self, piece: &Piece<'_>) {
+    fn finish_known(&mut self, from: Side, piece: &Piece<'_>) {
+        // Without the server's keys, where its flight ended is told by sizes.
+        let by_size = self.context().and_then(|context| self.flight.server_done(context, Seen::new(from, piece)));
         let Flight(flight) = std::mem::take(&mut self.flight);
         for seen in &flight {
             self.count(seen.record.from, seen.end - seen.offset);
@@ -84,6 +87,8 @@ impl Machine {
         let facts = &mut self.facts;
         let early = facts.early_data == Some(true);
         facts.inferred = facts.server_done.is_none();
+        facts.server_done = facts.server_done.or(by_size.map(|(_, last)| last));
+        facts.client_auth.get_or_insert(false);
         facts.client_finished = Some(piece.record.first);
         facts.ready = if early { self.offer.sent } else { Some(piece.seen) };
         facts.complete = Some(piece.seen);

@@ -1,7 +1,7 @@
 //! Scripted conversations: what was sent, and what must be found in it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
 
-mod build;
+pub(super) mod build;
 mod laws;
 mod names_and_prints;
 mod records;
