@@ -213,9 +213,11 @@ def test_what_keys_are_missing_is_told_by_server_and_connection() -> None:
             INSERT INTO connections BY NAME SELECT range AS stream, '10.0.0.2' AS server_ip, 8443 AS server_port
             FROM range(5);
             INSERT INTO handshakes BY NAME SELECT *, 0 AS number FROM (VALUES (0, 'all', NULL), (1, 'all', NULL),
-                (2, 'none', NULL), (3, 'none', NULL), (4, 'partial', 'SERVER_TRAFFIC_SECRET_0')) AS t(stream, keys, missing_keys)
+                (2, 'none', NULL), (3, 'none', NULL), (4, 'partial', 'SERVER_TRAFFIC_SECRET_0'))
+                AS t(stream, keys, missing_keys)
         """)
-        line = "2 of 5 TLS connections decrypted; none for 10.0.0.2:8443 (2); missing SERVER_TRAFFIC_SECRET_0 for #4"
+        line = "2 of 5 TLS connections decrypted; none for 10.0.0.2:8443 (2)"
+        line += "; missing SERVER_TRAFFIC_SECRET_0 for #4"
         assert dict(facts(trace))["Keys"] == line
         (remark,) = [remark for remark in appraise(trace) if "decrypted" in remark.title]
         assert remark.warning

@@ -1,14 +1,12 @@
 //! Drives the stages: frames in, rows out, one pass, state only for open connections.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::capture::filter::Program;
-use crate::capture::{Frame, LinkType, Reader, Source, secrets};
+use crate::capture::secrets::Gathered;
+use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::Conversation;
-use crate::keys::{Complaints, Keys};
 use crate::packet::{self, Decoded, PacketError, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::rows;
@@ -83,6 +81,7 @@ pub trait Output: Sink {
 /// # Errors
 /// [`Failure`]. Damage after the first frame of a file is not an error but a note in `captures`.
 pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Result<(), Failure> {
+    let secrets = Gathered::from(&selection.keylogs, sources).map_err(Failure::Capture)?;
     let mut run = Run {
         rows: Rows::new(output),
         table: Table::new(MAX_OPEN),
@@ -97,11 +96,8 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
         strays: 0,
         tally: Tally::default(),
         done: Vec::new(),
-        keys: Keys::default(),
-        scanned: Vec::new(),
-        notes: Vec::new(),
+        secrets,
     };
-    run.gather_secrets(sources)?;
     for (capture, source) in sources.iter().enumerate() {
         run.file(i32::try_from(capture).unwrap_or(i32::MAX), source)?;
     }
@@ -160,45 +156,16 @@ struct Run<O> {
     tally: Tally,
     /// The files before.
     done: Vec<Tally>,
-    keys: Keys,
-    /// For each file: its secrets were gathered before its first packet is read.
-    scanned: Vec<bool>,
-    /// What was wrong with the key logs: for the first capture.
-    notes: Vec<String>,
+    secrets: Gathered,
 }
 
 impl<O: Output> Run<O> {
-    /// Reads the secrets that can be had before the first packet: key logs, and those in plain pcapng files.
-    fn gather_secrets(&mut self, sources: &[Source]) -> Result<(), Failure> {
-        for path in std::mem::take(&mut self.selection.keylogs) {
-            let name = path.display().to_string();
-            let complaints = read_key_log(&path, &self.keys).map_err(|source| {
-                Failure::Capture(match source.kind() {
-                    io::ErrorKind::NotFound => CaptureError::NotFound { name: name.clone() },
-                    _ => CaptureError::Io { name: name.clone(), source },
-                })
-            })?;
-            if complaints.valid == 0 {
-                return Err(Failure::Capture(CaptureError::NotAKeyLog { name, lines: complaints.lines }));
-            }
-            self.notes.extend(complaint(&name, complaints));
-        }
-        for source in sources {
-            let (keys, notes, name) = (&self.keys, &mut self.notes, source.name());
-            let mut found = |text: &[u8]| notes.extend(complaint(&name, keys.add(text)));
-            // A file that cannot be opened is reported when its packets are read.
-            let scanned = matches!(source, Source::Path(path) if secrets::scan(path, &mut found).unwrap_or(false));
-            self.scanned.push(scanned);
-        }
-        Ok(())
-    }
-
     fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
         self.tally = Tally { capture, path: source.name(), first_frame: self.frames + 1, ..Tally::default() };
-        std::mem::take(&mut self.notes).into_iter().for_each(|note| self.tally.note(note));
+        std::mem::take(&mut self.secrets.notes).into_iter().for_each(|note| self.tally.note(note));
         let mut reader = Reader::open(source).map_err(Failure::Capture)?;
-        if usize::try_from(capture).ok().and_then(|at| self.scanned.get(at)) == Some(&false) {
-            reader.collect_secrets(self.keys.clone());
+        if !self.secrets.scanned.contains(&self.tally.path) {
+            reader.collect_secrets(self.secrets.keys.clone());
         }
         loop {
             match reader.next() {
@@ -321,10 +288,10 @@ impl<O: Output> Run<O> {
         if flow.tcp.is_new() {
             flow.above.capture = capture;
             let midstream = !segment.flags.syn();
-            flow.above.conversation = Some(if self.keys.is_empty() {
+            flow.above.conversation = Some(if self.secrets.keys.is_empty() {
                 Conversation::new(midstream)
             } else {
-                Conversation::with_keys(midstream, self.keys.clone())
+                Conversation::with_keys(midstream, self.secrets.keys.clone())
             });
         }
         let held_before = flow.tcp.waiting_bytes();
@@ -427,31 +394,6 @@ impl<O: Output> Run<O> {
                 .note(format!("{strays} packets came after their connection had ended for 30 s; they are not charged"));
         }
         self.done.push(tally);
-    }
-}
-
-fn read_key_log(path: &Path, keys: &Keys) -> io::Result<Complaints> {
-    /// No line of a key log is as long.
-    const MAX_LINE: u64 = 4096;
-    let mut text = BufReader::new(File::open(path)?);
-    let (mut line, mut complaints) = (Vec::new(), Complaints::default());
-    while text.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? > 0 {
-        keys.add_line(&line, &mut complaints);
-        line.clear();
-    }
-    Ok(complaints)
-}
-
-/// What to tell about a key log.
-fn complaint(name: &str, complaints: Complaints) -> Option<String> {
-    let Complaints { malformed, first_malformed, excess, .. } = complaints;
-    if malformed > 0 {
-        let others = if malformed > 1 { format!(", nor are {} others", malformed - 1) } else { String::new() };
-        Some(format!("key log of {name}: line {first_malformed} is not 'LABEL CLIENT_RANDOM SECRET'{others}"))
-    } else if excess > 0 {
-        Some(format!("key log of {name}: too many connections; {excess} secrets were left out"))
-    } else {
-        None
     }
 }
 

@@ -1,21 +1,86 @@
-//! Decryption Secrets Blocks of a pcapng file, wherever in it they stand: also after the packets they are for.
+//! TLS secrets that can be had before the first packet: key logs, and those inside pcapng files, wherever in the
+//! file they stand: also after the packets they are for.
 //!
-//! In: a file that can be read twice. Out: the key logs in it. Only block headers are looked at, everything else
+//! In: files that can be read twice. Out: [`Keys`]. Of a capture only block headers are looked at, everything else
 //! is stepped over; what is wrong with the file is for the reader of its packets to say.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
-use super::Order;
 use super::pcapng::{Pcapng, SECRETS, key_log};
 use super::window::MAX_RECORD;
+use super::{Order, Source};
+use crate::error::CaptureError;
+use crate::keys::{Complaints, Keys};
+
+/// Longer lines are in no key log.
+const MAX_LINE: u64 = 4096;
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    pub keys: Keys,
+    /// Names of the captures whose secrets are all here; those of others come with their packets.
+    pub scanned: Vec<String>,
+    /// What was wrong with the key logs.
+    pub notes: Vec<String>,
+}
+
+impl Gathered {
+    /// Reads key logs and looks through captures.
+    ///
+    /// # Errors
+    /// A key log that cannot be read, or without a single secret. A capture that cannot be read is no error here.
+    pub fn from(key_logs: &[PathBuf], captures: &[Source]) -> Result<Self, CaptureError> {
+        let mut found = Self::default();
+        for path in key_logs {
+            let name = path.display().to_string();
+            let complaints = match read(path, &found.keys) {
+                Ok(Complaints { valid: 0, lines, .. }) => return Err(CaptureError::NotAKeyLog { name, lines }),
+                Ok(complaints) => complaints,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CaptureError::NotFound { name }),
+                Err(source) => return Err(CaptureError::Io { name, source }),
+            };
+            found.notes.extend(note(&name, complaints));
+        }
+        for source in captures {
+            let Source::Path(path) = source else { continue };
+            let Self { keys, notes, .. } = &mut found;
+            let scanned = scan(path, &mut |text| notes.extend(note(&source.name(), keys.add(text))));
+            if scanned.unwrap_or(false) {
+                found.scanned.push(source.name());
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn read(path: &Path, keys: &Keys) -> io::Result<Complaints> {
+    let mut text = BufReader::new(File::open(path)?);
+    let (mut line, mut complaints) = (Vec::new(), Complaints::default());
+    while text.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? > 0 {
+        keys.add_line(&line, &mut complaints);
+        line.clear();
+    }
+    Ok(complaints)
+}
+
+/// What to tell about a key log.
+fn note(name: &str, complaints: Complaints) -> Option<String> {
+    let Complaints { malformed, first_malformed, excess, .. } = complaints;
+    if malformed > 0 {
+        let others = if malformed > 1 { format!(", nor are {} others", malformed - 1) } else { String::new() };
+        Some(format!("key log of {name}: line {first_malformed} is not 'LABEL CLIENT_RANDOM SECRET'{others}"))
+    } else if excess > 0 {
+        Some(format!("key log of {name}: too many connections; {excess} secrets were left out"))
+    } else {
+        None
+    }
+}
 
 /// Hands every key log in `path` to `found`; false when the file is no plain pcapng file.
-///
-/// # Errors
-/// When the file cannot be opened.
-pub fn scan(path: &Path, found: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+fn scan(path: &Path, found: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
         return Ok(false);

@@ -75,3 +75,22 @@ impl Inside {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_was_received_when_all_of_it_was_acknowledged() {
+        let mut stream = Stream { ends: VecDeque::from([(122, 100), (244, 200)]), ..Stream::default() };
+        let received: Vec<u64> = [0, 121, 122, 130, 244, 999].map(|acked| stream.received(acked)).to_vec();
+        assert_eq!(received, [0, 0, 100, 100, 200, 200]);
+    }
+
+    #[test]
+    fn records_that_nobody_acknowledges_are_not_kept_for_ever() {
+        let mut stream = Stream { ends: (1..5000).map(|n| (n * 122, n * 100)).collect(), ..Stream::default() };
+        stream.received(0);
+        assert_eq!(stream.ends.len(), MAX_UNACKNOWLEDGED);
+    }
+}

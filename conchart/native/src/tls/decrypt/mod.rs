@@ -5,11 +5,12 @@
 //!
 //! Which keys a record needs is found by trying, as a tag or MAC that verifies is proof: the keys of a direction
 //! stand in the order of their use, and when the present ones do not fit, the next are tried. So neither a
-//! Finished nor a KeyUpdate has to be seen. After bytes went missing, up to [`WINDOW`] sequence numbers further are
+//! Finished nor a KeyUpdate has to be seen. After bytes went missing, up to [`direction::WINDOW`] sequence numbers further are
 //! tried; if none fits, that direction is not opened any more. Memory: one record per side, at most
 //! [`MAX_EARLY`] bytes of early data until it is known whether the server takes it.
 
 mod clear;
+mod direction;
 mod protection;
 mod suite;
 #[cfg(test)]
@@ -17,23 +18,20 @@ mod tests;
 
 pub use clear::Clear;
 
-use crate::keys::{Keys, Label, Random, Secret, Secrets};
+use crate::keys::{Keys, Label, Random, Secrets};
 use crate::stream::{BySide, Moment, Side};
 
 use super::hello::{ClientHello, EncryptedExtensions, ServerHello, codes};
+use super::messages::Message;
 use super::messages::message::{CLIENT_HELLO, ENCRYPTED_EXTENSIONS, END_OF_EARLY_DATA, SERVER_HELLO};
-use super::messages::{Message, Messages};
 use super::names;
 use super::record::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEADER, Piece};
-use protection::{Protection, Sealed};
-use suite::{Suite, expand_label, key_block};
+use direction::{Direction, Epoch, Opener};
+use protection::Sealed;
+use suite::{Suite, key_block};
 
 pub(super) use protection::Content;
 
-/// Sequence numbers that are tried after bytes went missing.
-const WINDOW: u64 = 256;
-/// Records of a direction that may stay sealed before the first one opens: flights whose secret is missing.
-const MAX_SEALED: u32 = 64;
 /// Bytes of early data kept until the server has said whether it takes them.
 const MAX_EARLY: usize = 64 * 1024;
 
@@ -50,105 +48,6 @@ pub(super) enum Outcome {
     Data(Clear),
     /// Early data: it is kept here until the server has taken it.
     Early,
-}
-
-/// What a key belongs to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Epoch {
-    Early,
-    Handshake,
-    Data,
-}
-
-/// Keys of one direction, for as long as they do not change.
-#[derive(Debug)]
-struct Opener {
-    epoch: Epoch,
-    protection: Box<dyn Protection>,
-    /// Of the next record.
-    sequence: u64,
-    /// TLS 1.3: what the keys follow from, and those after the next KeyUpdate.
-    secret: Option<(Suite, Secret)>,
-}
-
-impl Opener {
-    fn of_secret(epoch: Epoch, suite: Suite, secret: Secret) -> Option<Self> {
-        let protection = protection::of_secret(suite, secret.bytes())?;
-        Some(Self { epoch, protection, sequence: 0, secret: Some((suite, secret)) })
-    }
-
-    /// The keys after a KeyUpdate (RFC 8446 section 7.2).
-    fn updated(&self) -> Option<Self> {
-        let (suite, secret) = self.secret.filter(|_| self.epoch == Epoch::Data)?;
-        let next = expand_label(suite.hash, secret.bytes(), "traffic upd", suite.hash.len())?;
-        Self::of_secret(Epoch::Data, suite, Secret::new(&next)?)
-    }
-
-    /// Opens a record at the next sequence number, or one of `window` further.
-    fn open(&mut self, record: Sealed<'_>, window: u64) -> Option<Content> {
-        for sequence in self.sequence..=self.sequence.saturating_add(window) {
-            if let Some(content) = self.protection.open(sequence, record) {
-                self.sequence = sequence.saturating_add(1);
-                return Some(content);
-            }
-        }
-        None
-    }
-}
-
-/// One direction.
-#[derive(Debug, Default)]
-struct Direction {
-    /// In the order of their use.
-    openers: Vec<Opener>,
-    /// TLS 1.2 and older: this side has sent its ChangeCipherSpec.
-    changed: bool,
-    /// Some record was opened; one of application keys was.
-    opened: bool,
-    data: bool,
-    sealed: u32,
-    /// Records went missing: the sequence number is not known for sure.
-    unsure: bool,
-    messages: Messages,
-    /// End in its stream of the last sealed record.
-    end: Option<u64>,
-    /// The record that is being collected, the packets' ends in it, and whether a part is missing.
-    body: Vec<u8>,
-    marks: Vec<(usize, Moment)>,
-    holed: bool,
-}
-
-impl Direction {
-    /// Opens a record with the present keys, or the next ones.
-    fn open(&mut self, record: Sealed<'_>) -> Option<(Epoch, Content)> {
-        let window = if self.unsure { WINDOW } else { 0 };
-        for at in 0..self.openers.len() {
-            if let Some(found) = self.openers.get_mut(at).and_then(|opener| opener.open(record, window)) {
-                self.openers.drain(..at);
-                return self.note_opened(found);
-            }
-        }
-        let mut updated = self.openers.last().filter(|_| self.data)?.updated()?;
-        let found = updated.open(record, window)?;
-        self.openers = vec![updated];
-        self.note_opened(found)
-    }
-
-    fn note_opened(&mut self, content: Content) -> Option<(Epoch, Content)> {
-        let epoch = self.openers.first()?.epoch;
-        self.opened = true;
-        self.unsure = false;
-        self.data |= epoch == Epoch::Data;
-        Some((epoch, content))
-    }
-
-    /// A record could not be opened.
-    fn fail(&mut self) {
-        self.sealed += 1;
-        if self.opened || self.sealed >= MAX_SEALED {
-            self.openers.clear();
-        }
-    }
 }
 
 /// What becomes of the data that a client sends with its hello (RFC 8446 section 4.2.10).

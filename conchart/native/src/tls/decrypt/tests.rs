@@ -245,7 +245,7 @@ fn too_far_ahead_a_direction_is_given_up_and_the_other_goes_on() {
     let (mut client, mut server) = (sealer(CLIENT_TRAFFIC), sealer(SERVER_TRAFFIC));
     talk.server(&server.seal(23, b"one"));
     talk.gap(Server, 5 * 22);
-    server.sequence += 1 + super::WINDOW;
+    server.sequence += 1 + super::direction::WINDOW;
     talk.server(&server.seal(23, b"lost"));
     talk.client(&client.seal(23, b"ask"));
     talk.server(&server.seal(23, b"lost too"));
