@@ -266,7 +266,10 @@ impl Conversation {
             }
             (Layer::Turns { turns, .. }, Event::Data(from, chunk)) => {
                 let (first, bytes) = (chunk.seen, chunk.len());
-                turns.speak(ledger, &Words { from, first, last: first, bytes, confidence: 1.0, interrupts });
+                turns.speak(
+                    ledger,
+                    &Words { from, first, last: first, bytes, confidence: 1.0, interrupts, may_be_interim: false },
+                );
             }
             (Layer::Turns { turns, .. }, Event::Gap(from, gap)) => turns.gap(ledger, from, gap),
             (Layer::Turns { turns, .. }, Event::Fin(from, _)) => turns.fin(ledger, from),
@@ -397,7 +400,10 @@ impl Conversation {
             if clear.missing > 0 && inside.is_none() {
                 // Nothing is known of what is inside: only that it was there.
                 let Clear { from, first, last, missing: bytes, .. } = clear;
-                turns.speak(&mut self.ledger, &Words { from, first, last, bytes, confidence: 1.0, interrupts });
+                turns.speak(
+                    &mut self.ledger,
+                    &Words { from, first, last, bytes, confidence: 1.0, interrupts, may_be_interim: false },
+                );
                 continue;
             }
             let inside = inside.get_or_insert_with(|| {
@@ -432,6 +438,7 @@ impl Conversation {
                 bytes: record.bytes,
                 confidence: record.confidence,
                 interrupts,
+                may_be_interim: record.may_be_interim,
             };
             turns.speak(&mut self.ledger, &words);
         }

@@ -20,6 +20,7 @@ const MISSING: f64 = 0.5;
 const MANY_INTERRUPTIONS: u8 = 2;
 
 /// A run of bytes, or a part of one: a TLS record, a chunk.
+#[derive(Clone, Copy)]
 pub(super) struct Words {
     pub from: Side,
     pub first: Moment,
@@ -28,7 +29,14 @@ pub(super) struct Words {
     pub confidence: f64,
     /// The sender had not received all that its peer had sent by then.
     pub interrupts: bool,
+    /// Perhaps a 100 (Continue): no response, if the requester goes on.
+    pub may_be_interim: bool,
 }
+
+/// A request that waits for 100 (Continue) has a head, which takes at least this.
+const EXPECTING_BYTES: u64 = 60;
+/// What looked like a 100 (Continue) was read as one.
+const INTERIM: f64 = 0.8;
 
 pub(super) struct Turns {
     pub requester: Side,
@@ -38,6 +46,7 @@ pub(super) struct Turns {
     confidence: f64,
     current: Option<u32>,
     answered: bool,
+    interim: Option<Words>,
     interruptions: u8,
     fin: BySide<bool>,
 }
@@ -51,6 +60,7 @@ impl Turns {
             confidence: if protocol == "h2" { DUPLEX } else { confidence },
             current: None,
             answered: false,
+            interim: None,
             interruptions: 0,
             fin: BySide::default(),
         }
@@ -79,6 +89,33 @@ impl Turns {
 
     pub fn speak(&mut self, ledger: &mut Ledger, words: &Words) {
         let asks = words.from == self.requester;
+        if let Some(interim) = self.interim.take() {
+            if asks {
+                self.doubt(ledger, INTERIM);
+            } else {
+                self.take(ledger, &interim);
+            }
+        } else if words.may_be_interim && !asks && self.is_expecting(ledger) {
+            self.interim = Some(*words);
+            return;
+        }
+        self.take(ledger, words);
+    }
+
+    /// May the current request wait for 100 (Continue)?
+    fn is_expecting(&self, ledger: &mut Ledger) -> bool {
+        let answered = self.answered;
+        self.exchange(ledger).is_some_and(|exchange| !answered && exchange.request.bytes >= EXPECTING_BYTES)
+    }
+
+    fn doubt(&self, ledger: &mut Ledger, confidence: f64) {
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.doubt(confidence);
+        }
+    }
+
+    fn take(&mut self, ledger: &mut Ledger, words: &Words) {
+        let asks = words.from == self.requester;
         if asks && self.answered && words.interrupts {
             self.interrupted(ledger);
         }
@@ -97,8 +134,16 @@ impl Turns {
         self.answered |= answered;
     }
 
+    /// The requester did not go on: what looked like a 100 (Continue) was the response.
+    fn settle_interim(&mut self, ledger: &mut Ledger) {
+        if let Some(interim) = self.interim.take() {
+            self.take(ledger, &interim);
+        }
+    }
+
     /// Bytes that were sent, but not captured.
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        self.settle_interim(ledger);
         let asks = from == self.requester;
         self.turn(ledger, asks);
         let Some(exchange) = self.exchange(ledger) else {
@@ -134,6 +179,7 @@ impl Turns {
 
     /// The current exchange is over: its messages ended where they stand.
     pub fn end(&mut self, ledger: &mut Ledger) {
+        self.settle_interim(ledger);
         let answered = self.answered;
         if let Some(exchange) = self.exchange(ledger) {
             exchange.request.done = exchange.request.first.is_some();
@@ -153,6 +199,7 @@ impl Turns {
     }
 
     pub fn fin(&mut self, ledger: &mut Ledger, from: Side) {
+        self.settle_interim(ledger);
         self.fin[from] = true;
         if from != self.requester && self.answered {
             self.end(ledger);
@@ -165,6 +212,7 @@ impl Turns {
 
     /// The connection is over. A response that was cut off by the end of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
+        self.settle_interim(ledger);
         if self.fin.client || self.fin.server {
             self.end(ledger);
         }

@@ -29,6 +29,7 @@ impl Seen {
             last: piece.seen,
             bytes: u64::from(piece.record.length),
             confidence: 1.0,
+            may_be_interim: Sizes::CONTINUE.contains(&u64::from(piece.record.length)),
         };
         Self { record, offset: piece.record.offset, end: piece.record.end(), acked: piece.record.acked }
     }
@@ -43,6 +44,10 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// A record that holds the 25 bytes of `HTTP/1.1 100 Continue`: with the tag of TLS 1.3 (RFC 8446 section
+    /// 5.2), of ChaCha20-Poly1305 (RFC 7905) and of AES-GCM in TLS 1.2 (RFC 5288).
+    const CONTINUE: [u64; 3] = [25 + 1 + 16, 25 + 16, 25 + 8 + 16];
+
     pub fn of(cipher: Option<u16>) -> Self {
         let (tag, hash) = match cipher {
             Some(0x1301 | 0x1303 | 0x1304 | 0x1307 | 0x00c6 | 0x00c7) => (16, Some(32)),

@@ -52,6 +52,8 @@ pub(super) struct Machine {
     server_hello_offset: u64,
     /// Size of a ticket that the server sent before the client's Finished.
     ticket: Option<u64>,
+    /// The server took early data; here the client's Finished ends.
+    early_until: Option<u64>,
     messages: BySide<Messages>,
     alert: BySide<[u8; 2]>,
     alert_have: BySide<u8>,
@@ -101,7 +103,8 @@ impl Machine {
     /// How to look at the records that follow a complete TLS 1.3 handshake.
     pub fn watch(&self) -> Option<Watch> {
         let client = self.facts.hello_by?;
-        Some(Watch { client, resumed: self.psk, client_first: self.offer.alpn, ticket: self.ticket })
+        let (resumed, client_first, ticket) = (self.psk, self.offer.alpn, self.ticket);
+        Some(Watch { client, resumed, client_first, ticket, early_until: self.early_until })
     }
 
     pub fn piece(&mut self, from: Side, piece: &Piece<'_>, v2_type: u8) {
@@ -423,6 +426,7 @@ impl Machine {
         };
         let finished = split.finished.record;
         self.ticket = split.ticket;
+        self.early_until = split.early_data.then_some(split.finished.end);
         self.data.extend(split.data);
         self.count(context.client, split.client_bytes);
         self.count(context.client.peer(), split.server_bytes);

@@ -99,6 +99,8 @@ pub struct AppRecord {
     pub bytes: u64,
     /// 1.0 when this surely is application data; less when it might be a hidden handshake message.
     pub confidence: f64,
+    /// Its size is that of `HTTP/1.1 100 Continue` and nothing else.
+    pub may_be_interim: bool,
 }
 
 /// What the records of a connection mean at present.

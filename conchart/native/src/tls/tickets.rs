@@ -16,6 +16,8 @@ use super::{AppRecord, MAX_HELD};
 const TICKET_SIZES: std::ops::RangeInclusive<u64> = 60..=2200;
 /// No server sends more tickets than this at once.
 const MAX_TICKETS: usize = 4;
+/// Tickets leave the server together; a record of their size that comes this much later is a response.
+const BURST_NS: i64 = 3_000_000;
 
 /// What the handshake said about the server's first records.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Watch {
     pub client_first: bool,
     /// Size of a ticket that came before the client's Finished.
     pub ticket: Option<u64>,
+    /// The server took early data: what it sent before it had seen the stream up to here answers that.
+    pub early_until: Option<u64>,
 }
 
 /// Records that wait until it is known what they are.
@@ -50,6 +54,10 @@ impl Held {
 
     pub fn push(&mut self, seen: Seen, out: &mut VecDeque<AppRecord>) {
         self.records.push(seen);
+        if self.watch.is_some_and(|watch| answers_early_data(&seen, watch)) {
+            out.extend(self.records.drain(..).map(|seen| seen.record));
+            return;
+        }
         let full = self.records.len() >= MAX_HELD;
         if let Some(watch) = self.watch
             && (full || Turn::read(&self.records, watch).is_clear(&self.records, watch))
@@ -118,6 +126,8 @@ struct Turn {
     /// How many of these, from the first on, could be tickets: all of one size.
     run: usize,
     run_size: Option<u64>,
+    /// Size of the answer after them.
+    following_size: Option<u64>,
 }
 
 impl Turn {
@@ -130,7 +140,8 @@ impl Turn {
         let after = records.iter().enumerate().skip(first.unwrap_or(records.len()));
         let answers: Vec<(usize, &Seen)> = after.filter(|(_, seen)| is_answer(seen)).collect();
         let run = leading_run(answers.iter().map(|&(_, seen)| seen));
-        let run_size = answers.first().map(|(_, seen)| seen.record.bytes);
+        let size = |&(_, seen): &(usize, &Seen)| seen.record.bytes;
+        let (run_size, following_size) = (answers.first().map(size), answers.get(run).map(size));
         let mut unasked = records.iter().filter(|seen| is_unasked(seen, watch, request));
         let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.record.bytes);
         Self {
@@ -139,6 +150,7 @@ impl Turn {
             answers: answers.into_iter().map(|(index, _)| index).collect(),
             run,
             run_size,
+            following_size,
         }
     }
 
@@ -170,6 +182,8 @@ impl Turn {
             _ if !followed => (0, 0.5),
             1 if !watch.resumed && self.earlier_ticket.is_none() => (0, 0.7),
             1 => (1, 0.7),
+            // What follows the burst looks like the tickets in it.
+            run if self.following_size == self.run_size => (run, 0.8),
             run => (run, 0.9),
         }
     }
@@ -184,12 +198,22 @@ fn is_ticket_sized(seen: &Seen) -> bool {
     TICKET_SIZES.contains(&seen.record.bytes)
 }
 
-/// How many records, from the first on, could be tickets: all of one size.
+/// Did the server send this before it had seen the client's Finished, in answer to early data?
+fn answers_early_data(seen: &Seen, watch: Watch) -> bool {
+    seen.record.from != watch.client && watch.early_until.is_some_and(|until| seen.acked < until)
+}
+
+/// How many records, from the first on, could be tickets: all of one size, in one burst.
 fn leading_run<'a>(mut records: impl Iterator<Item = &'a Seen>) -> usize {
     let Some(first) = records.next().filter(|first| is_ticket_sized(first)) else {
         return 0;
     };
-    1 + records.take_while(|seen| seen.record.bytes == first.record.bytes).count()
+    let mut last = first.record.last.at;
+    let is_alike = |seen: &&Seen| {
+        let pause = seen.record.first.at - std::mem::replace(&mut last, seen.record.last.at);
+        seen.record.bytes == first.record.bytes && pause <= BURST_NS
+    };
+    1 + records.take_while(is_alike).count()
 }
 
 /// Removes tickets and says how sure the rest is to be application data.

@@ -1,4 +1,6 @@
-use super::talk::{Talk, short};
+use super::super::ledger::Ledger;
+use super::super::turns::{RECORDS, Turns, Words};
+use super::talk::{Talk, moment, short};
 use crate::stream::Side;
 
 #[test]
@@ -82,4 +84,39 @@ fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
     let spans: Vec<_> = found.iter().map(|e| (short(e.request).0, short(e.response).0)).collect();
     assert_eq!(spans, [(Some(1), Some(2)), (Some(3), Some(4))]);
     assert!(found.iter().all(|e| e.inferred && e.method.is_none() && e.protocol == "unknown"));
+}
+
+/// Records of TLS: who, how long, and whether it has the size of a 100 (Continue).
+fn turns_of_records(said: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
+    let mut ledger = Ledger::default();
+    let mut turns = Turns::new(Side::Client, "tls", RECORDS);
+    for (nth, &(from, bytes, may_be_interim)) in said.iter().enumerate() {
+        let first = moment(nth as u64 + 1);
+        let words = Words { from, first, last: first, bytes, confidence: 1.0, interrupts: false, may_be_interim };
+        turns.speak(&mut ledger, &words);
+    }
+    turns.finish(&mut ledger);
+    std::iter::from_fn(|| ledger.next_exchange()).collect()
+}
+
+#[test]
+fn what_has_the_size_of_100_continue_is_no_response_when_the_client_goes_on() {
+    let (client, server) = (Side::Client, Side::Server);
+    let found =
+        turns_of_records(&[(client, 300, false), (server, 42, true), (client, 900, false), (server, 500, false)]);
+    let [e] = &found[..] else { panic!("{}", found.len()) };
+    assert_eq!((short(e.request).0, short(e.request).1, e.request.bytes), (Some(1), Some(3), 1_200));
+    assert_eq!((short(e.response).0, e.response.bytes, e.confidence), (Some(4), 500, 0.8));
+}
+
+#[test]
+fn what_has_the_size_of_100_continue_is_a_response_when_the_server_goes_on_or_nobody_does() {
+    let (client, server) = (Side::Client, Side::Server);
+    let found = turns_of_records(&[(client, 300, false), (server, 42, true), (server, 500, false)]);
+    assert_eq!((short(found[0].response).0, found[0].response.bytes), (Some(2), 542));
+    let found = turns_of_records(&[(client, 300, false), (server, 42, true)]);
+    assert_eq!((short(found[0].response).0, found[0].response.bytes), (Some(2), 42));
+    // A request without room for a head is not one that waits.
+    let found = turns_of_records(&[(client, 30, false), (server, 42, true), (client, 30, false)]);
+    assert_eq!(found.len(), 2);
 }

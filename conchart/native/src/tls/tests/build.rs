@@ -197,6 +197,11 @@ impl Talk {
         self.send(Side::Server, bytes)
     }
 
+    /// Nobody says anything for so many milliseconds.
+    pub fn wait(&mut self, ms: u64) {
+        self.frame += ms;
+    }
+
     /// A packet whose sender had seen everything the peer sent.
     pub fn send(&mut self, from: Side, bytes: &[u8]) -> Moment {
         self.send_having_seen(from, bytes, self.sent[from.peer()])

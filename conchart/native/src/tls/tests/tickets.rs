@@ -87,6 +87,17 @@ fn tickets_during_an_upload_do_not_end_the_turn() {
 }
 
 #[test]
+fn a_response_of_a_tickets_size_comes_after_a_pause() {
+    let mut talk = established(false);
+    talk.client(&data(120));
+    talk.server(&[data(255), data(255)].concat());
+    talk.wait(10);
+    talk.server(&data(255));
+    talk.client(&data(120));
+    assert_eq!(confidences(&mut talk), [(Client, 120, 1.0), (Server, 255, 0.8), (Client, 120, 1.0)]);
+}
+
+#[test]
 fn many_records_of_one_size_are_a_response() {
     let mut talk = established(false);
     talk.client(&data(120));
