@@ -11,13 +11,15 @@ import click
 
 from tests.keyless.comparison import compare
 from tests.keyless.test_exchanges import CAPTURES
+from tests.keyless.truth import read
 
 
 @click.command()
 @click.argument("captures", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def main(captures: tuple[Path, ...]) -> None:
     """Print every exchange that is wrong, and how many are right."""
-    verdicts = [verdict for capture in captures or CAPTURES for verdict in compare(capture)]
+    truths = read(captures or CAPTURES)
+    verdicts = [verdict for capture, truth in truths.items() for verdict in compare(capture, truth)]
     for verdict in verdicts:
         if not verdict.right:
             click.echo(f"{'BOAST ' if verdict.boast else 'doubt '}{verdict}")

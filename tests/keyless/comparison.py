@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import conchart
-from tests.keyless.truth import Exchange, Truth, read
+from tests.keyless.truth import Exchange, Truth
 
 CERTAIN = 0.9
 """Of an inferred exchange with this confidence docs/phases.md says: boundaries exact."""
@@ -57,9 +57,8 @@ class Verdict:
         )
 
 
-def compare(capture: Path) -> Iterator[Verdict]:
+def compare(capture: Path, truth: Truth) -> Iterator[Verdict]:
     """Pair every true exchange with the inferred one whose request is nearest, each once."""
-    truth = read(capture)
     ours = inferred(capture, truth)
     for true in truth.exchanges:
         same = [each for each in ours if each[0] == true.stream]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import MS, ROOT
 from tests.keyless.comparison import Verdict, compare
-from tests.keyless.truth import Exchange, Message, _read, installed, read
+from tests.keyless.truth import Exchange, Message, Truth, _read, installed, read
 
 OVER_HTTP_2 = "http2"
 """Requests side by side: turns are not requests, and docs/phases.md says so."""
@@ -20,12 +21,18 @@ CAPTURES = sorted(
 )
 LEAST_SHARE = 0.95
 
+every_capture = pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)
 needs_tshark = pytest.mark.skipif(not installed(), reason="tshark is not installed")
 
 
 @cache
+def truths() -> dict[Path, Truth]:
+    return read(CAPTURES)
+
+
+@cache
 def verdicts() -> list[Verdict]:
-    return [verdict for capture in CAPTURES for verdict in compare(capture)]
+    return [verdict for capture, truth in truths().items() for verdict in compare(capture, truth)]
 
 
 def test_many_stacks_are_captured() -> None:
@@ -35,19 +42,28 @@ def test_many_stacks_are_captured() -> None:
 
 def test_a_message_begins_where_its_first_record_does() -> None:
     rows = [
-        ["0", "1", "1.000000001", "", "", "GET", ""],
-        ["0", "2", "1.000000002", "", "", "", ""],
-        ["0", "3", "1.000000003", "2,3", "", "", ""],
-        ["0", "4", "1.000000004", "", "3,4", "", "200"],
+        ["7", "41", "1.000000001", "", "", "GET", "/", ""],
+        ["7", "42", "1.000000002", "", "", "", "", ""],
+        ["7", "43", "1.000000003", "42,43", "", "", "", ""],
+        ["7", "44", "1.000000004", "", "43,44", "", "", "200"],
     ]
-    request, response = Message(text="GET", first=1, last=1), Message(text="200", first=2, last=4)
+    request, response = Message(text="GET /", first=1, last=1), Message(text="200", first=2, last=4)
     assert _read(rows).exchanges == [Exchange(stream=0, request=request, response=response)]
 
 
 @needs_tshark
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)
+@every_capture
 def test_secrets_open_every_exchange(capture: Path) -> None:
-    assert read(capture).exchanges
+    assert truths()[capture].exchanges
+
+
+@needs_tshark
+@every_capture
+def test_no_response_is_there_before_the_backend_has_thought(capture: Path) -> None:
+    truth = truths()[capture]
+    for exchange in truth.exchanges:
+        (think_ms,) = re.findall(r"/wait-(\d+)/", exchange.request.text)
+        assert truth.at[exchange.response.first] - truth.at[exchange.request.last] > int(think_ms) * MS
 
 
 @needs_tshark
@@ -57,6 +73,6 @@ def test_nearly_all_exchanges_are_found_within_a_frame() -> None:
 
 
 @needs_tshark
-@pytest.mark.parametrize("case", [path.parent.name for path in CAPTURES])
-def test_an_exchange_that_is_wrong_says_that_it_may_be(case: str) -> None:
-    assert [str(verdict) for verdict in verdicts() if verdict.boast and verdict.case == case] == []
+@every_capture
+def test_an_exchange_that_is_wrong_says_that_it_may_be(capture: Path) -> None:
+    assert [str(each) for each in verdicts() if each.boast and each.case == capture.parent.name] == []
