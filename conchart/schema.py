@@ -69,7 +69,7 @@ TABLES: tuple[Table, ...] = (
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,
             bytes_client BIGINT, bytes_server BIGINT, round_trips INTEGER,
-            client_compute_ns BIGINT, server_compute_ns BIGINT,
+            client_compute_ns BIGINT, server_compute_ns BIGINT, ech BOOLEAN,
             ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN,
             keys VARCHAR, missing_keys VARCHAR
         """,

@@ -10,7 +10,7 @@ use crate::exchange::Conversation;
 use crate::packet::{self, Decoded, PacketError, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::rows;
-use crate::stream::{Chunk, Gap, Moment, Side};
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tables::{self, Rows, Sink, Stopped};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Flow, Mark, Receiver, Slot, Table};
@@ -419,15 +419,16 @@ fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Sto
         settled = Some(settled.map_or(interval.end, |latest| latest.max(interval.end)));
     };
     let end = || tcp.closing().unwrap_or(tcp.last);
+    let rtt = BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) };
     while let Some(handshake) = conversation.next_handshake() {
         if let Some(interval) = phases::of_handshake(&handshake, end) {
             charge(interval);
         }
-        rows.handshake(rows::handshake(*stream, &handshake))?;
+        rows.handshake(rows::handshake(*stream, &handshake, rtt))?;
     }
     while let Some(exchange) = conversation.next_exchange() {
         phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
-        rows.exchange(rows::exchange(*stream, &exchange, tcp.rtt(Side::Server)))?;
+        rows.exchange(rows::exchange(*stream, &exchange, rtt.server))?;
     }
     while let Some((start, end)) = conversation.next_unseen() {
         charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });

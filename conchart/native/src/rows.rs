@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::exchange::{Exchange, Span};
 use crate::phases::Phase;
-use crate::stream::{Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 use crate::tables;
 use crate::tally::Tally;
 use crate::tcp::Connection;
@@ -110,7 +110,11 @@ pub fn connection(
     ConnectionRow { client_ip: address(tcp.ends.client.ip), server_ip: address(tcp.ends.server.ip), row }
 }
 
-pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
+/// `rtt`: nanoseconds between the capture point and each end.
+pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tables::Handshake<'_> {
+    // Who sent the ClientHello is the client of TLS, whoever opened the connection.
+    let client = tls.hello_by.unwrap_or(Side::Client);
+    let compute = |side| tls.flights.compute_ns(side, rtt[side]);
     tables::Handshake {
         stream: Some(stream),
         number: Some(tls.number.cast_signed()),
@@ -137,8 +141,9 @@ pub fn handshake(stream: i32, tls: &Handshake) -> tables::Handshake<'_> {
         bytes_client: Some(tls.bytes_client.cast_signed()),
         bytes_server: Some(tls.bytes_server.cast_signed()),
         round_trips: tls.round_trips.map(u32::cast_signed),
-        client_compute_ns: None,
-        server_compute_ns: None,
+        client_compute_ns: compute(client),
+        server_compute_ns: compute(client.peer()),
+        ech: tls.ech,
         ja3: tls.ja3.as_deref(),
         ja4: tls.ja4.as_deref(),
         inferred: Some(tls.inferred),

@@ -123,7 +123,7 @@ table! {
         named_group: Text, sni: Text, alpn: Text, kind: Text, outcome: Text, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
         certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
-        client_compute_ns: Int64, server_compute_ns: Int64, ja3: Text, ja4: Text, inferred: Bool,
+        client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
         keys: Text, missing_keys: Text,
     }
 }

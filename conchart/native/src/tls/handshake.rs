@@ -15,7 +15,7 @@ use super::hello::{self, ClientHello, ServerHello};
 use super::messages::{Message, Messages, message};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Piece, SSLV2};
 use super::tickets::Watch;
-use super::{Handshake, names};
+use super::{Flights, Handshake, names};
 
 mod known;
 
@@ -168,6 +168,27 @@ impl Machine {
         }
     }
 
+    /// The handshake is settled: counts its flights.
+    pub fn close_flights(&mut self) {
+        let facts = &mut self.facts;
+        if self.hidden {
+            // Inside an established connection, flights mingle with application data.
+            facts.flights = Flights::default();
+            return;
+        }
+        facts.flights.close(facts.complete);
+        if facts.early_data == Some(true)
+            && let Some(sent) = self.offer.sent
+        {
+            facts.flights.first_answer(sent);
+        }
+        facts.round_trips = facts
+            .ready
+            .zip(facts.hello_by)
+            .filter(|_| facts.server_hello.is_some())
+            .map(|(ready, client)| facts.flights.round_trips(client, ready));
+    }
+
     fn clear_piece(&mut self, from: Side, piece: &Piece<'_>) {
         let mut messages = std::mem::take(&mut self.messages[from]);
         let first = if piece.starts { piece.record.first } else { piece.seen };
@@ -217,6 +238,7 @@ impl Machine {
             self.facts.hello = Some(message.first);
             self.facts.sni = hello.server_name.map(text);
             self.offer.sent = Some(message.last);
+            self.facts.ech = (hello.whole || hello.ech).then_some(hello.ech);
             if hello.whole {
                 let Fingerprints { ja3, ja4 } = fingerprint::of(&hello);
                 self.facts.ja3 = Some(ja3);
@@ -324,8 +346,6 @@ impl Machine {
         if !self.full && whole {
             self.facts.client_auth = Some(false);
         }
-        let waited_once = !self.full || self.facts.false_start == Some(true);
-        self.facts.round_trips = (self.full || whole).then_some(if waited_once { 1 } else { 2 });
     }
 
     fn alert_piece(&mut self, from: Side, piece: &Piece<'_>) {
@@ -440,10 +460,8 @@ impl Machine {
         facts.early_data = Some(split.early_data);
         facts.false_start = Some(false);
         facts.kind = Some(if self.psk { "psk" } else { "full" });
-        facts.round_trips = Some(if facts.hello_retry { 2 } else { 1 });
         if split.early_data {
             facts.kind = Some("psk-0rtt");
-            facts.round_trips = Some(0);
             facts.ready = self.offer.sent;
         }
         self.settle("complete");

@@ -24,6 +24,7 @@ mod extension {
     pub const EARLY_DATA: u16 = 42;
     pub const SUPPORTED_VERSIONS: u16 = 43;
     pub const KEY_SHARE: u16 = 51;
+    pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// `application_settings`, old and new code point (draft-vvv-tls-alps).
     pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
 }
@@ -104,6 +105,8 @@ pub(super) struct ClientHello<'a> {
     pub ticket: bool,
     pub early_data: bool,
     pub application_settings: bool,
+    /// `encrypted_client_hello` of type outer (RFC 9849 section 5): real, or grease.
+    pub ech: bool,
     /// Every field could be read: fingerprints make sense.
     pub whole: bool,
 }
@@ -146,6 +149,8 @@ impl<'a> ClientHello<'a> {
             extension::SESSION_TICKET => self.ticket = !body.0.is_empty(),
             extension::EARLY_DATA => self.early_data = true,
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
+            // 0 is the outer hello, 1 the inner one, which is never seen in clear.
+            extension::ENCRYPTED_CLIENT_HELLO => self.ech = body.u8()? == 0,
             _ => self.application_settings |= extension::APPLICATION_SETTINGS.contains(&kind),
         }
         Some(())

@@ -7,6 +7,7 @@
 //! 128 KiB per side of a message that arrives in pieces, at most [`MAX_HELD`] undecided records, and under
 //! 200 bytes once established.
 
+mod compute;
 mod decrypt;
 mod fingerprint;
 mod flight;
@@ -23,6 +24,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+pub use compute::Flights;
 pub use decrypt::Clear;
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
@@ -61,6 +63,8 @@ pub struct Handshake {
     pub named_group: Option<Box<str>>,
     pub sni: Option<Box<str>>,
     pub alpn: Option<Box<str>>,
+    /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
+    pub ech: Option<bool>,
     /// `full`, `session-id`, `ticket`, `psk`, `psk-0rtt`.
     pub kind: Option<&'static str>,
     /// `complete`, `failed`, `incomplete`.
@@ -76,7 +80,9 @@ pub struct Handshake {
     /// Stream bytes from the hello up to and including each side's last handshake record.
     pub bytes_client: u64,
     pub bytes_server: u64,
+    /// Flights of the server that the client waited for until it was ready.
     pub round_trips: Option<u32>,
+    pub flights: Flights,
     pub ja3: Option<Box<str>>,
     pub ja4: Option<Box<str>>,
     /// True when encryption hides a boundary that we reasoned out (TLS 1.3).
@@ -183,8 +189,16 @@ impl Tls {
 
     /// Reads the next bytes of one side.
     pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) {
+        let whole = chunk;
+        let counted = self.machine.as_ref().map(|machine| machine.facts.number);
+        if let Some(machine) = &mut self.machine {
+            machine.facts.flights.chunk(from, &whole);
+        }
         while let Some(piece) = self.walk[from].next(&mut chunk) {
             self.piece(from, &piece);
+        }
+        if let Some(machine) = self.machine.as_mut().filter(|machine| counted != Some(machine.facts.number)) {
+            machine.facts.flights.chunk(from, &whole);
         }
         self.notice_loss(from, chunk.seen);
     }
@@ -194,6 +208,9 @@ impl Tls {
     /// A record whose header was seen is followed to its end; beyond it, this side is picked up again at
     /// the next chunk that starts with a plausible record header.
     pub fn gap(&mut self, from: Side, gap: Gap) {
+        if let Some(machine) = &mut self.machine {
+            machine.facts.flights.gap(from, gap.offset, gap.len, gap.seen);
+        }
         if let Some(piece) = self.walk[from].gap(gap) {
             self.piece(from, &piece);
         }
@@ -398,6 +415,7 @@ impl Tls {
         }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
+        machine.close_flights();
         let complete = machine.facts.outcome == "complete";
         if self.state != State::Established12 {
             self.state = match machine.facts.outcome {

@@ -17,9 +17,9 @@ pub(super) fn version(code: u16) -> Box<str> {
     }
 }
 
-/// TLS 1.3, its drafts (`0x7f..`) and the drafts deployed by Facebook (`0xfb..`).
+/// TLS 1.3, its drafts (`0x7f..`), and what Facebook (`0xfb..`) and Google (`0x7e..`) deployed of them.
 pub(super) fn is_tls13(code: u16) -> bool {
-    code == 0x0304 || matches!(code >> 8, 0x7f | 0xfb)
+    code == 0x0304 || matches!(code >> 8, 0x7e | 0x7f | 0xfb)
 }
 
 /// IANA's name of a cipher suite.

@@ -99,11 +99,6 @@ impl Machine {
             (false, true) => "psk",
             (false, false) => "full",
         });
-        facts.round_trips = Some(match (early, facts.hello_retry) {
-            (true, _) => 0,
-            (false, true) => 2,
-            (false, false) => 1,
-        });
         self.settle("complete");
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
 
 pub(super) mod build;
+mod compute;
 mod laws;
 mod names_and_prints;
 mod records;
