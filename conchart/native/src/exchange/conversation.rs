@@ -12,6 +12,7 @@ use super::http1::{Http1, Onward, Switch};
 use super::http2::{self, Http2};
 use super::inside::Inside;
 use super::ledger::Ledger;
+use super::names;
 use super::prelude::{self, Prelude};
 use super::turns::{self, Turns, Words};
 use crate::keys::Keys;
@@ -88,7 +89,8 @@ enum Verdict {
     Http2Server,
     /// Frames from the middle of HTTP/2.
     Http2Frames,
-    Other,
+    /// Nothing that is read here; its name, if it has one.
+    Other(&'static str),
     More,
 }
 
@@ -140,7 +142,8 @@ impl Conversation {
         if let Layer::Detecting(held) = &self.layer
             && held.earliest().is_some()
         {
-            self.settle_for(Verdict::Other, Side::Client);
+            let name = other(held);
+            self.settle_for(Verdict::Other(name), Side::Client);
         }
         match &mut self.layer {
             Layer::Detecting(_) => {}
@@ -331,12 +334,12 @@ impl Conversation {
                 prefix.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
                 let full = prefix.len() >= SNIFFED || chunk.cut > 0;
                 match judge(&prefix, self.midstream) {
-                    Verdict::More if full => (from, Verdict::Other),
-                    Verdict::Prelude(_) if self.preludes >= MAX_PRELUDES => (from, Verdict::Other),
+                    Verdict::More if full => (from, Verdict::Other(names::sniff(&prefix, true).1)),
+                    Verdict::Prelude(_) if self.preludes >= MAX_PRELUDES => (from, Verdict::Other("unknown")),
                     verdict => (from, verdict),
                 }
             }
-            Event::Gap(from, _) if held.earliest().is_some() => (from, Verdict::Other),
+            Event::Gap(from, _) if held.earliest().is_some() => (from, Verdict::Other(other(held))),
             Event::Gap(from, _) => {
                 self.midstream = true;
                 (from, Verdict::More)
@@ -368,9 +371,11 @@ impl Conversation {
             Verdict::Http2 => (Layer::Http2(Box::new(Http2::new(from))), Some("h2")),
             Verdict::Http2Server => (Layer::Http2(Box::new(Http2::new(from.peer()))), Some("h2")),
             Verdict::Http2Frames => (Layer::Http2(Box::new(Http2::midstream(requester))), Some("h2")),
-            Verdict::Other | Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
+            Verdict::Other(name) => (plain_turns(requester, name, true), Some(name)),
+            Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
         };
-        if matches!(self.app, None | Some("unknown" | "proxy" | "socks")) {
+        // A tunnel stays what its CONNECT was written in.
+        if !self.app.is_some_and(|app| app.starts_with("http/")) {
             self.app = app;
         }
         if let Layer::Detecting(held) = std::mem::replace(&mut self.layer, layer) {
@@ -488,6 +493,12 @@ fn plain_turns(requester: Side, protocol: &'static str, watched: bool) -> Layer 
     Layer::Turns { turns: Turns::new(requester, protocol, turns::BYTES), watched }
 }
 
+/// What it may be that was held until nothing more comes.
+fn other(held: &Held) -> &'static str {
+    let mut told = [Side::Client, Side::Server].into_iter().map(|side| names::sniff(&held.prefix(side), true));
+    told.find(|(guess, _)| *guess == Guess::Yes).map_or("unknown", |(_, name)| name)
+}
+
 fn judge(prefix: &[u8], midstream: bool) -> Verdict {
     let hello = tls::sniff(prefix);
     let record = if midstream { tls::sniff_midstream(prefix) } else { Sniff::Other };
@@ -520,6 +531,9 @@ fn judge(prefix: &[u8], midstream: bool) -> Verdict {
     {
         Verdict::More
     } else {
-        Verdict::Other
+        match names::sniff(prefix, false) {
+            (Guess::More, _) => Verdict::More,
+            (_, name) => Verdict::Other(name),
+        }
     }
 }

@@ -13,6 +13,7 @@ mod http1;
 mod http2;
 mod inside;
 mod ledger;
+mod names;
 mod prelude;
 #[cfg(test)]
 mod tests;
