@@ -19,7 +19,7 @@ const FIRST_WORDS: [(&[u8], &str); 5] = [
 /// Which of them is it? With [`Guess::More`], too few bytes to tell; `full`: more will not be looked at.
 pub(super) fn sniff(prefix: &[u8], full: bool) -> (Guess, &'static str) {
     let yes = |name| (Guess::Yes, name);
-    if let Some((_, name)) = FIRST_WORDS.iter().find(|(words, _)| prefix.starts_with(words)) {
+    if let Some(&(_, name)) = FIRST_WORDS.iter().find(|(words, _)| prefix.starts_with(words)) {
         return yes(name);
     }
     let told = match prefix {
@@ -56,7 +56,7 @@ fn is_ldap(rest: &[u8]) -> bool {
     let message = match rest {
         [0x84, _, _, _, _, message @ ..] => message,
         [0x81, _, message @ ..] => message,
-        [0..0x80, message @ ..] => message,
+        [0..=0x7f, message @ ..] => message,
         _ => return false,
     };
     match message {
