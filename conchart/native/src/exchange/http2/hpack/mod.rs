@@ -158,7 +158,7 @@ fn string(rest: &mut &[u8]) -> Option<Box<[u8]>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use proptest::prelude::*;
 
