@@ -14,7 +14,7 @@ CASES = sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*
 
 
 def test_there_are_stories() -> None:
-    assert {case.parent.name for case in CASES} >= {"reverse-proxy", "crafted"}
+    assert {case.parent.name for case in CASES} >= {"reverse-proxy", "crafted", "h2c"}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")

@@ -74,8 +74,9 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 /// Request, wait and transfer of an exchange.
 ///
 /// What was still going on when the connection ended is charged until `end`: a wait without a response,
-/// and a message whose own framing says that it is not complete.
+/// and a message whose own framing says that it is not complete; of an exchange that was given up, until then.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
+    let end = || exchange.ended.unwrap_or_else(&end);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
         let exchange_number = Some(exchange.number);
         let inferred = exchange.inferred;

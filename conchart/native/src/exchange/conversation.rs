@@ -9,8 +9,11 @@ use super::Exchange;
 use super::head::{self, Guess};
 use super::held::{Event, Held};
 use super::http1::{Http1, Onward, Switch};
+use super::http2::{self, Http2};
 use super::inside::Inside;
 use super::ledger::Ledger;
+use super::names;
+use super::prelude::{self, Prelude};
 use super::turns::{self, Turns, Words};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
@@ -21,6 +24,9 @@ const SNIFFED: usize = 64;
 
 /// How deep TLS inside TLS is opened.
 const MAX_DEPTH: u8 = 3;
+
+/// How many preludes are looked for: a PROXY header and a chain of SOCKS proxies.
+const MAX_PRELUDES: u8 = 4;
 
 /// The exchanges of one TCP connection.
 pub struct Conversation {
@@ -34,6 +40,8 @@ pub struct Conversation {
     /// How many layers of TLS this is inside of.
     depth: u8,
     app: Option<&'static str>,
+    /// How many preludes there were.
+    preludes: u8,
     /// The first bytes are not in the capture: a reader may have to find its place.
     midstream: bool,
     /// Who asks, as long as the protocol does not say.
@@ -46,7 +54,9 @@ pub struct Conversation {
 
 enum Layer {
     Detecting(Held),
+    Prelude(Box<Prelude>),
     Http(Box<Http1>),
+    Http2(Box<Http2>),
     Tls {
         tls: Box<Tls>,
         turns: Turns,
@@ -67,13 +77,20 @@ enum Layer {
 enum Verdict {
     /// A hello: the beginning of TLS.
     Tls,
+    /// What comes before anything else: the PROXY header, SOCKS.
+    Prelude(prelude::Kind),
     /// A record from the middle of TLS.
     TlsRecord,
     Request,
     Response,
-    /// HTTP/2 in clear, without an Upgrade (RFC 9113 section 3.3).
+    /// What an HTTP/2 client says first (RFC 9113 section 3.4).
     Http2,
-    Other,
+    /// What its server says first.
+    Http2Server,
+    /// Frames from the middle of HTTP/2.
+    Http2Frames,
+    /// Nothing that is read here; its name, if it has one.
+    Other(&'static str),
     More,
 }
 
@@ -89,6 +106,7 @@ impl Conversation {
             keys: None,
             depth: 0,
             app: None,
+            preludes: 0,
             midstream,
             requester: Side::Client,
             frames: BySide::default(),
@@ -124,11 +142,14 @@ impl Conversation {
         if let Layer::Detecting(held) = &self.layer
             && held.earliest().is_some()
         {
-            self.settle_for(Verdict::Other, Side::Client);
+            let name = other(held);
+            self.settle_for(Verdict::Other(name), Side::Client);
         }
         match &mut self.layer {
             Layer::Detecting(_) => {}
+            Layer::Prelude(prelude) => drop(prelude.give_up(&mut self.ledger)),
             Layer::Http(http) => http.finish(&mut self.ledger),
+            Layer::Http2(http) => http.finish(&mut self.ledger),
             Layer::Turns { turns, .. } => turns.finish(&mut self.ledger),
             Layer::Tls { tls, .. } => {
                 tls.finish();
@@ -178,11 +199,12 @@ impl Conversation {
         let reading = match &self.layer {
             Layer::Detecting(held) => held.earliest(),
             Layer::Http(http) => http.pending(),
+            Layer::Http2(http) => earliest(http.pending()),
             Layer::Tls { read, inside, .. } => {
                 let inside = inside.as_ref().and_then(|inside| inside.conversation.earliest_open());
                 earliest([read.client, read.server, inside])
             }
-            Layer::Turns { .. } => None,
+            Layer::Prelude(_) | Layer::Turns { .. } => None,
         };
         let handshake = self.handshakes.front().and_then(|h| h.hello);
         earliest([self.ledger.earliest(), reading, handshake])
@@ -207,7 +229,8 @@ impl Conversation {
         match &self.layer {
             Layer::Detecting(held) => held.len(),
             Layer::Http(http) => http.held(),
-            Layer::Tls { .. } | Layer::Turns { .. } => 0,
+            Layer::Http2(http) => http.held(),
+            Layer::Prelude(_) | Layer::Tls { .. } | Layer::Turns { .. } => 0,
         }
     }
 
@@ -233,6 +256,18 @@ impl Conversation {
         let ledger = &mut self.ledger;
         match (&mut self.layer, event) {
             (Layer::Detecting(held), event) => held.push(event),
+            (Layer::Prelude(prelude), Event::Data(from, chunk)) => {
+                let requester = prelude.requester;
+                if let Some(switch) = prelude.data(ledger, from, chunk) {
+                    self.switch(from, requester, switch);
+                }
+            }
+            (Layer::Prelude(prelude), Event::Gap(..)) => {
+                let eager = prelude.give_up(ledger);
+                self.layer = Layer::Detecting(eager);
+                self.hear(event);
+            }
+            (Layer::Prelude(prelude), Event::Fin(from, seen)) => prelude.fin(from, seen),
             (Layer::Http(http), Event::Data(from, chunk)) => {
                 let switch = http.data(ledger, from, chunk);
                 let requester = http.requester;
@@ -245,6 +280,10 @@ impl Conversation {
             }
             (Layer::Http(http), Event::Gap(from, gap)) => http.gap(ledger, from, gap),
             (Layer::Http(http), Event::Fin(from, seen)) => http.fin(ledger, from, seen),
+            (Layer::Http2(http), Event::Data(from, chunk)) => http.data(ledger, from, &chunk),
+            (Layer::Http2(http), Event::Gap(from, gap)) => http.gap(ledger, from, gap),
+            // Streams end by themselves.
+            (Layer::Http2(_), Event::Fin(..)) => {}
             (Layer::Tls { tls, read, .. }, Event::Data(from, chunk)) => {
                 read[from].get_or_insert(chunk.seen);
                 tls.data(from, chunk);
@@ -298,11 +337,12 @@ impl Conversation {
                 prefix.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
                 let full = prefix.len() >= SNIFFED || chunk.cut > 0;
                 match judge(&prefix, self.midstream) {
-                    Verdict::More if full => (from, Verdict::Other),
+                    Verdict::More if full => (from, Verdict::Other(names::sniff(&prefix, true).1)),
+                    Verdict::Prelude(_) if self.preludes >= MAX_PRELUDES => (from, Verdict::Other("unknown")),
                     verdict => (from, verdict),
                 }
             }
-            Event::Gap(from, _) if held.earliest().is_some() => (from, Verdict::Other),
+            Event::Gap(from, _) if held.earliest().is_some() => (from, Verdict::Other(other(held))),
             Event::Gap(from, _) => {
                 self.midstream = true;
                 (from, Verdict::More)
@@ -324,13 +364,21 @@ impl Conversation {
                 let tls = self.keys.clone().map_or_else(Tls::new, Tls::with_keys);
                 (tls_layer(tls, requester), Some("tls"))
             }
+            Verdict::Prelude(kind) => {
+                self.preludes = self.preludes.saturating_add(1);
+                (Layer::Prelude(Box::new(Prelude::new(from, kind))), Some(kind.name()))
+            }
             Verdict::TlsRecord => (tls_layer(Tls::midstream(), requester), Some("tls")),
             Verdict::Request => (Layer::Http(Box::new(Http1::new(from))), None),
             Verdict::Response => (Layer::Http(Box::new(Http1::new(from.peer()))), None),
-            Verdict::Http2 => (plain_turns(from, "h2", false), Some("h2")),
-            Verdict::Other | Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
+            Verdict::Http2 => (Layer::Http2(Box::new(Http2::new(from))), Some("h2")),
+            Verdict::Http2Server => (Layer::Http2(Box::new(Http2::new(from.peer()))), Some("h2")),
+            Verdict::Http2Frames => (Layer::Http2(Box::new(Http2::midstream(requester))), Some("h2")),
+            Verdict::Other(name) => (plain_turns(requester, name, true), Some(name)),
+            Verdict::More => (plain_turns(requester, "unknown", true), Some("unknown")),
         };
-        if self.app.is_none() || self.app == Some("unknown") {
+        // A tunnel stays what its CONNECT was written in.
+        if !self.app.is_some_and(|app| app.starts_with("http/")) {
             self.app = app;
         }
         if let Layer::Detecting(held) = std::mem::replace(&mut self.layer, layer) {
@@ -351,8 +399,8 @@ impl Conversation {
         }
         let verdict = judge(chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes), self.midstream);
         let known = match verdict {
-            Verdict::Tls => true,
-            Verdict::TlsRecord | Verdict::Request | Verdict::Response => self.midstream,
+            Verdict::Tls | Verdict::Http2 => true,
+            Verdict::TlsRecord | Verdict::Request | Verdict::Response | Verdict::Http2Frames => self.midstream,
             _ => false,
         };
         let Layer::Turns { turns, .. } = &mut self.layer else {
@@ -375,6 +423,11 @@ impl Conversation {
         self.requester = requester;
         self.layer = match switch.onward {
             Onward::Tunnel | Onward::Upgrade("tls") => Layer::Detecting(Held::new(2 * SNIFFED)),
+            Onward::Upgrade("h2") => {
+                let asked = self.ledger.switched();
+                let http = asked.map(|asked| Http2::upgraded(requester, &mut self.ledger, &asked));
+                Layer::Http2(Box::new(http.unwrap_or_else(|| Http2::new(requester))))
+            }
             Onward::Upgrade(protocol) => plain_turns(requester, protocol, false),
         };
         for event in switch.eager.iter().flat_map(Held::events) {
@@ -458,29 +511,47 @@ fn plain_turns(requester: Side, protocol: &'static str, watched: bool) -> Layer 
     Layer::Turns { turns: Turns::new(requester, protocol, turns::BYTES), watched }
 }
 
+/// What it may be that was held until nothing more comes.
+fn other(held: &Held) -> &'static str {
+    let mut told = [Side::Client, Side::Server].into_iter().map(|side| names::sniff(&held.prefix(side), true));
+    told.find(|(guess, _)| *guess == Guess::Yes).map_or("unknown", |(_, name)| name)
+}
+
 fn judge(prefix: &[u8], midstream: bool) -> Verdict {
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n";
     let hello = tls::sniff(prefix);
     let record = if midstream { tls::sniff_midstream(prefix) } else { Sniff::Other };
+    let (kind, prelude) = prelude::sniff(prefix);
     let (request, response) = (head::sniff_request(prefix), head::sniff_response(prefix));
+    let (client, server) = (http2::sniff_client(prefix), http2::sniff_server(prefix));
     if hello == Sniff::Tls {
         Verdict::Tls
+    } else if prelude == Guess::Yes {
+        Verdict::Prelude(kind)
     } else if record == Sniff::Tls && hello == Sniff::Other {
         Verdict::TlsRecord
     } else if request == Guess::Yes {
         Verdict::Request
     } else if response == Guess::Yes {
         Verdict::Response
-    } else if prefix.starts_with(PREFACE) {
+    } else if client == Guess::Yes {
         Verdict::Http2
+    } else if server == Guess::Yes {
+        Verdict::Http2Server
+    } else if midstream && http2::begin_here(prefix) {
+        Verdict::Http2Frames
     } else if hello == Sniff::More
+        || prelude == Guess::More
         || record != Sniff::Other
         || request == Guess::More
         || response == Guess::More
-        || PREFACE.starts_with(prefix)
+        || client == Guess::More
+        || server == Guess::More
     {
         Verdict::More
     } else {
-        Verdict::Other
+        match names::sniff(prefix, false) {
+            (Guess::More, _) => Verdict::More,
+            (_, name) => Verdict::Other(name),
+        }
     }
 }

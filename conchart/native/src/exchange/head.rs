@@ -401,7 +401,7 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
 }
 
 /// Text as sent, at most [`MAX_TEXT`] bytes of it.
-fn text(bytes: &[u8]) -> Option<Box<str>> {
+pub(super) fn text(bytes: &[u8]) -> Option<Box<str>> {
     let kept = bytes.get(..bytes.len().min(MAX_TEXT))?;
     (!kept.is_empty()).then(|| String::from_utf8_lossy(kept).into())
 }

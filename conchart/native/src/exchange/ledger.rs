@@ -49,6 +49,7 @@ impl Ledger {
             status: None,
             client_keepalive: None,
             server_keepalive: None,
+            ended: None,
             inferred: false,
             confidence: 1.0,
         };
@@ -92,7 +93,7 @@ impl Ledger {
     pub fn settle(&mut self) {
         let over = |e: &Entry| {
             let (request, response) = (&e.exchange.request, &e.exchange.response);
-            response.done && (request.done || request.first.is_none())
+            e.exchange.ended.is_some() || response.done && (request.done || request.first.is_none())
         };
         while self.open.front().is_some_and(over) {
             self.ready.extend(self.open.pop_front().map(|entry| entry.exchange));
@@ -123,6 +124,11 @@ impl Ledger {
 
     pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {
         self.unseen.pop_front()
+    }
+
+    /// The exchange that switched to another protocol, unless it was handed out.
+    pub fn switched(&self) -> Option<Exchange> {
+        self.ready.iter().rev().find(|exchange| exchange.status == Some(101)).cloned()
     }
 
     /// First byte of the oldest exchange not yet handed out.

@@ -1,4 +1,4 @@
-//! Requests and their responses: HTTP/1 read as text, everything else as turns.
+//! Requests and their responses: HTTP/1 and HTTP/2 are read, everything else is taken as turns.
 //!
 //! In: one connection's two streams as [`Chunk`](crate::stream::Chunk)s and
 //! [`Gap`](crate::stream::Gap)s. Out: [`Exchange`]s in the order of their number, TLS handshakes,
@@ -10,8 +10,11 @@ mod conversation;
 mod head;
 mod held;
 mod http1;
+mod http2;
 mod inside;
 mod ledger;
+mod names;
+mod prelude;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -64,6 +67,8 @@ pub struct Exchange {
     /// Does this side want the connection kept open after this exchange?
     pub client_keepalive: Option<bool>,
     pub server_keepalive: Option<bool>,
+    /// Nothing more of it will come after this: it was given up (RST_STREAM), or nothing answers it (a PROXY header).
+    pub ended: Option<Moment>,
     /// True when the boundaries come from the direction of bytes, not from the protocol's text.
     pub inferred: bool,
     /// 0 to 1.

@@ -168,6 +168,16 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
         Just(b"CONNECT h:1 HTTP/1.1\r\n\r\n".to_vec()),
         Just(b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00".to_vec()),
         Just(b"\x17\x03\x03\x00\x02ab".to_vec()),
+        Just(b"\x05\x01\0\x05\x01\0\x01abcd\0\x50".to_vec()),
+        Just(b"\x05\0\x05\0\0\x01abcd\0\x50".to_vec()),
+        Just(b"PROXY UNKNOWN\r\n".to_vec()),
+        Just(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
+        Just(b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64".to_vec()),
+        (0..10u8, 0..64u8, 0..7u8, prop::collection::vec(any::<u8>(), 0..12)).prop_map(
+            |(kind, flags, stream, payload)| {
+                [&[0, 0, payload.len() as u8, kind, flags, 0, 0, 0, stream], &payload[..]].concat()
+            }
+        ),
     ]
 }
 

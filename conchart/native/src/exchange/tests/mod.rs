@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
 mod http1;
+mod http2;
 mod laws;
 mod lost;
+mod prelude;
 mod switching;
 mod talk;
 mod turns;

@@ -134,12 +134,12 @@ fn an_upgrade_to_something_else_is_unknown() {
 
 #[test]
 fn tls_that_begins_after_starttls_is_found() {
-    let talk = Talk::new().server("220 hi\r\n").client("STARTTLS\r\n").server("220 go\r\n");
+    let talk = Talk::new().server("220 mx ESMTP\r\n").client("STARTTLS\r\n").server("220 go\r\n");
     let mut talk = handshake(talk).client(app(10)).server(app(20));
     assert!(talk.conversation.next_handshake().is_some());
     assert_eq!(talk.conversation.app(), Some("tls"));
     let found = talk.exchanges();
-    assert_eq!(found.iter().map(|e| e.protocol).collect::<Vec<_>>(), ["unknown", "unknown", "tls"]);
+    assert_eq!(found.iter().map(|e| e.protocol).collect::<Vec<_>>(), ["smtp", "smtp", "tls"]);
     assert!(found[1].response.done);
 }
 

@@ -68,14 +68,6 @@ fn whoever_asks_before_the_answer_arrived_does_not_take_turns() {
 }
 
 #[test]
-fn http2_in_clear_is_known_by_its_preface() {
-    let talk = Talk::new().client("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").server([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-    assert_eq!(talk.conversation.app(), Some("h2"));
-    let found = talk.exchanges();
-    assert_eq!((found[0].protocol, found[0].confidence), ("h2", 0.3));
-}
-
-#[test]
 fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
     let sip = "OPTIONS sip:bob@example.com SIP/2.0\r\nVia: x\r\nContent-Length: 0\r\n\r\n";
     let talk = Talk::new().client(sip).server("SIP/2.0 200 OK\r\n\r\n").client(sip).server("SIP/2.0 200 OK\r\n\r\n");

@@ -1,0 +1,170 @@
+//! HTTP/2 frame headers (RFC 9113 section 4.1): what they say, and whether bytes look like some.
+//!
+//! In: bytes of one side. Out: [`Header`]s and verdicts. Nothing is kept.
+
+use crate::exchange::head::Guess;
+
+pub(super) const HEADER: usize = 9;
+/// What a client says first (RFC 9113 section 3.4).
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+pub(super) const PUSH_PROMISE: u8 = 5;
+pub(super) const GOAWAY: u8 = 7;
+pub(super) const CONTINUATION: u8 = 9;
+
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const PADDED: u8 = 0x8;
+const PRIORITY: u8 = 0x20;
+
+/// Longest frame that is believed where frames are searched; the default limit is 16 KiB.
+const MAX_LENGTH: u32 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Header {
+    pub length: u32,
+    pub kind: u8,
+    pub flags: u8,
+    pub stream: u32,
+}
+
+impl Header {
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let &[l2, l1, l0, kind, flags, s3, s2, s1, s0] = bytes.first_chunk::<HEADER>()?;
+        Some(Self {
+            length: u32::from_be_bytes([0, l2, l1, l0]),
+            kind,
+            flags,
+            stream: u32::from_be_bytes([s3 & 0x7f, s2, s1, s0]),
+        })
+    }
+
+    pub fn ends_stream(self) -> bool {
+        matches!(self.kind, DATA | HEADERS) && self.flags & END_STREAM != 0
+    }
+
+    pub fn ends_headers(self) -> bool {
+        self.flags & END_HEADERS != 0
+    }
+
+    /// Does its payload belong to a header block?
+    pub fn has_block(self) -> bool {
+        matches!(self.kind, HEADERS | PUSH_PROMISE | CONTINUATION)
+    }
+
+    /// Is its payload needed?
+    pub fn is_kept(self) -> bool {
+        self.has_block() || self.kind == GOAWAY
+    }
+
+    /// May a frame be like this (RFC 9113 section 6)? Of unknown types nothing is known.
+    pub fn is_legal(self) -> bool {
+        let on_stream = self.stream != 0;
+        match self.kind {
+            DATA | HEADERS | PUSH_PROMISE | CONTINUATION => on_stream,
+            // PRIORITY
+            2 => on_stream && self.length == 5,
+            RST_STREAM => on_stream && self.length == 4,
+            SETTINGS => !on_stream && self.length.is_multiple_of(6),
+            // PING
+            6 => !on_stream && self.length == 8,
+            GOAWAY => !on_stream && self.length >= 8,
+            // WINDOW_UPDATE
+            8 => self.length == 4,
+            _ => true,
+        }
+    }
+
+    /// Is it so usual that a frame may be believed to begin here?
+    fn is_usual(self) -> bool {
+        let flags = match self.kind {
+            DATA => END_STREAM | PADDED,
+            HEADERS => END_STREAM | END_HEADERS | PADDED | PRIORITY,
+            SETTINGS | 6 => 0x1,
+            PUSH_PROMISE => END_HEADERS | PADDED,
+            CONTINUATION => END_HEADERS,
+            _ => 0,
+        };
+        // ALTSVC, ORIGIN and PRIORITY_UPDATE are in use besides.
+        let known = matches!(self.kind, 0..=10 | 12 | 16);
+        known && self.is_legal() && self.flags & !flags == 0 && self.length <= MAX_LENGTH
+    }
+
+    /// The fragment of a header block in a payload: without padding, priority and the promised stream, which is
+    /// returned too. `None` when the payload is too short for what its flags say.
+    pub fn fragment(self, payload: &[u8]) -> Option<(Option<u32>, &[u8])> {
+        let (mut rest, mut promised) = (payload, None);
+        if self.kind == CONTINUATION {
+            return Some((None, rest));
+        }
+        if self.flags & PADDED != 0 {
+            let (&padding, after) = rest.split_first()?;
+            rest = after.get(..after.len().checked_sub(usize::from(padding))?)?;
+        }
+        if self.kind == HEADERS && self.flags & PRIORITY != 0 {
+            rest = rest.get(5..)?;
+        }
+        if self.kind == PUSH_PROMISE {
+            let (stream, after) = rest.split_first_chunk::<4>()?;
+            (promised, rest) = (Some(u32::from_be_bytes(*stream) & 0x7fff_ffff), after);
+        }
+        Some((promised, rest))
+    }
+}
+
+/// Does a stream that begins like this carry what an HTTP/2 client sends?
+pub(in crate::exchange) fn sniff_client(prefix: &[u8]) -> Guess {
+    /// So much of the preface tells.
+    const ENOUGH: usize = 16;
+    match prefix.len() {
+        ..ENOUGH if PREFACE.starts_with(prefix) => Guess::More,
+        ENOUGH.. if prefix.iter().zip(PREFACE).all(|(a, b)| a == b) => Guess::Yes,
+        _ => Guess::No,
+    }
+}
+
+/// Does a stream begin with the SETTINGS that a server may send before it has heard its client?
+pub(in crate::exchange) fn sniff_server(prefix: &[u8]) -> Guess {
+    let fits: [fn(u8) -> bool; HEADER + 2] = [
+        |b| b == 0,
+        |b| b == 0,
+        |length| length % 6 == 0 && (6..=120).contains(&length),
+        |kind| kind == SETTINGS,
+        |b| b == 0,
+        |b| b == 0,
+        |b| b == 0,
+        |b| b == 0,
+        |b| b == 0,
+        // The first setting; so many are registered.
+        |b| b == 0,
+        |setting| matches!(setting, 1..=16),
+    ];
+    if prefix.iter().zip(fits).any(|(&byte, fits)| !fits(byte)) {
+        Guess::No
+    } else if prefix.len() < fits.len() {
+        Guess::More
+    } else {
+        Guess::Yes
+    }
+}
+
+/// Do frames begin where this packet does? Two headers in a row say so, or one frame that fills the packet.
+pub(in crate::exchange) fn begin_here(packet: &[u8]) -> bool {
+    let mut rest = packet;
+    for seen in 0..2 {
+        let Some(header) = Header::read(rest).filter(|header| header.is_usual()) else {
+            return false;
+        };
+        let end = usize::try_from(header.length).unwrap_or(usize::MAX).saturating_add(HEADER);
+        match rest.get(end..) {
+            Some([]) => return true,
+            Some(after) => rest = after,
+            None => return seen > 0,
+        }
+    }
+    true
+}

@@ -1,0 +1,276 @@
+//! The streams of an HTTP/2 connection, and the exchange that each of them carries (RFC 9113 section 5).
+//!
+//! In: what frames say. Out: exchanges in the [`Ledger`]. Bounded: [`MAX_STREAMS`] are followed; beyond that the
+//! oldest one's exchange stays as it is, in doubt.
+
+use std::collections::BTreeMap;
+
+use super::hpack::Field;
+use crate::exchange::head::text;
+use crate::exchange::ledger::Ledger;
+use crate::exchange::{Exchange, Span};
+use crate::stream::{Moment, Side};
+
+/// Streams that are open at once; servers allow about 100.
+const MAX_STREAMS: usize = 1024;
+/// Confidence in exchanges of which something is missing.
+const GUESSED: f64 = 0.5;
+
+/// What a header block says that matters here.
+#[derive(Default)]
+pub(super) struct Headers {
+    method: Option<Box<str>>,
+    authority: Option<Box<str>>,
+    host: Option<Box<str>>,
+    path: Option<Box<str>>,
+    status: Option<u16>,
+}
+
+impl Headers {
+    pub fn add(&mut self, field: &Field) {
+        let (Some(name), Some(value)) = (&field.name, &field.value) else {
+            return;
+        };
+        match &name[..] {
+            b":method" => self.method = text(value),
+            b":authority" => self.authority = text(value),
+            b":path" => self.path = text(value),
+            b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
+            b"host" => self.host = text(value),
+            _ => {}
+        }
+    }
+
+    fn describe(self, exchange: &mut Exchange) {
+        let unreadable = self.method.is_none() && exchange.method.is_none();
+        exchange.method = exchange.method.take().or(self.method);
+        exchange.host = exchange.host.take().or(self.authority).or(self.host);
+        exchange.target = exchange.target.take().or(self.path);
+        if unreadable {
+            exchange.doubt(GUESSED);
+        }
+    }
+}
+
+struct Stream {
+    /// Its exchange.
+    number: u32,
+    /// The request's first header block was read.
+    heard: bool,
+    /// Which sides have said all they had to say.
+    asked: bool,
+    answered: bool,
+}
+
+pub(super) struct Streams {
+    requester: Side,
+    open: BTreeMap<u32, Stream>,
+    /// Highest stream that the requester has opened.
+    latest: u32,
+    /// Streams up to this one may have been opened unseen.
+    unseen: u32,
+}
+
+impl Streams {
+    pub fn new(requester: Side) -> Self {
+        Self { requester, open: BTreeMap::new(), latest: 0, unseen: 0 }
+    }
+
+    /// Streams of before may go on.
+    pub fn midstream(requester: Side) -> Self {
+        Self { unseen: u32::MAX, ..Self::new(requester) }
+    }
+
+    /// Stream 1 answers a request of HTTP/1.1.
+    pub fn upgraded(&mut self, ledger: &mut Ledger, asked: &Exchange) {
+        let number = self.insert(ledger, 1, u64::MAX);
+        self.latest = 1;
+        if let Some(stream) = self.open.get_mut(&1) {
+            (stream.heard, stream.asked) = (true, true);
+        }
+        if let Some(entry) = ledger.get(number) {
+            let exchange = &mut entry.exchange;
+            exchange.request = Span { bytes: 0, done: true, ..asked.request };
+            (exchange.method, exchange.host) = (asked.method.clone(), asked.host.clone());
+            exchange.target = asked.target.clone();
+        }
+    }
+
+    /// HEADERS begin: a request, unless the stream is known.
+    pub fn open(&mut self, ledger: &mut Ledger, from: Side, id: u32, begun: Moment, offset: u64) {
+        if self.open.contains_key(&id) {
+            return;
+        }
+        let asks = from == self.requester;
+        let fresh = asks && id > self.latest && id % 2 == 1;
+        let unseen = id <= self.unseen && (!asks || id > self.latest);
+        if !fresh && !unseen {
+            return;
+        }
+        let number = self.insert(ledger, id, offset);
+        if asks {
+            self.latest = id;
+            if self.unseen == u32::MAX {
+                self.unseen = id;
+            }
+            if let Some(entry) = ledger.get(number) {
+                entry.exchange.request.extend(begun, 0);
+            }
+        } else if let Some(entry) = ledger.get(number) {
+            entry.exchange.doubt(GUESSED);
+        }
+    }
+
+    /// A request's first frame goes on: so far it is all there is of the request.
+    pub fn touch(&self, ledger: &mut Ledger, from: Side, id: u32, block: Span) {
+        if from == self.requester
+            && self.open.get(&id).is_some_and(|stream| !stream.heard)
+            && let Some(exchange) = self.exchange(ledger, id)
+        {
+            exchange.request = block;
+        }
+    }
+
+    /// Bytes of a message's content.
+    pub fn extend(&self, ledger: &mut Ledger, from: Side, id: u32, seen: Option<Moment>, bytes: u64) {
+        if let Some(exchange) = self.exchange(ledger, id) {
+            let span = if from == self.requester { &mut exchange.request } else { &mut exchange.response };
+            match seen {
+                Some(seen) => span.extend(seen, bytes),
+                None => span.extend_unseen(bytes),
+            }
+        }
+    }
+
+    /// A header block is read: a request's, a response's, or trailers.
+    pub fn headers(&mut self, ledger: &mut Ledger, from: Side, id: u32, block: Span, headers: Headers) {
+        let Some(stream) = self.open.get_mut(&id) else {
+            return;
+        };
+        let Some(exchange) = ledger.get(stream.number).map(|entry| &mut entry.exchange) else {
+            return;
+        };
+        if from == self.requester {
+            if std::mem::replace(&mut stream.heard, true) {
+                add(&mut exchange.request, block);
+            } else {
+                exchange.request = block;
+                headers.describe(exchange);
+            }
+            return;
+        }
+        if headers.status.is_some_and(|status| matches!(status, 100..=199)) {
+            // Not the response that the client waits for (RFC 9110 section 15.2).
+            return;
+        }
+        let first = exchange.response.first.is_none();
+        add(&mut exchange.response, block);
+        if first {
+            exchange.status = headers.status;
+            if headers.status.is_none() {
+                exchange.doubt(GUESSED);
+            }
+        }
+    }
+
+    /// A server promises to answer what nobody asked (RFC 9113 section 8.4): there is no request in the streams.
+    pub fn promise(&mut self, ledger: &mut Ledger, id: u32, headers: Headers) {
+        if self.open.contains_key(&id) {
+            return;
+        }
+        let number = self.insert(ledger, id, u64::MAX);
+        if let Some(stream) = self.open.get_mut(&id) {
+            (stream.heard, stream.asked) = (true, true);
+        }
+        if let Some(entry) = ledger.get(number) {
+            entry.exchange.request.done = true;
+            headers.describe(&mut entry.exchange);
+        }
+    }
+
+    /// That side has said all on this stream.
+    pub fn end(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
+        let asks = from == self.requester;
+        if let Some(exchange) = self.exchange(ledger, id) {
+            (if asks { &mut exchange.request } else { &mut exchange.response }).done = true;
+        }
+        if let Some(stream) = self.open.get_mut(&id) {
+            *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
+            if stream.asked && stream.answered {
+                self.open.remove(&id);
+            }
+        }
+    }
+
+    /// RST_STREAM: nothing more will come. A server may send it after its whole response, so that the
+    /// client stops to ask (RFC 9113 section 8.1).
+    pub fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u32, seen: Moment) {
+        if let Some(exchange) = self.exchange(ledger, id) {
+            exchange.ended = Some(seen);
+            let (request, response) = (&mut exchange.request, &mut exchange.response);
+            if from != self.requester && response.first.is_some() {
+                response.done = true;
+            }
+            request.done |= from != self.requester && request.first.is_some();
+        }
+        self.open.remove(&id);
+    }
+
+    /// GOAWAY: the receiver's streams after `last` will not be answered (RFC 9113 section 6.8).
+    pub fn go_away(&mut self, ledger: &mut Ledger, from: Side, last: u32, seen: Moment) {
+        if from == self.requester {
+            return;
+        }
+        let refused = last.checked_add(1).map(|first| self.open.split_off(&first)).unwrap_or_default();
+        for (id, stream) in refused {
+            if id % 2 == 0 {
+                self.open.insert(id, stream);
+            } else if let Some(entry) = ledger.get(stream.number) {
+                entry.exchange.ended = Some(seen);
+            }
+        }
+    }
+
+    /// Bytes of a stream are missing.
+    pub fn doubt(&self, ledger: &mut Ledger, id: u32) {
+        if let Some(exchange) = self.exchange(ledger, id) {
+            exchange.doubt(GUESSED);
+        }
+    }
+
+    /// Bytes are missing, and nobody knows of which streams.
+    pub fn lose(&mut self, ledger: &mut Ledger) {
+        for stream in self.open.values() {
+            if let Some(entry) = ledger.get(stream.number) {
+                entry.exchange.doubt(GUESSED);
+            }
+        }
+        self.unseen = u32::MAX;
+    }
+
+    fn insert(&mut self, ledger: &mut Ledger, id: u32, offset: u64) -> u32 {
+        if self.open.len() >= MAX_STREAMS
+            && let Some((_, oldest)) = self.open.pop_first()
+            && let Some(entry) = ledger.get(oldest.number)
+        {
+            entry.exchange.doubt(GUESSED);
+        }
+        let number = ledger.open(self.requester, "h2", offset);
+        self.open.insert(id, Stream { number, heard: false, asked: false, answered: false });
+        number
+    }
+
+    fn exchange<'a>(&self, ledger: &'a mut Ledger, id: u32) -> Option<&'a mut Exchange> {
+        ledger.get(self.open.get(&id)?.number).map(|entry| &mut entry.exchange)
+    }
+}
+
+/// Adds what frames brought to the message that they are part of.
+fn add(message: &mut Span, part: Span) {
+    if let (Some(first), Some(last)) = (part.first, part.last) {
+        message.extend(first, 0);
+        message.extend(last, part.bytes);
+    } else {
+        message.extend_unseen(part.bytes);
+    }
+}

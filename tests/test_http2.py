@@ -1,0 +1,63 @@
+"""HTTP/2 as tshark reads it: in the committed capture, and in those of the corpus."""
+
+import csv
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import conchart
+from tests.conftest import ROOT
+
+CORPUS = Path(os.environ.get("CONCHART_CORPUS", "/nonexistent"))
+
+
+def corpus_cases() -> list[str]:
+    manifest = CORPUS / "manifest.csv"
+    if not manifest.is_file():
+        return []
+    with manifest.open() as rows:
+        return [row["file"] for row in csv.DictReader(rows) if int(row["http2_requests"] or 0) > 0]
+
+
+def test_streams_of_the_committed_capture() -> None:
+    with conchart.read(ROOT / "captures/h2c/parallel/input.pcap") as trace:
+        found = trace.sql(
+            "SELECT method, host, target, status, request_frame, response_frame, inferred FROM exchanges"
+            " ORDER BY number"
+        ).fetchall()
+        wait = trace.sql("SELECT wait_ns / 1e6 FROM exchanges WHERE target = '/report'").fetchone()
+    assert found == [
+        ("GET", "127.0.0.1:8082", target, status, 4, frame, False)
+        for target, status, frame in (
+            ("/report", 200, 22),
+            ("/style.css", 200, 6),
+            ("/photo", 200, 10),
+            ("/missing", 404, 16),
+        )
+    ]
+    assert wait is not None
+    assert 60 < wait[0] < 70
+
+
+@pytest.mark.skipif(not corpus_cases(), reason="CONCHART_CORPUS is not set")
+@pytest.mark.parametrize("name", corpus_cases())
+def test_streams_of_the_corpus(name: str) -> None:
+    oracle = json.loads(gzip.decompress((CORPUS / f"{name}.oracle.json.gz").read_bytes()))
+    with conchart.read(CORPUS / name) as trace:
+        rows = trace.sql(
+            "SELECT stream, method, target, status FROM exchanges WHERE protocol = 'h2' ORDER BY stream, number"
+        ).fetchall()
+    for number, stream in enumerate(oracle["streams"]):
+        theirs = sorted(stream.get("http2") or [], key=lambda request: int(request["h2_stream"]))
+        if not theirs:
+            # tshark found no HTTP/2 where it was not told to look.
+            continue
+        ours = [row[1:] for row in rows if row[0] == stream.get("stream", number)]
+        assert [status for *_, status in ours] == [request["status"] for request in theirs]
+        for (method, target, _), request in zip(ours, theirs, strict=True):
+            # An upgraded stream has its request in HTTP/1.1.
+            assert request["method"] in (None, method)
+            assert request["path"] in (None, target)
