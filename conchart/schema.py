@@ -52,6 +52,7 @@ TABLES: tuple[Table, ...] = (
             zero_windows_client INTEGER, zero_windows_server INTEGER,
             missing_client BIGINT, missing_server BIGINT,
             mss_client INTEGER, mss_server INTEGER,
+            ttl_client INTEGER, ttl_server INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT,
             fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR, vantage VARCHAR
         """,

@@ -120,6 +120,8 @@ pub fn connection(
         missing_server: Some(server.missing.cast_signed()),
         mss_client: client.mss.map(i32::from),
         mss_server: server.mss.map(i32::from),
+        ttl_client: client.ttl.map(i32::from),
+        ttl_server: server.ttl.map(i32::from),
         rtt_client_ns: tcp.rtt(Side::Client),
         rtt_server_ns: tcp.rtt(Side::Server),
         fin_by: tcp.fin_by.map(side),

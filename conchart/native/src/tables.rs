@@ -110,6 +110,7 @@ table! {
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
+        ttl_client: Int32, ttl_server: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
         app: Text, vantage: Text,
     }

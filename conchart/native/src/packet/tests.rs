@@ -186,11 +186,13 @@ fn fragments_are_told_from_segments_and_from_other_protocols() {
     later[7] = 3;
     let mut datagram = ipv4(17, &[], b"rest");
     datagram[7] = 3;
+    let mut icmp = datagram.clone();
+    icmp[9] = 1;
     let six = |next, offset, carried: &[u8]| ipv6(44, &[&[next, 0, 0, offset, 0, 0, 0, 9], carried].concat());
-    for fragment in [first, later, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest")] {
-        assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment)));
+    for fragment in [first, later, datagram, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest"), six(17, 8, b"rest")] {
+        assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment(_))));
     }
-    for other in [datagram, six(17, 8, b"rest"), ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
+    for other in [icmp, ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
         assert!(matches!(decode(LinkType::RAW, &other, 0), Ok(Decoded::Other)));
     }
 }

@@ -5,7 +5,7 @@
 //! capture happened to interleave the two directions (trap 5).
 
 use super::half::{Half, slice};
-use crate::packet::{Endpoint, Segment};
+use crate::packet::{Endpoint, Segment, Seq};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Captured bytes one connection may hold back while it waits for a hole to be filled.
@@ -104,6 +104,8 @@ pub struct Connection {
     /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
     sent: BySide<i64>,
     handshake_rtt: BySide<Option<i64>>,
+    /// The latest SYN-ACK whose number is not the first one's, until the client has chosen.
+    other_answer: Option<(Seq, Moment)>,
     /// Since when, counted in packets and in time, something has been held back.
     stalled: Option<(i64, i64)>,
     /// Times that a limit forced a hole to be given up.
@@ -131,6 +133,7 @@ impl Connection {
             last_byte: None,
             sent: BySide::default(),
             handshake_rtt: BySide::default(),
+            other_answer: None,
             stalled: None,
             forced_gaps: 0,
         }
@@ -149,6 +152,7 @@ impl Connection {
             return Some(Mark::Duplicate);
         }
         self.halves[from].packets += 1;
+        self.halves[from].ttl.get_or_insert(segment.ttl);
         if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
             self.opened = seen;
         }
@@ -259,32 +263,53 @@ impl Connection {
     }
 
     /// SYN and SYN-ACK. True when this repeats one.
+    ///
+    /// Where both sides opened at once (RFC 9293 figure 8), each sends both: the SYN-ACK is its SYN, acknowledged.
     fn synchronise(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> bool {
         let half = &mut self.halves[from];
         let again = half.isn.is_some();
         half.isn.get_or_insert(segment.seq);
         half.base.get_or_insert(segment.seq.plus(1));
         half.mss = half.mss.or(segment.mss);
-        if !segment.flags.ack() {
-            if from == Side::Client {
-                self.syn.get_or_insert(seen);
-                self.syn_retransmits += i32::from(again);
-            }
-        } else if from == Side::Server {
-            if self.syn_ack.is_none() && self.syn.is_some() {
+        let first_answer = segment.flags.ack() && from == Side::Server && self.syn_ack.is_none();
+        if first_answer {
+            if self.syn.is_some() {
                 self.handshake_rtt.server = Some((seen.at - self.sent.client).max(0));
             }
-            self.syn_ack.get_or_insert(seen);
-            half.retransmits += i32::from(again);
+            self.syn_ack = Some(seen);
+        } else if again && from == Side::Server {
+            self.halves.server.retransmits += 1;
+            if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
+                self.other_answer = Some((segment.seq, seen));
+            }
+        } else if !segment.flags.ack() && from == Side::Client {
+            self.syn.get_or_insert(seen);
+            self.syn_retransmits += i32::from(again);
         }
         self.sent[from] = seen.at;
-        again
+        again && !first_answer && (from == Side::Server || !segment.flags.ack())
+    }
+
+    /// A server that forgot its SYN-ACK answers a repeated SYN with another number: the one that the client
+    /// acknowledges counts.
+    fn settle_answer(&mut self, segment: &Segment<'_>) {
+        let Some((seq, seen)) = self.other_answer.take_if(|(seq, _)| segment.ack == seq.plus(1)) else { return };
+        let server = &mut self.halves.server;
+        if server.high == 0 && server.waiting.is_empty() {
+            server.isn = Some(seq);
+            server.base = Some(seq.plus(1));
+            server.acked = 0;
+            self.syn_ack = Some(seen);
+        }
     }
 
     /// Takes the acknowledgement number; returns the stream position it stands for.
     fn acknowledge(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> u64 {
         if !segment.flags.ack() || segment.flags.rst() {
             return self.halves[from.peer()].acked;
+        }
+        if from == Side::Client && self.ack.is_none() && self.other_answer.is_some() {
+            self.settle_answer(segment);
         }
         let other = &mut self.halves[from.peer()];
         let offset = other.offset(segment.ack);

@@ -64,6 +64,8 @@ pub struct Half {
     /// Acknowledged, but not captured.
     pub missing: u64,
     pub mss: Option<u16>,
+    /// TTL or hop limit of its first packet.
+    pub ttl: Option<u8>,
 }
 
 impl Half {
