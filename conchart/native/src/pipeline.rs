@@ -318,9 +318,6 @@ impl<O: Output> Run<O> {
         let held_before = flow.tcp.waiting_bytes();
         let conversation = &mut flow.above.conversation;
         let mark = flow.tcp.segment(from, segment, seen, conversation);
-        if mark == Some(Mark::Duplicate) {
-            self.tally.duplicates += 1;
-        }
         let mut held = flow.tcp.waiting_bytes();
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             flow.tcp.finish(conversation);
@@ -377,9 +374,10 @@ impl<O: Output> Run<O> {
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
         self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app, vantage).row())?;
-        let forced = tcp.forced_gaps;
+        let (forced, duplicates) = (tcp.forced_gaps, tcp.duplicates);
         let stream = *stream;
         let tally = self.tally_of(capture);
+        tally.duplicates += duplicates;
         if let Some(vantage) = vantage
             && !tally.vantages.contains(&vantage)
         {

@@ -95,6 +95,11 @@ pub struct Segment<'a> {
     pub ip_id: Option<u16>,
     /// IPv4 TTL or IPv6 hop limit.
     pub ttl: u8,
+    /// Of a duplicate SACK (RFC 2883): bytes that its sender received twice, first and behind the last.
+    pub twice: Option<(Seq, Seq)>,
+    /// Tells where on its way the packet was captured: by its TTL and what its frame begins with, which are addresses,
+    /// VLAN tag or interface. Another capture of it may differ here and nowhere else.
+    pub place: u64,
 }
 
 /// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).

@@ -108,6 +108,8 @@ pub struct Connection {
     other_answer: Option<(Seq, Moment)>,
     /// Since when, counted in packets and in time, something has been held back.
     stalled: Option<(i64, i64)>,
+    /// Packets that were captured more than once: their second and later captures.
+    pub duplicates: i64,
     /// Times that a limit forced a hole to be given up.
     pub forced_gaps: u32,
 }
@@ -135,6 +137,7 @@ impl Connection {
             handshake_rtt: BySide::default(),
             other_answer: None,
             stalled: None,
+            duplicates: 0,
             forced_gaps: 0,
         }
     }
@@ -149,6 +152,7 @@ impl Connection {
     ) -> Option<Mark> {
         let peer_packets = self.halves[from.peer()].packets;
         if self.halves[from].copies.is_copy(segment, seen.at, peer_packets) {
+            self.duplicates += 1;
             return Some(Mark::Duplicate);
         }
         self.halves[from].packets += 1;
@@ -159,6 +163,14 @@ impl Connection {
         self.last = self.last.max(seen);
         self.last_frame = self.last_frame.max(seen.frame);
 
+        if let Some(range) = segment.twice {
+            let other = &mut self.halves[from.peer()];
+            if other.copies.was_sent_twice(range) {
+                other.packets += 1;
+                other.retransmits += 1;
+                self.duplicates -= 1;
+            }
+        }
         let mut mark = None;
         if segment.flags.syn() && self.synchronise(from, segment, seen) {
             mark = Some(Mark::Retransmit);
@@ -403,6 +415,7 @@ impl Connection {
                 mark = Some(Mark::OutOfOrder);
             } else {
                 half.retransmits += 1;
+                half.copies.saw_retransmission();
                 mark = Some(Mark::Retransmit);
             }
         } else if half.timed.is_none() {
