@@ -106,8 +106,12 @@ class Format:
 
     def parts(self, packets: Sequence[Packet]) -> list[bytes]:
         """The file's header, then one item per packet: the places where it can be cut cleanly."""
+        wrap = LINKS[self.link].wrap
+        return self.of_frames([(packet.at, wrap(datagram(packet))) for packet in packets])
+
+    def of_frames(self, frames: Sequence[tuple[int, bytes]]) -> list[bytes]:
+        """As ``parts``, from frames and their times."""
         link = LINKS[self.link]
-        frames = [(packet.at, link.wrap(datagram(packet))) for packet in packets]
         if self.container == "pcap":
             return [self._pcap_header(link), *(self._pcap_record(at, frame) for at, frame in frames)]
         return [self._pcapng_header(link), *(self._enhanced_packet(at, frame) for at, frame in frames)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.laws.files import LINKS, ByteOrder, Compression, Container, Format, Resolution
-from tests.laws.reading import Scratch
+from tests.laws.files import LINKS, ByteOrder, Compression, Container, Format, Resolution, datagram
+from tests.laws.reading import Row, Scratch, Tables
 from tests.laws.strategies import Conversation, conversations, cuts
-from tests.laws.talk import Cut, Talk, together
+from tests.laws.talk import Cut, Talk, every, together
+from tests.laws.tunnels import TUNNELS, fragments
 
 CONTAINERS = [
     Format(container=container, order=order, resolution_ns=resolution, compress=compress)
@@ -37,6 +40,50 @@ def test_same_packets_in_another_file_give_the_same_tables(
     assert row["resolution_ns"] == form.resolution_ns
     assert not row["truncated"]
     assert (row["undecodable"], row["other"], row["snapped"], row["duplicates"]) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("tunnel", TUNNELS)
+@settings(max_examples=3)
+@given(conversations(), cuts())
+def test_same_packets_in_a_tunnel_give_the_same_tables(
+    scratch: Scratch, tunnel: str, conversation: Conversation, cut: Cut
+) -> None:
+    packets = conversation.talk.packets(cut)
+    form = Format()
+    frames = [(packet.at, TUNNELS[tunnel](datagram(packet))) for packet in packets]
+    plain, inside = scratch.read(form.write(packets)), scratch.read(b"".join(form.of_frames(frames)))
+    assert inside.results() == plain.results()
+    (row,) = inside.captures
+    assert (row["undecodable"], row["other"], row["duplicates"]) == (0, 0, 0)
+
+
+def without_frames(tables: Tables) -> dict[str, list[Row]]:
+    """The results without frame numbers, which fragments change."""
+    return {
+        table: [{name: value for name, value in row.items() if not name.endswith("frame")} for row in rows]
+        for table, rows in tables.results().items()
+    }
+
+
+@pytest.mark.parametrize("tunnel", [None, "gre", "vxlan"])
+@settings(max_examples=10)
+@given(conversations(), st.randoms(use_true_random=False), st.sampled_from((64, 256, 512)))
+def test_same_packets_in_fragments_of_any_order_give_the_same_tables(
+    scratch: Scratch, tunnel: str | None, conversation: Conversation, random: Random, size: int
+) -> None:
+    packets = conversation.talk.packets(every(1_300))
+    form, raw = Format(), Format(link="raw")
+    frames = []
+    for number, packet in enumerate(packets, 1):
+        ip = datagram(packet) if tunnel is None else TUNNELS[tunnel](datagram(packet))[14:]
+        pieces = fragments(ip, number, size)
+        random.shuffle(pieces)
+        frames += [(packet.at, piece) for piece in pieces]
+    plain, whole = scratch.read(form.write(packets)), scratch.read(b"".join(raw.of_frames(frames)))
+    expected, got = without_frames(plain), without_frames(whole)
+    assert got == expected
+    (row,) = whole.captures
+    assert (row["undecodable"], row["other"], row["duplicates"]) == (0, 0, 0)
 
 
 @settings(max_examples=15)

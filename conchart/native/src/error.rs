@@ -52,7 +52,8 @@ pub enum CaptureError {
     /// Frames whose first header conchart cannot read.
     #[error(
         "{name}: packet {}: link type {link} (number {}) is not supported\n  \
-         conchart reads Ethernet, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP, HDLC, FDDI, IPoIB and NFLOG.\n  \
+         conchart reads Ethernet, wireless LAN, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP, HDLC, NFLOG, PFLOG, PKTAP,\n  \
+         PPI, ERF, Frame Relay, ATM, Token Ring, FDDI, ARCNET, IPoIB, MPLS and switch tags (DSA).\n  \
          Capture on another interface, e.g. 'tcpdump -i any', or say which link type you need.",
         grouped(*.frame), .link.0
     )]

@@ -7,7 +7,7 @@ use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::Conversation;
-use crate::packet::{self, Decoded, PacketError, Segment};
+use crate::packet::{self, Decoded, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::rows;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
@@ -19,6 +19,8 @@ use crate::tcp::{Connection, Flow, Mark, Receiver, Slot, Table};
 const MAX_OPEN: usize = 1 << 18;
 /// Captured bytes that all connections together may hold back for reordering.
 const MAX_WAITING_BYTES: usize = 256 << 20;
+/// Tunnels that come in pieces, inside tunnels that do.
+const MAX_FRAGMENTED: u8 = 4;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
 
@@ -85,6 +87,7 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
     let mut run = Run {
         rows: Rows::new(output),
         table: Table::new(MAX_OPEN),
+        fragments: Fragments::default(),
         selection,
         programs: Vec::new(),
         origin: None,
@@ -102,7 +105,8 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
         run.file(i32::try_from(capture).unwrap_or(i32::MAX), source)?;
     }
     run.end_all()?;
-    for tally in &run.done {
+    for tally in &mut run.done {
+        tally.conclude();
         run.rows.capture(rows::capture(tally, &rows::link_types(tally)))?;
     }
     run.rows.flush()?;
@@ -141,6 +145,7 @@ impl Receiver for Option<Conversation> {
 struct Run<O> {
     rows: Rows<O>,
     table: Table<Above>,
+    fragments: Fragments,
     selection: Selection,
     programs: Vec<(LinkType, Program)>,
     /// Time of the first frame of all: what relative bounds count from.
@@ -218,31 +223,64 @@ impl<O: Output> Run<O> {
         }
         self.latest = self.latest.max(frame.at);
         let seen = Moment { at: frame.at, frame: self.frames };
-        match packet::decode(frame.link, frame.data, frame.original_len) {
+        self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
+        Ok(self.selection.count.is_none_or(|count| self.selected < count))
+    }
+
+    /// Takes what came in `frames` frames, `depth` times put together.
+    #[inline]
+    fn decoded(
+        &mut self,
+        decoded: Result<Decoded<'_>, PacketError>,
+        seen: Moment,
+        frames: i64,
+        depth: u8,
+    ) -> Result<(), Failure> {
+        match decoded {
             Ok(Decoded::Tcp(segment)) => {
-                self.tally.decoded += 1;
+                self.tally.decoded += frames;
                 self.segment(&segment, seen)?;
             }
-            Ok(Decoded::Other) => self.tally.other += 1,
-            Ok(Decoded::Fragment) => {
-                self.tally.undecodable += 1;
-                if self.tally.undecodable == 1 {
-                    self.tally.note(format!(
-                        "frame {}: IP fragment; fragments are not put together, their TCP data is missing",
-                        self.frames
-                    ));
-                }
-            }
+            Ok(Decoded::Fragment(fragment)) if depth < MAX_FRAGMENTED => self.fragment(&fragment, seen, depth)?,
+            Ok(Decoded::Other | Decoded::Fragment(_)) => self.tally.other += frames,
             Err(PacketError::UnsupportedLink(link)) => {
-                self.tally.undecodable += 1;
+                self.tally.undecodable += frames;
                 self.tally.unsupported.get_or_insert((link, self.frames));
             }
             Err(error) => {
-                self.tally.undecodable += 1;
+                self.tally.undecodable += frames;
                 self.tally.note(format!("frame {}: {error}", self.frames));
             }
         }
-        Ok(self.selection.count.is_none_or(|count| self.selected < count))
+        Ok(())
+    }
+
+    /// Keeps a fragment, or takes the packet that it completes.
+    #[cold]
+    fn fragment(&mut self, fragment: &Fragment<'_>, seen: Moment, depth: u8) -> Result<(), Failure> {
+        while let Some(lost) = self.fragments.expired(seen.at) {
+            self.incomplete(lost);
+        }
+        match self.fragments.add(fragment, seen) {
+            Placed::Waiting => Ok(()),
+            Placed::Copy => {
+                self.tally.duplicates += 1;
+                Ok(())
+            }
+            Placed::Whole(whole) => self.decoded(whole.decode(), seen, whole.frames, depth + 1),
+        }
+    }
+
+    /// Counts the frames of a packet that never became whole, in the capture where it began.
+    fn incomplete(&mut self, lost: Incomplete) {
+        let mut tallies = std::iter::once(&mut self.tally).chain(self.done.iter_mut().rev());
+        let Some(tally) = tallies.find(|tally| (1..=lost.opened.frame).contains(&tally.first_frame)) else { return };
+        if lost.is_udp {
+            tally.other += lost.frames;
+        } else {
+            tally.undecodable += lost.frames;
+            tally.lost_fragments(lost.opened.frame, lost.frames);
+        }
     }
 
     fn is_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
@@ -297,9 +335,6 @@ impl<O: Output> Run<O> {
         let held_before = flow.tcp.waiting_bytes();
         let conversation = &mut flow.above.conversation;
         let mark = flow.tcp.segment(from, segment, seen, conversation);
-        if mark == Some(Mark::Duplicate) {
-            self.tally.duplicates += 1;
-        }
         let mut held = flow.tcp.waiting_bytes();
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             flow.tcp.finish(conversation);
@@ -355,9 +390,10 @@ impl<O: Output> Run<O> {
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
         self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app).row())?;
-        let forced = tcp.forced_gaps;
+        let (forced, duplicates) = (tcp.forced_gaps, tcp.duplicates);
         let stream = *stream;
         let tally = self.tally_of(capture);
+        tally.duplicates += duplicates;
         if forced > 0 {
             tally.note(format!(
                 "stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing"
@@ -374,6 +410,9 @@ impl<O: Output> Run<O> {
     fn end_all(&mut self) -> Result<(), Failure> {
         for flow in self.table.drain() {
             self.end(*flow)?;
+        }
+        for lost in self.fragments.drain() {
+            self.incomplete(lost);
         }
         Ok(())
     }

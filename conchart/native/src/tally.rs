@@ -30,6 +30,8 @@ pub struct Tally {
     pub unsupported: Option<(LinkType, u64)>,
     /// The first frame whose time steps back by more than a second.
     pub backward: Option<u64>,
+    /// Fragments of packets that never became whole; the first frame of the first of them.
+    pub lost: Option<(u64, i64)>,
     pub notes: Vec<String>,
 }
 
@@ -55,5 +57,21 @@ impl Tally {
         self.snapped += i64::from(frame.data.len() < frame.original_len as usize);
         self.first_at = Some(self.first_at.map_or(frame.at, |at| at.min(frame.at)));
         self.last_at = Some(self.last_at.map_or(frame.at, |at| at.max(frame.at)));
+    }
+
+    /// Counts `frames` fragments of a packet that began in frame `first` and never became whole.
+    pub fn lost_fragments(&mut self, first: u64, frames: i64) {
+        let (first_of_all, sum) = self.lost.unwrap_or((first, 0));
+        self.lost = Some((first_of_all.min(first), sum + frames));
+    }
+
+    /// Notes what is only known at the end of the run.
+    pub fn conclude(&mut self) {
+        if let Some((first, frames)) = self.lost {
+            self.note(format!(
+                "{frames} IP fragments, the first in frame {first}, could not be put together: others of their packets \
+                 are missing or overlap; their TCP data is missing"
+            ));
+        }
     }
 }

@@ -31,6 +31,39 @@ impl LinkType {
     /// IP over InfiniBand.
     pub const IPOIB: Self = Self(242);
     pub const LINUX_SLL2: Self = Self(276);
+    pub const TOKEN_RING: Self = Self(6);
+    pub const ARCNET: Self = Self(7);
+    pub const ATM_RFC1483_BSD: Self = Self(11);
+    pub const PPP_ETHER: Self = Self(51);
+    pub const ATM_RFC1483: Self = Self(100);
+    pub const IEEE802_11: Self = Self(105);
+    pub const FRELAY: Self = Self(107);
+    /// OpenBSD's IPsec interface.
+    pub const ENC: Self = Self(109);
+    /// OpenBSD's packet filter log.
+    pub const PFLOG: Self = Self(117);
+    pub const PRISM: Self = Self(119);
+    pub const IP_OVER_FC: Self = Self(122);
+    pub const SUNATM: Self = Self(123);
+    pub const IEEE802_11_RADIO: Self = Self(127);
+    pub const ARCNET_LINUX: Self = Self(129);
+    pub const IEEE802_11_AVS: Self = Self(163);
+    /// Per-packet information before a frame of another link type.
+    pub const PPI: Self = Self(192);
+    /// Endace's extensible record format.
+    pub const ERF: Self = Self(197);
+    pub const MPLS: Self = Self(219);
+    /// Solaris' interface between zones.
+    pub const IPNET: Self = Self(226);
+    pub const NETANALYZER: Self = Self(240);
+    /// macOS' `pktap` interfaces: a frame of another link type follows.
+    pub const PKTAP: Self = Self(258);
+    pub const MPACKET: Self = Self(274);
+    /// Switch tags, of Broadcom and Marvell.
+    pub const DSA_BRCM: Self = Self(281);
+    pub const DSA_BRCM_PREPEND: Self = Self(282);
+    pub const DSA: Self = Self(284);
+    pub const EDSA: Self = Self(285);
 
     /// libpcap's name without `DLT_`, e.g. `EN10MB`; `DLT 147` where it has none that fits here.
     #[must_use]

@@ -1,8 +1,8 @@
 //! Classic pcap: a 24-byte header, then records (draft-ietf-opsawg-pcap).
 //!
 //! In: the window. Out: one [`Packet`] per record. Reads µs and ns files of either byte order,
-//! Kuznetzov's "modified" records, and the length fields that versions before 2.4 had swapped.
-//! Written by hand: pcap-parser's reader knows neither of the last two and gives no byte offsets.
+//! Kuznetzov's "modified" records, Ixia's longer file header, and the length fields that versions before 2.4 had swapped.
+//! Written by hand: pcap-parser's reader knows none of the last three and gives no byte offsets.
 
 use super::fault::Fault;
 use super::link_type::LinkType;
@@ -48,10 +48,12 @@ impl Pcap {
         window.ensure(HEADER).map_err(|short| Fault::cut(at, "the pcap file header", HEADER as u64, short))?;
         let head = window.ahead().first_chunk::<HEADER>().copied().unwrap_or_default();
         let [m0, m1, m2, m3, v0, v1, v2, v3, _, _, _, _, _, _, _, _, s0, s1, s2, s3, l0, l1, l2, l3] = head;
-        let Some((order, unit, record)) = variant([m0, m1, m2, m3]) else {
+        let Some(Variant { order, unit, record, more }) = variant([m0, m1, m2, m3]) else {
             return Err(Fault::broken(at, "no pcap magic number".to_owned()));
         };
-        window.take(HEADER);
+        let header = HEADER + more;
+        window.ensure(header).map_err(|short| Fault::cut(at, "the pcap file header", header as u64, short))?;
+        window.take(header);
         let version = (order.u16([v0, v1]), order.u16([v2, v3]));
         let lengths = match version {
             (2, 0..=2) | (543, _) => Lengths::OriginalFirst,
@@ -108,16 +110,30 @@ impl Pcap {
     }
 }
 
-/// Byte order, nanoseconds per fraction unit, and record header length.
-fn variant(magic: [u8; 4]) -> Option<(Order, u32, usize)> {
+/// What the magic number says.
+struct Variant {
+    order: Order,
+    /// Nanoseconds per unit of the fraction field.
+    unit: u32,
+    /// Length of a record header.
+    record: usize,
+    /// What the file header has besides the usual bytes.
+    more: usize,
+}
+
+fn variant(magic: [u8; 4]) -> Option<Variant> {
     for order in [Order::Little, Order::Big] {
-        match order.u32(magic) {
-            0xa1b2_c3d4 => return Some((order, 1000, 16)),
-            0xa1b2_3c4d => return Some((order, 1, 16)),
+        let (unit, record, more) = match order.u32(magic) {
+            0xa1b2_c3d4 => (1000, 16, 0),
+            0xa1b2_3c4d => (1, 16, 0),
             // Alexey Kuznetzov's kernel patch: interface, protocol and packet type follow.
-            0xa1b2_cd34 => return Some((order, 1000, 24)),
-            _ => {}
-        }
+            0xa1b2_cd34 => (1000, 24, 0),
+            // Ixia's `lcap`, of its hardware and of its software: the size of all records follows the header.
+            0x1c00_01ac => (1, 16, 4),
+            0x1c00_01ab => (1000, 16, 4),
+            _ => continue,
+        };
+        return Some(Variant { order, unit, record, more });
     }
     None
 }

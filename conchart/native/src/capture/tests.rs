@@ -115,6 +115,17 @@ fn modified_pcap_has_longer_record_headers() {
 }
 
 #[test]
+fn ixias_file_header_is_longer() {
+    for (magic, at) in [(0x1c00_01ab, 5_000_007_000), (0x1c00_01ac, 5_000_000_007)] {
+        for order in [Little, Big] {
+            let mut file = Writer::new(order);
+            file.pcap_header(magic, 4, 1).u32(19).u32(5).u32(7).u32(3).u32(60).raw(b"abc");
+            assert_eq!(read(&file.bytes).0, [Shot { at, data: b"abc".to_vec(), original_len: 60 }]);
+        }
+    }
+}
+
+#[test]
 fn old_versions_have_swapped_lengths() {
     for (minor, lengths) in [(2, (60, 3)), (3, (60, 3)), (3, (3, 60)), (4, (3, 60))] {
         let mut file = Writer::new(Little);

@@ -1,22 +1,29 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) with its extension headers: to the TCP header.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) with its extension headers: to the TCP header, or to a tunnel.
 //!
-//! In: captured bytes, where the IP header starts, length of the frame on the wire. Out: where TCP
+//! In: captured bytes, where the IP header starts, where what holds it ends. Out: where TCP
 //! starts and how long it is by the IP header, so that padding, frame check sequences and trailers
 //! never become payload. A length of 0 (the capture saw the packet before the network card filled
-//! it in, or a jumbogram) means: to the end of the frame.
+//! it in) means: to the end of what holds it.
+//!
+//! Addresses are those that TCP's checksum covers: where a packet is routed by its sender, the last
+//! destination (RFC 8200 section 8.1), and a mobile host's home (RFC 6275 section 6.3).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::PacketError;
+use super::fragments::Fragment;
+use super::tunnel;
 
 const TCP: u8 = 6;
+const AH: u8 = 51;
 
 /// What an IP packet carries.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Carried {
+pub(super) enum Carried<'a> {
     Tcp(IpPacket),
-    /// Part of a fragmented TCP segment.
-    Fragment,
+    /// This protocol, which may carry other packets.
+    Tunnel(u8, IpPacket),
+    Fragment(Fragment<'a>),
     Other,
 }
 
@@ -33,12 +40,12 @@ pub(super) struct IpPacket {
     pub(super) len: usize,
 }
 
-/// Reads the IPv4 header at `at`. `wire` is the frame's original length.
+/// Reads the IPv4 header at `at`. `end` is where what holds it ends, captured or not.
 ///
 /// # Errors
 /// `Cut`, `Bad`.
 #[inline]
-pub(super) fn v4(frame: &[u8], at: usize, wire: usize) -> Result<Carried, PacketError> {
+pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, PacketError> {
     const LAYER: &str = "IPv4";
     let bytes = frame.get(at..).unwrap_or_default();
     let Some(&[first, _, t0, t1, i0, i1, f0, f1, ttl, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3]) =
@@ -55,36 +62,59 @@ pub(super) fn v4(frame: &[u8], at: usize, wire: usize) -> Result<Carried, Packet
         return Err(bad("header length", u32::from(first & 0x0f) * 4, "at least 20"));
     }
     let announced = u16::from_be_bytes([t0, t1]);
-    let total = if announced == 0 { wire.saturating_sub(at) } else { usize::from(announced) };
+    let total = if announced == 0 { end.saturating_sub(at) } else { usize::from(announced) };
     if total < header {
         return Err(bad("total length", announced.into(), "at least the header's length"));
     }
-    if protocol != TCP && protocol != 51 {
+    if protocol != TCP && protocol != AH && !tunnel::is_tunnel(protocol) {
         return Ok(Carried::Other);
     }
-    if header > bytes.len() {
+    let Some(options) = bytes.get(20..header) else {
         return Err(PacketError::Cut { layer: LAYER, offset: at, need: header, have: bytes.len() });
-    }
-    // More fragments, or an offset.
-    if u16::from_be_bytes([f0, f1]) & 0x3fff != 0 {
-        return Ok(Carried::Fragment);
-    }
-    let found = IpPacket {
+    };
+    let destination = source_route(options).unwrap_or(Ipv4Addr::new(d0, d1, d2, d3));
+    let packet = IpPacket {
         source: Ipv4Addr::new(s0, s1, s2, s3).into(),
-        destination: Ipv4Addr::new(d0, d1, d2, d3).into(),
+        destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
         ttl,
         at: at + header,
         len: total - header,
     };
-    if protocol == TCP { Ok(Carried::Tcp(found)) } else { extensions(frame, found, protocol) }
+    // More fragments, or an offset.
+    let place = u16::from_be_bytes([f0, f1]);
+    if place & 0x3fff != 0 {
+        let id = u32::from(u16::from_be_bytes([i0, i1]));
+        let more = place & 0x2000 != 0;
+        return Ok(Carried::Fragment(Fragment::new(frame, packet, protocol, id, (place & 0x1fff) << 3, more)));
+    }
+    if protocol == TCP { Ok(Carried::Tcp(packet)) } else { payload(frame, packet, protocol) }
+}
+
+/// The last destination of a packet whose sender chose its route, as long as it is under way (RFC 791 section 3.1).
+fn source_route(mut options: &[u8]) -> Option<Ipv4Addr> {
+    const LOOSE: u8 = 131;
+    const STRICT: u8 = 137;
+    loop {
+        options = match options {
+            [1, rest @ ..] => rest,
+            [] | [0, ..] | [_] => return None,
+            [kind, len, ..] => {
+                let (option, rest) = options.split_at_checked(usize::from(*len).max(2))?;
+                if let (LOOSE | STRICT, [_, _, pointer, .., a, b, c, d]) = (*kind, option) {
+                    return (pointer < len).then(|| Ipv4Addr::new(*a, *b, *c, *d));
+                }
+                rest
+            }
+        };
+    }
 }
 
 /// Reads the IPv6 header at `at` and the extension headers behind it.
 ///
 /// # Errors
 /// `Cut`, `Bad`.
-pub(super) fn v6(frame: &[u8], at: usize, wire: usize) -> Result<Carried, PacketError> {
+pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, PacketError> {
     const LAYER: &str = "IPv6";
     let bytes = frame.get(at..).unwrap_or_default();
     let Some((&[first, _, _, _, p0, p1, next, ttl], addresses)) = bytes.split_first_chunk::<8>() else {
@@ -100,46 +130,105 @@ pub(super) fn v6(frame: &[u8], at: usize, wire: usize) -> Result<Carried, Packet
         return Err(PacketError::Bad { layer: LAYER, offset: at, field: "version", found, allowed: "6" });
     }
     let announced = usize::from(u16::from_be_bytes([p0, p1]));
-    let found = IpPacket {
+    let rest = addresses.get(32..).unwrap_or_default();
+    let len = match rest {
+        // A jumbogram (RFC 2675 section 2): its length is the first of the hop-by-hop options.
+        &[_, _, 0xc2, 4, l0, l1, l2, l3, ..] if announced == 0 && next == 0 => {
+            usize::try_from(u32::from_be_bytes([l0, l1, l2, l3])).unwrap_or(usize::MAX)
+        }
+        _ if announced == 0 => end.saturating_sub(at + 40),
+        _ => announced,
+    };
+    let packet = IpPacket {
         source: Ipv6Addr::from(*source).into(),
         destination: Ipv6Addr::from(*destination).into(),
         id: None,
         ttl,
         at: at + 40,
-        len: if announced == 0 { wire.saturating_sub(at + 40) } else { announced },
+        len,
     };
-    extensions(frame, found, next)
+    payload(frame, packet, next)
 }
 
-/// Steps over extension headers (RFC 8200 section 4; AH, RFC 4302, after IPv4 too) to TCP.
-fn extensions(frame: &[u8], mut packet: IpPacket, mut next: u8) -> Result<Carried, PacketError> {
+/// Steps over extension headers (RFC 8200 section 4; AH, RFC 4302, after IPv4 too) to TCP or a tunnel.
+///
+/// # Errors
+/// `Cut`.
+pub(super) fn payload(frame: &[u8], mut packet: IpPacket, mut next: u8) -> Result<Carried<'_>, PacketError> {
     const LAYER: &str = "IP extension";
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const DESTINATION_OPTIONS: u8 = 60;
     loop {
         match next {
             TCP => return Ok(Carried::Tcp(packet)),
-            // Hop-by-hop, routing, fragment, AH, destination, mobility, HIP, Shim6.
-            0 | 43 | 44 | 51 | 60 | 135 | 139 | 140 => {}
+            // Hop-by-hop, mobility, HIP, Shim6.
+            0 | ROUTING | FRAGMENT | AH | DESTINATION_OPTIONS | 135 | 139 | 140 => {}
+            other if tunnel::is_tunnel(other) => return Ok(Carried::Tunnel(other, packet)),
             _ => return Ok(Carried::Other),
         }
         let bytes = frame.get(packet.at..).unwrap_or_default();
-        let Some(&[following, len, f0, f1, ..]) = bytes.first_chunk::<8>() else {
+        let Some(&[following, len, f0, f1, i0, i1, i2, i3]) = bytes.first_chunk::<8>() else {
             return Err(PacketError::Cut { layer: LAYER, offset: packet.at, need: 8, have: bytes.len() });
         };
         let header = match next {
-            44 => 8,
-            51 => (usize::from(len) + 2) * 4,
+            FRAGMENT => 8,
+            AH => (usize::from(len) + 2) * 4,
             _ => (usize::from(len) + 1) * 8,
         };
         if header > packet.len {
             return Err(PacketError::Cut { layer: LAYER, offset: packet.at, need: header, have: packet.len });
         }
-        // An offset, or more fragments; neither: an "atomic" fragment is whole (RFC 6946).
-        if next == 44 && u16::from_be_bytes([f0, f1]) & 0xfff9 != 0 {
-            let may_be_tcp = matches!(following, TCP | 0 | 43 | 51 | 60 | 135 | 139 | 140);
-            return Ok(if may_be_tcp { Carried::Fragment } else { Carried::Other });
-        }
         packet.at += header;
         packet.len -= header;
+        match next {
+            // An offset, or more fragments; neither: an "atomic" fragment is whole (RFC 6946).
+            FRAGMENT if u16::from_be_bytes([f0, f1]) & 0xfff9 != 0 => {
+                let place = u16::from_be_bytes([f0, f1]);
+                let id = u32::from_be_bytes([i0, i1, i2, i3]);
+                return Ok(Carried::Fragment(Fragment::new(
+                    frame,
+                    packet,
+                    following,
+                    id,
+                    place & 0xfff8,
+                    place & 1 != 0,
+                )));
+            }
+            ROUTING => packet.destination = last_stop(bytes, header).unwrap_or(packet.destination),
+            DESTINATION_OPTIONS => packet.source = home(bytes, header).unwrap_or(packet.source),
+            _ => {}
+        }
         next = following;
+    }
+}
+
+/// The last destination of a routing header that is not used up: source routes (RFC 5095), mobile hosts (RFC 6275)
+/// list it last, segment routing (RFC 8754) first.
+fn last_stop(bytes: &[u8], header: usize) -> Option<IpAddr> {
+    let address = match bytes {
+        [_, _, 0 | 2, 1..=255, ..] => bytes.get(..header)?.last_chunk::<16>()?,
+        [_, _, 4, 1..=255, _, _, _, _, segments @ ..] => segments.first_chunk::<16>()?,
+        _ => return None,
+    };
+    Some(Ipv6Addr::from(*address).into())
+}
+
+/// The home address option (RFC 6275 section 6.3): whom the packet is from, wherever its sender is.
+fn home(bytes: &[u8], header: usize) -> Option<IpAddr> {
+    const HOME_ADDRESS: u8 = 0xc9;
+    let mut options = bytes.get(2..header)?;
+    loop {
+        options = match options {
+            [0, rest @ ..] => rest,
+            [kind, len, rest @ ..] => {
+                let (value, rest) = rest.split_at_checked(usize::from(*len))?;
+                if let (HOME_ADDRESS, Ok(address)) = (*kind, <[u8; 16]>::try_from(value)) {
+                    return Some(Ipv6Addr::from(address).into());
+                }
+                rest
+            }
+            _ => return None,
+        };
     }
 }

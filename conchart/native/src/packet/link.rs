@@ -1,123 +1,134 @@
-//! Link layers: from a frame's first byte to its IP header.
+//! Link types: what a frame of each starts with.
 //!
-//! In: link type and captured bytes. Out: which protocol starts where. Ethernet with any stack of
-//! VLAN tags (IEEE 802.1Q, 802.1ad), Linux cooked v1 and v2, BSD loopback, raw IP, PPP, HDLC, FDDI, IPoIB, NFLOG; inside
-//! them PPPoE sessions (RFC 2516), MPLS labels (RFC 3032) and SNAP (RFC 1042).
+//! In: link type and captured bytes. Out: what comes next, and where. What several link types share is in `ether`,
+//! wireless LAN in `wifi`. Headers that a capturing machine puts before a frame of another link type (PPI, PKTAP) are
+//! opened here once.
 
 use super::error::PacketError;
+use super::ether::{Next, by_version, ether_type, ethernet, nlpid, u16_at};
+use super::wifi;
 use crate::capture::LinkType;
 
-/// VLAN tags and MPLS labels looked through. Real stacks have two or three.
-const MAX_TAGS: usize = 8;
-
-/// What the link layer carries; the value is the offset of its first byte.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Carried {
-    Ipv4(usize),
-    Ipv6(usize),
-    Other,
-}
-
-/// Finds the IP header.
+/// Finds what is behind the link header, or what of it `ether` steps over.
 ///
 /// # Errors
 /// `Cut` when the frame ends inside a link header; `UnsupportedLink`.
 #[inline]
-pub(super) fn carried(link: LinkType, frame: &[u8]) -> Result<Carried, PacketError> {
+pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<Next, PacketError> {
     match link {
-        LinkType::ETHERNET => ether_type(frame, u16_at("Ethernet", frame, 0, 12, 14)?, 14),
+        LinkType::ETHERNET => ethernet(frame, 0),
+        // Lengths of the header, then the link type that follows: both little-endian.
+        LinkType::PPI => {
+            let length = u16_at("PPI", frame, 0, 2, 8)?.swap_bytes();
+            let inner = u16_at("PPI", frame, 0, 4, 8)?.swap_bytes();
+            header(LinkType(inner), frame, length.into())
+        }
+        LinkType::PKTAP => {
+            const IS_PACKET: u16 = 1;
+            let length = u16_at("PKTAP", frame, 0, 0, 12)?.swap_bytes();
+            let kind = u16_at("PKTAP", frame, 0, 4, 12)?.swap_bytes();
+            let inner = u16_at("PKTAP", frame, 0, 8, 12)?.swap_bytes();
+            if kind == IS_PACKET { header(LinkType(inner), frame, length.into()) } else { Ok(Next::Other) }
+        }
+        other => header(other, frame, 0),
+    }
+}
+
+/// The link header at `at`.
+fn header(link: LinkType, frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    match link {
+        LinkType::ETHERNET => ethernet(frame, at),
         LinkType::LINUX_SLL => {
-            let protocol = u16_at("SLL", frame, 0, 14, 16)?;
-            cooked(frame, u16_at("SLL", frame, 0, 2, 16)?, protocol, 16)
+            let protocol = u16_at("SLL", frame, at, 14, 16)?;
+            cooked(frame, u16_at("SLL", frame, at, 2, 16)?, protocol, at + 16)
         }
         LinkType::LINUX_SLL2 => {
-            let protocol = u16_at("SLL2", frame, 0, 0, 20)?;
-            cooked(frame, u16_at("SLL2", frame, 0, 8, 20)?, protocol, 20)
+            let protocol = u16_at("SLL2", frame, at, 0, 20)?;
+            cooked(frame, u16_at("SLL2", frame, at, 8, 20)?, protocol, at + 20)
         }
-        LinkType::NULL | LinkType::LOOP => loopback(frame),
+        LinkType::NULL | LinkType::LOOP => loopback(frame, at),
         LinkType::RAW | LinkType::RAW_LINUX | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => {
-            Ok(by_version(frame, 0))
+            Ok(by_version(frame, at))
         }
-        LinkType::PPP | LinkType::PPP_SERIAL => {
-            // Address and control (RFC 1662 section 3.1) may be left out.
-            ppp(frame, if frame.starts_with(&[0xff, 0x03]) { 2 } else { 0 })
+        LinkType::IEEE802_11 => wifi::data_frame(frame, at, false),
+        LinkType::IEEE802_11_RADIO => wifi::radiotap(frame, at),
+        LinkType::PRISM | LinkType::IEEE802_11_AVS => wifi::prism(frame, at),
+        LinkType::PPP | LinkType::PPP_SERIAL => Ok(Next::Ppp(at)),
+        // PPPoE's version, code, session and length first.
+        LinkType::PPP_ETHER => Ok(Next::Ppp(at + 6)),
+        LinkType::NFLOG => nflog(frame, at),
+        // BSD's packet filter: its header says its own length, without padding.
+        LinkType::PFLOG => {
+            let [length, _] = u16_at("PFLOG", frame, at, 0, 4)?.to_be_bytes();
+            Ok(by_version(frame, at + usize::from(length).next_multiple_of(4)))
         }
-        LinkType::NFLOG => nflog(frame),
-        // No EtherType of its own: LLC follows the addresses.
-        LinkType::FDDI => ether_type(frame, 0, 13),
-        LinkType::C_HDLC => ether_type(frame, u16_at("Cisco HDLC", frame, 0, 2, 4)?, 4),
-        LinkType::IPOIB => ether_type(frame, u16_at("IPoIB", frame, 0, 40, 44)?, 44),
+        // OpenBSD's IPsec interface: address family, index, flags.
+        LinkType::ENC => Ok(by_version(frame, at + 12)),
+        // No EtherType of their own: LLC follows the addresses.
+        LinkType::FDDI => Ok(Next::Llc(at + 13)),
+        LinkType::IP_OVER_FC => Ok(Next::Llc(at + 16)),
+        LinkType::TOKEN_RING => token_ring(frame, at),
+        LinkType::ARCNET => arcnet(frame, at + 2),
+        // Linux leaves room for an offset.
+        LinkType::ARCNET_LINUX => arcnet(frame, at + 4),
+        LinkType::C_HDLC => hdlc(frame, at),
+        LinkType::FRELAY => frame_relay(frame, at),
+        LinkType::ATM_RFC1483 | LinkType::ATM_RFC1483_BSD => atm(frame, at),
+        // Sun's ATM driver: the kind of traffic, the virtual path, the virtual channel.
+        LinkType::SUNATM => match u16_at("SunATM", frame, at, 0, 4)? >> 8 & 0x0f {
+            // LAN emulation puts two bytes before Ethernet.
+            1 => Ok(Next::Ethernet(at + 6)),
+            2 => atm(frame, at + 4),
+            _ => Ok(Next::Other),
+        },
+        LinkType::IPOIB => ether_type(frame, u16_at("IPoIB", frame, at, 40, 44)?, at + 44),
+        LinkType::MPLS => Ok(Next::Mpls(at)),
+        LinkType::IPNET => Ok(by_version(frame, at + 24)),
+        LinkType::ERF => erf(frame, at),
+        // The preamble of IEEE 802.3br, seven bytes and the start of the frame.
+        LinkType::MPACKET => Ok(Next::Ethernet(at + 8)),
+        LinkType::NETANALYZER | LinkType::DSA_BRCM_PREPEND => Ok(Next::Ethernet(at + 4)),
+        // Between a switch and its processor: a tag of four bytes behind the addresses, of eight with its EtherType.
+        LinkType::DSA_BRCM | LinkType::DSA => ether_type(frame, u16_at("DSA", frame, at, 16, 18)?, at + 18),
+        LinkType::EDSA => ether_type(frame, u16_at("EDSA", frame, at, 20, 22)?, at + 22),
         other => Err(PacketError::UnsupportedLink(other)),
     }
 }
 
-/// Follows an EtherType; `at` is the first byte behind it.
-#[inline]
-fn ether_type(frame: &[u8], mut kind: u16, mut at: usize) -> Result<Carried, PacketError> {
-    for _ in 0..=MAX_TAGS {
-        match kind {
-            0x0800 => return Ok(Carried::Ipv4(at)),
-            0x86dd => return Ok(Carried::Ipv6(at)),
-            // 802.1Q, 802.1ad, and the two that came before it.
-            0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-                kind = u16_at("VLAN", frame, at, 2, 4)?;
-                at += 4;
-            }
-            // 802.1ah: a service tag, the customer's addresses, the customer's EtherType.
-            0x88e7 => {
-                kind = u16_at("802.1ah", frame, at, 16, 18)?;
-                at += 18;
-            }
-            0x8847 | 0x8848 => return mpls(frame, at),
-            // PPPoE session: version, code, session, length; then PPP.
-            0x8864 => return ppp(frame, at + 6),
-            // 802.3 has a length here, and what follows is LLC; SNAP has an EtherType again.
-            0..=1500 => match frame.get(at..at + 8) {
-                Some(&[0xaa, 0xaa, 0x03, 0, 0, 0, hi, lo]) => {
-                    kind = u16::from_be_bytes([hi, lo]);
-                    at += 8;
-                }
-                _ => return Ok(Carried::Other),
-            },
-            _ => return Ok(Carried::Other),
-        }
-    }
-    Ok(Carried::Other)
-}
-
 /// Linux cooked capture: the protocol is an EtherType for interfaces that carry them.
-fn cooked(frame: &[u8], hardware: u16, protocol: u16, at: usize) -> Result<Carried, PacketError> {
+fn cooked(frame: &[u8], hardware: u16, protocol: u16, at: usize) -> Result<Next, PacketError> {
     /// `ARPHRD_NETLINK`: the protocol field is a netlink family.
     const NETLINK: u16 = 824;
-    if hardware == NETLINK { Ok(Carried::Other) } else { ether_type(frame, protocol, at) }
+    if hardware == NETLINK { Ok(Next::Other) } else { ether_type(frame, protocol, at) }
 }
 
 /// The address family is in the byte order of the capturing machine (LOOP: of the network), and
 /// each system numbers IPv6 differently.
-fn loopback(frame: &[u8]) -> Result<Carried, PacketError> {
-    let Some(&family) = frame.first_chunk::<4>() else {
-        return Err(PacketError::Cut { layer: "loopback", offset: 0, need: 4, have: frame.len() });
+fn loopback(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    let bytes = frame.get(at..).unwrap_or_default();
+    let Some(&family) = bytes.first_chunk::<4>() else {
+        return Err(PacketError::Cut { layer: "loopback", offset: at, need: 4, have: bytes.len() });
     };
     let family = u32::from_le_bytes(family);
     Ok(match if family > 0xffff { family.swap_bytes() } else { family } {
-        2 => Carried::Ipv4(4),
+        2 => Next::Ipv4(at + 4),
         // Linux; NetBSD and OpenBSD; FreeBSD; macOS.
-        10 | 24 | 28 | 30 => Carried::Ipv6(4),
-        _ => Carried::Other,
+        10 | 24 | 28 | 30 => Next::Ipv6(at + 4),
+        _ => Next::Other,
     })
 }
 
 /// What Linux' packet filter logs (`tcpdump -i nflog`): a list of length, type, value, each padded to
 /// four bytes, in the byte order of the capturing machine. Lengths count their own four bytes.
-fn nflog(frame: &[u8]) -> Result<Carried, PacketError> {
+fn nflog(frame: &[u8], start: usize) -> Result<Next, PacketError> {
     const PAYLOAD: u16 = 9;
-    let mut at = 4;
+    let mut at = start + 4;
     loop {
         let rest = frame.get(at..).unwrap_or_default();
         let Some(&[l0, l1, k0, k1]) = rest.first_chunk::<4>() else {
             // Nothing left: this record has no packet.
             let cut = PacketError::Cut { layer: "NFLOG", offset: at, need: 4, have: rest.len() };
-            return if rest.is_empty() && at > 4 { Ok(Carried::Other) } else { Err(cut) };
+            return if rest.is_empty() && at > start + 4 { Ok(Next::Other) } else { Err(cut) };
         };
         // Types are small numbers: that tells the byte order.
         let (len, kind) = if k1 == 0 {
@@ -136,47 +147,64 @@ fn nflog(frame: &[u8]) -> Result<Carried, PacketError> {
     }
 }
 
-/// PPP protocol field (RFC 1661 section 2), which may be compressed to one byte (section 6.5).
-fn ppp(frame: &[u8], at: usize) -> Result<Carried, PacketError> {
-    Ok(match frame.get(at..).unwrap_or_default() {
-        [0x00, 0x21, ..] => Carried::Ipv4(at + 2),
-        [0x00, 0x57, ..] => Carried::Ipv6(at + 2),
-        [0x21, ..] => Carried::Ipv4(at + 1),
-        [0x57, ..] => Carried::Ipv6(at + 1),
-        rest @ ([] | [0x00]) => {
-            return Err(PacketError::Cut { layer: "PPP", offset: at, need: 2, have: rest.len() });
-        }
-        _ => Carried::Other,
-    })
+/// IEEE 802.5: access and frame control, the addresses; a source address may announce a route behind it.
+fn token_ring(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    const ROUTED: u16 = 0x8000;
+    let source = u16_at("Token Ring", frame, at, 8, 14)?;
+    let route = if source & ROUTED == 0 { 0 } else { u16_at("Token Ring", frame, at, 14, 16)? >> 8 & 0x1f };
+    Ok(Next::Llc(at + 14 + usize::from(route)))
 }
 
-/// Steps over labels to the bottom of the stack; what follows says itself what it is.
-fn mpls(frame: &[u8], mut at: usize) -> Result<Carried, PacketError> {
-    for _ in 0..MAX_TAGS {
-        let low = u16_at("MPLS", frame, at, 2, 4)?;
-        at += 4;
-        if low & 0x0100 != 0 {
-            return Ok(by_version(frame, at));
-        }
-    }
-    Ok(Carried::Other)
+/// RFC 1201: the protocol, how the packet was split, its number; IP in one piece is opened.
+fn arcnet(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    const IP: u8 = 212;
+    let [protocol, split] = u16_at("ARCNET", frame, at, 0, 4)?.to_be_bytes();
+    Ok(if (protocol, split) == (IP, 0) { Next::Ipv4(at + 4) } else { Next::Other })
 }
 
-/// The IP version is in the first nibble.
-fn by_version(frame: &[u8], at: usize) -> Carried {
-    match frame.get(at).map(|byte| byte >> 4) {
-        Some(4) => Carried::Ipv4(at),
-        Some(6) => Carried::Ipv6(at),
-        _ => Carried::Other,
+/// Cisco's HDLC, or PPP's.
+fn hdlc(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    match u16_at("HDLC", frame, at, 0, 4)? {
+        0xff03 => Ok(Next::Ppp(at)),
+        _ => ether_type(frame, u16_at("HDLC", frame, at, 2, 4)?, at + 4),
     }
 }
 
-/// The 16 bits at `field` of a `need` bytes long header at `offset`, which must be there as a whole.
-#[inline]
-fn u16_at(layer: &'static str, frame: &[u8], offset: usize, field: usize, need: usize) -> Result<u16, PacketError> {
-    let header = frame.get(offset..).unwrap_or_default();
-    match header.get(field..field + 2) {
-        Some(&[hi, lo]) if header.len() >= need => Ok(u16::from_be_bytes([hi, lo])),
-        _ => Err(PacketError::Cut { layer, offset, need, have: header.len() }),
+/// RFC 2427, or an EtherType as Cisco does it; the last byte of the address has its lowest bit set.
+fn frame_relay(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    const UNNUMBERED: u8 = 0x03;
+    let address = frame.get(at..).unwrap_or_default().iter().take(4).take_while(|byte| **byte & 1 == 0).count() + 1;
+    let [control, _] = u16_at("Frame Relay", frame, at + address, 0, 2)?.to_be_bytes();
+    if control == UNNUMBERED {
+        nlpid(frame, at + address + 1)
+    } else {
+        ether_type(frame, u16_at("Frame Relay", frame, at + address, 0, 2)?, at + address + 2)
+    }
+}
+
+/// RFC 2684: LLC; bridged Ethernet with its padding.
+fn atm(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    match frame.get(at..).unwrap_or_default() {
+        [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07, ..] => Ok(Next::Ethernet(at + 10)),
+        _ => Ok(Next::Llc(at)),
+    }
+}
+
+/// Endace's records: their type is behind the time; a high bit says that extension headers follow.
+fn erf(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    const MORE: u8 = 0x80;
+    let [record, _] = u16_at("ERF", frame, at, 8, 16)?.to_be_bytes();
+    let (mut kind, mut inner) = (record, at + 16);
+    while kind & MORE != 0 {
+        [kind, _] = u16_at("ERF", frame, inner, 0, 8)?.to_be_bytes();
+        inner += 8;
+    }
+    match record & 0x7f {
+        // Two bytes align the IP header behind Ethernet.
+        2 | 11 | 16 | 20 => Ok(Next::Ethernet(inner + 2)),
+        1 | 10 | 15 | 17 => hdlc(frame, inner),
+        22 => Ok(Next::Ipv4(inner)),
+        23 => Ok(Next::Ipv6(inner)),
+        _ => Ok(Next::Other),
     }
 }

@@ -1,28 +1,38 @@
-//! One captured frame in, one TCP segment out: link layers, IP, TCP. Stateless.
+//! One captured frame in, one TCP segment out: link layers, tunnels, IP and its fragments, TCP.
 //!
-//! In: a frame's bytes, its link type and its length on the wire. Out: [`Decoded`]. Not here:
-//! fragments and tunnels, anything that needs more than one frame, checksums.
+//! In: a frame's bytes, its link type and its length on the wire. Out: [`Decoded`]. Stateless, but for [`Fragments`],
+//! which its owner feeds. Not here: anything else that needs more than one frame, checksums.
+//!
+//! Tunnels are opened to any depth that real ones have; a segment is what the innermost packet says. So connections
+//! are told apart as Wireshark's `tcp.stream` does: by their own addresses, whatever tunnel they came through.
 //!
 //! Written by hand, with etherparse as the oracle of the tests: etherparse 0.21 does not know SLL2,
-//! NULL and LOOP, PPPoE or MPLS, stops after three VLAN tags, cannot be told the length on the wire
+//! NULL and LOOP, PPPoE, MPLS or tunnels, stops after three VLAN tags, cannot be told the length on the wire
 //! (which is the packet's when offloading left the IP length 0), and gives up on a TCP header whose
-//! options the snap length cut.
+//! options the snap length cut. The crates for wireless LAN (`radiotap`, `ieee80211`) read much of which nothing is
+//! needed here but two lengths.
 
 mod error;
+mod ether;
+mod fragments;
 mod ip;
 mod link;
 mod seq;
 mod tcp;
+mod tunnel;
+mod wifi;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::PacketError;
+pub use fragments::{Datagram, Fragment, Fragments, Incomplete, Placed};
 pub use seq::Seq;
 
 use std::net::IpAddr;
 
 use crate::capture::LinkType;
+use ether::Next;
 
 /// One end's address.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -85,7 +95,17 @@ pub struct Segment<'a> {
     pub ip_id: Option<u16>,
     /// IPv4 TTL or IPv6 hop limit.
     pub ttl: u8,
+    /// Of a duplicate SACK (RFC 2883): bytes that its sender received twice, first and behind the last.
+    pub twice: Option<(Seq, Seq)>,
+    /// Tells where on its way the packet was captured: by its TTL and what its frame begins with, which are addresses,
+    /// VLAN tag or interface. Another capture of it may differ here and nowhere else.
+    pub place: u64,
 }
+
+/// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).
+const MAX_TUNNELS: usize = 8;
+/// Headers stepped over before an IP header, each a whole stack of tags or labels.
+const MAX_HEADERS: usize = 8;
 
 /// What a frame turned out to be.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +113,8 @@ pub enum Decoded<'a> {
     Tcp(Segment<'a>),
     /// Not TCP over IP.
     Other,
-    /// A piece of a fragmented IP packet that carries TCP.
-    Fragment,
+    /// A piece of a fragmented IP packet that may carry TCP, itself or in a tunnel.
+    Fragment(Fragment<'a>),
 }
 
 /// Decodes one frame. `original_len` is its length on the wire.
@@ -105,14 +125,45 @@ pub enum Decoded<'a> {
 #[inline]
 pub fn decode(link: LinkType, data: &[u8], original_len: u32) -> Result<Decoded<'_>, PacketError> {
     let wire = usize::try_from(original_len).unwrap_or(usize::MAX);
-    let ip = match link::carried(link, data)? {
-        link::Carried::Ipv4(at) => ip::v4(data, at, wire)?,
-        link::Carried::Ipv6(at) => ip::v6(data, at, wire)?,
-        link::Carried::Other => return Ok(Decoded::Other),
-    };
-    Ok(match ip {
-        ip::Carried::Tcp(packet) => Decoded::Tcp(tcp::segment(data, &packet)?),
-        ip::Carried::Fragment => Decoded::Fragment,
-        ip::Carried::Other => Decoded::Other,
-    })
+    opened(data, packet(data, link::first(link, data)?, wire)?)
+}
+
+impl Datagram {
+    /// Decodes a packet that was put together.
+    ///
+    /// # Errors
+    /// As [`decode`].
+    pub fn decode(&self) -> Result<Decoded<'_>, PacketError> {
+        opened(self.bytes(), ip::payload(self.bytes(), self.packet(), self.protocol())?)
+    }
+}
+
+/// Steps over what is before an IP header, and reads that. `end` is where what holds it ends.
+#[inline]
+fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, PacketError> {
+    for _ in 0..MAX_HEADERS {
+        match next {
+            Next::Ipv4(at) => return ip::v4(data, at, end),
+            Next::Ipv6(at) => return ip::v6(data, at, end),
+            Next::Other => break,
+            _ => next = ether::step(data, next)?,
+        }
+    }
+    Ok(ip::Carried::Other)
+}
+
+/// Opens tunnels until there is a segment, or none.
+#[inline]
+fn opened<'a>(data: &'a [u8], mut carried: ip::Carried<'a>) -> Result<Decoded<'a>, PacketError> {
+    for _ in 0..=MAX_TUNNELS {
+        carried = match carried {
+            ip::Carried::Tcp(packet) => return Ok(Decoded::Tcp(tcp::segment(data, &packet)?)),
+            ip::Carried::Fragment(fragment) => return Ok(Decoded::Fragment(fragment)),
+            ip::Carried::Other => return Ok(Decoded::Other),
+            ip::Carried::Tunnel(protocol, outer) => {
+                packet(data, tunnel::inside(data, protocol, outer.at)?, outer.at.saturating_add(outer.len))?
+            }
+        };
+    }
+    Ok(Decoded::Other)
 }

@@ -47,9 +47,34 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>,
         payload_len: u32::try_from(ip.len - header).unwrap_or(u32::MAX),
         ip_id: ip.id,
         ttl: ip.ttl,
+        twice: None,
+        place: place(frame, ip.ttl),
     };
     read_options(&mut segment, options.get(20..).unwrap_or_default());
     Ok(segment)
+}
+
+/// See [`Segment::place`].
+#[inline]
+fn place(frame: &[u8], ttl: u8) -> u64 {
+    let head = match frame.as_chunks::<8>().0 {
+        [one, two, ..] => u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two).rotate_left(29),
+        _ => 0,
+    };
+    head ^ u64::from(ttl) << 56
+}
+
+/// The first block of a SACK option, if it reports a duplicate (RFC 2883 section 4): it lies below the acknowledgement
+/// number, or inside the second block.
+fn twice(ack: Seq, blocks: &[u8]) -> Option<(Seq, Seq)> {
+    let [first, rest @ ..] = blocks.as_chunks::<8>().0 else { return None };
+    let edges = |&[l0, l1, l2, l3, r0, r1, r2, r3]: &[u8; 8]| {
+        (Seq(u32::from_be_bytes([l0, l1, l2, l3])), Seq(u32::from_be_bytes([r0, r1, r2, r3])))
+    };
+    let (left, right) = edges(first);
+    let is_inside = |(from, to): (Seq, Seq)| left.since(from) >= 0 && to.since(right) >= 0;
+    let is_duplicate = ack.since(right) >= 0 || rest.first().map(edges).is_some_and(is_inside);
+    is_duplicate.then_some((left, right))
 }
 
 /// Reads the options up to the first that makes no sense. As the kernels do, which then still take
@@ -77,6 +102,7 @@ fn read_options(segment: &mut Segment<'_>, mut rest: &[u8]) {
                         let value = u32::from_be_bytes([v0, v1, v2, v3]);
                         segment.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
                     }
+                    (5, blocks) => segment.twice = twice(segment.ack, blocks),
                     _ => {}
                 }
                 after

@@ -5,7 +5,7 @@
 //! capture happened to interleave the two directions (trap 5).
 
 use super::half::{Half, slice};
-use crate::packet::{Endpoint, Segment};
+use crate::packet::{Endpoint, Segment, Seq};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Captured bytes one connection may hold back while it waits for a hole to be filled.
@@ -105,8 +105,12 @@ pub struct Connection {
     /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
     sent: BySide<i64>,
     handshake_rtt: BySide<Option<i64>>,
+    /// The latest SYN-ACK whose number is not the first one's, until the client has chosen.
+    other_answer: Option<(Seq, Moment)>,
     /// Since when, counted in packets and in time, something has been held back.
     stalled: Option<(i64, i64)>,
+    /// Packets that were captured more than once: their second and later captures.
+    pub duplicates: i64,
     /// Times that a limit forced a hole to be given up.
     pub forced_gaps: u32,
 }
@@ -132,7 +136,9 @@ impl Connection {
             last_byte: None,
             sent: BySide::default(),
             handshake_rtt: BySide::default(),
+            other_answer: None,
             stalled: None,
+            duplicates: 0,
             forced_gaps: 0,
         }
     }
@@ -147,6 +153,7 @@ impl Connection {
     ) -> Option<Mark> {
         let peer_packets = self.halves[from.peer()].packets;
         if self.halves[from].copies.is_copy(segment, seen.at, peer_packets) {
+            self.duplicates += 1;
             return Some(Mark::Duplicate);
         }
         self.halves[from].packets += 1;
@@ -157,6 +164,14 @@ impl Connection {
         self.last = self.last.max(seen);
         self.last_frame = self.last_frame.max(seen.frame);
 
+        if let Some(range) = segment.twice {
+            let other = &mut self.halves[from.peer()];
+            if other.copies.was_sent_twice(range) {
+                other.packets += 1;
+                other.retransmits += 1;
+                self.duplicates -= 1;
+            }
+        }
         let mut mark = None;
         if segment.flags.syn() && self.synchronise(from, segment, seen) {
             mark = Some(Mark::Retransmit);
@@ -279,6 +294,8 @@ impl Connection {
     }
 
     /// SYN and SYN-ACK. True when this repeats one.
+    ///
+    /// Where both sides opened at once (RFC 9293 figure 8), each sends both: the SYN-ACK is its SYN, acknowledged.
     fn synchronise(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> bool {
         let opening = self.is_opening();
         let half = &mut self.halves[from];
@@ -290,27 +307,46 @@ impl Connection {
         }
         half.base.get_or_insert(segment.seq.plus(1));
         half.mss = half.mss.or(segment.mss);
-        if !segment.flags.ack() {
-            if from == Side::Client {
-                self.syn.get_or_insert(seen);
-                self.syn_retransmits += i32::from(again);
-                self.rst = self.rst.filter(|_| !opening);
-            }
-        } else if from == Side::Server {
-            if self.syn_ack.is_none() && self.syn.is_some() {
+        let first_answer = segment.flags.ack() && from == Side::Server && self.syn_ack.is_none();
+        if first_answer {
+            if self.syn.is_some() {
                 self.handshake_rtt.server = Some((seen.at - self.sent.client).max(0));
             }
-            self.syn_ack.get_or_insert(seen);
-            half.retransmits += i32::from(again);
+            self.syn_ack = Some(seen);
+        } else if again && from == Side::Server {
+            self.halves.server.retransmits += 1;
+            if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
+                self.other_answer = Some((segment.seq, seen));
+            }
+        } else if !segment.flags.ack() && from == Side::Client {
+            self.syn.get_or_insert(seen);
+            self.syn_retransmits += i32::from(again);
+            self.rst = self.rst.filter(|_| !opening);
         }
         self.sent[from] = seen.at;
-        again
+        again && !first_answer && (from == Side::Server || !segment.flags.ack())
+    }
+
+    /// A server that forgot its SYN-ACK answers a repeated SYN with another number: the one that the client
+    /// acknowledges counts.
+    fn settle_answer(&mut self, segment: &Segment<'_>) {
+        let Some((seq, seen)) = self.other_answer.take_if(|(seq, _)| segment.ack == seq.plus(1)) else { return };
+        let server = &mut self.halves.server;
+        if server.high == 0 && server.waiting.is_empty() {
+            server.isn = Some(seq);
+            server.base = Some(seq.plus(1));
+            server.acked = 0;
+            self.syn_ack = Some(seen);
+        }
     }
 
     /// Takes the acknowledgement number; returns the stream position it stands for.
     fn acknowledge(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> u64 {
         if !segment.flags.ack() || segment.flags.rst() {
             return self.halves[from.peer()].acked;
+        }
+        if from == Side::Client && self.ack.is_none() && self.other_answer.is_some() {
+            self.settle_answer(segment);
         }
         let other = &mut self.halves[from.peer()];
         let offset = other.offset(segment.ack);
@@ -407,6 +443,7 @@ impl Connection {
                 mark = Some(Mark::OutOfOrder);
             } else {
                 half.retransmits += 1;
+                half.copies.saw_retransmission();
                 mark = Some(Mark::Retransmit);
             }
         } else if half.timed.is_none() {

@@ -1,15 +1,20 @@
 //! Tells a packet that was captured twice from a packet that was sent twice.
 //!
-//! `tcpdump -i any` and mirror ports deliver the same packet several times within microseconds.
-//! A sender that repeats a segment writes a new IP identification and, later than a millisecond,
-//! a new timestamp value; a second capture of the same packet has neither (trap 9).
+//! `tcpdump -i any` and mirror ports deliver the same packet several times within microseconds; behind a router or a
+//! radio link, within milliseconds. A sender that repeats a segment writes a new IP identification and, later than a
+//! millisecond, a new timestamp value; a second capture of the same packet has neither (trap 9).
+//! A receiver that reports bytes as received twice (RFC 2883) has the last word.
 
-use crate::packet::Segment;
+use crate::packet::{Segment, Seq};
 
-/// A copy follows within this time; no retransmission timer is that short (RFC 6298: 200 ms and more).
-const WINDOW_NS: i64 = 1_000_000;
+/// A copy captured at the same place follows within this time; no retransmission timer is that short (RFC 6298:
+/// 200 ms and more).
+const WINDOW_NS: u64 = 1_000_000;
 /// IPv6 has no identification: a repeated ACK could look alike, so we look less far.
-const WINDOW_V6_NS: i64 = 200_000;
+const WINDOW_V6_NS: u64 = 200_000;
+/// At another place (TTL, VLAN, addresses of the frame, inside a tunnel), a router, a firewall or a radio link may be
+/// between the two. A repetition by the sender comes to the same place again.
+const ELSEWHERE_NS: u64 = 100_000_000;
 /// Packets of one side that are remembered.
 const REMEMBERED: usize = 4; // `oldest` counts modulo this
 
@@ -34,8 +39,10 @@ fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
 /// The last few packets of one side.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
-    recent: [(i64, Print); REMEMBERED],
+    recent: [(i64, u64, Print); REMEMBERED],
     oldest: u8,
+    /// Bytes of the last copy, until a retransmission or the receiver says more about it.
+    doubted: Option<(Seq, Seq)>,
 }
 
 impl Copies {
@@ -43,16 +50,29 @@ impl Copies {
     /// the other side has sent so far.
     pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64, peer_packets: i64) -> bool {
         let print = print(segment, peer_packets);
-        let window = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
+        let here = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
         // An empty place cannot match: no packet has neither flags nor numbers.
-        let seen =
-            self.recent.iter().any(|&(then, other)| other == print && at.abs_diff(then) <= window.unsigned_abs());
+        let seen = self.recent.iter().any(|&(then, place, other)| {
+            other == print && at.abs_diff(then) <= if place == segment.place { here } else { ELSEWHERE_NS }
+        });
         if !seen {
             if let Some(place) = self.recent.get_mut(usize::from(self.oldest)) {
-                *place = (at, print);
+                *place = (at, segment.place, print);
             }
             self.oldest = (self.oldest + 1) % 4;
+        } else if segment.payload_len > 0 {
+            self.doubted = Some((segment.seq, segment.seq.plus(segment.payload_len)));
         }
         seen
+    }
+
+    /// A retransmission was seen: what the receiver got twice may be that.
+    pub fn saw_retransmission(&mut self) {
+        self.doubted = None;
+    }
+
+    /// True when the receiver says that it got the last copy's bytes twice: then they were sent twice.
+    pub fn was_sent_twice(&mut self, (left, right): (Seq, Seq)) -> bool {
+        self.doubted.take_if(|(from, to)| from.since(left) >= 0 && right.since(*to) >= 0).is_some()
     }
 }

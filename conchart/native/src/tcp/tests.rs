@@ -116,6 +116,8 @@ fn segment(sent: &Sent) -> Segment<'_> {
         payload_len: sent.text.len() as u32 + sent.cut,
         ip_id: Some(sent.ip_id),
         ttl: 64,
+        twice: None,
+        place: 0,
     }
 }
 
@@ -158,6 +160,75 @@ fn retransmitted_syn_starts_at_the_first_and_times_the_last() {
     assert_eq!(connection.syn.unwrap().at, 0);
     assert_eq!(connection.syn_retransmits, 1);
     assert_eq!(connection.rtt(Side::Server), Some(20 * MS));
+}
+
+#[test]
+fn of_two_syn_acks_the_one_that_the_client_acknowledges_counts() {
+    let script = |chosen: u32| {
+        let mut script = Script::new()
+            .packet(0, Side::Client, SYN, 0, 0, "")
+            .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
+            .packet(1_000 * MS, Side::Client, SYN, 0, 0, "")
+            .packet(1_020 * MS, Side::Server, SYN | ACK, 77_000, 0, "")
+            .client(1_021, 0, chosen, "ping")
+            .server(1_050, chosen, 4, "pong");
+        script.0[3].seq = SERVER_ISN + 77_000;
+        script.run()
+    };
+    for (chosen, at) in [(0, 20), (77_000, 1_020)] {
+        let (connection, heard) = script(chosen);
+        assert_eq!(heard.text.server, "pong");
+        assert_eq!((connection.syn_ack.unwrap().at, connection.ack.unwrap().at), (at * MS, 1_021 * MS));
+        assert_eq!(connection.halves.server.missing, 0);
+    }
+}
+
+#[test]
+fn both_may_open_at_once() {
+    let (connection, heard, marks) = play(
+        &Script::new()
+            .packet(0, Side::Client, SYN, 0, 0, "")
+            .packet(MS, Side::Server, SYN, 0, 0, "")
+            .packet(2 * MS, Side::Client, SYN | ACK, 0, 0, "")
+            .packet(3 * MS, Side::Server, SYN | ACK, 0, 0, "")
+            .client(4, 0, 0, "ping")
+            .server(5, 0, 4, "pong")
+            .0,
+    );
+    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ping", "pong"));
+    assert_eq!((connection.syn.unwrap().at, connection.syn_ack.unwrap().at), (0, 3 * MS));
+    assert_eq!(connection.ack.unwrap().at, 4 * MS);
+    assert_eq!((connection.state(), connection.syn_retransmits), (State::Open, 0));
+    assert_eq!(connection.halves.server.retransmits, 0);
+    assert_eq!(marks, [None; 6]);
+}
+
+#[test]
+fn data_in_the_syn_is_offset_zero() {
+    let (connection, heard) = Script::new()
+        .packet(0, Side::Client, SYN, 0, 0, "GET /")
+        .packet(20 * MS, Side::Server, SYN | ACK, 0, 5, "hello")
+        .client(21, 5, 5, "more")
+        .run();
+    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("GET /more", "hello"));
+    assert_eq!(connection.halves.client.missing + connection.halves.server.missing, 0);
+}
+
+#[test]
+fn data_in_the_syn_that_the_server_refused_is_heard_once() {
+    let (connection, heard) = Script::new()
+        .packet(0, Side::Client, SYN, 0, 0, "GET /")
+        .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
+        .client(21, 0, 0, "GET /")
+        .run();
+    assert_eq!(heard.text.client, "GET /");
+    assert_eq!((connection.halves.client.bytes, connection.halves.client.retransmits), (5, 1));
+}
+
+#[test]
+fn the_first_packet_of_a_side_gives_its_ttl() {
+    let (connection, _) = Script::new().handshake().client(30, 0, 0, "ping").run();
+    assert_eq!((connection.halves.client.ttl, connection.halves.server.ttl), (Some(64), Some(64)));
 }
 
 #[test]
@@ -343,6 +414,56 @@ fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
     assert_eq!(marks[4], Some(Mark::Duplicate));
     assert_eq!(marks[5], Some(Mark::Retransmit));
     assert_eq!(connection.halves.server.packets, 3);
+}
+
+/// Plays a script in which one packet was captured at another place and another one reports bytes received twice.
+fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)>) -> (Connection, Vec<Option<Mark>>) {
+    let first = segment(&packets[0]);
+    let mut connection = Connection::new(first.source, first.destination, Moment { at: packets[0].at, frame: 1 });
+    let mut heard = Heard::default();
+    let marks = packets.iter().enumerate().map(|(index, sent)| {
+        let seq = |offset: u32| Seq(SERVER_ISN + 1 + offset);
+        let twice = twice.filter(|(at, ..)| *at == index).map(|(_, from, to)| (seq(from), seq(to)));
+        let segment = Segment { place: u64::from(index == elsewhere), twice, ..segment(sent) };
+        connection.segment(sent.from, &segment, Moment { at: sent.at, frame: index as u64 + 1 }, &mut heard)
+    });
+    let marks = marks.collect();
+    connection.finish(&mut heard);
+    assert_eq!(heard.text.server, "abcd");
+    (connection, marks)
+}
+
+#[test]
+fn a_copy_from_elsewhere_may_come_later() {
+    for (elsewhere, late_ms, mark) in
+        [(4, 9, Mark::Duplicate), (4, 150, Mark::Retransmit), (0, 9, Mark::Retransmit), (0, 1, Mark::Duplicate)]
+    {
+        let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30 + late_ms, 0, 0, "abcd");
+        script.0[4].ip_id = script.0[3].ip_id;
+        assert_eq!(play_with(&script.0, elsewhere, None).1[4], Some(mark), "{elsewhere} {late_ms}");
+    }
+}
+
+#[test]
+fn what_the_receiver_got_twice_was_sent_twice() {
+    for (range, retransmits) in [((0, 4), 1), ((0, 2), 0)] {
+        let mut script =
+            Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd").client(31, 0, 4, "");
+        script.0[4].ip_id = script.0[3].ip_id;
+        let (connection, _) = play_with(&script.0, 9, Some((5, range.0, range.1)));
+        let server = &connection.halves.server;
+        assert_eq!((server.retransmits, server.packets), (retransmits, 2 + i64::from(retransmits)));
+        assert_eq!(connection.duplicates, 1 - i64::from(retransmits));
+    }
+}
+
+#[test]
+fn what_the_receiver_got_twice_may_be_a_retransmission_that_was_seen() {
+    let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd");
+    script = script.server(300, 0, 0, "abcd").client(301, 0, 4, "");
+    script.0[4].ip_id = script.0[3].ip_id;
+    let (connection, _) = play_with(&script.0, 9, Some((6, 0, 4)));
+    assert_eq!((connection.halves.server.retransmits, connection.duplicates), (1, 1));
 }
 
 #[test]

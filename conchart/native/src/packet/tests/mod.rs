@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod fragments;
+mod links;
+mod tunnels;
+
 use etherparse::{PacketBuilder, SlicedPacket, TcpOptionElement, TransportSlice};
 use proptest::prelude::*;
 
@@ -168,6 +172,23 @@ fn options_that_make_no_sense_are_left_out_and_the_segment_stays() {
 }
 
 #[test]
+fn a_duplicate_sack_is_told_from_a_selective_one() {
+    let twice = |blocks: &[[u32; 2]]| {
+        let numbers: Vec<u8> = blocks.iter().flatten().flat_map(|number| number.to_be_bytes()).collect();
+        let options = [&[1, 1, 5, 2 + numbers.len() as u8][..], &numbers].concat();
+        let ip = ipv4(6, &[], &tcp(&options, b""));
+        segment(LinkType::RAW, &ip, ip.len()).twice.map(|(left, right)| [left.0, right.0])
+    };
+    // The acknowledgement number is 7.
+    assert_eq!(twice(&[[3, 7]]), Some([3, 7]));
+    assert_eq!(twice(&[[3, 8]]), None);
+    assert_eq!(twice(&[[20, 30]]), None);
+    assert_eq!(twice(&[[20, 30], [10, 30]]), Some([20, 30]));
+    assert_eq!(twice(&[[20, 30], [40, 50]]), None);
+    assert_eq!(twice(&[]), None);
+}
+
+#[test]
 fn extension_headers_are_stepped_over() {
     let segment = tcp(&[], b"hello");
     let one = |next: u8| [&[next, 1][..], &[0; 14]].concat();
@@ -186,11 +207,13 @@ fn fragments_are_told_from_segments_and_from_other_protocols() {
     later[7] = 3;
     let mut datagram = ipv4(17, &[], b"rest");
     datagram[7] = 3;
+    let mut icmp = datagram.clone();
+    icmp[9] = 1;
     let six = |next, offset, carried: &[u8]| ipv6(44, &[&[next, 0, 0, offset, 0, 0, 0, 9], carried].concat());
-    for fragment in [first, later, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest")] {
-        assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment)));
+    for fragment in [first, later, datagram, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest"), six(17, 8, b"rest")] {
+        assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment(_))));
     }
-    for other in [datagram, six(17, 8, b"rest"), ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
+    for other in [icmp, ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
         assert!(matches!(decode(LinkType::RAW, &other, 0), Ok(Decoded::Other)));
     }
 }
@@ -292,7 +315,9 @@ proptest! {
     #[test]
     fn arbitrary_bytes_are_survived(
         link in prop_oneof![
-            prop::sample::select(vec![0_u16, 1, 9, 50, 101, 108, 113, 228, 239, 276]),
+            prop::sample::select(vec![
+                0_u16, 1, 6, 9, 11, 50, 101, 104, 105, 107, 108, 113, 117, 119, 123, 127, 129, 192, 197, 228, 239, 258, 276,
+            ]),
             any::<u16>(),
         ],
         head in prop_oneof![
@@ -301,6 +326,13 @@ proptest! {
             Just(ethernet(&[8, 0], &ipv4(6, &[], &[]))),
             Just(ethernet(&[0x86, 0xdd], &ipv6(0, &[6, 0, 0, 0, 0, 0, 0, 0]))),
             Just(ipv6(43, &[])),
+            Just(ipv6(44, &[6, 0, 0, 1, 0, 0, 0, 9])),
+            Just(ipv4(4, &[131, 7, 4, 1, 2, 3, 4, 0], &ipv4(47, &[], &[0x30, 0, 0x88, 0xbe]))),
+            (0..8_usize).prop_map(|port| {
+                let port: u16 = [1701, 2152, 3544, 4754, 4789, 4790, 6081, 6635][port];
+                let [hi, lo] = port.to_be_bytes();
+                ethernet(&[8, 0], &ipv4(17, &[], &[1, 2, hi, lo, 0, 99, 0, 0]))
+            }),
             Just(vec![0; 4]),
         ],
         bytes in proptest::collection::vec(any::<u8>(), 0..120),

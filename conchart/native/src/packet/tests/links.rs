@@ -1,0 +1,94 @@
+//! Link types that wrap a frame of another, and those that are rare.
+
+use super::*;
+
+/// LLC and SNAP before IPv4.
+const SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+
+fn hello() -> Vec<u8> {
+    ipv4(6, &[], &tcp(&[], b"hello"))
+}
+
+/// An 802.11 data frame: frame control and whatever follows the three addresses and the sequence number.
+fn wifi(control: [u8; 2], rest: &[u8]) -> Vec<u8> {
+    [&control[..], &[0; 22], rest, &SNAP, &hello()].concat()
+}
+
+#[test]
+fn wireless_frames_are_opened_behind_every_radio_header() {
+    let frame = wifi([0x08, 0x01], &[]);
+    says_hello(LinkType::IEEE802_11, &frame);
+    says_hello(LinkType::IEEE802_11, &wifi([0x88, 0x02], &[0, 0]));
+    says_hello(LinkType::IEEE802_11, &wifi([0x88, 0x82], &[0; 6]));
+    says_hello(LinkType::IEEE802_11, &wifi([0x08, 0x03], &[0; 6]));
+    says_hello(LinkType::IEEE802_11_RADIO, &[&[0, 0, 8, 0, 0, 0, 0, 0], &frame[..]].concat());
+    let mut prism = vec![0x44, 0, 0, 0, 144, 0, 0, 0];
+    prism.resize(144, 0);
+    says_hello(LinkType::PRISM, &[&prism[..], &frame].concat());
+    let mut avs = vec![0x80, 0x21, 0x10, 1, 0, 0, 0, 64];
+    avs.resize(64, 0);
+    says_hello(LinkType::PRISM, &[&avs[..], &frame].concat());
+    says_hello(LinkType::IEEE802_11_AVS, &[&avs[..], &frame].concat());
+    says_hello(LinkType::PPI, &[&[0, 0, 8, 0, 105, 0, 0, 0], &frame[..]].concat());
+}
+
+#[test]
+fn radiotap_says_that_the_header_is_padded() {
+    // Time and flags are there, in the first of two words; the header is filled up from 26 bytes to 28.
+    let mut radiotap = vec![0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0];
+    radiotap.extend_from_slice(&[9; 8]);
+    radiotap.push(0x20);
+    says_hello(LinkType::IEEE802_11_RADIO, &[&radiotap[..], &wifi([0x88, 0x01], &[0, 0, 0, 0])].concat());
+}
+
+#[test]
+fn encrypted_aggregated_and_management_frames_are_not_opened() {
+    for control in [[0x08, 0x41], [0x48, 0x01], [0x80, 0], [0x08, 0x05]] {
+        assert!(matches!(decode(LinkType::IEEE802_11, &wifi(control, &[]), 100), Ok(Decoded::Other)), "{control:?}");
+    }
+    let aggregated = decode(LinkType::IEEE802_11, &wifi([0x88, 1], &[0x80, 0]), 100).unwrap_err();
+    assert_eq!(aggregated.to_string(), "802.11 header at byte 0: aggregated frames is 1, 0 expected");
+}
+
+#[test]
+fn rare_links_lead_to_the_same_segment() {
+    let ip = hello();
+    let frame = ethernet(&[8, 0], &ip);
+    let cases: [(LinkType, &[u8], &[u8]); 22] = [
+        (LinkType::TOKEN_RING, &[&[0x10, 0x40], &MACS[..], &SNAP].concat(), &ip),
+        (
+            LinkType::TOKEN_RING,
+            &[&[0x10, 0x40, 2, 0, 0, 0, 0, 1, 0x82, 0, 0, 0, 0, 2, 4, 0, 9, 9], &SNAP[..]].concat(),
+            &ip,
+        ),
+        (LinkType::ARCNET, &[1, 2, 212, 0, 0, 9], &ip),
+        (LinkType::ARCNET_LINUX, &[1, 2, 0, 0, 212, 0, 0, 9], &ip),
+        (LinkType::ATM_RFC1483, &SNAP, &ip),
+        (LinkType::ATM_RFC1483, &[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7, 0, 0], &frame),
+        (LinkType::SUNATM, &[&[2, 0, 0, 1], &SNAP[..]].concat(), &ip),
+        (LinkType::FRELAY, &[0x18, 0x41, 3, 0xcc], &ip),
+        (LinkType::FRELAY, &[0x18, 0x41, 3, 0, 0x80, 0, 0, 0, 8, 0], &ip),
+        (LinkType::FRELAY, &[0x18, 0x41, 8, 0], &ip),
+        (LinkType::PFLOG, &[&[61, 2], &[0; 62][..]].concat(), &ip),
+        (LinkType::ENC, &[2, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0], &ip),
+        (LinkType::PPP_ETHER, &[0x11, 0, 0, 1, 0, 99, 0, 0x21], &ip),
+        (LinkType::MPLS, &[0, 1, 1, 64], &ip),
+        (LinkType::MPACKET, &[0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0x55, 0xd5], &frame),
+        (LinkType::ERF, &[0, 0, 0, 0, 0, 0, 0, 0, 2, 4, 0, 99, 0, 0, 0, 99, 0, 0], &frame),
+        (LinkType::ERF, &[0, 0, 0, 0, 0, 0, 0, 0, 0x96, 4, 0, 99, 0, 0, 0, 99, 3, 0, 0, 0, 0, 0, 0, 0], &ip),
+        (LinkType::DSA, &[&MACS[..], &[0xc0, 0, 0, 0, 8, 0]].concat(), &ip),
+        (LinkType::EDSA, &[&MACS[..], &[0xda, 0xda, 0, 0, 0xc0, 0, 0, 0, 8, 0]].concat(), &ip),
+        (LinkType::DSA_BRCM_PREPEND, &[0, 0, 0, 1], &frame),
+        (LinkType::PPI, &[0, 0, 8, 0, 1, 0, 0, 0], &frame),
+        (LinkType::PKTAP, &[12, 0, 0, 0, 1, 0, 0, 0, 101, 0, 0, 0], &ip),
+    ];
+    for (link, header, rest) in cases {
+        says_hello(link, &[header, rest].concat());
+    }
+}
+
+#[test]
+fn a_wrapper_is_opened_once() {
+    let twice = [&[0, 0, 8, 0, 192, 0, 0, 0, 0, 0, 8, 0, 1, 0, 0, 0], &ethernet(&[8, 0], &hello())[..]].concat();
+    assert_eq!(decode(LinkType::PPI, &twice, 100).unwrap_err(), PacketError::UnsupportedLink(LinkType::PPI));
+}

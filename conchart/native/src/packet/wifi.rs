@@ -1,0 +1,69 @@
+//! Wireless LAN: radio headers, IEEE 802.11 data frames.
+//!
+//! Radio headers are stepped over by their length. Frames that are encrypted, fragments and frames without data are not
+//! opened. A check sequence at the end needs no care: IP lengths cut it off.
+
+use super::error::PacketError;
+use super::ether::{Next, u16_at};
+
+/// Radiotap: the length says where the frame starts; the flags, whether padding follows the 802.11 header.
+pub(super) fn radiotap(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    let length = u16_at("radiotap", frame, at, 2, 8)?.swap_bytes();
+    data_frame(frame, at + usize::from(length), radiotap_flags(frame, at) & 0x20 != 0)
+}
+
+/// The flags field stands behind the words that say which fields are there, and behind the eight bytes of the first
+/// field, if that is there; 0 where there are no flags.
+fn radiotap_flags(frame: &[u8], at: usize) -> u8 {
+    const TSFT: u32 = 1;
+    const FLAGS: u32 = 2;
+    const MORE: u32 = 1 << 31;
+    let words = frame.get(at + 4..).unwrap_or_default().as_chunks::<4>().0;
+    let first = words.first().map_or(0, |word| u32::from_le_bytes(*word));
+    let more = words.iter().take_while(|word| u32::from_le_bytes(**word) & MORE != 0).count();
+    let fields = 4 + (more + 1) * 4;
+    let flags = if first & TSFT != 0 { fields.next_multiple_of(8) + 8 } else { fields };
+    if first & FLAGS != 0 { frame.get(at + flags).copied().unwrap_or(0) } else { 0 }
+}
+
+/// Prism and AVS headers: AVS begins with a magic number and is big-endian, Prism is as the driver's machine.
+pub(super) fn prism(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+    const AVS: [u8; 3] = [0x80, 0x21, 0x10];
+    let (high, low) = (u16_at("Prism", frame, at, 4, 8)?, u16_at("Prism", frame, at, 6, 8)?);
+    let is_avs = frame.get(at..).is_some_and(|rest| rest.starts_with(&AVS));
+    let length = if is_avs || high == 0 { low } else { high.swap_bytes() };
+    data_frame(frame, at + usize::from(length), false)
+}
+
+/// From an 802.11 header (IEEE 802.11 section 9.2) to LLC. `padded`: the header is filled up to a multiple of four.
+pub(super) fn data_frame(frame: &[u8], at: usize, padded: bool) -> Result<Next, PacketError> {
+    const LAYER: &str = "802.11";
+    const WITHOUT_DATA: u8 = 0x40;
+    const QOS: u8 = 0x80;
+    const BOTH_WAYS: u8 = 0x03;
+    const MORE_FRAGMENTS: u8 = 0x04;
+    const PROTECTED: u8 = 0x40;
+    const HT_CONTROL: u8 = 0x80;
+    let [kind, flags] = u16_at(LAYER, frame, at, 0, 2)?.to_be_bytes();
+    if kind & 0x0f != 0x08 || kind & WITHOUT_DATA != 0 || flags & PROTECTED != 0 {
+        return Ok(Next::Other);
+    }
+    let fragment = u16_at(LAYER, frame, at, 22, 24)?.swap_bytes() & 0x0f;
+    if flags & MORE_FRAGMENTS != 0 || fragment != 0 {
+        return Ok(Next::Other);
+    }
+    // A fourth address, between access points.
+    let mut header = if flags & BOTH_WAYS == BOTH_WAYS { 30 } else { 24 };
+    if kind & QOS != 0 {
+        let [control, _] = u16_at(LAYER, frame, at, header, header + 2)?.to_be_bytes();
+        if control & 0x80 != 0 {
+            let (field, found) = ("aggregated frames", 1);
+            return Err(PacketError::Bad { layer: LAYER, offset: at, field, found, allowed: "0" });
+        }
+        header += if flags & HT_CONTROL != 0 { 6 } else { 2 };
+    }
+    if padded {
+        header = header.next_multiple_of(4);
+    }
+    Ok(Next::Llc(at + header))
+}
