@@ -75,6 +75,7 @@ def read(*paths: Path) -> Tables:
         end_relative=False,
         count=None,
         packets=True,
+        keylogs=[],
         progress=None,
     )
     for table, columns in ORDER.items():
