@@ -307,7 +307,16 @@ impl Conversation {
                 let (first, bytes) = (chunk.seen, chunk.len());
                 turns.speak(
                     ledger,
-                    &Words { from, first, last: first, bytes, confidence: 1.0, interrupts, may_be_interim: false },
+                    &Words {
+                        from,
+                        first,
+                        last: first,
+                        bytes,
+                        confidence: 1.0,
+                        interrupts,
+                        may_be_interim: false,
+                        may_be_finished: false,
+                    },
                 );
             }
             (Layer::Turns { turns, .. }, Event::Gap(from, gap)) => turns.gap(ledger, from, gap),
@@ -445,6 +454,9 @@ impl Conversation {
             if let Some(alpn) = &handshake.alpn {
                 turns.agreed(&mut self.ledger, alpn);
             }
+            if handshake.may_ask_later && handshake.version.as_deref() == Some("TLSv1.3") {
+                turns.expect_questions();
+            }
             self.handshaken = self.handshaken.max(handshake.number.saturating_add(1));
             self.handshakes.push_back(handshake);
         }
@@ -455,7 +467,16 @@ impl Conversation {
                 let Clear { from, first, last, missing: bytes, .. } = clear;
                 turns.speak(
                     &mut self.ledger,
-                    &Words { from, first, last, bytes, confidence: 1.0, interrupts, may_be_interim: false },
+                    &Words {
+                        from,
+                        first,
+                        last,
+                        bytes,
+                        confidence: 1.0,
+                        interrupts,
+                        may_be_interim: false,
+                        may_be_finished: false,
+                    },
                 );
                 continue;
             }
@@ -492,6 +513,7 @@ impl Conversation {
                 confidence: record.confidence,
                 interrupts,
                 may_be_interim: record.may_be_interim,
+                may_be_finished: record.may_be_finished,
             };
             turns.speak(&mut self.ledger, &words);
         }

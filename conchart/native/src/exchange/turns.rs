@@ -31,11 +31,13 @@ pub(super) struct Words {
     pub interrupts: bool,
     /// Perhaps a 100 (Continue): no response, if the requester goes on.
     pub may_be_interim: bool,
+    /// Perhaps the end of a handshake.
+    pub may_be_finished: bool,
 }
 
 /// A request that waits for 100 (Continue) has a head, which takes at least this.
 const EXPECTING_BYTES: u64 = 60;
-/// What looked like a 100 (Continue) was read as one.
+/// What looked like a 100 (Continue), or like a handshake in the middle, was read as one.
 const INTERIM: f64 = 0.8;
 
 pub(super) struct Turns {
@@ -47,6 +49,10 @@ pub(super) struct Turns {
     current: Option<u32>,
     answered: bool,
     interim: Option<Words>,
+    /// The server may ask for a certificate before it answers (RFC 8446 section 4.6.2).
+    may_ask_later: bool,
+    /// The exchange before, as long as its response may have been such a question.
+    before: Option<u32>,
     interruptions: u8,
     fin: BySide<bool>,
 }
@@ -61,9 +67,16 @@ impl Turns {
             current: None,
             answered: false,
             interim: None,
+            may_ask_later: false,
+            before: None,
             interruptions: 0,
             fin: BySide::default(),
         }
+    }
+
+    /// The client has offered to prove who it is later, too.
+    pub fn expect_questions(&mut self) {
+        self.may_ask_later = true;
     }
 
     /// The application protocol that the TLS handshake agreed on.
@@ -116,6 +129,12 @@ impl Turns {
 
     fn take(&mut self, ledger: &mut Ledger, words: &Words) {
         let asks = words.from == self.requester;
+        if asks && words.may_be_finished && self.was_asked(ledger) {
+            return;
+        }
+        if !asks && self.before.take().is_some() {
+            ledger.settle();
+        }
         if asks && self.answered && words.interrupts {
             self.interrupted(ledger);
         }
@@ -158,9 +177,32 @@ impl Turns {
     /// Begins the next exchange when these words do.
     fn turn(&mut self, ledger: &mut Ledger, asks: bool) {
         if self.current.is_none() || asks && self.answered {
-            self.end(ledger);
+            let before = self.current.filter(|_| self.may_ask_later);
+            self.close(ledger);
+            match before {
+                Some(_) => self.before = before,
+                None => ledger.settle(),
+            }
             self.current = Some(ledger.open(self.requester, self.protocol, 0));
         }
+    }
+
+    /// What looked like a short exchange and another request was a CertificateRequest and its answer, which ends in
+    /// a Finished: the exchange before goes on waiting.
+    fn was_asked(&mut self, ledger: &mut Ledger) -> bool {
+        let several = self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes > 0);
+        let Some((before, current)) = self.before.zip(self.current).filter(|_| several) else {
+            return false;
+        };
+        self.before = None;
+        ledger.retract(current);
+        self.current = Some(before);
+        self.answered = false;
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.response = Span::default();
+            exchange.doubt(INTERIM);
+        }
+        true
     }
 
     /// The requester goes on although the response was still on its way.
@@ -179,13 +221,18 @@ impl Turns {
 
     /// The current exchange is over: its messages ended where they stand.
     pub fn end(&mut self, ledger: &mut Ledger) {
+        self.close(ledger);
+        self.before = None;
+        ledger.settle();
+    }
+
+    fn close(&mut self, ledger: &mut Ledger) {
         self.settle_interim(ledger);
         let answered = self.answered;
         if let Some(exchange) = self.exchange(ledger) {
             exchange.request.done = exchange.request.first.is_some();
             exchange.response.done = answered;
         }
-        ledger.settle();
         (self.current, self.answered) = (None, false);
     }
 

@@ -29,6 +29,7 @@ impl Seen {
             last: piece.seen,
             bytes: u64::from(piece.record.length),
             confidence: 1.0,
+            may_be_finished: Sizes::of(None).is_finished(u64::from(piece.record.length)),
             may_be_interim: Sizes::CONTINUE.contains(&u64::from(piece.record.length)),
         };
         Self { record, offset: piece.record.offset, end: piece.record.end(), acked: piece.record.acked }

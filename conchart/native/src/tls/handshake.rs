@@ -242,6 +242,7 @@ impl Machine {
             self.facts.hello = Some(message.first);
             self.facts.sni = hello.server_name.map(text);
             self.offer.sent = Some(message.last);
+            self.facts.may_ask_later = hello.post_handshake_auth;
             self.facts.ech = (hello.whole || hello.ech).then_some(hello.ech);
             if hello.whole {
                 let Fingerprints { ja3, ja4 } = fingerprint::of(&hello);

@@ -23,6 +23,7 @@ mod extension {
     pub const PRE_SHARED_KEY: u16 = 41;
     pub const EARLY_DATA: u16 = 42;
     pub const SUPPORTED_VERSIONS: u16 = 43;
+    pub const POST_HANDSHAKE_AUTH: u16 = 49;
     pub const KEY_SHARE: u16 = 51;
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// `application_settings`, old and new code point (draft-vvv-tls-alps).
@@ -107,6 +108,8 @@ pub(super) struct ClientHello<'a> {
     pub application_settings: bool,
     /// `encrypted_client_hello` of type outer (RFC 9849 section 5): real, or grease.
     pub ech: bool,
+    /// It would prove who it is later, too (RFC 8446 section 4.2.6).
+    pub post_handshake_auth: bool,
     /// Every field could be read: fingerprints make sense.
     pub whole: bool,
 }
@@ -150,6 +153,7 @@ impl<'a> ClientHello<'a> {
             extension::EARLY_DATA => self.early_data = true,
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
             // 0 is the outer hello, 1 the inner one, which is never seen in clear.
+            extension::POST_HANDSHAKE_AUTH => self.post_handshake_auth = true,
             extension::ENCRYPTED_CLIENT_HELLO => self.ech = body.u8()? == 0,
             _ => self.application_settings |= extension::APPLICATION_SETTINGS.contains(&kind),
         }

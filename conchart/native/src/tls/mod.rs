@@ -65,6 +65,8 @@ pub struct Handshake {
     pub alpn: Option<Box<str>>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
     pub ech: Option<bool>,
+    /// The server may ask for a certificate later, in the middle of an exchange.
+    pub may_ask_later: bool,
     /// `full`, `session-id`, `ticket`, `psk`, `psk-0rtt`.
     pub kind: Option<&'static str>,
     /// `complete`, `failed`, `incomplete`.
@@ -107,6 +109,8 @@ pub struct AppRecord {
     pub confidence: f64,
     /// Its size is that of `HTTP/1.1 100 Continue` and nothing else.
     pub may_be_interim: bool,
+    /// Its size is that of a Finished.
+    pub may_be_finished: bool,
 }
 
 /// What the records of a connection mean at present.

@@ -84,7 +84,16 @@ fn turns_of_records(said: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
     let mut turns = Turns::new(Side::Client, "tls", RECORDS);
     for (nth, &(from, bytes, may_be_interim)) in said.iter().enumerate() {
         let first = moment(nth as u64 + 1);
-        let words = Words { from, first, last: first, bytes, confidence: 1.0, interrupts: false, may_be_interim };
+        let words = Words {
+            from,
+            first,
+            last: first,
+            bytes,
+            confidence: 1.0,
+            interrupts: false,
+            may_be_interim,
+            may_be_finished: false,
+        };
         turns.speak(&mut ledger, &words);
     }
     turns.finish(&mut ledger);
@@ -99,6 +108,31 @@ fn what_has_the_size_of_100_continue_is_no_response_when_the_client_goes_on() {
     let [e] = &found[..] else { panic!("{}", found.len()) };
     assert_eq!((short(e.request).0, short(e.request).1, e.request.bytes), (Some(1), Some(3), 1_200));
     assert_eq!((short(e.response).0, e.response.bytes, e.confidence), (Some(4), 500, 0.8));
+}
+
+#[test]
+fn a_certificate_asked_for_in_the_middle_is_part_of_the_wait() {
+    let said = |expects: bool| {
+        let mut ledger = Ledger::default();
+        let mut turns = Turns::new(Side::Client, "tls", RECORDS);
+        if expects {
+            turns.expect_questions();
+        }
+        let records = [(Side::Client, 130), (Side::Server, 137), (Side::Client, 1_696), (Side::Client, 281)];
+        for (nth, (from, bytes)) in records.into_iter().chain([(Side::Client, 69), (Side::Server, 700)]).enumerate() {
+            let first = moment(nth as u64 + 1);
+            let (interrupts, may_be_interim, may_be_finished) = (false, false, bytes == 69);
+            let confidence = 1.0;
+            let words =
+                Words { from, first, last: first, bytes, confidence, interrupts, may_be_interim, may_be_finished };
+            turns.speak(&mut ledger, &words);
+        }
+        turns.finish(&mut ledger);
+        std::iter::from_fn(|| ledger.next_exchange()).collect::<Vec<_>>()
+    };
+    let [e] = &said(true)[..] else { panic!() };
+    assert_eq!((short(e.request).1, short(e.response).0, e.confidence), (Some(1), Some(6), 0.8));
+    assert_eq!(said(false).len(), 2, "a client that never offered it");
 }
 
 #[test]
