@@ -106,7 +106,7 @@ pub struct Connection {
     sent: BySide<i64>,
     handshake_rtt: BySide<Option<i64>>,
     /// The latest SYN-ACK whose number is not the first one's, until the client has chosen.
-    other_answer: Option<(Seq, Moment)>,
+    other_answer: Option<Seq>,
     /// Since when, counted in packets and in time, something has been held back.
     stalled: Option<(i64, i64)>,
     /// Packets that were captured more than once: their second and later captures.
@@ -316,7 +316,7 @@ impl Connection {
         } else if again && from == Side::Server {
             self.halves.server.retransmits += 1;
             if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
-                self.other_answer = Some((segment.seq, seen));
+                self.other_answer = Some(segment.seq);
             }
         } else if !segment.flags.ack() && from == Side::Client {
             self.syn.get_or_insert(seen);
@@ -330,13 +330,12 @@ impl Connection {
     /// A server that forgot its SYN-ACK answers a repeated SYN with another number: the one that the client
     /// acknowledges counts.
     fn settle_answer(&mut self, segment: &Segment<'_>) {
-        let Some((seq, seen)) = self.other_answer.take_if(|(seq, _)| segment.ack == seq.plus(1)) else { return };
+        let Some(seq) = self.other_answer.take_if(|seq| segment.ack == seq.plus(1)) else { return };
         let server = &mut self.halves.server;
         if server.high == 0 && server.waiting.is_empty() {
             server.isn = Some(seq);
             server.base = Some(seq.plus(1));
             server.acked = 0;
-            self.syn_ack = Some(seen);
         }
     }
 

@@ -51,9 +51,11 @@ impl Copies {
     pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64, peer_packets: i64) -> bool {
         let print = print(segment, peer_packets);
         let here = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
+        // Middleboxes send resets too, with a TTL of their own, and none of them has an identification.
+        let elsewhere = if segment.flags.rst() { here } else { ELSEWHERE_NS };
         // An empty place cannot match: no packet has neither flags nor numbers.
         let seen = self.recent.iter().any(|&(then, place, other)| {
-            other == print && at.abs_diff(then) <= if place == segment.place { here } else { ELSEWHERE_NS }
+            other == print && at.abs_diff(then) <= if place == segment.place { here } else { elsewhere }
         });
         if !seen {
             if let Some(place) = self.recent.get_mut(usize::from(self.oldest)) {
