@@ -22,7 +22,7 @@ TCP_FACTS = (
 )  # fmt: skip
 TLS_FACTS = (
     "tls", "hello_at", "hello_frame", "server_hello_at", "server_done_at", "version", "cipher", "group", "sni", "alpn",
-    "hello_retry", "resumed", "kind", "alert", "ja3",
+    "hello_retry", "resumed", "kind", "alert", "ja3", "ech", "client_auth", "certificates", "complete_at",
 )  # fmt: skip
 HTTP_FACTS = ("requests", "request", "method", "target", "host", "status", "response_at")
 FACTS = (*TCP_FACTS, *TLS_FACTS, *HTTP_FACTS)

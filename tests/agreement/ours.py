@@ -81,7 +81,7 @@ def _stream(row: dict[str, Any], *, counts_packets: bool) -> Stream:
 def _tls(row: dict[str, Any]) -> dict[str, Any]:
     facts = (
         "hello_at", "server_hello_at", "server_done_at", "version", "cipher", "sni", "alpn", "hello_retry", "kind",
-        "ja3",
+        "ja3", "ech", "client_auth", "certificates", "complete_at",
     )  # fmt: skip
     known = {fact: row[fact] for fact in facts}
     known["group"] = row["named_group"]

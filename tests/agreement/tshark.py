@@ -42,10 +42,13 @@ FIELDS = (
     "tls.handshake.session_id", "tls.change_cipher_spec", "tls.handshake.challenge", "tls.handshake.ja3",
     "tls.handshake.extensions_key_share_group", "tls.handshake.server_named_curve",
     "tls.alert_message.level", "tls.alert_message.desc",
+    "tls.record.content_type", "tls.handshake.certificate_length",
     "http.request.method", "http.request.uri", "http.host", "http.response.code",
 )  # fmt: skip
 SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
 FIN, SYN, RST, ACK = 1, 2, 4, 16
+CHANGE_CIPHER_SPEC, HANDSHAKE = "20", "22"
+ENCRYPTED_CLIENT_HELLO = "65037"
 RETRY_RANDOM = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
 VERSIONS = {0x0300: "SSLv3", 0x0301: "TLSv1.0", 0x0302: "TLSv1.1", 0x0303: "TLSv1.2", 0x0304: "TLSv1.3"}
 NEWER_GROUPS = {0x11EB: "SecP256r1MLKEM768", 0x11EC: "X25519MLKEM768", 0x11ED: "SecP384r1MLKEM1024",
@@ -285,9 +288,13 @@ class _Hellos:
     opaque: bool = False
     retried: bool = False
     full: bool = False
-    changed: bool = False
-    """The server changed cipher specs."""
-    flight: list[int] = field(default_factory=list)
+    changed: set[End] = field(default_factory=set)
+    """Who changed cipher specs."""
+    finished: dict[End, Frame] = field(default_factory=dict)
+    """Has the end of each side's Finished, the first handshake record after its ChangeCipherSpec."""
+    requested: bool = False
+    """The server asked for a certificate, in clear."""
+    certificates: int | None = None
 
 
 def _tls(stream: Stream, packets: list[Frame]) -> None:
@@ -313,17 +320,30 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
         if fatal and seen.client and seen.alert is None and not seen.opaque:
             seen.alert = fatal[0]
         seen.opaque = seen.opaque or bool(packet.values["tls.change_cipher_spec"])
-        if seen.server and packet.source == seen.server.source and packet.values["tls.change_cipher_spec"]:
-            seen.changed = True
+        if seen.server:
+            seen.requested = seen.requested or 13 in types
+            if 11 in types and packet.source == seen.server.source and seen.certificates is None:
+                seen.certificates = len(packet.values["tls.handshake.certificate_length"])
+            _follow_cipher_change(seen, packet)
     if seen.client is None or any(packet.values["tls.handshake.challenge"] for packet in packets):
         return
     stream.tls = _hello_facts(seen.client, seen, {packet.number: packet for packet in packets})
+
+
+def _follow_cipher_change(seen: _Hellos, packet: Frame) -> None:
+    """TLS 1.2 and older: after a ChangeCipherSpec comes the Finished, encrypted (RFC 5246 section 7.1)."""
+    for kind in packet.values["tls.record.content_type"]:
+        if kind == CHANGE_CIPHER_SPEC:
+            seen.changed.add(packet.source)
+        elif kind == HANDSHAKE and packet.source in seen.changed:
+            seen.finished.setdefault(packet.source, packet)
 
 
 def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict[str, Value]:
     names = hello.values["tls.handshake.extensions_server_name"]
     facts: dict[str, Value] = {"hello_at": hello.began(packets), "sni": names[0] if names else None}
     facts["hello_frame"] = hello.first_part(packets).number
+    facts["ech"] = ENCRYPTED_CLIENT_HELLO in hello.values["tls.handshake.extension.type"]
     if prints := hello.values["tls.handshake.ja3"]:
         facts["ja3"] = prints[0]
     if seen.alert is not None:
@@ -335,7 +355,7 @@ def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict
         return facts
     versions = answer.values["tls.handshake.extensions.supported_version"] or answer.values["tls.handshake.version"]
     version = int(versions[0], 0)
-    version = 0x0304 if version >> 8 in (0x7F, 0xFB) else version  # a draft, Facebook's
+    version = 0x0304 if version >> 8 in (0x7E, 0x7F, 0xFB) else version  # Google's, a draft, Facebook's
     facts["version"] = VERSIONS.get(version, f"0x{version:04x}")
     ciphers = answer.values["tls.handshake.ciphersuite"]
     if ciphers:
@@ -349,11 +369,14 @@ def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict
         return facts
     if seen.done:
         facts["server_done_at"] = seen.done.at
+        facts["client_auth"], facts["certificates"] = seen.requested, seen.certificates
+    if len(seen.finished) == 2:
+        facts["complete_at"] = max(packet.at for packet in seen.finished.values())
     protocols = answer.values["tls.handshake.extensions_alpn_str"]
     facts["alpn"] = protocols[0] if protocols else None
     if seen.full:
         facts["resumed"], facts["kind"] = False, "full"
-    elif seen.changed:
+    elif answer.source in seen.changed:
         facts["resumed"] = True
         if not _offers_ticket(hello) and hello.values["tls.handshake.session_id"]:
             facts["kind"] = "session-id"

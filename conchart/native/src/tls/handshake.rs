@@ -7,7 +7,7 @@
 
 use tls_parser::{TlsCipherKx, TlsCipherSuite};
 
-use crate::stream::{BySide, Moment, Side};
+use crate::stream::{BySide, Chunk, Moment, Side};
 
 use super::fingerprint::{self, Fingerprints};
 use super::flight::{Context, Flight, Reading, Seen, Sizes};
@@ -135,7 +135,8 @@ impl Machine {
             self.read_flight(true);
         }
         if !self.settled {
-            self.settle(if closed && self.facts.ready.is_none() { "failed" } else { "incomplete" });
+            let gave_up = closed && self.facts.ready.is_none() && !self.is_sslv2();
+            self.settle(if gave_up { "failed" } else { "incomplete" });
         }
     }
 
@@ -165,6 +166,15 @@ impl Machine {
                 (true, false) => Some("full"),
                 (false, _) => self.full.then_some("full"),
             };
+        }
+    }
+
+    /// Counts what carries the handshake on to its flights.
+    pub fn sent(&mut self, from: Side, chunk: &Chunk<'_>) {
+        // Answers nothing: TLS 1.3 sends it alone, for old middleboxes (RFC 8446 appendix D.4).
+        let dummy = matches!(chunk.bytes, [0x14, 0x03, _, 0x00, 0x01, 0x01]) && self.is_tls13();
+        if !dummy {
+            self.facts.flights.chunk(from, chunk);
         }
     }
 

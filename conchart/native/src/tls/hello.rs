@@ -189,8 +189,8 @@ impl<'a> ServerHello<'a> {
     fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
         self.random = fields.take(32)?.first_chunk().copied();
         self.retry = self.random == Some(RETRY_RANDOM);
-        // Drafts before 22 had neither session id nor compression.
-        let draft = self.version >> 8 == 0x7f;
+        // Drafts before 22 had neither session id nor compression, and no 0x0303 to look like TLS 1.2.
+        let draft = self.version == 0x0304 || self.version >> 8 == 0x7f;
         if !draft {
             self.session_id = fields.vec8()?;
         }

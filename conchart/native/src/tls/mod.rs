@@ -196,13 +196,13 @@ impl Tls {
         let whole = chunk;
         let counted = self.machine.as_ref().map(|machine| machine.facts.number);
         if let Some(machine) = &mut self.machine {
-            machine.facts.flights.chunk(from, &whole);
+            machine.sent(from, &whole);
         }
         while let Some(piece) = self.walk[from].next(&mut chunk) {
             self.piece(from, &piece);
         }
         if let Some(machine) = self.machine.as_mut().filter(|machine| counted != Some(machine.facts.number)) {
-            machine.facts.flights.chunk(from, &whole);
+            machine.sent(from, &whole);
         }
         self.notice_loss(from, chunk.seen);
     }

@@ -84,6 +84,19 @@ fn resumption_and_tls13_wait_once() {
 }
 
 #[test]
+fn dummy_change_cipher_spec_between_two_packets_of_the_server_is_no_flight() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls13().record());
+    talk.server(&server_hello13(0x1301, false));
+    talk.after(1).server(&change_cipher_spec());
+    talk.after(1).client(&change_cipher_spec());
+    talk.after(12).server(&server_flight13(false));
+    talk.after(30).client(&finished13());
+    let shake = talk.end();
+    assert_eq!((shake.round_trips, compute(&shake, 1)), (Some(1), [Some(29), Some(14)]));
+}
+
+#[test]
 fn tickets_that_the_client_had_not_seen_do_not_shorten_its_answer() {
     let mut talk = Talk::new().hellos13(&Hello::tls13(), false);
     let seen = talk.sent.server;

@@ -232,6 +232,7 @@ fn sslv2_itself_is_named_and_not_followed() {
     talk.client(&[&[0x80, 28, 1, 0, 2, 0, 3, 0, 0, 0, 16, 1, 0, 0x80][..], &[0xcc; 16]].concat());
     talk.server(&[&[0x80, 11, 4, 0, 1, 0, 2, 0, 0, 0, 0, 0, 16][..], &[1; 30]].concat());
     talk.client(&[0x17; 40]);
+    talk.fin(Server);
     assert_eq!(talk.sizes(), []);
     let shake = talk.end();
     assert_eq!((shake.version.as_deref(), shake.outcome), (Some("SSLv2"), "incomplete"));

@@ -29,6 +29,39 @@ fn request_that_rides_with_the_finished_starts_after_it() {
 }
 
 #[test]
+fn hello_with_encrypted_client_hello_is_marked() {
+    let outer = Hello::tls13().sni("public.example").extension(0xfe0d, vec![0; 40]);
+    let inner = Hello::tls13().extension(0xfe0d, vec![1]);
+    for (hello, ech) in [(outer, Some(true)), (inner, Some(false)), (Hello::tls13(), Some(false))] {
+        let mut talk = Talk::new().hellos13(&hello, false);
+        talk.client(&finished13());
+        assert_eq!(talk.end().ech, ech);
+    }
+    let mut half = Talk::new();
+    half.client(&Hello::tls13().extension(0xfe0d, vec![0; 40]).record()[..60]);
+    assert_eq!(half.end().ech, None, "nobody knows what the rest of the hello held");
+}
+
+/// RFC 8446 gave the ServerHello the look of TLS 1.2 only in draft 22; Chrome tried `0x7e01` before.
+#[test]
+fn server_hellos_of_drafts_are_read() {
+    let draft14 = [&[3, 4][..], &[0x22; 32], &[0xc0, 0x2b, 0, 8, 0, 40, 0, 4, 0, 23, 0, 0]].concat();
+    let canary = server_hello(0x7e01, 0x1301, &[7; 32], &[(51, vec![0, 29, 0, 0])]);
+    for (message, cipher, group) in [
+        (message(2, &draft14), "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "secp256r1"),
+        (canary, "TLS_AES_128_GCM_SHA256", "x25519"),
+    ] {
+        let mut talk = Talk::new();
+        talk.client(&Hello::tls13().record());
+        talk.server(&[record(22, &message), server_flight13(false)].concat());
+        talk.client(&finished13());
+        let shake = talk.end();
+        assert_eq!((shake.version.as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some(cipher)));
+        assert_eq!((shake.named_group.as_deref(), shake.outcome), (Some(group), "complete"));
+    }
+}
+
+#[test]
 fn echoed_session_id_is_no_resumption_and_psk_is() {
     for (psk, kind) in [(false, "full"), (true, "psk")] {
         let mut talk = Talk::new().hellos13(&Hello::tls13().extension(41, vec![0; 40]), psk);
