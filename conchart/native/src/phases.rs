@@ -60,14 +60,15 @@ impl Phase {
 
 /// The TLS phase of a handshake: its hello to the moment the client may send (design.md section 5).
 ///
-/// A handshake that never got there is charged until `end`, when the connection began to close.
+/// A handshake that never got there is charged until `end`, when the connection began to close. One whose
+/// ClientHello is missing is charged from the ServerHello.
 pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Option<Phase> {
     Some(Phase {
         kind: Kind::Tls,
         exchange: None,
-        start: handshake.hello?,
+        start: handshake.hello.or(handshake.server_hello)?,
         end: handshake.ready.unwrap_or_else(end),
-        inferred: handshake.inferred,
+        inferred: handshake.inferred || handshake.hello.is_none(),
     })
 }
 

@@ -103,6 +103,16 @@ impl Chunk<'_> {
 pub struct Gap {
     pub offset: u64,
     pub len: u64,
+    /// Of a side of which nothing is captured: when its peer acknowledged the first of them, and the last.
+    pub acked: Option<(Moment, Moment)>,
     /// The packet that revealed the gap: the first one after it.
     pub seen: Moment,
+}
+
+impl Gap {
+    /// One of which nothing but the packet is known that revealed it.
+    #[must_use]
+    pub fn new(offset: u64, len: u64, seen: Moment) -> Self {
+        Self { offset, len, acked: None, seen }
+    }
 }

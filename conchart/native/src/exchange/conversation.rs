@@ -291,7 +291,11 @@ impl Conversation {
             }
             (Layer::Tls { tls, .. }, Event::Gap(from, gap)) => {
                 tls.gap(from, gap);
+                let spoken = tls.lost_data(from);
                 self.collect(false);
+                if spoken && let Layer::Tls { turns, inside: None, .. } = &mut self.layer {
+                    turns.gap(&mut self.ledger, from, gap);
+                }
             }
             (Layer::Tls { tls, .. }, Event::Fin(from, seen)) => {
                 tls.fin(from, seen);
@@ -454,6 +458,7 @@ impl Conversation {
             if let Some(alpn) = &handshake.alpn {
                 turns.agreed(&mut self.ledger, alpn);
             }
+            turns.may_begin(handshake.ready);
             if handshake.may_ask_later && handshake.version.as_deref() == Some("TLSv1.3") {
                 turns.expect_questions();
             }

@@ -58,7 +58,7 @@ impl Held {
     fn push_data(&mut self, from: Side, chunk: &Chunk<'_>) {
         let room = self.limit.saturating_sub(self.bytes.len());
         if chunk.bytes.len() > room || self.pieces.len() >= MAX_PIECES {
-            let gap = Gap { offset: chunk.offset, len: chunk.len(), seen: chunk.seen };
+            let gap = Gap::new(chunk.offset, chunk.len(), chunk.seen);
             return self.push_gap(from, gap);
         }
         self.bytes.extend_from_slice(chunk.bytes);
@@ -88,6 +88,7 @@ impl Held {
         });
         if let Some(known) = ours.next() {
             known.len = known.len.saturating_add(gap.len);
+            known.acked = known.acked.zip(gap.acked).map(|((first, _), (_, last))| (first, last));
         } else {
             self.pieces.push(Piece::Gap(from, gap));
         }

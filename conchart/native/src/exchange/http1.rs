@@ -109,7 +109,7 @@ impl Http1 {
             }
         }
         if rest.cut > 0 {
-            self.missing(ledger, from, u64::from(rest.cut), rest.offset, Some(rest.seen), rest.seen);
+            self.missing(ledger, from, Gap::new(rest.offset, u64::from(rest.cut), rest.seen), true);
         }
         None
     }
@@ -128,7 +128,7 @@ impl Http1 {
     }
 
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.missing(ledger, from, gap.len, gap.offset, None, gap.seen);
+        self.missing(ledger, from, gap, false);
     }
 
     /// That side will send no more.

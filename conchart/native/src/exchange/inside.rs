@@ -50,7 +50,7 @@ impl Inside {
     /// A record that stayed sealed although others were opened.
     pub fn miss(&mut self, record: &AppRecord) {
         let stream = &mut self.streams[record.from];
-        let gap = Gap { offset: stream.sent, len: record.bytes, seen: record.last };
+        let gap = Gap::new(stream.sent, record.bytes, record.last);
         stream.sent = stream.sent.saturating_add(record.bytes);
         self.conversation.gap(record.from, gap);
     }
@@ -61,7 +61,7 @@ impl Inside {
         let acked = self.streams[from.peer()].received(clear.acked);
         let stream = &mut self.streams[from];
         if clear.missing > 0 {
-            let gap = Gap { offset: stream.sent, len: clear.missing, seen: clear.last };
+            let gap = Gap::new(stream.sent, clear.missing, clear.last);
             stream.sent = stream.sent.saturating_add(clear.missing);
             stream.ends.push_back((clear.end, stream.sent));
             return self.conversation.gap(from, gap);

@@ -21,7 +21,7 @@ mod turns;
 
 pub use conversation::Conversation;
 
-use crate::stream::{Moment, Side};
+use crate::stream::{Gap, Moment, Side};
 
 /// First and last byte of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,6 +42,16 @@ impl Span {
         self.first.get_or_insert(seen);
         self.last = Some(self.last.map_or(seen, |last| last.max(seen)));
         self.bytes += bytes;
+    }
+
+    /// Adds bytes of a gap.
+    fn extend_over(&mut self, gap: Gap) {
+        if let Some((first, last)) = gap.acked {
+            self.extend(first, 0);
+            self.extend(last, gap.len);
+        } else {
+            self.extend_unseen(gap.len);
+        }
     }
 
     /// Adds bytes that were sent at a time nobody saw.

@@ -17,6 +17,8 @@ const DUPLEX: f64 = 0.3;
 const MISSING: f64 = 0.5;
 
 /// The requester interrupted its responder so often that they do not take turns.
+/// The largest record with a closing alert, CBC with SHA-384 (RFC 5246 section 6.2.3.2), and the FIN after it.
+const CLOSING_ALERT: u64 = 5 + 16 + 64 + 1;
 const MANY_INTERRUPTIONS: u8 = 2;
 
 /// A run of bytes, or a part of one: a TLS record, a chunk.
@@ -48,6 +50,8 @@ pub(super) struct Turns {
     confidence: f64,
     current: Option<u32>,
     answered: bool,
+    /// Bytes of the current request were captured.
+    heard: bool,
     interim: Option<Words>,
     /// The server may ask for a certificate before it answers (RFC 8446 section 4.6.2).
     may_ask_later: bool,
@@ -55,6 +59,8 @@ pub(super) struct Turns {
     before: Option<u32>,
     interruptions: u8,
     fin: BySide<bool>,
+    /// The last words, or when the first could come.
+    latest: Option<Moment>,
 }
 
 impl Turns {
@@ -66,12 +72,19 @@ impl Turns {
             confidence: if protocol == "h2" { DUPLEX } else { confidence },
             current: None,
             answered: false,
+            heard: false,
             interim: None,
             may_ask_later: false,
             before: None,
             interruptions: 0,
             fin: BySide::default(),
+            latest: None,
         }
+    }
+
+    /// The handshake is over: requests may come from then on.
+    pub fn may_begin(&mut self, ready: Option<Moment>) {
+        self.latest = ready.or(self.latest);
     }
 
     /// The client has offered to prove who it is later, too.
@@ -142,15 +155,26 @@ impl Turns {
         self.turn(ledger, asks);
         let confidence = words.confidence.min(if interrupted { DUPLEX } else { self.confidence });
         let answered = !asks;
+        let latest = self.latest.replace(words.last);
+        let mut unseen = None;
         let Some(exchange) = self.exchange(ledger) else {
             return;
         };
         exchange.doubt(confidence);
+        let missed = exchange.request.first.is_none() && exchange.request.bytes > 0;
+        if answered && missed && exchange.response.first.is_none() {
+            // When the request came, nobody saw.
+            unseen = latest.map(|since| (since, words.first));
+        }
         let span = if asks { &mut exchange.request } else { &mut exchange.response };
         span.extend(words.first, 0);
         span.extend(words.last, words.bytes);
         exchange.request.done |= answered && exchange.request.first.is_some();
         self.answered |= answered;
+        self.heard |= asks;
+        if let Some((since, until)) = unseen.filter(|(since, until)| since.max(*until) == *until) {
+            ledger.lost(since, until);
+        }
     }
 
     /// The requester did not go on: what looked like a 100 (Continue) was the response.
@@ -170,7 +194,7 @@ impl Turns {
         };
         exchange.doubt(MISSING);
         let span = if asks { &mut exchange.request } else { &mut exchange.response };
-        span.extend_unseen(gap.len);
+        span.extend_over(gap);
         self.answered |= !asks;
     }
 
@@ -184,6 +208,7 @@ impl Turns {
                 None => ledger.settle(),
             }
             self.current = Some(ledger.open(self.requester, self.protocol, 0));
+            self.heard = false;
         }
     }
 
@@ -260,11 +285,20 @@ impl Turns {
     /// The connection is over. A response that was cut off by the end of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         self.settle_interim(ledger);
+        self.forget_goodbye(ledger);
         if self.fin.client || self.fin.server {
             self.end(ledger);
         }
         ledger.settle_all();
         self.current = None;
+    }
+
+    /// Missing bytes at the end that nobody answered, as few as a closing alert has, are one.
+    fn forget_goodbye(&mut self, ledger: &mut Ledger) {
+        let unheard = !self.heard && !self.answered && self.protocol == "tls";
+        if unheard && self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes <= CLOSING_ALERT) {
+            self.retract(ledger);
+        }
     }
 
     fn exchange<'a>(&self, ledger: &'a mut Ledger) -> Option<&'a mut Exchange> {

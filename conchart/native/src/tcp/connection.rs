@@ -204,6 +204,9 @@ impl Connection {
             self.give_up(true, receiver);
             self.drain(receiver);
         }
+        for side in [Side::Client, Side::Server] {
+            self.pass_over_unseen(side, receiver);
+        }
     }
 
     /// True until the first packet was taken.
@@ -354,7 +357,9 @@ impl Connection {
             return other.acked;
         }
         if position > other.acked {
-            other.acked = position;
+            // A response says that the request had come, but not when.
+            let timely = from == Side::Client || segment.payload_len == 0;
+            other.acknowledge(position, timely.then_some(seen));
         }
         if let Some((end, sent_at)) = other.timed
             && position >= end
@@ -408,8 +413,10 @@ impl Connection {
             } else if half.fin.is_none() && end >= half.next {
                 half.fin = Some((end, seen));
                 self.fin_by.get_or_insert(from);
+                self.pass_over_unseen(from.peer(), receiver);
             }
         }
+        let half = &mut self.halves[from];
         if len == 0 {
             return mark;
         }
@@ -543,26 +550,16 @@ impl Connection {
                 break;
             }
             for side in [Side::Client, Side::Server] {
-                let last = self.last;
-                let half = &mut self.halves[side];
-                let acked = half.acknowledged();
+                let half = &self.halves[side];
                 let Some(mut end) = half.hole_end() else { continue };
                 if must_be_acked {
                     // What nobody acknowledged may still be sent again.
-                    end = end.min(acked);
+                    end = end.min(half.acknowledged());
                 }
                 if end <= half.next {
                     continue;
                 }
-                let gap = Gap {
-                    offset: half.next,
-                    len: end - half.next,
-                    seen: half.waiting.front().map_or(last, |w| w.seen),
-                };
-                half.missing += acked.min(end).saturating_sub(half.next);
-                half.next = end;
-                half.high = half.high.max(end);
-                receiver.gap(side, gap);
+                self.pass_over(side, end, receiver);
                 return true;
             }
         }
@@ -580,6 +577,36 @@ impl Connection {
             return true;
         }
         false
+    }
+
+    /// Nothing of this side is captured, and its peer is about to close: what it acknowledged is all there was.
+    fn pass_over_unseen(&mut self, side: Side, receiver: &mut impl Receiver) {
+        let half = &mut self.halves[side];
+        if half.packets > 0 || half.fin_delivered {
+            return;
+        }
+        if half.acked == half.next + 1 {
+            // An acknowledged FIN looks like one more byte.
+            half.fin = Some((half.next, self.last));
+            self.drain(receiver);
+        } else {
+            let end = half.acked;
+            self.pass_over(side, end, receiver);
+        }
+    }
+
+    /// Declares a side's bytes up to `end` missing: in steps, so that what its peer had acknowledged when it went on
+    /// tells how much of them came before.
+    fn pass_over(&mut self, side: Side, end: u64, receiver: &mut impl Receiver) {
+        while self.halves[side].next < end {
+            let half = &self.halves[side];
+            let asking = self.halves[side.peer()].waiting.front();
+            let step = asking.map(|w| (half.clip(w.acked), w.seen)).filter(|&(to, _)| to > half.next && to < end);
+            let (to, seen) =
+                step.unwrap_or_else(|| (end, half.waiting.front().map_or(self.last, |waiting| waiting.seen)));
+            receiver.gap(side, self.halves[side].miss(to, seen));
+            self.drain(receiver);
+        }
     }
 
     fn no_holes(&self) -> bool {

@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use super::copies::Copies;
 use crate::packet::Seq;
-use crate::stream::{Chunk, Moment};
+use crate::stream::{Chunk, Gap, Moment};
+
+/// Acknowledgements of bytes not captured that are remembered.
+const MAX_UNSEEN_ACKS: usize = 64;
 
 /// Data that came before its predecessors, or before what its sender had acknowledged.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub struct Half {
     pub(super) high_at: i64,
     /// The peer acknowledged everything before this.
     pub(super) acked: u64,
+    /// Where nothing of this side is captured: when it first acknowledged up to a position; in order.
+    pub(super) unseen_acks: VecDeque<(u64, Moment)>,
     /// Where the stream ends, and the packet that said so.
     pub(super) fin: Option<(u64, Moment)>,
     pub(super) fin_delivered: bool,
@@ -90,6 +95,32 @@ impl Half {
             Some(first) => (first.offset > self.next).then_some(first.offset),
             None => Some(self.acknowledged()).filter(|&acked| acked > self.next),
         }
+    }
+
+    /// The peer acknowledges more than before; `seen`: as soon as it had it.
+    pub(super) fn acknowledge(&mut self, position: u64, seen: Option<Moment>) {
+        self.acked = position;
+        if let Some(seen) = seen.filter(|_| self.packets == 0) {
+            if self.unseen_acks.len() >= MAX_UNSEEN_ACKS {
+                self.unseen_acks.pop_back();
+            }
+            self.unseen_acks.push_back((position, seen));
+        }
+    }
+
+    /// The bytes from `next` to `end` will never come: `seen` says so.
+    pub(super) fn miss(&mut self, end: u64, seen: Moment) -> Gap {
+        let acked = |beyond: u64| {
+            let ack = self.unseen_acks.iter().find(|(position, _)| *position >= beyond);
+            ack.map(|(_, at)| *at).filter(|at| at.max(seen) == seen)
+        };
+        let acked = acked(self.next + 1).zip(acked(end)).filter(|_| self.packets == 0);
+        self.unseen_acks.retain(|(position, _)| *position > end);
+        let gap = Gap { offset: self.next, len: end - self.next, acked, seen };
+        self.missing += self.acknowledged().min(end).saturating_sub(self.next);
+        self.next = end;
+        self.high = self.high.max(end);
+        gap
     }
 
     /// What the peer acknowledged, without the sequence number that the FIN takes.

@@ -19,6 +19,8 @@ const MS: i64 = 1_000_000;
 struct Heard {
     text: BySide<String>,
     order: Vec<(Side, u64, i64)>,
+    /// How many chunks were heard before each gap, and its length.
+    gaps: Vec<(usize, u64)>,
     fins: Vec<Side>,
 }
 
@@ -32,6 +34,7 @@ impl Receiver for Heard {
     fn gap(&mut self, from: Side, gap: Gap) {
         assert_eq!(self.text[from].len() as u64, gap.offset);
         self.text[from].push_str(&"?".repeat(gap.len as usize));
+        self.gaps.push((self.order.len(), gap.len));
     }
     fn fin(&mut self, from: Side, _: Moment) {
         self.fins.push(from);
@@ -318,6 +321,16 @@ fn only_the_acknowledged_part_of_a_hole_is_given_up() {
     let (connection, heard) = script.server(200, 3, 0, "de").client(201, 0, 7, "").run();
     assert_eq!(heard.text.server, "ab?defg");
     assert_eq!(connection.halves.server.missing, 1);
+}
+
+/// Where only the client was captured, what it acknowledged tells when it was answered.
+#[test]
+fn unseen_answers_stay_between_the_requests() {
+    let script = Script::new().handshake().client(30, 0, 0, "one").client(60, 3, 5, "two").client(70, 6, 5, "more");
+    let (connection, heard) = script.client(90, 10, 12, "three").client(900, 15, 14, "").run();
+    assert_eq!(heard.text.client, "onetwomorethree");
+    assert_eq!(heard.gaps, [(1, 5), (3, 7), (4, 2)]);
+    assert_eq!(connection.halves.server.missing, 14);
 }
 
 #[test]

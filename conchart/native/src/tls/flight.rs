@@ -132,6 +132,16 @@ impl Flight {
         self.0.len()
     }
 
+    /// Are there records, and did `side` send all of them?
+    pub fn is_only_of(&self, side: Side) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|seen| seen.record.from == side)
+    }
+
+    /// Last byte of the last record.
+    pub fn last(&self) -> Option<Moment> {
+        self.0.last().map(|seen| seen.record.last)
+    }
+
     pub fn clear(&mut self) {
         self.0 = Vec::new();
     }

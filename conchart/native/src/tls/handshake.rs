@@ -7,7 +7,7 @@
 
 use tls_parser::{TlsCipherKx, TlsCipherSuite};
 
-use crate::stream::{BySide, Chunk, Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 
 use super::fingerprint::{self, Fingerprints};
 use super::flight::{Context, Flight, Reading, Seen, Sizes};
@@ -20,6 +20,8 @@ use super::{Flights, Handshake, names};
 mod known;
 
 const SSLV2_VERSION: u16 = 0x0002;
+/// Confidence in what follows a handshake of which a part is missing.
+const LOST: f64 = 0.5;
 
 /// What the client offered; offers alone prove nothing.
 #[derive(Debug, Default)]
@@ -127,6 +129,13 @@ impl Machine {
         let mut messages = std::mem::take(&mut self.messages[from]);
         messages.lose(seen, &mut |message| self.message(from, 0, message));
         self.messages[from] = messages;
+        if self.is_client(from) && self.is_tls13() && self.flight.is_only_of(from.peer()) {
+            // What the client sends after the server's flight, and nobody captured, is its Finished.
+            self.facts.server_done = self.facts.server_done.or(self.flight.last());
+            self.flight.clear();
+            self.ready_by(seen);
+            self.settle("complete");
+        }
     }
 
     /// The connection is over; `closed` when an end closed it, else the capture stopped.
@@ -135,7 +144,8 @@ impl Machine {
             self.read_flight(true);
         }
         if !self.settled {
-            let gave_up = closed && self.facts.ready.is_none() && !self.is_sslv2();
+            let unseen = self.messages.client.lost() || self.messages.server.lost();
+            let gave_up = closed && self.facts.ready.is_none() && !unseen && !self.is_sslv2();
             self.settle(if gave_up { "failed" } else { "incomplete" });
         }
     }
@@ -169,15 +179,6 @@ impl Machine {
         }
     }
 
-    /// Counts what carries the handshake on to its flights.
-    pub fn sent(&mut self, from: Side, chunk: &Chunk<'_>) {
-        // Answers nothing: TLS 1.3 sends it alone, for old middleboxes (RFC 8446 appendix D.4).
-        let dummy = matches!(chunk.bytes, [0x14, 0x03, _, 0x00, 0x01, 0x01]) && self.is_tls13();
-        if !dummy {
-            self.facts.flights.chunk(from, chunk);
-        }
-    }
-
     /// The handshake is settled: counts its flights.
     pub fn close_flights(&mut self) {
         let facts = &mut self.facts;
@@ -195,7 +196,7 @@ impl Machine {
         facts.round_trips = facts
             .ready
             .zip(facts.hello_by)
-            .filter(|_| facts.server_hello.is_some())
+            .filter(|_| facts.hello.is_some() && facts.server_hello.is_some())
             .map(|(ready, client)| facts.flights.round_trips(client, ready));
         if facts.complete.is_none() {
             // Where it broke off is no end that compares with any other.
@@ -379,6 +380,10 @@ impl Machine {
         let [level, description] = self.alert[from];
         if !self.hidden && !self.is_encrypted(from) && piece.record.length == 2 && read {
             self.alert(level, description);
+        } else if self.finished[from].is_some() && self.messages[from.peer()].lost() {
+            // What it answers is missing: it may as well be the end of a connection that nobody used.
+            self.ready_by(piece.record.first);
+            self.settle("incomplete");
         } else if self.facts.ready.is_none() {
             self.fail("encrypted".into());
         }
@@ -410,26 +415,50 @@ impl Machine {
                 }
             }
             Some(_) => self.application12(seen),
-            None if self.is_client(from) && self.offer.early_data => self.flight.push(seen),
-            None => {
-                // The ServerHello went missing.
-                self.data.push(seen);
-                self.settle("incomplete");
+            None if self.is_client(from) && self.offer.early_data && !self.messages[from.peer()].lost() => {
+                self.flight.push(seen);
             }
+            None => self.application_unannounced(seen),
         }
     }
 
-    fn application12(&mut self, seen: Seen) {
-        let from = seen.record.from;
-        self.data.push(seen);
-        if self.finished[from].is_none() {
-            // Its Finished went missing; nobody sends data before it.
-            self.facts.inferred = true;
-            self.settle("complete");
-        } else if let Some(sent) = self.finished[from].filter(|_| self.is_client(from) && self.full) {
-            self.facts.false_start = Some(true);
-            self.become_ready(sent);
+    /// The ServerHello went missing.
+    fn application_unannounced(&mut self, seen: Seen) {
+        let record = seen.record;
+        let unfinished = self.is_client(record.from) && self.facts.client_finished.is_none();
+        if unfinished && record.may_be_finished {
+            // TLS 1.3, most likely: older versions do not send a Finished as application data.
+            self.facts.client_finished = Some(record.first);
+            self.ready_by(record.last);
+        } else {
+            self.ready_by(record.first);
+            self.data.push(seen);
         }
+        self.settle("incomplete");
+    }
+
+    /// Nobody sends data before the handshake is over: the moment that ended it went missing.
+    fn ready_by(&mut self, seen: Moment) {
+        self.facts.inferred = true;
+        self.facts.ready.get_or_insert(seen);
+    }
+
+    fn application12(&mut self, mut seen: Seen) {
+        let from = seen.record.from;
+        match self.finished[from].filter(|_| self.is_client(from)) {
+            Some(sent) if self.full => {
+                self.facts.false_start = Some(true);
+                self.become_ready(sent);
+            }
+            Some(_) => {}
+            None => {
+                // A Finished went missing: a client sends data after its own, a server after both.
+                self.ready_by(seen.record.first);
+                self.settle("complete");
+                seen.record.confidence = LOST;
+            }
+        }
+        self.data.push(seen);
     }
 
     /// TLS 1.3: looks for the client's Finished among the encrypted records.

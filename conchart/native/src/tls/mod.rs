@@ -195,14 +195,16 @@ impl Tls {
     pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) {
         let whole = chunk;
         let counted = self.machine.as_ref().map(|machine| machine.facts.number);
-        if let Some(machine) = &mut self.machine {
-            machine.sent(from, &whole);
+        // Alone, between two packets of the peer: TLS 1.3 sends it for old middleboxes (RFC 8446 appendix D.4).
+        let dummy = self.walk[from].is_at_change_cipher(&chunk);
+        if let Some(machine) = self.machine.as_mut().filter(|machine| !(dummy && machine.is_tls13())) {
+            machine.facts.flights.chunk(from, &whole);
         }
         while let Some(piece) = self.walk[from].next(&mut chunk) {
             self.piece(from, &piece);
         }
         if let Some(machine) = self.machine.as_mut().filter(|machine| counted != Some(machine.facts.number)) {
-            machine.sent(from, &whole);
+            machine.facts.flights.chunk(from, &whole);
         }
         self.notice_loss(from, chunk.seen);
     }
@@ -218,7 +220,19 @@ impl Tls {
         if let Some(piece) = self.walk[from].gap(gap) {
             self.piece(from, &piece);
         }
-        self.notice_loss(from, gap.seen);
+        self.notice_loss(from, gap.acked.map_or(gap.seen, |(_, last)| last));
+        if self.lost_data(from)
+            && let Some(mut held) = self.held.take()
+        {
+            held.interrupted(&mut self.ready().records);
+            self.keep_unless_idle(held);
+        }
+    }
+
+    /// After a gap: did it take application data of `from` away, unless all of it was tickets?
+    #[must_use]
+    pub fn lost_data(&self, from: Side) -> bool {
+        self.walk[from].lost() && self.machine.is_none() && self.state != State::Over
     }
 
     fn notice_loss(&mut self, from: Side, seen: Moment) {

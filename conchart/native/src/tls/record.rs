@@ -13,6 +13,8 @@ pub(super) const HANDSHAKE: u16 = 22;
 pub(super) const APPLICATION_DATA: u16 = 23;
 /// Our own code for an SSLv2 hello, whose header has no content type: outside the range of a byte.
 pub(super) const SSLV2: u16 = 0x100;
+/// The one ChangeCipherSpec record of TLS 1.2 and 1.3.
+const CHANGE_CIPHER: [u8; 6] = [20, 3, 3, 0, 1, 1];
 
 /// 2^14, plus the 2048 bytes TLS 1.2 may add (RFC 5246 section 6.2.3; TLS 1.3 adds only 256).
 pub(super) const MAX_BODY: u16 = (1 << 14) + 2048;
@@ -99,6 +101,17 @@ impl Walk {
     /// True while it is unknown where the next record starts.
     pub fn lost(&self) -> bool {
         self.at == At::Lost
+    }
+
+    /// True when `chunk`, which comes next, is nothing but ChangeCipherSpec records or parts of them.
+    pub fn is_at_change_cipher(&self, chunk: &Chunk<'_>) -> bool {
+        let have = match self.at {
+            At::Start | At::Header if self.have == 0 || self.header.starts_with(&CHANGE_CIPHER[..1]) => self.have,
+            At::Fresh | At::Body if self.record.kind == CHANGE_CIPHER_SPEC => HEADER as u8,
+            _ => return false,
+        };
+        let expected = CHANGE_CIPHER.iter().cycle().skip(usize::from(have));
+        chunk.cut == 0 && chunk.bytes.iter().zip(expected).all(|(byte, expected)| byte == expected)
     }
 
     pub fn stop(&mut self) {

@@ -89,6 +89,14 @@ impl Held {
         self.release(out);
     }
 
+    /// Records went missing: what they would have told about those that are held will not come.
+    pub fn interrupted(&mut self, out: &mut VecDeque<AppRecord>) {
+        if let Some(watch) = self.watch {
+            self.settle(watch);
+        }
+        out.extend(self.records.drain(..).map(|seen| seen.record));
+    }
+
     pub fn finish(&mut self, out: &mut VecDeque<AppRecord>) {
         self.fin(Side::Client, out);
         self.fin(Side::Server, out);

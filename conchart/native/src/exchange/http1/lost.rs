@@ -8,7 +8,7 @@ use crate::exchange::Span;
 use crate::exchange::head::{self, Guess, Request};
 use crate::exchange::held::Event;
 use crate::exchange::ledger::Ledger;
-use crate::stream::{Chunk, Gap, Moment, Side};
+use crate::stream::{Chunk, Gap, Side};
 
 impl Http1 {
     /// The end of the current message is unknown; `head` is what there is of its head.
@@ -89,29 +89,21 @@ impl Http1 {
         }
     }
 
-    /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where
-    /// that is known (a snap length cut them off); `by` when they had been.
-    pub(super) fn missing(
-        &mut self,
-        ledger: &mut Ledger,
-        from: Side,
-        len: u64,
-        at: u64,
-        sent: Option<Moment>,
-        by: Moment,
-    ) {
-        let mut left = len;
+    /// Passes over bytes that the capture does not hold; `cut`: a snap length cut them off, so when and why they
+    /// were sent is known.
+    pub(super) fn missing(&mut self, ledger: &mut Ledger, from: Side, gap: Gap, cut: bool) {
+        let mut left = gap.len;
         let reader = &mut self.readers[from];
         match &mut reader.state {
             State::Eager(held) => {
-                return held.push(Event::Gap(from, Gap { offset: at, len, seen: by }));
+                return held.push(Event::Gap(from, gap));
             }
             State::Body(body) => {
-                let (skipped, over) = body.skip(len);
-                reader.miss(skipped, sent);
+                let (skipped, over) = body.skip(gap.len);
+                reader.miss(skipped, gap, cut);
                 left -= skipped;
                 if over {
-                    if sent.is_none() {
+                    if !cut {
                         self.doubt(ledger, from);
                     }
                     self.end(ledger, from);
@@ -122,8 +114,8 @@ impl Http1 {
             }
             _ => {}
         }
-        let since = self.readers[from].span.last.unwrap_or(by);
-        if sent.is_none() {
+        let since = self.readers[from].span.last.unwrap_or(gap.seen);
+        if !cut {
             // Which response answers which request is no longer sure either.
             ledger.doubt(GUESSED);
         }
@@ -135,7 +127,8 @@ impl Http1 {
             }
             State::Blind => {}
             _ => {
-                let nothing = Chunk { bytes: &[], cut: 0, offset: at + (len - left), acked: 0, seen: by };
+                let offset = gap.offset + (gap.len - left);
+                let nothing = Chunk { bytes: &[], cut: 0, offset, acked: 0, seen: gap.seen };
                 if matches!(reader.state, State::Start) {
                     self.begin(ledger, from, &nothing);
                 }
@@ -143,19 +136,20 @@ impl Http1 {
             }
         }
         let reader = &mut self.readers[from];
-        reader.miss(left, sent);
-        if sent.is_none() {
-            reader.lost = Some((reader.lost.map_or(since, |(since, _)| since), by));
+        reader.miss(left, gap, cut);
+        if !cut {
+            reader.lost = Some((reader.lost.map_or(since, |(since, _)| since), gap.seen));
         }
         self.note(ledger, from);
     }
 }
 
 impl Reader {
-    fn miss(&mut self, bytes: u64, sent: Option<Moment>) {
-        match sent {
-            Some(sent) if bytes > 0 => self.span.extend(sent, bytes),
-            _ => self.span.extend_unseen(bytes),
+    fn miss(&mut self, bytes: u64, gap: Gap, cut: bool) {
+        if cut && bytes > 0 {
+            self.span.extend(gap.seen, bytes);
+        } else {
+            self.span.extend_over(Gap { len: bytes, ..gap });
         }
     }
 }

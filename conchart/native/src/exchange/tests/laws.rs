@@ -125,7 +125,7 @@ proptest! {
             let offset = sent[from];
             match what {
                 0 => {
-                    conversation.gap(from, Gap { offset, len: bytes.len() as u64 + 1, seen });
+                    conversation.gap(from, Gap::new(offset, bytes.len() as u64 + 1, seen));
                     sent[from] += bytes.len() as u64 + 1;
                 }
                 1 => conversation.fin(from, seen),

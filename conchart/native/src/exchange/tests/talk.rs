@@ -70,7 +70,7 @@ impl Talk {
     /// Bytes that the capture does not hold.
     pub fn gap(mut self, from: Side, len: u64) -> Self {
         self.frame += 1;
-        self.conversation.gap(from, Gap { offset: self.sent[from], len, seen: moment(self.frame) });
+        self.conversation.gap(from, Gap::new(self.sent[from], len, moment(self.frame)));
         self.sent[from] += len;
         self
     }

@@ -229,7 +229,7 @@ impl Talk {
 
     pub fn gap(&mut self, from: Side, len: u64) {
         self.frame += 1;
-        self.tls.gap(from, Gap { offset: self.sent[from], len, seen: self.now() });
+        self.tls.gap(from, Gap::new(self.sent[from], len, self.now()));
         self.sent[from] += len;
     }
 

@@ -97,7 +97,7 @@ fn offsets_near_the_end_of_the_range_do_not_overflow() {
         Side::Client,
         Chunk { bytes: &hello, cut: u32::MAX, offset: u64::from(u32::MAX) << 20, acked: u64::MAX, seen },
     );
-    tls.gap(Side::Client, Gap { offset: 1 << 60, len: 1 << 60, seen });
+    tls.gap(Side::Client, Gap::new(1 << 60, 1 << 60, seen));
     tls.finish();
     assert_eq!(tls.next_handshake().unwrap().sni.as_deref(), Some("example.org"));
 }
