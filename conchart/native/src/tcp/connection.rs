@@ -1,21 +1,11 @@
-//! One TCP connection: handshake, both streams in causal order, close (RFC 9293).
+//! One TCP connection: handshake, what each packet says, close (RFC 9293).
 //!
-//! Data is handed on when two things hold: it continues its own stream, and everything its sender
-//! had acknowledged was handed on before. The second rule makes the result independent of how the
-//! capture happened to interleave the two directions (trap 5).
+//! In: segments. Out: facts, and bytes for [`delivery`](super::delivery), which hands them on in causal order.
 
 use super::half::{Half, slice};
 use crate::packet::{Endpoint, Segment, Seq};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
-/// Captured bytes one connection may hold back while it waits for a hole to be filled.
-pub const MAX_WAITING_BYTES: usize = 4 << 20;
-/// Pieces one connection may hold back.
-const MAX_WAITING_PIECES: usize = 8_192;
-/// An acknowledged hole is given up after this many more packets of the connection …
-const PATIENCE_PACKETS: i64 = 64;
-/// … or after this much time. Captures reorder by micro- to milliseconds, not more.
-const PATIENCE_NS: i64 = 100_000_000;
 /// Reordering takes less than this where the round trip is unknown (as in Wireshark).
 const REORDERING_NS: i64 = 3_000_000;
 /// The largest window TCP can announce (RFC 7323); data further ahead is not of this connection.
@@ -108,7 +98,7 @@ pub struct Connection {
     /// The latest SYN-ACK whose number is not the first one's, until the client has chosen.
     other_answer: Option<Seq>,
     /// Since when, counted in packets and in time, something has been held back.
-    stalled: Option<(i64, i64)>,
+    pub(super) stalled: Option<(i64, i64)>,
     /// Packets that were captured more than once: their second and later captures.
     pub duplicates: i64,
     /// Times that a limit forced a hole to be given up.
@@ -195,18 +185,6 @@ impl Connection {
             receiver.fin(from, seen);
         }
         odd.or(mark)
-    }
-
-    /// Hands on everything that is still held back: the connection is over.
-    pub fn finish(&mut self, receiver: &mut impl Receiver) {
-        self.drain(receiver);
-        while self.holds_back() {
-            self.give_up(true, receiver);
-            self.drain(receiver);
-        }
-        for side in [Side::Client, Side::Server] {
-            self.pass_over_unseen(side, receiver);
-        }
     }
 
     /// True until the first packet was taken.
@@ -475,142 +453,6 @@ impl Connection {
         }
         self.last_byte = Some(self.last_byte.map_or(seen, |last| last.max(seen)));
         mark
-    }
-
-    /// Hands on what has become deliverable, and gives up on holes when patience or memory ends.
-    fn advance(&mut self, seen: Moment, receiver: &mut impl Receiver) {
-        if self.drain(receiver) {
-            self.stalled = None;
-        }
-        while self.holds_back() {
-            let packets = self.halves.client.packets + self.halves.server.packets;
-            let (since_packets, since_at) = *self.stalled.get_or_insert((packets, seen.at));
-            let impatient = packets - since_packets > PATIENCE_PACKETS || seen.at - since_at > PATIENCE_NS;
-            let full = self.waiting_bytes() > MAX_WAITING_BYTES
-                || self.halves.client.waiting.len() > MAX_WAITING_PIECES
-                || self.halves.server.waiting.len() > MAX_WAITING_PIECES;
-            let one_sided = self.halves.client.packets == 0 || self.halves.server.packets == 0;
-            if !full && !impatient || !self.give_up(full || one_sided, receiver) {
-                break;
-            }
-            self.forced_gaps += u32::from(full);
-            self.stalled = None;
-            self.drain(receiver);
-        }
-    }
-
-    fn holds_back(&self) -> bool {
-        !self.halves.client.waiting.is_empty() || !self.halves.server.waiting.is_empty()
-    }
-
-    /// Delivers whatever is in order on its own side and causally; true when something was.
-    fn drain(&mut self, receiver: &mut impl Receiver) -> bool {
-        let mut any = false;
-        loop {
-            let mut progress = false;
-            for side in [Side::Client, Side::Server] {
-                while let Some(first) = self.halves[side].waiting.front() {
-                    let peer = &self.halves[side.peer()];
-                    let ready = first.offset <= self.halves[side].next && peer.next >= peer.clip(first.acked);
-                    if !ready {
-                        break;
-                    }
-                    self.deliver_first(side, receiver);
-                    progress = true;
-                }
-                let half = &mut self.halves[side];
-                if let Some((end, seen)) = half.fin
-                    && !half.fin_delivered
-                    && half.next >= end
-                {
-                    half.fin_delivered = true;
-                    receiver.fin(side, seen);
-                }
-            }
-            if !progress {
-                return any;
-            }
-            any = true;
-        }
-    }
-
-    fn deliver_first(&mut self, side: Side, receiver: &mut impl Receiver) {
-        let half = &mut self.halves[side];
-        if let Some(first) = half.waiting.pop_front() {
-            half.waiting_bytes -= first.bytes.len();
-            half.next = first.end();
-            receiver.data(side, first.chunk());
-        }
-    }
-
-    /// Declares one hole missing. Only acknowledged ones, unless `any`; false when there was none.
-    fn give_up(&mut self, any: bool, receiver: &mut impl Receiver) -> bool {
-        for must_be_acked in [true, false] {
-            if !must_be_acked && !any {
-                break;
-            }
-            for side in [Side::Client, Side::Server] {
-                let half = &self.halves[side];
-                let Some(mut end) = half.hole_end() else { continue };
-                if must_be_acked {
-                    // What nobody acknowledged may still be sent again.
-                    end = end.min(half.acknowledged());
-                }
-                if end <= half.next {
-                    continue;
-                }
-                self.pass_over(side, end, receiver);
-                return true;
-            }
-        }
-        // Each side waits for the other: impossible in real traffic, so the order of capture decides.
-        let first = |side: Side| {
-            let half = &self.halves[side];
-            half.waiting.front().filter(|w| w.offset <= half.next).map(|w| (w.seen.frame, side == Side::Server, side))
-        };
-        let earliest = [first(Side::Client), first(Side::Server)]
-            .into_iter()
-            .flatten()
-            .min_by_key(|&(frame, server, _)| (frame, server));
-        if let Some((_, _, side)) = earliest.filter(|_| any || self.no_holes()) {
-            self.deliver_first(side, receiver);
-            return true;
-        }
-        false
-    }
-
-    /// Nothing of this side is captured, and its peer is about to close: what it acknowledged is all there was.
-    fn pass_over_unseen(&mut self, side: Side, receiver: &mut impl Receiver) {
-        let half = &mut self.halves[side];
-        if half.packets > 0 || half.fin_delivered {
-            return;
-        }
-        if half.acked == half.next + 1 {
-            // An acknowledged FIN looks like one more byte.
-            half.fin = Some((half.next, self.last));
-            self.drain(receiver);
-        } else {
-            let end = half.acked;
-            self.pass_over(side, end, receiver);
-        }
-    }
-
-    /// Declares a side's bytes up to `end` missing: in steps, so that what its peer had acknowledged when it went on
-    /// tells how much of them came before.
-    fn pass_over(&mut self, side: Side, end: u64, receiver: &mut impl Receiver) {
-        while self.halves[side].next < end {
-            let half = &self.halves[side];
-            let asking = self.halves[side.peer()].waiting.front();
-            let step = asking.map(|w| (half.clip(w.acked), w.seen)).filter(|&(to, _)| to > half.next && to < end);
-            let (to, seen) =
-                step.unwrap_or_else(|| (end, half.waiting.front().map_or(self.last, |waiting| waiting.seen)));
-            receiver.gap(side, self.halves[side].miss(to, seen));
-            self.drain(receiver);
-        }
-    }
-
-    fn no_holes(&self) -> bool {
-        self.halves.client.hole_end().is_none() && self.halves.server.hole_end().is_none()
     }
 
     /// A hole that is filled within this time was reordering, not loss.

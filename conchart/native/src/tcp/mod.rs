@@ -5,6 +5,7 @@
 
 mod connection;
 mod copies;
+mod delivery;
 mod half;
 mod table;
 

@@ -106,11 +106,13 @@ impl Walk {
     /// True when `chunk`, which comes next, is nothing but ChangeCipherSpec records or parts of them.
     pub fn is_at_change_cipher(&self, chunk: &Chunk<'_>) -> bool {
         let have = match self.at {
-            At::Start | At::Header if self.have == 0 || self.header.starts_with(&CHANGE_CIPHER[..1]) => self.have,
-            At::Fresh | At::Body if self.record.kind == CHANGE_CIPHER_SPEC => HEADER as u8,
+            At::Start | At::Header if self.have == 0 || self.header.starts_with(&CHANGE_CIPHER[..1]) => {
+                usize::from(self.have)
+            }
+            At::Fresh | At::Body if self.record.kind == CHANGE_CIPHER_SPEC => HEADER,
             _ => return false,
         };
-        let expected = CHANGE_CIPHER.iter().cycle().skip(usize::from(have));
+        let expected = CHANGE_CIPHER.iter().cycle().skip(have);
         chunk.cut == 0 && chunk.bytes.iter().zip(expected).all(|(byte, expected)| byte == expected)
     }
 
