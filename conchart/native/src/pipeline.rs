@@ -362,6 +362,15 @@ impl<O: Output> Run<O> {
             }
             self.table.linger(at, seen.at);
         }
+        if self.table.overflows() {
+            self.make_room(seen)?;
+        }
+        Ok(())
+    }
+
+    /// Ends connections before their time.
+    #[cold]
+    fn make_room(&mut self, seen: Moment) -> Result<(), Failure> {
         for flow in self.table.overflow() {
             self.tally.note(format!(
                 "frame {}: more than {MAX_OPEN} connections open at once; stream {} was ended early",
@@ -450,7 +459,9 @@ fn conclude<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), S
 /// Passes on what has become certain about a connection.
 fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
     let Flow { stream, tcp, above: Above { conversation, tiler, .. }, .. } = flow;
-    let Some(conversation) = conversation else { return Ok(()) };
+    let Some(conversation) = conversation.as_mut().filter(|conversation| conversation.has_news()) else {
+        return Ok(());
+    };
     let mut settled: Option<Moment> = None;
     let mut charge = |interval: Phase| {
         begin(tiler, tcp, interval.start);

@@ -165,6 +165,16 @@ impl Conversation {
         }
     }
 
+    /// Is there anything to be handed out?
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        let inside = match &self.layer {
+            Layer::Tls { inside: Some(inside), .. } => inside.conversation.has_news(),
+            _ => self.ledger.has_news(),
+        };
+        inside || !self.handshakes.is_empty()
+    }
+
     /// Exchanges that are over, in the order of their number.
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         if let Some(inside) = self.inside() {

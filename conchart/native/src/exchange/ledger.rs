@@ -118,6 +118,11 @@ impl Ledger {
         (latest.protocol != "unknown").then_some(latest.protocol)
     }
 
+    /// Is there an exchange, or a stretch nobody saw, to be handed out?
+    pub fn has_news(&self) -> bool {
+        !self.ready.is_empty() || !self.unseen.is_empty()
+    }
+
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         self.ready.pop_front()
     }

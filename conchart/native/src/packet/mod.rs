@@ -152,18 +152,24 @@ fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, Pa
     Ok(ip::Carried::Other)
 }
 
-/// Opens tunnels until there is a segment, or none.
+/// Reads the segment, opening the tunnel that holds it first.
 #[inline]
-fn opened<'a>(data: &'a [u8], mut carried: ip::Carried<'a>) -> Result<Decoded<'a>, PacketError> {
-    for _ in 0..=MAX_TUNNELS {
-        carried = match carried {
-            ip::Carried::Tcp(packet) => return Ok(Decoded::Tcp(tcp::segment(data, &packet)?)),
-            ip::Carried::Fragment(fragment) => return Ok(Decoded::Fragment(fragment)),
-            ip::Carried::Other => return Ok(Decoded::Other),
-            ip::Carried::Tunnel(protocol, outer) => {
-                packet(data, tunnel::inside(data, protocol, outer.at)?, outer.at.saturating_add(outer.len))?
-            }
-        };
+fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, PacketError> {
+    match carried {
+        ip::Carried::Tcp(packet) => tcp::segment(data, &packet),
+        ip::Carried::Fragment(fragment) => Ok(Decoded::Fragment(fragment)),
+        ip::Carried::Other => Ok(Decoded::Other),
+        ip::Carried::Tunnel(protocol, outer) => tunnelled(data, protocol, outer, 1),
     }
-    Ok(Decoded::Other)
+}
+
+/// Opens tunnels until there is a segment, or none; `depth` counts them.
+#[cold]
+fn tunnelled(data: &[u8], protocol: u8, outer: ip::IpPacket, depth: usize) -> Result<Decoded<'_>, PacketError> {
+    let end = outer.at.saturating_add(outer.len);
+    match packet(data, tunnel::inside(data, protocol, outer.at)?, end)? {
+        ip::Carried::Tunnel(..) if depth >= MAX_TUNNELS => Ok(Decoded::Other),
+        ip::Carried::Tunnel(protocol, inner) => tunnelled(data, protocol, inner, depth + 1),
+        carried => opened(data, carried),
+    }
 }

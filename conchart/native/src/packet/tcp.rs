@@ -5,7 +5,7 @@
 
 use super::error::PacketError;
 use super::ip::IpPacket;
-use super::{Endpoint, Flags, Segment, Seq};
+use super::{Decoded, Endpoint, Flags, Segment, Seq};
 
 const LAYER: &str = "TCP";
 
@@ -15,7 +15,7 @@ const LAYER: &str = "TCP";
 /// `Cut` when the frame or the IP packet ends inside the fixed 20 bytes, `Bad` when the data offset
 /// is impossible.
 #[inline]
-pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>, PacketError> {
+pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>, PacketError> {
     let offset = ip.at;
     let captured = frame.get(offset..).unwrap_or_default();
     // Behind the IP packet's end there may be padding.
@@ -33,25 +33,33 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Segment<'a>,
     }
     // The snap length may cut the options: what is there is read.
     let (options, payload) = captured.split_at_checked(header).unwrap_or((captured, &[]));
-    let mut segment = Segment {
+    let read = options_of(Seq(u32::from_be_bytes([a0, a1, a2, a3])), options.get(20..).unwrap_or_default());
+    Ok(Decoded::Tcp(Segment {
         source: Endpoint { ip: ip.source, port: u16::from_be_bytes([s0, s1]) },
         destination: Endpoint { ip: ip.destination, port: u16::from_be_bytes([d0, d1]) },
         seq: Seq(u32::from_be_bytes([q0, q1, q2, q3])),
         ack: Seq(u32::from_be_bytes([a0, a1, a2, a3])),
         flags: Flags(flags),
         window: u16::from_be_bytes([w0, w1]),
-        mss: None,
-        window_scale: None,
-        timestamps: None,
+        mss: read.mss,
+        window_scale: read.window_scale,
+        timestamps: read.timestamps,
         payload,
         payload_len: u32::try_from(ip.len - header).unwrap_or(u32::MAX),
         ip_id: ip.id,
         ttl: ip.ttl,
-        twice: None,
+        twice: read.twice,
         place: place(frame, ip.ttl),
-    };
-    read_options(&mut segment, options.get(20..).unwrap_or_default());
-    Ok(segment)
+    }))
+}
+
+/// What the options say.
+#[derive(Default)]
+struct Options {
+    mss: Option<u16>,
+    window_scale: Option<u8>,
+    timestamps: Option<(u32, u32)>,
+    twice: Option<(Seq, Seq)>,
 }
 
 /// See [`Segment::place`].
@@ -80,29 +88,30 @@ fn twice(ack: Seq, blocks: &[u8]) -> Option<(Seq, Seq)> {
 /// Reads the options up to the first that makes no sense. As the kernels do, which then still take
 /// the segment: dropping it here would lose bytes that its receiver got.
 #[inline]
-fn read_options(segment: &mut Segment<'_>, mut rest: &[u8]) {
+fn options_of(ack: Seq, mut rest: &[u8]) -> Options {
+    let mut read = Options::default();
     // What nearly every segment of an open connection carries: two NOPs and the timestamps.
     if let &[1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = rest {
-        segment.timestamps = Some((u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3])));
-        return;
+        read.timestamps = Some((u32::from_be_bytes([v0, v1, v2, v3]), u32::from_be_bytes([e0, e1, e2, e3])));
+        return read;
     }
     loop {
         rest = match rest {
             [1, after @ ..] => after,
-            [] | [0, ..] | [_] => return,
+            [] | [0, ..] | [_] => return read,
             [kind, len, tail @ ..] => {
                 let Some((value, after)) = usize::from(*len).checked_sub(2).and_then(|len| tail.split_at_checked(len))
                 else {
-                    return;
+                    return read;
                 };
                 match (*kind, value) {
-                    (2, &[hi, lo]) => segment.mss = Some(u16::from_be_bytes([hi, lo])),
-                    (3, &[shift]) => segment.window_scale = Some(shift),
+                    (2, &[hi, lo]) => read.mss = Some(u16::from_be_bytes([hi, lo])),
+                    (3, &[shift]) => read.window_scale = Some(shift),
                     (8, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
                         let value = u32::from_be_bytes([v0, v1, v2, v3]);
-                        segment.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
+                        read.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
                     }
-                    (5, blocks) => segment.twice = twice(segment.ack, blocks),
+                    (5, blocks) => read.twice = twice(ack, blocks),
                     _ => {}
                 }
                 after

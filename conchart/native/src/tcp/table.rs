@@ -180,11 +180,14 @@ impl<T: Default> Table<T> {
         None
     }
 
+    /// Are too many open?
+    pub fn overflows(&self) -> bool {
+        self.open > self.max_open
+    }
+
     /// Connections that must go because too many are open: the longest silent sixteenth.
+    #[cold]
     pub fn overflow(&mut self) -> Vec<Box<Flow<T>>> {
-        if self.open <= self.max_open {
-            return Vec::new();
-        }
         let mut ages: Vec<(i64, usize)> = (self.flows.iter().enumerate())
             .filter_map(|(at, flow)| flow.as_deref().map(|flow| (flow.tcp.last.at, at)))
             .collect();

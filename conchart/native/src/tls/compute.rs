@@ -20,7 +20,9 @@ const LARGEST_SEGMENT: u64 = 1460;
 /// Honest handshakes have at most six flights and a few waits for the window.
 const MAX_FLIGHTS: usize = 32;
 /// Packets of one flight whose end is remembered; later ones fall together.
-const MAX_MARKS: usize = 64;
+const MAX_MARKS: usize = 16;
+/// Flights of a handshake, mostly.
+const USUAL_FLIGHTS: usize = 6;
 
 /// What one side sent without waiting for the other; after a full window, what followed the ACK.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +42,33 @@ struct Flight {
 struct Current {
     offset: u64,
     last: Moment,
-    /// (stream position after, moment) of its packets.
-    marks: Vec<(u64, Moment)>,
+    /// (stream position after, moment) of its packets: the first `count` of these.
+    marks: [(u64, Moment); MAX_MARKS],
+    count: usize,
 }
 
 impl Current {
+    fn new(offset: u64, end: u64, first: Moment) -> Self {
+        Self { offset, last: first, marks: [(end, first); MAX_MARKS], count: 1 }
+    }
+
+    fn marks(&self) -> &[(u64, Moment)] {
+        self.marks.get(..self.count).unwrap_or_default()
+    }
+
+    fn mark(&mut self, end: u64, seen: Moment) {
+        let same = self.marks().last().is_some_and(|(_, last)| *last == seen);
+        if !same && self.count < MAX_MARKS {
+            self.count += 1;
+        }
+        if let Some(mark) = self.marks.get_mut(self.count - 1) {
+            *mark = (end, seen);
+        }
+    }
+
     /// Has a whole initial window gone out since the flight, or the window before, began?
     fn fills_window(&self) -> bool {
-        let ends = || self.marks.iter().map(|(end, _)| *end);
+        let ends = || self.marks().iter().map(|(end, _)| *end);
         let starts = std::iter::once(self.offset).chain(ends());
         let segment = starts.zip(ends()).map(|(start, end)| end - start).max().unwrap_or(0);
         let sent = ends().next_back().unwrap_or(self.offset) - self.offset;
@@ -83,7 +104,7 @@ impl Flights {
             // What crossed the peer's flight belongs to the one before.
             if acked.is_none_or(|acked| acked > current.offset) {
                 let acked = acked.unwrap_or(0);
-                let trigger = current.marks.iter().rfind(|(end, _)| *end <= acked).map(|(_, moment)| *moment);
+                let trigger = current.marks().iter().rfind(|(end, _)| *end <= acked).map(|(_, moment)| *moment);
                 let waited = trigger.map(|trigger| seen.at - trigger.at);
                 self.begin(from, offset, len, waited, false, seen);
             }
@@ -99,11 +120,7 @@ impl Flights {
             flight.paused_ns += pause;
         }
         current.last = current.last.max(seen);
-        let full = current.marks.len() >= MAX_MARKS;
-        match current.marks.last_mut() {
-            Some(mark) if full || mark.1 == seen => *mark = (offset + len, seen),
-            _ => current.marks.push((offset + len, seen)),
-        }
+        current.mark(offset + len, seen);
     }
 
     fn begin(&mut self, from: Side, offset: u64, len: u64, waited_ns: Option<i64>, continued: bool, first: Moment) {
@@ -111,11 +128,15 @@ impl Flights {
             self.torn = true;
             return;
         }
+        if self.flights.is_empty() {
+            self.flights.reserve_exact(USUAL_FLIGHTS);
+        }
         self.flights.push(Flight { from, first, waited_ns, paused_ns: 0, continued });
-        let mut marks = self.current.take().map(|current| current.marks).unwrap_or_default();
-        marks.clear();
-        marks.push((offset + len, first));
-        self.current = Some(Box::new(Current { offset, last: first, marks }));
+        let current = Current::new(offset, offset + len, first);
+        match &mut self.current {
+            Some(place) => **place = current,
+            place => *place = Some(Box::new(current)),
+        }
     }
 
     /// Forgets flights that began after `end`, and what is only of use while more may come.

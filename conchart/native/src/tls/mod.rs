@@ -195,10 +195,12 @@ impl Tls {
     pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) {
         let whole = chunk;
         let counted = self.machine.as_ref().map(|machine| machine.facts.number);
-        // Alone, between two packets of the peer: TLS 1.3 sends it for old middleboxes (RFC 8446 appendix D.4).
-        let dummy = self.walk[from].is_at_change_cipher(&chunk);
-        if let Some(machine) = self.machine.as_mut().filter(|machine| !(dummy && machine.is_tls13())) {
-            machine.facts.flights.chunk(from, &whole);
+        if let Some(machine) = &mut self.machine {
+            // Alone, between two packets of the peer: TLS 1.3 sends it for old middleboxes (RFC 8446 appendix D.4).
+            let dummy = machine.is_tls13() && self.walk[from].is_at_change_cipher(&chunk);
+            if !dummy {
+                machine.facts.flights.chunk(from, &whole);
+            }
         }
         while let Some(piece) = self.walk[from].next(&mut chunk) {
             self.piece(from, &piece);
