@@ -1,5 +1,5 @@
 //! conchart's native core: capture file → packets → TCP connections → TLS handshakes → exchanges
-//! → phases → rows, in one streaming pass.
+//! → phases → facts → rows, in one streaming pass.
 //!
 //! The list below is the data flow; a stage imports only stages above it.
 
@@ -26,6 +26,8 @@ pub mod tables;
 mod tally;
 
 mod rows;
+
+pub mod facts;
 
 pub mod pipeline;
 

@@ -1,4 +1,4 @@
-//! Drives the stages: frames in, rows out, one pass, state only for open connections.
+//! Drives the stages: frames in, facts out, one pass, state only for open connections.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,14 @@ use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::Conversation;
+use crate::facts::{Outbox, Output};
 use crate::packet::{self, Decoded, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::rows;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use crate::tables::{self, Rows, Sink, Stopped};
+use crate::tables::Stopped;
 use crate::tally::Tally;
-use crate::tcp::{Connection, Flow, Mark, Receiver, Slot, Table};
+use crate::tcp::{Connection, Flow, Receiver, Slot, Table};
 
 /// Connections that may be open at once; more, and the longest silent ones become rows early.
 const MAX_OPEN: usize = 1 << 18;
@@ -68,13 +69,6 @@ impl From<Stopped> for Failure {
     }
 }
 
-/// Receives the tables, and word of how far the run is.
-pub trait Output: Sink {
-    /// # Errors
-    /// When the receiving end is gone.
-    fn progress(&mut self, bytes: u64, frames: u64) -> Result<(), Stopped>;
-}
-
 /// Reads capture files, in order, into tables.
 ///
 /// A file that starts before the previous one ended is another capture of the same time: its
@@ -85,7 +79,7 @@ pub trait Output: Sink {
 pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Result<(), Failure> {
     let secrets = Gathered::from(&selection.keylogs, sources).map_err(Failure::Capture)?;
     let mut run = Run {
-        rows: Rows::new(output),
+        out: Outbox::new(output),
         table: Table::new(MAX_OPEN),
         fragments: Fragments::default(),
         selection,
@@ -105,11 +99,11 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
         run.file(i32::try_from(capture).unwrap_or(i32::MAX), source)?;
     }
     run.end_all()?;
-    for tally in &mut run.done {
+    for mut tally in run.done {
         tally.conclude();
-        run.rows.capture(rows::capture(tally, &rows::link_types(tally)))?;
+        run.out.capture(tally)?;
     }
-    run.rows.flush()?;
+    run.out.flush()?;
     Ok(())
 }
 
@@ -143,7 +137,7 @@ impl Receiver for Option<Conversation> {
 }
 
 struct Run<O> {
-    rows: Rows<O>,
+    out: Outbox<O>,
     table: Table<Above>,
     fragments: Fragments,
     selection: Selection,
@@ -189,11 +183,11 @@ impl<O: Output> Run<O> {
             }
             if self.frames.is_multiple_of(PROGRESS_FRAMES) {
                 let read = self.bytes_before + reader.bytes_read();
-                self.rows.sink().progress(read, self.frames)?;
+                self.out.progress(read, self.frames)?;
             }
         }
         self.bytes_before += reader.bytes_read();
-        self.rows.sink().progress(self.bytes_before, self.frames)?;
+        self.out.progress(self.bytes_before, self.frames)?;
         if let Some((link, frame)) = self.tally.unsupported {
             let error = CaptureError::UnsupportedLink { name: self.tally.path.clone(), link, frame };
             if self.tally.decoded == 0 && self.tally.other == 0 {
@@ -343,22 +337,14 @@ impl<O: Output> Run<O> {
         }
         self.waiting_bytes = self.waiting_bytes + held - held_before;
         if segment.payload_len > 0 {
-            settle(flow, &mut self.rows)?;
+            settle(flow, &mut self.out)?;
         }
         if self.selection.packets {
-            self.rows.packet(tables::Packet {
-                stream: Some(flow.stream),
-                frame: Some(seen.frame.cast_signed()),
-                seen_at: Some(seen.at),
-                sender: Some(rows::side(from)),
-                flags: Some(&flag_letters(segment)),
-                bytes: i32::try_from(segment.payload_len).ok(),
-                mark: mark.map(Mark::name),
-            })?;
+            self.out.packet(rows::packet(flow.stream, segment, seen, from, mark))?;
         }
         if flow.tcp.is_closed() {
             if !flow.tcp.is_reset() {
-                conclude(flow, &mut self.rows)?;
+                conclude(flow, &mut self.out)?;
             }
             self.table.linger(at, seen.at);
         }
@@ -385,7 +371,7 @@ impl<O: Output> Run<O> {
     fn end(&mut self, mut flow: Flow<Above>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.tcp.waiting_bytes();
         flow.tcp.finish(&mut flow.above.conversation);
-        conclude(&mut flow, &mut self.rows)?;
+        conclude(&mut flow, &mut self.out)?;
 
         let Flow { stream, tcp, above, .. } = &mut flow;
         let end = tcp.closing().unwrap_or(tcp.last);
@@ -393,12 +379,12 @@ impl<O: Output> Run<O> {
         above.tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: tcp.last, inferred: false });
         let mut result = Ok(());
         above.tiler.finish(tcp.last, &mut |phase| {
-            result = result.and_then(|()| self.rows.phase(rows::phase(*stream, &phase)));
+            result = result.and_then(|()| self.out.phase(*stream, phase));
         });
         result?;
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
-        self.rows.connection(rows::connection(*stream, capture, opened, tcp, above.app).row())?;
+        self.out.connection(rows::connection(*stream, capture, opened, tcp, above.app))?;
         let (forced, duplicates) = (tcp.forced_gaps, tcp.duplicates);
         let stream = *stream;
         let tally = self.tally_of(capture);
@@ -446,18 +432,18 @@ impl<O: Output> Run<O> {
 }
 
 /// Ends the conversation: both streams are over.
-fn conclude<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
+fn conclude<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
     if let Some(conversation) = &mut flow.above.conversation {
         conversation.finish();
         flow.above.app = conversation.app();
     }
-    settle(flow, rows)?;
+    settle(flow, out)?;
     flow.above.conversation = None;
     Ok(())
 }
 
 /// Passes on what has become certain about a connection.
-fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Stopped> {
+fn settle<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
     let Flow { stream, tcp, above: Above { conversation, tiler, .. }, .. } = flow;
     let Some(conversation) = conversation.as_mut().filter(|conversation| conversation.has_news()) else {
         return Ok(());
@@ -474,11 +460,11 @@ fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Sto
         if let Some(interval) = phases::of_handshake(&handshake, end) {
             charge(interval);
         }
-        rows.handshake(rows::handshake(*stream, &handshake, rtt))?;
+        out.handshake(*stream, handshake, rtt)?;
     }
     while let Some(exchange) = conversation.next_exchange() {
         phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
-        rows.exchange(rows::exchange(*stream, &exchange, rtt.server))?;
+        out.exchange(*stream, exchange, rtt.server)?;
     }
     while let Some((start, end)) = conversation.next_unseen() {
         charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
@@ -487,7 +473,7 @@ fn settle<S: Sink>(flow: &mut Flow<Above>, rows: &mut Rows<S>) -> Result<(), Sto
     if let Some(settled) = settled {
         let until = conversation.earliest_open().unwrap_or(settled);
         tiler.settle(until, &mut |phase| {
-            result = result.and_then(|()| rows.phase(rows::phase(*stream, &phase)));
+            result = result.and_then(|()| out.phase(*stream, phase));
         });
     }
     result
@@ -522,9 +508,4 @@ fn likely_sender(segment: &Segment<'_>) -> Side {
         _ if segment.source.port < segment.destination.port => Side::Server,
         _ => Side::Client,
     }
-}
-
-fn flag_letters(segment: &Segment<'_>) -> String {
-    let letters = [(0x02, 'S'), (0x01, 'F'), (0x04, 'R'), (0x08, 'P'), (0x10, 'A')];
-    letters.iter().filter(|&&(bit, _)| segment.flags.0 & bit != 0).map(|&(_, letter)| letter).collect()
 }

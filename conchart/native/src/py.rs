@@ -1,7 +1,7 @@
 //! The seam: the only door between Python and the crate, one function wide.
 //!
-//! The stages run on a thread of their own and never touch Python; finished batches cross a bounded
-//! channel to the calling thread, which gives them to Python while the next ones are being made.
+//! The stages run on a thread of their own and never touch Python; what they find crosses a bounded channel to the
+//! calling thread, which makes tables of it and gives those to Python while more is being found.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -18,11 +18,12 @@ use pyo3::types::PyCapsule;
 
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
-use crate::pipeline::{self, Compile, Failure, Limit, Output, Selection};
-use crate::tables::{Sink, Stopped};
+use crate::facts::{Facts, Output};
+use crate::pipeline::{self, Compile, Failure, Limit, Selection};
+use crate::tables::{Rows, Sink, Stopped};
 
-/// Batches that may wait for Python.
-const QUEUE: usize = 8;
+/// Portions of facts that may wait for the calling thread.
+const QUEUE: usize = 24;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
@@ -61,28 +62,31 @@ impl Batch {
 }
 
 enum Message {
-    Rows(&'static str, RecordBatch),
+    Facts(Facts),
     Progress(u64, u64),
 }
 
 /// The stages' end of the channel.
 struct Channel(SyncSender<Message>);
 
-impl Channel {
-    fn send(&self, message: Message) -> Result<(), Stopped> {
-        self.0.send(message).map_err(|_| Stopped)
-    }
-}
-
-impl Sink for Channel {
-    fn batch(&mut self, table: &'static str, batch: RecordBatch) -> Result<(), Stopped> {
-        self.send(Message::Rows(table, batch))
-    }
-}
-
 impl Output for Channel {
+    fn facts(&mut self, facts: Facts) -> Result<(), Stopped> {
+        self.0.send(Message::Facts(facts)).map_err(|_| Stopped)
+    }
+
     fn progress(&mut self, bytes: u64, frames: u64) -> Result<(), Stopped> {
-        self.send(Message::Progress(bytes, frames))
+        self.0.send(Message::Progress(bytes, frames)).map_err(|_| Stopped)
+    }
+}
+
+/// Finished batches on their way to Python.
+#[derive(Default)]
+struct Finished(Vec<(&'static str, RecordBatch)>);
+
+impl Sink for Finished {
+    fn batch(&mut self, table: &'static str, batch: RecordBatch) -> Result<(), Stopped> {
+        self.0.push((table, batch));
+        Ok(())
     }
 }
 
@@ -135,7 +139,7 @@ fn read_capture(
     }
 }
 
-/// Passes messages on until the stages are done. Dropping the receiver on an error stops them.
+/// Passes on what is found until the stages are done. Dropping the receiver on an error stops them.
 fn deliver(
     py: Python<'_>,
     receiver: Receiver<Message>,
@@ -143,25 +147,36 @@ fn deliver(
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
     let receiver = Mutex::new(receiver);
-    loop {
-        let message = py.detach(|| match receiver.lock() {
-            Ok(receiver) => receiver.recv_timeout(SIGNALS),
-            Err(_) => Err(RecvTimeoutError::Disconnected),
-        });
-        py.check_signals()?;
-        match message {
-            Ok(Message::Rows(table, rows)) => {
-                sink.call1(py, (table, Batch { rows }))?;
-            }
-            Ok(Message::Progress(bytes, frames)) => {
-                if let Some(progress) = progress {
-                    progress.call1(py, (bytes, frames))?;
+    let mut tables = Rows::new(Finished::default());
+    let mut over = false;
+    while !over {
+        let mut read = None;
+        py.detach(|| {
+            let message =
+                receiver.lock().map_or(Err(RecvTimeoutError::Disconnected), |channel| channel.recv_timeout(SIGNALS));
+            match message {
+                Ok(Message::Facts(facts)) => facts.write(&mut tables),
+                Ok(Message::Progress(bytes, frames)) => {
+                    read = Some((bytes, frames));
+                    Ok(())
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    over = true;
+                    tables.flush()
                 }
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        })
+        .map_err(|Stopped| PyRuntimeError::new_err("the native core made a table that does not fit its schema"))?;
+        py.check_signals()?;
+        for (table, rows) in tables.sink().0.drain(..) {
+            sink.call1(py, (table, Batch { rows }))?;
+        }
+        if let Some((progress, read)) = progress.zip(read) {
+            progress.call1(py, read)?;
         }
     }
+    Ok(())
 }
 
 /// Asks Python (libpcap) for the program of each link type. What Python raises is kept for the caller.

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use crate::exchange::{Exchange, Span};
+use crate::packet::{Flags, Segment};
 use crate::phases::Phase;
 use crate::stream::{BySide, Moment, Side};
 use crate::tables;
 use crate::tally::Tally;
-use crate::tcp::Connection;
+use crate::tcp::{Connection, Mark};
 use crate::tls::Handshake;
 
 /// The name of a side in the tables.
@@ -48,16 +49,20 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str) -> tables::Capture<'a>
     }
 }
 
-/// A connection's row together with the text it borrows.
-pub struct ConnectionRow<'a> {
-    client_ip: String,
-    server_ip: String,
-    row: tables::Connection<'a>,
+/// A connection's row, but for the text of its addresses.
+pub struct ConnectionRow {
+    ips: BySide<IpAddr>,
+    row: tables::Connection<'static>,
 }
 
-impl ConnectionRow<'_> {
-    pub fn row(&self) -> tables::Connection<'_> {
-        tables::Connection { client_ip: Some(&self.client_ip), server_ip: Some(&self.server_ip), ..self.row }
+impl ConnectionRow {
+    /// The text of the client's and the server's address.
+    pub fn addresses(&self) -> (String, String) {
+        (address(self.ips.client), address(self.ips.server))
+    }
+
+    pub fn row<'a>(&'a self, client_ip: &'a str, server_ip: &'a str) -> tables::Connection<'a> {
+        tables::Connection { client_ip: Some(client_ip), server_ip: Some(server_ip), ..self.row }
     }
 }
 
@@ -67,7 +72,7 @@ pub fn connection(
     opened: Moment,
     tcp: &Connection,
     app: Option<&'static str>,
-) -> ConnectionRow<'static> {
+) -> ConnectionRow {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let row = tables::Connection {
         stream: Some(stream),
@@ -107,7 +112,7 @@ pub fn connection(
         state: Some(tcp.state().name()),
         app,
     };
-    ConnectionRow { client_ip: address(tcp.ends.client.ip), server_ip: address(tcp.ends.server.ip), row }
+    ConnectionRow { ips: BySide { client: tcp.ends.client.ip, server: tcp.ends.server.ip }, row }
 }
 
 /// `rtt`: nanoseconds between the capture point and each end.
@@ -198,6 +203,37 @@ pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
         start_frame: Some(phase.start.frame.cast_signed()),
         end_frame: Some(phase.end.frame.cast_signed()),
         inferred: Some(phase.inferred),
+    }
+}
+
+/// A packet's row, but for the text of its flags.
+pub struct PacketRow {
+    flags: Flags,
+    row: tables::Packet<'static>,
+}
+
+pub fn packet(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow {
+    let row = tables::Packet {
+        stream: Some(stream),
+        frame: Some(seen.frame.cast_signed()),
+        seen_at: Some(seen.at),
+        sender: Some(side(from)),
+        flags: None,
+        bytes: i32::try_from(segment.payload_len).ok(),
+        mark: mark.map(Mark::name),
+    };
+    PacketRow { flags: segment.flags, row }
+}
+
+impl PacketRow {
+    /// The letters of its flags.
+    pub fn flags(&self) -> String {
+        let letters = [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, 'A')];
+        letters.iter().filter(|&&(bit, _)| self.flags.0 & bit != 0).map(|&(_, letter)| letter).collect()
+    }
+
+    pub fn row<'a>(&'a self, flags: &'a str) -> tables::Packet<'a> {
+        tables::Packet { flags: Some(flags), ..self.row }
     }
 }
 

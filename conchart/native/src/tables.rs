@@ -8,8 +8,8 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int32Builder, Int64Bu
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-/// Rows per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
-const BATCH_ROWS: usize = 8_192;
+/// Values per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
+const BATCH_VALUES: usize = 1 << 17;
 /// Room for this much text per value in columns that need not grow.
 const TEXT_BYTES: usize = 16;
 
@@ -37,11 +37,11 @@ macro_rules! column {
     (builder Bool) => { BooleanBuilder };
     (builder Text) => { StringBuilder };
     (builder Texts) => { ListBuilder<StringBuilder> };
-    (sized Int32) => { Int32Builder::with_capacity(BATCH_ROWS) };
-    (sized Int64) => { Int64Builder::with_capacity(BATCH_ROWS) };
-    (sized Float) => { Float64Builder::with_capacity(BATCH_ROWS) };
-    (sized Bool) => { BooleanBuilder::with_capacity(BATCH_ROWS) };
-    (sized Text) => { StringBuilder::with_capacity(BATCH_ROWS, BATCH_ROWS * TEXT_BYTES) };
+    (sized Int32) => { Int32Builder::with_capacity(Self::ROWS) };
+    (sized Int64) => { Int64Builder::with_capacity(Self::ROWS) };
+    (sized Float) => { Float64Builder::with_capacity(Self::ROWS) };
+    (sized Bool) => { BooleanBuilder::with_capacity(Self::ROWS) };
+    (sized Text) => { StringBuilder::with_capacity(Self::ROWS, Self::ROWS * TEXT_BYTES) };
     (sized Texts) => { ListBuilder::default() };
     (append Texts $builder:expr, $value:expr) => {
         $builder.append_value($value.iter().map(Some))
@@ -67,6 +67,8 @@ macro_rules! table {
 
         impl $table {
             const NAME: &'static str = $name;
+            /// Rows per batch.
+            const ROWS: usize = BATCH_VALUES / [$(stringify!($field)),*].len();
 
             fn new() -> Self {
                 let fields = vec![$(Field::new(stringify!($field), column!(type $kind), true)),*];
@@ -81,7 +83,7 @@ macro_rules! table {
             fn take(&mut self) -> Result<RecordBatch, ArrowError> {
                 let columns: Vec<ArrayRef> = vec![$(Arc::new(self.$field.finish())),*];
                 // A table that filled a batch will fill another: its columns need not grow once more.
-                if self.rows >= BATCH_ROWS {
+                if self.rows >= Self::ROWS {
                     $(self.$field = column!(sized $kind);)*
                 }
                 self.rows = 0;
@@ -169,10 +171,10 @@ macro_rules! add {
             /// Adds a row.
             ///
             /// # Errors
-            /// [`Stopped`] when the sink wants no more.
+            /// [`Stopped`] when a batch does not fit its schema, or the sink wants no more.
             pub fn $method(&mut self, row: $row<'_>) -> Result<(), Stopped> {
                 self.$table.push(row);
-                if self.$table.rows >= BATCH_ROWS {
+                if self.$table.rows >= $builder::ROWS {
                     let batch = self.$table.take().map_err(|_| Stopped)?;
                     self.sink.batch($builder::NAME, batch)?;
                 }
@@ -183,7 +185,7 @@ macro_rules! add {
         /// Hands over what is left.
         ///
         /// # Errors
-        /// [`Stopped`] when the sink wants no more.
+        /// [`Stopped`] when a batch does not fit its schema, or the sink wants no more.
         pub fn flush(&mut self) -> Result<(), Stopped> {
             $(
                 if self.$table.rows > 0 {

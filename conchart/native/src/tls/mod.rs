@@ -26,6 +26,7 @@ use std::collections::VecDeque;
 
 pub use compute::Flights;
 pub use decrypt::Clear;
+pub use names::Name;
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
 use crate::keys::Keys;
@@ -58,9 +59,9 @@ pub struct Handshake {
     pub ready: Option<Moment>,
     /// Both Finished have been seen.
     pub complete: Option<Moment>,
-    pub version: Option<Box<str>>,
-    pub cipher: Option<Box<str>>,
-    pub named_group: Option<Box<str>>,
+    pub version: Option<Name>,
+    pub cipher: Option<Name>,
+    pub named_group: Option<Name>,
     pub sni: Option<Box<str>>,
     pub alpn: Option<Box<str>>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.

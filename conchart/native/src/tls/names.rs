@@ -2,10 +2,15 @@
 //!
 //! In: numbers. Out: text as the tables show it; a code nobody registered stays visible as hex.
 
+use std::borrow::Cow;
+
 use tls_parser::TlsCipherSuite;
 
+/// A name people know, or hex.
+pub type Name = Cow<'static, str>;
+
 /// `TLSv1.2` and so on; drafts of TLS 1.3 count as TLS 1.3.
-pub(super) fn version(code: u16) -> Box<str> {
+pub(super) fn version(code: u16) -> Name {
     match code {
         0x0002 | 0x0200 => "SSLv2".into(),
         0x0300 => "SSLv3".into(),
@@ -23,12 +28,12 @@ pub(super) fn is_tls13(code: u16) -> bool {
 }
 
 /// IANA's name of a cipher suite.
-pub(super) fn cipher(code: u16) -> Box<str> {
+pub(super) fn cipher(code: u16) -> Name {
     TlsCipherSuite::from_id(code).map_or_else(|| hex(code), |suite| suite.name.into())
 }
 
 /// IANA's name of a supported group (registry "TLS Supported Groups").
-pub(super) fn group(code: u16) -> Box<str> {
+pub(super) fn group(code: u16) -> Name {
     let name = match code {
         1 => "sect163k1",
         2 => "sect163r1",
@@ -137,6 +142,6 @@ pub(super) fn is_grease(code: u16) -> bool {
     high == low && low & 0x0f == 0x0a
 }
 
-fn hex(code: u16) -> Box<str> {
+fn hex(code: u16) -> Name {
     format!("0x{code:04x}").into()
 }
