@@ -60,6 +60,7 @@ class Verdict:
 def compare(capture: Path, truth: Truth) -> Iterator[Verdict]:
     """Pair every true exchange with the inferred one whose request is nearest, each once."""
     ours = inferred(capture, truth)
+    case = capture.parent.name if capture.stem == "input" else capture.name
     for true in truth.exchanges:
         same = [each for each in ours if each[0] == true.stream]
         near = min(same, key=lambda each: abs((each[1][0] or 0) - true.request.first), default=None)
@@ -68,9 +69,10 @@ def compare(capture: Path, truth: Truth) -> Iterator[Verdict]:
         if near is not None:
             ours.remove(near)
         frames, confidence = (near[1], near[2]) if near else (None, None)
-        yield Verdict(case=capture.parent.name, stream=true.stream, true=true, frames=frames, confidence=confidence)
-    for stream, frames, confidence in ours:
-        yield Verdict(case=capture.parent.name, stream=stream, true=None, frames=frames, confidence=confidence)
+        yield Verdict(case=case, stream=true.stream, true=true, frames=frames, confidence=confidence)
+    of_http = {each.stream for each in truth.exchanges}
+    for stream, frames, confidence in (each for each in ours if each[0] in of_http):
+        yield Verdict(case=case, stream=stream, true=None, frames=frames, confidence=confidence)
 
 
 def inferred(capture: Path, truth: Truth) -> list[tuple[int, tuple[int | None, ...], float]]:

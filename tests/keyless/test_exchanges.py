@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -76,3 +77,22 @@ def test_nearly_all_exchanges_are_found_within_a_frame() -> None:
 @every_capture
 def test_an_exchange_that_is_wrong_says_that_it_may_be(capture: Path) -> None:
     assert [str(each) for each in verdicts() if each.boast and each.case == capture.parent.name] == []
+
+
+CORPUS = os.environ.get("CONCHART_CORPUS")
+FOREIGN = {
+    "envoymtls__trace-trace.cap": 1,
+    "wsnotes__tls-all-dump.pcapng": 39,
+    "zeek__tls-tls-1.2-stream-keylog.pcap": 16,
+}
+"""Captures with a key log whose TLS carries HTTP/1, by exchanges."""
+
+
+@needs_tshark
+@pytest.mark.skipif(not CORPUS, reason="CONCHART_CORPUS names no folder of captures")
+@pytest.mark.parametrize("name", FOREIGN)
+def test_exchanges_of_foreign_captures_are_found_within_a_frame(name: str) -> None:
+    capture = Path(CORPUS or "") / name
+    found = list(compare(capture, read([capture])[capture]))
+    assert len(found) == FOREIGN[name]
+    assert [str(verdict) for verdict in found if not verdict.right] == []

@@ -1,7 +1,7 @@
 """What tshark, which has the TLS secrets, says about the HTTP/1 exchanges of captures.
 
-In: captures with ``keys.log`` beside each. Out: per exchange the frames that hold its boundaries. tshark takes longer
-to start than to read, so it is asked once, about all of them in a row.
+In: captures with ``keys.log`` or ``NAME.keylog`` beside each. Out: per exchange the frames that hold its boundaries.
+tshark takes longer to start than to read, so it is asked once, about all of them in a row.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import dpkt
 
 FIELDS = (
     "tcp.stream", "frame.number", "frame.time_epoch", "tcp.segment", "tls.segment",
@@ -57,7 +55,7 @@ class Truth:
 
 def installed() -> bool:
     """Whether there is a tshark to ask, and what comes with it."""
-    return bool(shutil.which("tshark") and shutil.which("mergecap"))
+    return bool(shutil.which("tshark") and shutil.which("mergecap") and shutil.which("capinfos"))
 
 
 def read(captures: Sequence[Path]) -> dict[Path, Truth]:
@@ -67,7 +65,7 @@ def read(captures: Sequence[Path]) -> dict[Path, Truth]:
     with tempfile.TemporaryDirectory() as folder:
         row, secrets = Path(folder, "row.pcapng"), Path(folder, "keys.log")
         subprocess.run(["mergecap", "-a", "-w", row, *captures], check=True, capture_output=True)
-        secrets.write_text("".join(capture.with_name("keys.log").read_text() for capture in captures))
+        secrets.write_text("".join(secrets_of(capture).read_text() for capture in captures))
         command = ["tshark", "-n", "-r", str(row), "-T", "fields", "-E", "separator=|", *options]
         command += ["-o", f"tls.keylog_file:{secrets}"]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -75,21 +73,28 @@ def read(captures: Sequence[Path]) -> dict[Path, Truth]:
     return {capture: _read([next(rows) for _ in range(_packets(capture))]) for capture in captures}
 
 
+def secrets_of(capture: Path) -> Path:
+    """Its key log."""
+    own = capture.with_name(f"{capture.name}.keylog")
+    return own if own.exists() else capture.with_name("keys.log")
+
+
 def _packets(capture: Path) -> int:
-    with capture.open("rb") as file:
-        return sum(1 for _ in dpkt.pcap.Reader(file))
+    command = ["capinfos", "-c", "-M", "-T", "-r", str(capture)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\t")[1])
 
 
 def _read(rows: list[list[str]]) -> Truth:
     """Read the rows of one capture; its frames and streams are counted from its own first."""
     before = int(rows[0][1]) - 1
-    first_stream = int(rows[0][0])
+    of_tcp = [row for row in rows if row[0]]
+    first_stream = int(of_tcp[0][0])
     begins: dict[int, int] = {}
     """Frame that completes a record, to the frame of the record's first byte."""
     frame_at: dict[int, int] = {}
     waiting: dict[int, list[Message]] = {}
     exchanges = []
-    for stream_text, number, at, segments, records, method, target, status in rows:
+    for stream_text, number, at, segments, records, method, target, status in of_tcp:
         stream, frame = int(stream_text) - first_stream, int(number) - before
         frame_at[_nanoseconds(at)] = frame
         begins[frame] = min([frame, *_numbers(segments, before)])
