@@ -20,7 +20,7 @@ from conchart.charts.quality import appraise
 from conchart.cli.main import main
 from conchart.coverage import coverage
 from conchart.exports.text.facts import facts
-from tests.conftest import empty_trace
+from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer
 from tests.laws.files import Format
 from tests.laws.talk import Packet, Talk, every
@@ -128,6 +128,22 @@ def with_secrets(made: Made, *, last: bool) -> bytes:
     length = struct.pack("<I", len(body) + 12)
     block = struct.pack("<I", 10) + length + body + length
     return b"".join([head, *packets, block] if last else [head, block, *packets])
+
+
+def test_a_renegotiation_is_read_like_a_handshake_in_clear() -> None:
+    """Frames and values: ``tshark -o tls.keylog_file:keys.log -Y tls.handshake``."""
+    case = ROOT / "captures" / "handshakes" / "curl-apache-1.2-certificate-later"
+    columns = "hello_at, server_hello_at, server_done_at, complete_at, version, cipher, sni, kind, client_auth, keys"
+    query = f"SELECT {columns} FROM handshakes WHERE number = 1"
+    with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
+        (known,) = trace.sql(query).fetchall()
+    with conchart.read(case / "input.pcap") as trace:
+        (hidden,) = trace.sql(query).fetchall()
+    start, at = 1_795_233_693_000_000_000, (232_339_180, 256_286_490, 256_321_187, 286_936_742)
+    assert known[:4] == tuple(start + each for each in at)
+    suite = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
+    assert known[4:] == ("TLSv1.2", suite, "shop.example", "full", True, "all")
+    assert hidden == (known[0], None, None, known[3], None, None, None, None, None, None)
 
 
 @pytest.mark.parametrize("last", [False, True])

@@ -42,7 +42,7 @@ pub(super) struct Machine {
     /// Application data met on the way, in causal order.
     pub data: Vec<Seen>,
     settled: bool,
-    /// A renegotiation: every message is encrypted.
+    /// A renegotiation: every message is encrypted, and known only where there are keys.
     hidden: bool,
     offer: Offer,
     version: Option<u16>,
@@ -247,7 +247,7 @@ impl Machine {
 
     fn client_hello(&mut self, from: Side, message: Message<'_>) {
         let hello = ClientHello::read(message.body, message.length);
-        let first = self.facts.hello.is_none();
+        let first = self.offer.sent.is_none();
         if first {
             self.facts.hello_by = Some(from);
             self.facts.hello = Some(message.first);
@@ -329,7 +329,7 @@ impl Machine {
         self.finished[from] = Some(piece.seen);
         if self.is_client(from) {
             self.facts.client_finished = Some(piece.record.first);
-        } else if !self.hidden {
+        } else if !self.hidden || self.facts.server_hello.is_some() {
             if !self.full {
                 self.facts.server_done = Some(piece.seen);
             }

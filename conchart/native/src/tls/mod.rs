@@ -361,7 +361,13 @@ impl Tls {
             Some(machine) if content.kind == ALERT => machine.known_alert(content),
             // Tickets, KeyUpdates and alerts of an established connection.
             None if tls13 || content.kind == ALERT => return,
-            _ => return self.read(from, &whole),
+            _ => {
+                self.begin_if_first(from, &whole);
+                if let Some(machine) = &mut self.machine {
+                    machine.revealed(from, content, piece);
+                }
+                return self.read(from, &whole);
+            }
         }
         self.conclude_if_settled();
     }
@@ -387,9 +393,7 @@ impl Tls {
 
     /// Reads a piece as everybody can.
     fn read(&mut self, from: Side, piece: &Piece<'_>) {
-        if piece.record.kind == HANDSHAKE && piece.starts && self.machine.is_none() {
-            self.begin(from, piece);
-        }
+        self.begin_if_first(from, piece);
         let Some(mut machine) = self.machine.take() else {
             if piece.record.kind == APPLICATION_DATA && piece.done && self.state != State::Over {
                 self.application(Seen::new(from, piece));
@@ -411,7 +415,10 @@ impl Tls {
     }
 
     /// Starts a handshake inside an established connection.
-    fn begin(&mut self, from: Side, piece: &Piece<'_>) {
+    fn begin_if_first(&mut self, from: Side, piece: &Piece<'_>) {
+        if piece.record.kind != HANDSHAKE || !piece.starts || self.machine.is_some() {
+            return;
+        }
         let number = self.number;
         let machine = match self.state {
             State::Established12 if self.requester == Some(from) => {

@@ -36,6 +36,18 @@ impl Machine {
         }
     }
 
+    /// An opened record of TLS 1.2 or older: what a renegotiation says inside the established connection.
+    pub fn revealed(&mut self, from: Side, content: &Content, piece: &Piece<'_>) {
+        if !self.hidden || content.kind != HANDSHAKE {
+            return;
+        }
+        let mut messages = std::mem::take(&mut self.messages[from]);
+        messages.push(&content.bytes, 0, (piece.record.first, piece.seen), &mut |message| {
+            self.message(from, piece.record.offset, message);
+        });
+        self.messages[from] = messages;
+    }
+
     /// An opened alert of TLS 1.2 or older.
     pub fn known_alert(&mut self, content: &Content) {
         if let &[level, description] = content.bytes.as_slice()
