@@ -13,6 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import conchart
+from tests.conftest import MS
 
 Side = Literal["client", "server"]
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -29,10 +30,10 @@ def rows(path: Path, query: str) -> list[Any]:
         return list(trace.sql(query).fetchall())
 
 
-def one_side(case: str, side: Side, folder: Path) -> Path:
-    """The packets that the clients, or the servers, of a capture sent."""
+def one_side(case: str, side: Side, folder: Path, condition: str = "true") -> Path:
+    """The packets that the clients, or the servers, of a capture sent, and for which the condition (SQL) holds."""
     source = CAPTURES / case / "input.pcap"
-    frames = {frame for (frame,) in rows(source, f"SELECT frame FROM packets WHERE sender = '{side}'")}
+    frames = {frame for (frame,) in rows(source, f"SELECT frame FROM packets WHERE sender = '{side}' AND {condition}")}
     whole = source.read_bytes()
     half = [whole[:24]]
     position, frame = 24, 0
@@ -109,3 +110,31 @@ def test_time_of_an_unseen_request_is_unseen(case: str, side: Side, tmp_path: Pa
     found = rows(one_side(case, side, tmp_path), "SELECT request_at, request_ns, wait_ns FROM exchanges")
     assert all((request is None) == (wait is None) or side == "client" for request, _, wait in found)
     assert all(length is not None or side == "server" for _, length, _ in found)
+
+
+def test_requests_alone_tell_nothing_of_the_time_between_them(tmp_path: Path) -> None:
+    """What a capture filter for requests leaves: the next request acknowledges the response, some time later."""
+    requests = one_side("reverse-proxy/http-page", "client", tmp_path, "bytes > 0")
+    query = "SELECT method, target, request_at FROM exchanges ORDER BY request_at"
+    assert rows(requests, query) == rows(CAPTURES / "reverse-proxy/http-page/input.pcap", query)
+    later = """
+        SELECT count(*) FROM exchanges AS e
+        JOIN exchanges AS next ON next.stream = e.stream AND next.number = e.number + 1
+    """
+    assert rows(requests, later) != [(0,)], "connections with several requests"
+    assert rows(requests, "SELECT DISTINCT response_at, wait_ns FROM exchanges") == [(None, None)]
+    assert rows(requests, "SELECT DISTINCT kind FROM phases WHERE end_at > start_at ORDER BY kind") == [("unseen",)]
+
+
+def test_an_acknowledgement_after_missing_packets_tells_no_time(tmp_path: Path) -> None:
+    """A request is missing, and the ACKs before it: the next one acknowledges two responses at once."""
+    between = "stream = 0 AND frame > 4 AND frame < 88"
+    holed = one_side("reverse-proxy/http-page", "client", tmp_path, f"NOT ({between})")
+    first, last = rows(holed, "SELECT target, response_at, wait_ns FROM exchanges WHERE stream = 0 ORDER BY number")
+    assert first == ("/", None, None)
+    known = rows(CAPTURES / "reverse-proxy/http-page/input.pcap", "SELECT wait_ns FROM exchanges WHERE number = 2")
+    assert last[0] == "/shelf.png"
+    assert last[1] is not None
+    assert known[0][0] <= last[2] < known[0][0] + 30 * MS
+    (unseen,) = rows(holed, "SELECT start_at, end_at FROM phases WHERE stream = 0 AND kind = 'unseen'")
+    assert unseen == rows(holed, "SELECT min(request_at), max(request_at) FROM exchanges WHERE stream = 0")[0]

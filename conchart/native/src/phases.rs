@@ -75,7 +75,8 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 /// Request, wait and transfer of an exchange.
 ///
 /// What was still going on when the connection ended is charged until `end`: a wait without a response,
-/// and a message whose own framing says that it is not complete; of an exchange that was given up, until then.
+/// and a message whose own framing says that it is not complete; of an exchange that was given up, until then. The
+/// time in which a response came that nobody saw is no wait.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
@@ -86,11 +87,11 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     let (request, response) = (&exchange.request, &exchange.response);
     let request_ends = if request.done || response.first.is_some() { request.last } else { Some(end()) };
     let response_ends = if response.done || exchange.inferred { response.last } else { Some(end()) };
-    [
-        phase(Kind::Request, request.first, request_ends),
-        phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
-        phase(Kind::Transfer, response.first, response_ends),
-    ]
+    let wait = match response.revealed.filter(|_| response.first.is_none()) {
+        Some(revealed) => phase(Kind::Unseen, request_ends, Some(revealed)),
+        None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
+    };
+    [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
 }
 
 /// Intervals that overlap without an end; more, and the older half is settled as it stands.

@@ -29,6 +29,8 @@ pub struct Span {
     pub first: Option<Moment>,
     /// Last byte seen so far.
     pub last: Option<Moment>,
+    /// By then, bytes of it had come at a time that nobody saw.
+    pub revealed: Option<Moment>,
     /// True once the message is known to have ended at `last`.
     pub done: bool,
     /// Stream bytes, head and body.
@@ -51,6 +53,7 @@ impl Span {
             self.extend(last, gap.len);
         } else {
             self.extend_unseen(gap.len);
+            self.revealed = Some(gap.seen);
         }
     }
 

@@ -328,6 +328,7 @@ impl Connection {
         if from == Side::Client && self.ack.is_none() && self.other_answer.is_some() {
             self.settle_answer(segment);
         }
+        let timely = self.acknowledges_at_once(from, segment);
         let other = &mut self.halves[from.peer()];
         let offset = other.offset(segment.ack);
         let position = u64::try_from(offset).unwrap_or(0);
@@ -335,8 +336,6 @@ impl Connection {
             return other.acked;
         }
         if position > other.acked {
-            // A response says that the request had come, but not when.
-            let timely = from == Side::Client || segment.payload_len == 0;
             other.acknowledge(position, timely.then_some(seen));
         }
         if let Some((end, sent_at)) = other.timed
@@ -352,6 +351,18 @@ impl Connection {
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
         }
         position
+    }
+
+    /// Does a segment tell when its sender had what it acknowledges, up to the delay of an ACK (RFC 9293 section
+    /// 3.8.6.3)? With data, only if ACKs on their own are captured, and none is missing; a response does not
+    /// even then: it says that the request had come, but a server may take its time.
+    fn acknowledges_at_once(&mut self, from: Side, segment: &Segment<'_>) -> bool {
+        let half = &mut self.halves[from];
+        if segment.payload_len == 0 {
+            half.acks_alone |= segment.flags.0 & 0x07 == 0;
+            return true;
+        }
+        from == Side::Client && half.acks_alone && half.offset(segment.seq) <= half.high.cast_signed()
     }
 
     /// Counts, classifies and delivers or keeps a segment's data and FIN.

@@ -159,6 +159,18 @@ impl Connection {
                 step.unwrap_or_else(|| (end, half.waiting.front().map_or(self.last, |waiting| waiting.seen)));
             receiver.gap(side, self.halves[side].miss(to, seen));
             self.drain(receiver);
+            if step.is_some() && self.halves[side].packets == 0 {
+                self.pass_over_hole_before(seen, side.peer(), receiver);
+            }
+        }
+    }
+
+    /// The packet `seen` went on after a hole of its own side: what came before it has to be told before what came after.
+    fn pass_over_hole_before(&mut self, seen: Moment, side: Side, receiver: &mut impl Receiver) {
+        let half = &mut self.halves[side];
+        if let Some(end) = half.waiting.front().filter(|w| w.seen == seen && w.offset > half.next).map(|w| w.offset) {
+            receiver.gap(side, half.miss(end, seen));
+            self.drain(receiver);
         }
     }
 

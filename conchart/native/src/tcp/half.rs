@@ -60,6 +60,8 @@ pub struct Half {
     /// Least time from this side's data, seen here, to its acknowledgement.
     pub(super) answer_ns: Option<i64>,
 
+    /// Packets of this side that only acknowledge are captured.
+    pub(super) acks_alone: bool,
     /// This side's latest window was 0.
     pub(super) window_closed: bool,
     /// Position of the byte of a zero-window probe: it is sent again with its successors (RFC 9293 section 3.8.6.1).
