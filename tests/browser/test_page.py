@@ -10,12 +10,14 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+import conchart
 from conchart.charts.page import write_html
 from conchart.options import DrawOptions
 from tests.browser.conftest import Opened
 from tests.charts.conftest import TellTrace
 from tests.charts.story import Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.timeout(180)  # a browser on a busy machine
 
@@ -215,3 +217,13 @@ def test_nothing_sticks_out_sideways(open_page: Open, width: int) -> None:
         assert page.run("return document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     finally:
         page.driver.set_window_size(size["width"], size["height"])
+
+
+def test_an_encrypted_renegotiation_is_named(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    with conchart.read(ROOT / "captures/handshakes/curl-apache-1.2-certificate-later/input.pcap") as trace:
+        write_html(trace, path, DrawOptions())
+    page = Opened(chromium, path)
+    assert "full, renegotiation" in page.driver.find_element(By.CSS_SELECTOR, "tr[data-stream='0']").text
+    page.driver.find_element(By.CSS_SELECTOR, "tr[data-stream='0']").click()
+    wait_for(page, lambda: "renegotiation handshake" in page.driver.find_element(By.ID, "detail").text)

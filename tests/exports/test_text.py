@@ -8,9 +8,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
-from tests.conftest import T0, empty_trace
+from tests.conftest import ROOT, T0, empty_trace
 
 GOLDEN = Path(__file__).with_name("story.txt")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -134,3 +135,8 @@ def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
         """
     )
     assert "… and 8 more servers" in shown(story)
+
+
+def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:
+    with conchart.read(ROOT / "captures/handshakes/curl-apache-1.2-certificate-later/input.pcap") as trace:
+        assert re.search(r"^  TLS \S+ ms: encrypted renegotiation$", shown(trace, verbose=True), re.MULTILINE)

@@ -3,7 +3,7 @@
 const tlsFacts = (h) => [
   [h.version, h.cipher].filter(Boolean).join(" "),
   h.named_group,
-  h.outcome === "complete" ? `${h.kind || "?"} handshake` : `handshake ${h.outcome}`,
+  h.outcome === "complete" ? `${handshakeKind(h)} handshake` : `handshake ${h.outcome}`,
   h.sni ? `SNI ${h.sni}` : null,
   h.alpn ? `ALPN ${h.alpn}` : null,
   h.round_trips === null ? null : plural(h.round_trips, "round trip"),

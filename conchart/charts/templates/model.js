@@ -8,6 +8,9 @@ function rowsOf(table) {
 
 const bracketed = (ip, port) => (ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`);
 
+/* What a complete handshake was; of one in an established connection, encryption may hide it. */
+const handshakeKind = (h) => h.kind || (h.number > 0 ? "renegotiation" : "unknown");
+
 function readModel() {
   const data = JSON.parse(document.getElementById("data").textContent);
   const groups = rowsOf(data.groups);
@@ -31,7 +34,7 @@ function readModel() {
   for (const name of ["exchanges", "handshakes", "packets"])
     for (const row of rowsOf(data[name])) byStream.get(row.stream)[name].push(row);
   for (const lane of lanes) {
-    lane.handshake = [...new Set(lane.handshakes.map((h) => (h.outcome === "complete" ? h.kind : h.outcome) || "?"))].join(", ");
+    lane.handshake = [...new Set(lane.handshakes.map((h) => (h.outcome === "complete" ? handshakeKind(h) : h.outcome)))].join(", ");
     lane.version = [...new Set(lane.handshakes.map((h) => h.version).filter(Boolean))].join(", ");
     lane.search = [
       `#${lane.stream}`, lane.client, lane.server, lane.name, lane.app, lane.state, lane.handshake, lane.version,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from conchart.exports.text.facts import RENEGOTIATION
 from conchart.exports.text.words import endpoint
 from conchart.printable import printable
 from conchart.units import count_of, format_bytes, format_ns
@@ -24,8 +25,9 @@ _CONNECTIONS = """
            coalesce(missing_client, 0) + coalesce(missing_server, 0) AS missing
     FROM connections ORDER BY stream
 """
-_HANDSHAKES = """
-    SELECT stream, version, cipher, kind, outcome, sni, alpn, alert, ready_at - hello_at AS took, inferred
+_HANDSHAKES = f"""
+    SELECT stream, coalesce(version, {RENEGOTIATION}) AS version, cipher, kind, outcome, sni, alpn, alert,
+        ready_at - hello_at AS took, inferred
     FROM handshakes ORDER BY stream, number
 """
 _EXCHANGES = """

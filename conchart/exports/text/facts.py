@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 
+RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renegotiation' END"
+"""SQL: what to call a handshake of which only the times are known."""
+
 
 def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
     """Give label and text of each fact; the label is empty where a line continues the one before."""
@@ -32,7 +35,9 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
         yield "Packets", f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
         yield "Started", format_instant(first_at)
     yield "Connections", _tally(trace, "connections", "state")
-    if handshakes := _tally(trace, "handshakes", "concat_ws(' ', version, kind, nullif(outcome, 'complete'))"):
+    if handshakes := _tally(
+        trace, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
+    ):
         yield "TLS", handshakes
     if keys := coverage(trace):
         yield "Keys", str(keys)
