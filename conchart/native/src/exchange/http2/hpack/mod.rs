@@ -4,9 +4,10 @@
 //! part of the dynamic table is unknown: what refers to it is handed out as unknown, and everything else still holds,
 //! because indices count from the newest entry.
 //!
-//! Why not a crate: the decoders on crates.io give a block up at the first index they do not know, which would lose
-//! what follows it, and the table with it; `loona-hpack`, the one that is kept, builds a map of 257 codes for every
-//! string. Bounded: entries count what the RFC says (section 4.1), at most [`MAX_TABLE`].
+//! Why not a crate: those looked at (`hpack`, `fluke-hpack`, `loona-hpack`, `httlib-hpack`) give a block up at the
+//! first index they do not know, which would lose what follows it, and the table with it; `loona-hpack`, which is kept,
+//! also builds a map of 257 codes for every string. Bounded: entries count what the RFC says (section 4.1), at most
+//! [`MAX_TABLE`].
 
 mod huffman;
 mod tables;
