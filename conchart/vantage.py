@@ -32,13 +32,10 @@ def _hops(side: str) -> str:
     return f"CASE WHEN ttl_{side} <= 64 THEN 64 WHEN ttl_{side} <= 128 THEN 128 ELSE 255 END - ttl_{side}"
 
 
+# In stages: a name that is used where it is made is spelled out again, and planning it takes longer than most captures.
 _INFER = f"""
     UPDATE connections SET vantage = seen.vantage FROM (
         SELECT capture, client_ip, server_ip,
-            min(rtt_client_ns) AS client_ns, min(rtt_server_ns) AS server_ns,
-            coalesce(min({_hops("client")}), 0) AS to_client, coalesce(min({_hops("server")}), 0) AS to_server,
-            client_ns < CASE WHEN to_client = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_client,
-            server_ns < CASE WHEN to_server = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_server,
             CASE
                 WHEN at_client AND client_ns * {MUCH_FARTHER} <= server_ns AND server_ns >= {ROUTED_NS} THEN 'client'
                 WHEN at_server AND server_ns * {MUCH_FARTHER} <= client_ns AND client_ns >= {ROUTED_NS} THEN 'server'
@@ -46,9 +43,19 @@ _INFER = f"""
                 WHEN at_client AND at_server AND to_server = 0 AND to_client > 0 THEN 'server'
                 WHEN greatest(client_ns, server_ns) >= {ROUTED_NS} THEN 'middle'
             END AS vantage
-        FROM connections
-        WHERE syn_at IS NOT NULL AND syn_ack_at IS NOT NULL AND ack_at IS NOT NULL
-        GROUP BY capture, client_ip, server_ip
+        FROM (
+            SELECT *,
+                client_ns < CASE WHEN to_client = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_client,
+                server_ns < CASE WHEN to_server = 0 THEN {AT_HOST_NS} ELSE {ROUTED_NS} END AS at_server
+            FROM (
+                SELECT capture, client_ip, server_ip,
+                    min(rtt_client_ns) AS client_ns, min(rtt_server_ns) AS server_ns,
+                    coalesce(min({_hops("client")}), 0) AS to_client, coalesce(min({_hops("server")}), 0) AS to_server
+                FROM connections
+                WHERE syn_at IS NOT NULL AND syn_ack_at IS NOT NULL AND ack_at IS NOT NULL
+                GROUP BY capture, client_ip, server_ip
+            )
+        )
     ) AS seen
     WHERE connections.capture = seen.capture AND connections.client_ip = seen.client_ip
         AND connections.server_ip = seen.server_ip

@@ -31,7 +31,7 @@ pub struct Facts {
     captures: Vec<Tally>,
     connections: Vec<ConnectionRow>,
     /// With the round trips between the capture point and each end, in nanoseconds.
-    handshakes: Vec<(i32, Handshake, BySide<Option<i64>>)>,
+    handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
     /// With the round trip to the server.
     exchanges: Vec<(i32, Exchange, Option<i64>)>,
     phases: Vec<(i32, Phase)>,
@@ -40,6 +40,22 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// None yet, with room for about as many of each.
+    fn with_room_like(other: &Self) -> Self {
+        fn room<T>(of: &[T]) -> Vec<T> {
+            Vec::with_capacity(of.len() + of.len() / 8)
+        }
+        Self {
+            captures: Vec::new(),
+            connections: room(&other.connections),
+            handshakes: room(&other.handshakes),
+            exchanges: room(&other.exchanges),
+            phases: room(&other.phases),
+            packets: room(&other.packets),
+            count: 0,
+        }
+    }
+
     /// Adds the rows that they are.
     ///
     /// # Errors
@@ -89,7 +105,12 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn handshake(&mut self, stream: i32, handshake: Handshake, rtt: BySide<Option<i64>>) -> Result<(), Stopped> {
+    pub fn handshake(
+        &mut self,
+        stream: i32,
+        handshake: Box<Handshake>,
+        rtt: BySide<Option<i64>>,
+    ) -> Result<(), Stopped> {
         self.facts.handshakes.push((stream, handshake, rtt));
         self.added()
     }
@@ -115,7 +136,8 @@ impl<O: Output> Outbox<O> {
 
     /// Hands over what is left.
     pub fn flush(&mut self) -> Result<(), Stopped> {
-        self.output.facts(std::mem::take(&mut self.facts))
+        let next = Facts::with_room_like(&self.facts);
+        self.output.facts(std::mem::replace(&mut self.facts, next))
     }
 
     fn added(&mut self) -> Result<(), Stopped> {

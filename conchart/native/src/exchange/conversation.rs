@@ -32,7 +32,7 @@ const MAX_PRELUDES: u8 = 4;
 pub struct Conversation {
     layer: Layer,
     ledger: Ledger,
-    handshakes: VecDeque<Handshake>,
+    handshakes: VecDeque<Box<Handshake>>,
     /// How many of them TLS here has found so far: those inside it are numbered on.
     handshaken: u32,
     /// Where secrets may be known.
@@ -166,6 +166,7 @@ impl Conversation {
     }
 
     /// Is there anything to be handed out?
+    #[inline]
     #[must_use]
     pub fn has_news(&self) -> bool {
         let inside = match &self.layer {
@@ -184,7 +185,7 @@ impl Conversation {
     }
 
     /// TLS handshakes that are over.
-    pub fn next_handshake(&mut self) -> Option<Handshake> {
+    pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
         if let Some(handshake) = self.handshakes.pop_front() {
             return Some(handshake);
         }

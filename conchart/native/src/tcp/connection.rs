@@ -328,7 +328,8 @@ impl Connection {
         if from == Side::Client && self.ack.is_none() && self.other_answer.is_some() {
             self.settle_answer(segment);
         }
-        let timely = self.acknowledges_at_once(from, segment);
+        // Only bytes that nobody captured are timed by what acknowledges them.
+        let timely = self.halves[from.peer()].packets == 0 && self.acknowledges_at_once(from, segment);
         let other = &mut self.halves[from.peer()];
         let offset = other.offset(segment.ack);
         let position = u64::try_from(offset).unwrap_or(0);

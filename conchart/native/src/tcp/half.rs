@@ -99,10 +99,10 @@ impl Half {
         }
     }
 
-    /// The peer acknowledges more than before; `seen`: as soon as it had it.
+    /// The peer acknowledges more than before; `seen`: as soon as it had it, where nothing of this side is captured.
     pub(super) fn acknowledge(&mut self, position: u64, seen: Option<Moment>) {
         self.acked = position;
-        if let Some(seen) = seen.filter(|_| self.packets == 0) {
+        if let Some(seen) = seen {
             if self.unseen_acks.len() >= MAX_UNSEEN_ACKS {
                 self.unseen_acks.pop_back();
             }

@@ -48,8 +48,9 @@ struct Current {
 }
 
 impl Current {
-    fn new(offset: u64, end: u64, first: Moment) -> Self {
-        Self { offset, last: first, marks: [(end, first); MAX_MARKS], count: 1 }
+    fn begin(&mut self, offset: u64, end: u64, first: Moment) {
+        (self.offset, self.last, self.count) = (offset, first, 0);
+        self.mark(end, first);
     }
 
     fn marks(&self) -> &[(u64, Moment)] {
@@ -132,11 +133,8 @@ impl Flights {
             self.flights.reserve_exact(USUAL_FLIGHTS);
         }
         self.flights.push(Flight { from, first, waited_ns, paused_ns: 0, continued });
-        let current = Current::new(offset, offset + len, first);
-        match &mut self.current {
-            Some(place) => **place = current,
-            place => *place = Some(Box::new(current)),
-        }
+        let new = || Box::new(Current { offset, last: first, marks: [(offset, first); MAX_MARKS], count: 0 });
+        self.current.get_or_insert_with(new).begin(offset, offset + len, first);
     }
 
     /// Forgets flights that began after `end`, and what is only of use while more may come.

@@ -38,7 +38,7 @@ struct Offer {
 /// State of the handshake in progress.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
-    pub facts: Handshake,
+    pub facts: Box<Handshake>,
     /// Application data met on the way, in causal order.
     pub data: Vec<Seen>,
     settled: bool,
@@ -66,13 +66,13 @@ pub(super) struct Machine {
 
 impl Machine {
     pub fn new(number: u32) -> Self {
-        Self { facts: Handshake { number, ..Handshake::default() }, ..Self::default() }
+        Self { facts: Box::new(Handshake { number, ..Handshake::default() }), ..Self::default() }
     }
 
     /// A handshake inside an established connection of TLS 1.2 or older, begun by `client`.
     pub fn renegotiation(number: u32, client: Side, first: Moment) -> Self {
         let facts = Handshake { number, hello_by: Some(client), hello: Some(first), ..Handshake::default() };
-        Self { facts, hidden: true, ..Self::default() }
+        Self { facts: Box::new(facts), hidden: true, ..Self::default() }
     }
 
     #[cfg(test)]

@@ -134,7 +134,7 @@ enum State {
 struct Ready {
     records: VecDeque<AppRecord>,
     clear: VecDeque<Clear>,
-    handshakes: VecDeque<Handshake>,
+    handshakes: VecDeque<Box<Handshake>>,
 }
 
 /// The TLS layer of one connection.
@@ -274,7 +274,7 @@ impl Tls {
     }
 
     /// The next handshake that is settled.
-    pub fn next_handshake(&mut self) -> Option<Handshake> {
+    pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
         let handshake = self.ready.as_mut()?.handshakes.pop_front();
         self.drop_fetched();
         handshake
@@ -314,7 +314,7 @@ impl Tls {
     pub fn finish(&mut self) {
         if let Some(mut machine) = self.machine.take() {
             machine.finish(self.closed);
-            self.conclude(*machine);
+            self.conclude(machine);
         }
         if let Some(mut held) = self.held.take() {
             held.finish(&mut self.ready().records);
@@ -387,7 +387,7 @@ impl Tls {
 
     fn conclude_if_settled(&mut self) {
         if let Some(machine) = self.machine.take_if(|machine| machine.settled()) {
-            self.conclude(*machine);
+            self.conclude(machine);
         }
     }
 
@@ -407,7 +407,7 @@ impl Tls {
             self.walk.server.stop();
         }
         if machine.settled() {
-            return self.conclude(*machine);
+            return self.conclude(machine);
         }
         let data = std::mem::take(&mut machine.data);
         self.machine = Some(machine);
@@ -415,6 +415,7 @@ impl Tls {
     }
 
     /// Starts a handshake inside an established connection.
+    #[inline]
     fn begin_if_first(&mut self, from: Side, piece: &Piece<'_>) {
         if piece.record.kind != HANDSHAKE || !piece.starts || self.machine.is_some() {
             return;
@@ -432,7 +433,7 @@ impl Tls {
     }
 
     /// Takes over from a settled handshake.
-    fn conclude(&mut self, mut machine: Machine) {
+    fn conclude(&mut self, mut machine: Box<Machine>) {
         if let Some(decryption) = &self.decryption {
             let coverage = decryption.coverage();
             (machine.facts.keys, machine.facts.missing_keys) = (coverage.keys, coverage.missing);

@@ -248,7 +248,7 @@ impl Talk {
     }
 
     pub fn handshake(&mut self) -> Handshake {
-        self.tls.next_handshake().unwrap()
+        *self.tls.next_handshake().unwrap()
     }
 
     /// Ends the connection and returns its only handshake.
