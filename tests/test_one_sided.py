@@ -13,6 +13,8 @@ from typing import Any, Literal
 import pytest
 
 import conchart
+from conchart.charts.quality import appraise
+from conchart.exports.text.facts import facts
 from tests.conftest import MS
 
 Side = Literal["client", "server"]
@@ -138,3 +140,12 @@ def test_an_acknowledgement_after_missing_packets_tells_no_time(tmp_path: Path) 
     assert known[0][0] <= last[2] < known[0][0] + 30 * MS
     (unseen,) = rows(holed, "SELECT start_at, end_at FROM phases WHERE stream = 0 AND kind = 'unseen'")
     assert unseen == rows(holed, "SELECT min(request_at), max(request_at) FROM exchanges WHERE stream = 0")[0]
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+def test_the_capture_is_said_to_have_one_direction(side: Side, tmp_path: Path) -> None:
+    with conchart.read(one_side("reverse-proxy/http", side, tmp_path)) as trace:
+        assert dict(facts(trace))["Quality"].startswith("2 connections in one direction only: capture both")
+        titles = [remark.title for remark in appraise(trace)]
+    assert "2 connections with one direction only" in titles
+    assert not [title for title in titles if "acknowledged but not captured" in title], "that says nothing new"

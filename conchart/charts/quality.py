@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from conchart.charts.tables import Row, rows
 from conchart.coverage import coverage
+from conchart.sql import HOLED, ONE_SIDED
 from conchart.units import count_of, format_count
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Remark:
     """What to do about it; empty when there is nothing to do."""
 
 
-FACTS = """
+FACTS = f"""
     SELECT * FROM
     (SELECT count(*) FILTER (truncated) AS truncated, coalesce(sum(undecodable), 0)::BIGINT AS undecodable,
         coalesce(sum(other), 0)::BIGINT AS other, coalesce(sum(snapped), 0)::BIGINT AS snapped,
@@ -39,11 +40,11 @@ FACTS = """
         string_agg(DISTINCT vantage, ', ' ORDER BY vantage) AS vantage, count(*) AS captures
     FROM captures),
     (SELECT count(*) AS connections,
-        coalesce(sum(missing_client) + sum(missing_server), 0)::BIGINT AS missing,
-        count(*) FILTER (missing_client > 0 OR missing_server > 0) AS with_missing,
+        coalesce(sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)) FILTER ({HOLED}), 0)::BIGINT AS missing,
+        count(*) FILTER ({HOLED}) AS with_missing,
         count(*) FILTER (state = 'midstream') AS midstream,
         count(*) FILTER (state = 'open') AS still_open,
-        count(*) FILTER ((packets_client = 0 OR packets_server = 0) AND state <> 'unanswered') AS one_sided
+        count(*) FILTER ({ONE_SIDED}) AS one_sided
     FROM connections),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS total_ns,
         coalesce(sum(end_at - start_at) FILTER (kind = 'unseen'), 0)::BIGINT AS unseen_ns,
@@ -147,7 +148,8 @@ def _one_sided(facts: Row) -> Remark | None:
     return Remark(
         warning=True,
         title=f"{count_of(facts['one_sided'], 'connection')} with one direction only",
-        effect="Who waited for whom cannot be told there.",
+        effect="What the other side sent counts from the packet that acknowledges it: late by up to a round trip and "
+        "what delays an ACK. Where no packet tells, the time is unseen.",
         advice="Capture both directions: on a mirror port rx and tx, with asymmetric routing on the host itself.",
     )
 

@@ -89,7 +89,9 @@ def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
         "UPDATE captures SET dropped = 3, undecodable = 1, snapped = 5, duplicates = 2, selected = 1000, "
         "notes = ['frame 12: cut short\n  Do better.']"
     )
-    story.execute("UPDATE connections SET missing_client = 1500, state = 'midstream' WHERE stream = 1")
+    story.execute(
+        "UPDATE connections SET missing_client = 1500, packets_client = 9, packets_server = 9, state = 'midstream' WHERE stream = 1"
+    )
     text = shown(story)
     for flaw in (
         "1 000 of 1 240 packets selected",

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from conchart.coverage import coverage
 from conchart.printable import printable
+from conchart.sql import HOLED, ONE_SIDED
 from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
 
 if TYPE_CHECKING:
@@ -83,12 +84,13 @@ def quality(trace: "Trace") -> list[str]:
     dropped, undecodable, snapped, duplicates, other = _row(
         trace, "SELECT sum(dropped), sum(undecodable), sum(snapped), sum(duplicates), sum(other) FROM captures"
     )
-    missing, incomplete, midstream = _row(
+    missing, incomplete, one_sided, midstream = _row(
         trace,
-        """
+        f"""
         SELECT
-            sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)),
-            count(*) FILTER (coalesce(missing_client, 0) + coalesce(missing_server, 0) > 0),
+            sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)) FILTER ({HOLED}),
+            count(*) FILTER ({HOLED}),
+            count(*) FILTER ({ONE_SIDED}),
             count(*) FILTER (state = 'midstream')
         FROM connections
         """,
@@ -97,6 +99,10 @@ def quality(trace: "Trace") -> list[str]:
         lines.append(f"{count_of(dropped, 'packet')} lost by the capturing machine: use a larger buffer (tcpdump -B)")
     if missing:
         lines.append(f"{format_bytes(missing)} acknowledged but not captured, in {count_of(incomplete, 'connection')}")
+    if one_sided:
+        lines.append(
+            f"{count_of(one_sided, 'connection')} in one direction only: capture both (of a mirror port, rx and tx)"
+        )
     if midstream:
         lines.append(f"{count_of(midstream, 'connection')} began before the capture: their handshakes are unseen")
     if undecodable:

@@ -228,7 +228,8 @@ impl Connection {
             State::Midstream
         } else if self.syn_ack.is_none() && self.rst_by == Some(Side::Server) {
             State::Refused
-        } else if self.syn_ack.is_none() && self.halves.server.packets == 0 {
+        } else if self.halves.server.packets == 0 && self.halves.server.base.is_none() {
+            // Nothing came, and the client never acknowledged that anything had.
             State::Unanswered
         } else if fins {
             State::Complete

@@ -252,6 +252,8 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     assert_eq!(refused.closing().unwrap().at, MS);
     let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
     assert_eq!(unanswered.state(), State::Unanswered);
+    let one_sided = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(9, Side::Client, ACK, 1, 1, "").run().0;
+    assert_eq!(one_sided.state(), State::Open);
 }
 
 #[test]
