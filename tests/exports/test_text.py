@@ -90,7 +90,8 @@ def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
         "notes = ['frame 12: cut short\n  Do better.']"
     )
     story.execute(
-        "UPDATE connections SET missing_client = 1500, packets_client = 9, packets_server = 9, state = 'midstream' WHERE stream = 1"
+        "UPDATE connections SET missing_client = 1500, packets_client = 9, packets_server = 9, state = 'midstream' "
+        "WHERE stream = 1"
     )
     text = shown(story)
     for flaw in (
