@@ -42,7 +42,8 @@ class Share:
     full: int
     resumed: int
     failed: int
-    """Handshakes that failed or did not end."""
+    incomplete: int
+    """Handshakes of which the end is not in the capture."""
     connection_median_ns: int
     connection_max_ns: int
     request_median_ns: int | None
@@ -71,7 +72,8 @@ HANDSHAKES = """
     SELECT server_ip, server_port,
         count(*) FILTER (outcome = 'complete' AND kind = 'full') AS "full",
         count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS resumed,
-        count(*) FILTER (outcome <> 'complete') AS failed
+        count(*) FILTER (outcome = 'failed') AS failed,
+        count(*) FILTER (outcome = 'incomplete') AS incomplete
     FROM handshakes JOIN connections USING (stream) GROUP BY ALL"""
 
 REQUESTS = """
@@ -115,6 +117,7 @@ def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
         full=row.get("full", 0),
         resumed=row.get("resumed", 0),
         failed=row.get("failed", 0),
+        incomplete=row.get("incomplete", 0),
         connection_median_ns=row["connection_median_ns"],
         connection_max_ns=row["connection_max_ns"],
         request_median_ns=row.get("request_median_ns"),

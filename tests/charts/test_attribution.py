@@ -56,3 +56,11 @@ def test_headline_names_the_costliest_first_and_leaves_idle_out(trace_of: TellTr
         ("wait", 30.0),
         ("request", 9.0),
     ]
+
+
+def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace, proxy_story: Story) -> None:
+    trace = trace_of(proxy_story)
+    trace.execute("UPDATE handshakes SET outcome = 'incomplete' WHERE stream = (SELECT min(stream) FROM handshakes)")
+    trace.execute("UPDATE handshakes SET outcome = 'failed' WHERE stream = (SELECT max(stream) FROM handshakes)")
+    _, front = attribute(trace)
+    assert (front.full, front.failed, front.incomplete) == (1, 1, 1)
