@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import ssl
 import struct
@@ -144,6 +145,26 @@ def test_a_renegotiation_is_read_like_a_handshake_in_clear() -> None:
     suite = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
     assert known[4:] == ("TLSv1.2", suite, "shop.example", "full", True, "all")
     assert hidden == (known[0], None, None, known[3], None, None, None, None, None, None)
+
+
+@pytest.mark.parametrize("side", ["CLIENT", "SERVER"])
+def test_secrets_that_open_no_application_data_do_not_count(side: str, tmp_path: Path) -> None:
+    """The handshake's are right, so only what follows it shows that the other one is not."""
+    case = ROOT / "captures" / "handshakes" / "openssl-nginx-1.3-full"
+    label = f"{side}_TRAFFIC_SECRET_0"
+    damaged = tmp_path / "keys.log"
+    damaged.write_text(
+        re.sub(rf"^({label} \w+ )\w{{8}}", r"\g<1>00000000", (case / "keys.log").read_text(), flags=re.M)
+    )
+    query = "SELECT keys, missing_keys FROM handshakes"
+    with conchart.read(case / "input.pcap", keylog=damaged) as trace:
+        assert trace.sql(query).fetchall() == [("partial", label)]
+        off = trace.sql("SELECT closed_at - opened_at - (SELECT sum(end_at - start_at) FROM phases) FROM connections")
+        assert off.fetchall() == [(0,)]
+        damaged_phases = trace.sql("SELECT start_at, end_at FROM phases WHERE kind = 'tls'").fetchall()
+    with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
+        assert trace.sql(query).fetchall() == [("all", None)]
+        assert trace.sql("SELECT start_at, end_at FROM phases WHERE kind = 'tls'").fetchall() == damaged_phases
 
 
 @pytest.mark.parametrize("last", [False, True])

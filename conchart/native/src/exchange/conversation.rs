@@ -184,10 +184,15 @@ impl Conversation {
         self.ledger.next_exchange()
     }
 
-    /// TLS handshakes that are over.
+    /// TLS handshakes that are over, once it is known whether their keys open what follows.
     pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
-        if let Some(handshake) = self.handshakes.pop_front() {
-            return Some(handshake);
+        if let Some(handshake) = self.handshakes.front_mut() {
+            if let Layer::Tls { tls, .. } = &self.layer
+                && !tls.settle_keys(handshake)
+            {
+                return None;
+            }
+            return self.handshakes.pop_front();
         }
         let mut handshake = self.inside()?.next_handshake()?;
         handshake.number = handshake.number.saturating_add(self.handshaken);

@@ -31,7 +31,7 @@ pub use sniff::{Sniff, sniff, sniff_midstream};
 
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use decrypt::{Content, Decryption, Outcome};
+use decrypt::{Content, Coverage, Decryption, Outcome};
 use flight::{Seen, Sizes};
 use handshake::Machine;
 use record::{ALERT, APPLICATION_DATA, HANDSHAKE, Piece, Walk};
@@ -280,6 +280,16 @@ impl Tls {
         handshake
     }
 
+    /// Says how much of the connection can be opened in its latest handshake; false while that is open.
+    pub fn settle_keys(&self, handshake: &mut Handshake) -> bool {
+        let Some(decryption) = self.decryption.as_ref().filter(|_| handshake.number + 1 == self.number) else {
+            return true;
+        };
+        let Coverage { keys, missing } = decryption.coverage();
+        (handshake.keys, handshake.missing_keys) = (keys, missing);
+        !decryption.is_undecided()
+    }
+
     fn drop_fetched(&mut self) {
         let is_empty =
             |ready: &Ready| ready.records.is_empty() && ready.clear.is_empty() && ready.handshakes.is_empty();
@@ -315,6 +325,9 @@ impl Tls {
         if let Some(mut machine) = self.machine.take() {
             machine.finish(self.closed);
             self.conclude(machine);
+        }
+        if let Some(decryption) = &mut self.decryption {
+            decryption.finish();
         }
         if let Some(mut held) = self.held.take() {
             held.finish(&mut self.ready().records);
@@ -435,8 +448,8 @@ impl Tls {
     /// Takes over from a settled handshake.
     fn conclude(&mut self, mut machine: Box<Machine>) {
         if let Some(decryption) = &self.decryption {
-            let coverage = decryption.coverage();
-            (machine.facts.keys, machine.facts.missing_keys) = (coverage.keys, coverage.missing);
+            let Coverage { keys, missing } = decryption.coverage();
+            (machine.facts.keys, machine.facts.missing_keys) = (keys, missing);
         }
         self.decryption.take_if(|decryption| !decryption.is_of_use());
         if self.state == State::Unknown && machine.facts.hello_by.is_none() {

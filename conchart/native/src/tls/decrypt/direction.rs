@@ -105,6 +105,11 @@ impl Direction {
         Some((epoch, content))
     }
 
+    /// Were there records, but never one of application data that its keys opened?
+    pub fn is_sealed_for_good(&self) -> bool {
+        self.sealed > 0 && !self.data && self.openers.is_empty()
+    }
+
     /// A record could not be opened.
     pub fn fail(&mut self) {
         self.sealed += 1;

@@ -124,6 +124,18 @@ impl Decryption {
         self.coverage.keys.is_none() || has(&self.sides.client) || has(&self.sides.server)
     }
 
+    /// Will application data show yet whether its keys are the right ones?
+    pub fn is_undecided(&self) -> bool {
+        let untried = |side: &Direction| !side.data && side.openers.iter().any(|opener| opener.epoch == Epoch::Data);
+        untried(&self.sides.client) || untried(&self.sides.server)
+    }
+
+    /// Nothing more will come.
+    pub fn finish(&mut self) {
+        self.sides.client.openers.clear();
+        self.sides.server.openers.clear();
+    }
+
     /// How much could be opened up to now; the handshake is over.
     pub fn coverage(&self) -> Coverage {
         let Direction { opened, sealed, .. } = self.sides.client;
@@ -132,7 +144,16 @@ impl Decryption {
         if self.coverage.keys == Some("all") && tried && !opened && !server.opened {
             return Coverage { keys: Some("wrong"), missing: None };
         }
-        self.coverage.clone()
+        let useless: Vec<&str> =
+            [(self.client, Label::ClientTraffic), (self.client.map(Side::peer), Label::ServerTraffic)]
+                .into_iter()
+                .filter(|&(side, _)| self.is_tls13 && side.is_some_and(|side| self.sides[side].is_sealed_for_good()))
+                .map(|(_, label)| label.name())
+                .collect();
+        if self.coverage.keys != Some("all") || useless.is_empty() {
+            return self.coverage.clone();
+        }
+        Coverage { keys: Some("partial"), missing: Some(useless.join(",").into()) }
     }
 
     /// What goes before the outcome of the piece: early data that the server has taken by now, and word of data
