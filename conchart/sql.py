@@ -5,7 +5,9 @@ In: values for the few statements of DuckDB's that take no parameters. Out: lite
 
 ONE_SIDED = "(packets_client = 0 OR packets_server = 0) AND state <> 'unanswered'"
 """Of ``connections``: somebody answered, but one side's packets are not in the capture."""
-HOLED = f"coalesce(missing_client, 0) + coalesce(missing_server, 0) > 0 AND NOT ({ONE_SIDED})"
+MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
+"""Of ``connections``: bytes acknowledged but not captured."""
+HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 """Of ``connections``: both sides are in the capture, but bytes are missing."""
 
 

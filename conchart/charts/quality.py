@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conchart.charts.tables import Row, rows
 from conchart.coverage import coverage
-from conchart.sql import HOLED, ONE_SIDED
+from conchart.sql import HOLED, MISSING, ONE_SIDED
 from conchart.units import count_of, format_count
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ FACTS = f"""
         string_agg(DISTINCT vantage, ', ' ORDER BY vantage) AS vantage, count(*) AS captures
     FROM captures),
     (SELECT count(*) AS connections,
-        coalesce(sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)) FILTER ({HOLED}), 0)::BIGINT AS missing,
+        coalesce(sum({MISSING}) FILTER ({HOLED}), 0)::BIGINT AS missing,
         count(*) FILTER ({HOLED}) AS with_missing,
         count(*) FILTER (state = 'midstream') AS midstream,
         count(*) FILTER (state = 'open') AS still_open,

@@ -9,12 +9,13 @@ from rich.text import Text
 from conchart.exports.text.facts import RENEGOTIATION
 from conchart.exports.text.words import endpoint
 from conchart.printable import printable
+from conchart.sql import MISSING
 from conchart.units import count_of, format_bytes, format_ns
 
 if TYPE_CHECKING:
     from conchart.trace import Trace
 
-_CONNECTIONS = """
+_CONNECTIONS = f"""
     SELECT stream, client_ip, client_port, server_ip, server_port, state, app, first_frame, last_frame,
            closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
            bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
@@ -22,7 +23,7 @@ _CONNECTIONS = """
                AS retransmits,
            coalesce(out_of_order_client, 0) + coalesce(out_of_order_server, 0) AS out_of_order,
            coalesce(zero_windows_client, 0) + coalesce(zero_windows_server, 0) AS zero_windows,
-           coalesce(missing_client, 0) + coalesce(missing_server, 0) AS missing
+           {MISSING} AS missing
     FROM connections ORDER BY stream
 """
 _HANDSHAKES = f"""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from conchart.coverage import coverage
 from conchart.printable import printable
-from conchart.sql import HOLED, ONE_SIDED
+from conchart.sql import HOLED, MISSING, ONE_SIDED
 from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def quality(trace: "Trace") -> list[str]:
         trace,
         f"""
         SELECT
-            sum(coalesce(missing_client, 0) + coalesce(missing_server, 0)) FILTER ({HOLED}),
+            sum({MISSING}) FILTER ({HOLED}),
             count(*) FILTER ({HOLED}),
             count(*) FILTER ({ONE_SIDED}),
             count(*) FILTER (state = 'midstream')

@@ -17,9 +17,9 @@ const DUPLEX: f64 = 0.3;
 const MISSING: f64 = 0.5;
 
 /// The requester interrupted its responder so often that they do not take turns.
+const MANY_INTERRUPTIONS: u8 = 2;
 /// The largest record with a closing alert, CBC with SHA-384 (RFC 5246 section 6.2.3.2), and the FIN after it.
 const CLOSING_ALERT: u64 = 5 + 16 + 64 + 1;
-const MANY_INTERRUPTIONS: u8 = 2;
 
 /// A run of bytes, or a part of one: a TLS record, a chunk.
 #[derive(Clone, Copy)]

@@ -285,9 +285,11 @@ impl Tls {
         let Some(decryption) = self.decryption.as_ref().filter(|_| handshake.number + 1 == self.number) else {
             return true;
         };
-        let Coverage { keys, missing } = decryption.coverage();
-        (handshake.keys, handshake.missing_keys) = (keys, missing);
-        !decryption.is_undecided()
+        if decryption.is_undecided() {
+            return false;
+        }
+        Coverage { keys: handshake.keys, missing: handshake.missing_keys } = decryption.coverage();
+        true
     }
 
     fn drop_fetched(&mut self) {
@@ -448,8 +450,7 @@ impl Tls {
     /// Takes over from a settled handshake.
     fn conclude(&mut self, mut machine: Box<Machine>) {
         if let Some(decryption) = &self.decryption {
-            let Coverage { keys, missing } = decryption.coverage();
-            (machine.facts.keys, machine.facts.missing_keys) = (keys, missing);
+            Coverage { keys: machine.facts.keys, missing: machine.facts.missing_keys } = decryption.coverage();
         }
         self.decryption.take_if(|decryption| !decryption.is_of_use());
         if self.state == State::Unknown && machine.facts.hello_by.is_none() {
