@@ -109,6 +109,11 @@ impl Connection {
                     // What nobody acknowledged may still be sent again.
                     end = end.min(half.acknowledged());
                 }
+                if let Some((before, _)) = half.unseen_fin().filter(|(before, _)| before + 1 == end)
+                    && self.halves[side.peer()].waiting.iter().all(|waiting| waiting.acked < end)
+                {
+                    end = before;
+                }
                 if end <= half.next {
                     continue;
                 }
@@ -138,14 +143,10 @@ impl Connection {
         if half.packets > 0 || half.fin_delivered {
             return;
         }
-        if half.acked == half.next + 1 {
-            // An acknowledged FIN looks like one more byte.
-            half.fin = Some((half.next, self.last));
-            self.drain(receiver);
-        } else {
-            let end = half.acked;
-            self.pass_over(side, end, receiver);
-        }
+        half.fin = half.unseen_fin();
+        let end = half.acknowledged();
+        self.pass_over(side, end, receiver);
+        self.drain(receiver);
     }
 
     /// Declares a side's bytes up to `end` missing: in steps, so that what its peer had acknowledged when it went on

@@ -104,10 +104,20 @@ impl Half {
         self.acked = position;
         if let Some(seen) = seen {
             if self.unseen_acks.len() >= MAX_UNSEEN_ACKS {
-                self.unseen_acks.pop_back();
+                // Not the latest: what comes after it may be a FIN.
+                self.unseen_acks.remove(MAX_UNSEEN_ACKS - 2);
             }
             self.unseen_acks.push_back((position, seen));
         }
+    }
+
+    /// Where nothing of this side is captured: where its FIN stands, and when it was acknowledged. It looks like one
+    /// more byte, acknowledged on its own (RFC 9293 section 3.4).
+    pub(super) fn unseen_fin(&self) -> Option<(u64, Moment)> {
+        let mut latest = self.unseen_acks.iter().rev();
+        let &(position, seen) = latest.next()?;
+        let before = latest.next().map_or(self.next, |&(position, _)| position);
+        (self.packets == 0 && position == before + 1).then_some((before, seen))
     }
 
     /// The bytes from `next` to `end` will never come: `seen` says so.

@@ -257,6 +257,20 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
 }
 
 #[test]
+fn a_fin_that_only_its_acknowledgement_tells_of_is_no_byte() {
+    let script = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Client, ACK, 0, 0, "");
+    let script = script.packet(2 * MS, Side::Client, ACK, 0, 0, "ask").packet(3 * MS, Side::Client, ACK, 3, 10, "");
+    let script = script.packet(4 * MS, Side::Client, ACK, 3, 10, "more").packet(5 * MS, Side::Client, ACK, 7, 30, "");
+    let (connection, heard) = script
+        .packet(5_000 * MS, Side::Client, ACK, 7, 31, "")
+        .packet(5_001 * MS, Side::Client, ACK | FIN, 7, 31, "")
+        .run();
+    assert_eq!(heard.gaps, [(1, 10), (2, 20)]);
+    assert_eq!(connection.halves.server.fin.unwrap().1.at, 5_000 * MS);
+    assert_eq!(connection.state(), State::Complete);
+}
+
+#[test]
 fn a_syn_that_meets_an_older_connection_is_sent_again_and_opens_a_new_one() {
     let mut script = Script::new().packet(0, Side::Client, SYN, 0, 0, "");
     script = script.packet(1, Side::Server, ACK, 77_777, 1_000_000, "").packet(2, Side::Client, RST, 1_000_000, 0, "");
