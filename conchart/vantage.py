@@ -37,8 +37,8 @@ _INFER = f"""
     UPDATE connections SET vantage = seen.vantage FROM (
         SELECT capture, client_ip, server_ip,
             CASE
-                WHEN at_client AND client_ns * {MUCH_FARTHER} <= server_ns AND server_ns >= {ROUTED_NS} THEN 'client'
-                WHEN at_server AND server_ns * {MUCH_FARTHER} <= client_ns AND client_ns >= {ROUTED_NS} THEN 'server'
+                WHEN at_client AND client_ns <= server_ns // {MUCH_FARTHER} AND server_ns >= {ROUTED_NS} THEN 'client'
+                WHEN at_server AND server_ns <= client_ns // {MUCH_FARTHER} AND client_ns >= {ROUTED_NS} THEN 'server'
                 WHEN at_client AND at_server AND to_client = 0 AND to_server > 0 THEN 'client'
                 WHEN at_client AND at_server AND to_server = 0 AND to_client > 0 THEN 'server'
                 WHEN greatest(client_ns, server_ns) >= {ROUTED_NS} THEN 'middle'

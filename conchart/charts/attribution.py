@@ -53,8 +53,8 @@ class Share:
 
 CONNECTIONS = """
     SELECT server_ip, server_port, count(*) AS connections,
-        sum(closed_at - opened_at)::BIGINT AS total_ns,
-        sum(greatest(0, closed_at - greatest(opened_at, covered_until)))::BIGINT AS wall_ns,
+        sum(closed_at - opened_at) AS total_ns,
+        sum(greatest(0, closed_at - greatest(opened_at, covered_until))) AS wall_ns,
         quantile_disc(closed_at - opened_at, 0.5) AS connection_median_ns,
         max(closed_at - opened_at) AS connection_max_ns
     FROM (SELECT *, coalesce(max(closed_at) OVER (
@@ -64,8 +64,8 @@ CONNECTIONS = """
     GROUP BY ALL"""
 
 PHASE_TIMES = """
-    SELECT server_ip, server_port, kind, sum(end_at - start_at)::BIGINT AS total_ns,
-        coalesce(sum(end_at - start_at) FILTER (inferred), 0)::BIGINT AS inferred_ns
+    SELECT server_ip, server_port, kind, sum(end_at - start_at) AS total_ns,
+        coalesce(sum(end_at - start_at) FILTER (inferred), 0) AS inferred_ns
     FROM phases JOIN connections USING (stream) GROUP BY ALL"""
 
 HANDSHAKES = """

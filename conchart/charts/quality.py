@@ -46,9 +46,9 @@ FACTS = f"""
         count(*) FILTER (state = 'open') AS still_open,
         count(*) FILTER ({ONE_SIDED}) AS one_sided
     FROM connections),
-    (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS total_ns,
-        coalesce(sum(end_at - start_at) FILTER (kind = 'unseen'), 0)::BIGINT AS unseen_ns,
-        coalesce(sum(end_at - start_at) FILTER (inferred AND kind <> 'unseen'), 0)::BIGINT AS inferred_ns
+    (SELECT coalesce(sum(end_at - start_at), 0) AS total_ns,
+        coalesce(sum(end_at - start_at) FILTER (kind = 'unseen'), 0) AS unseen_ns,
+        coalesce(sum(end_at - start_at) FILTER (inferred AND kind <> 'unseen'), 0) AS inferred_ns
     FROM phases)"""
 
 VANTAGES = {

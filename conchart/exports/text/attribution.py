@@ -17,14 +17,14 @@ _MOST_SERVERS = 12
 
 _SERVERS = """
     SELECT server_ip, server_port, count(*) AS connections, sum(requests)::BIGINT AS requests, names,
-           sum(closed_at - opened_at)::BIGINT AS total
+           sum(closed_at - opened_at) AS total
     FROM connections
     LEFT JOIN (SELECT stream, count(*) AS requests FROM exchanges GROUP BY stream) USING (stream)
     LEFT JOIN ({names}) USING (server_ip, server_port)
     GROUP BY ALL ORDER BY total DESC, server_ip, server_port
 """
 _SHARES = """
-    SELECT server_ip, server_port, kind, sum(end_at - start_at)::BIGINT
+    SELECT server_ip, server_port, kind, sum(end_at - start_at)
     FROM phases JOIN connections USING (stream) GROUP BY ALL
 """
 NAMES = """

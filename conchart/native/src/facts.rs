@@ -78,7 +78,7 @@ impl Facts {
             tables.connection(connection.row(&client_ip, &server_ip))?;
         }
         for tally in &self.captures {
-            tables.capture(rows::capture(tally, &rows::link_types(tally)))?;
+            tables.capture(rows::capture(tally, &rows::link_types(tally), &tally.notes.sentences()))?;
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ pub mod stream;
 
 pub mod error;
 
+pub mod notes;
+
 pub mod keys;
 
 pub mod capture;

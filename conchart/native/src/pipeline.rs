@@ -8,6 +8,8 @@ use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::Conversation;
 use crate::facts::{Outbox, Output};
+use crate::keys::Keys;
+use crate::notes::About;
 use crate::packet::{self, Decoded, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::rows;
@@ -20,7 +22,7 @@ use crate::tcp::{Connection, Flow, Receiver, Slot, Table};
 const MAX_OPEN: usize = 1 << 18;
 /// Captured bytes that all connections together may hold back for reordering.
 const MAX_WAITING_BYTES: usize = 256 << 20;
-/// Tunnels that come in pieces, inside tunnels that do.
+/// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
@@ -111,26 +113,59 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
 #[derive(Default)]
 struct Above {
     capture: i32,
-    /// `None` before the first packet, and again once both streams have ended.
-    conversation: Option<Conversation>,
+    talk: Talk,
     app: Option<&'static str>,
     tiler: Tiler,
+    /// The clock was set back inside a handshake.
+    backward: bool,
 }
 
-/// After the conversation, what still comes is nobody's.
-impl Receiver for Option<Conversation> {
+/// What is said on a connection. A SYN that nobody answers needs no reader for it.
+#[derive(Default)]
+enum Talk {
+    #[default]
+    Unopened,
+    Silent {
+        midstream: bool,
+        /// Where secrets may be known.
+        keys: Option<Keys>,
+    },
+    Begun(Box<Conversation>),
+    /// Both streams have ended: no reader waits for what still comes.
+    Over,
+}
+
+impl Talk {
+    /// The reader of what is said now; `None` when it is over.
+    fn hear(&mut self) -> Option<&mut Conversation> {
+        if let Self::Silent { midstream, keys } = self {
+            let conversation = match keys.take() {
+                Some(keys) => Conversation::with_keys(*midstream, keys),
+                None => Conversation::new(*midstream),
+            };
+            *self = Self::Begun(Box::new(conversation));
+        }
+        self.begun()
+    }
+
+    fn begun(&mut self) -> Option<&mut Conversation> {
+        if let Self::Begun(conversation) = self { Some(conversation) } else { None }
+    }
+}
+
+impl Receiver for Talk {
     fn data(&mut self, from: Side, chunk: Chunk<'_>) {
-        if let Some(conversation) = self {
+        if let Some(conversation) = self.hear() {
             conversation.data(from, chunk);
         }
     }
     fn gap(&mut self, from: Side, gap: Gap) {
-        if let Some(conversation) = self {
+        if let Some(conversation) = self.hear() {
             conversation.gap(from, gap);
         }
     }
     fn fin(&mut self, from: Side, seen: Moment) {
-        if let Some(conversation) = self {
+        if let Some(conversation) = self.hear() {
             conversation.fin(from, seen);
         }
     }
@@ -161,7 +196,7 @@ struct Run<O> {
 impl<O: Output> Run<O> {
     fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
         self.tally = Tally { capture, path: source.name(), first_frame: self.frames + 1, ..Tally::default() };
-        std::mem::take(&mut self.secrets.notes).into_iter().for_each(|note| self.tally.note(note));
+        self.tally.notes = std::mem::take(&mut self.secrets.notes);
         let mut reader = Reader::open(source).map_err(Failure::Capture)?;
         if !self.secrets.scanned.contains(&self.tally.path) {
             reader.collect_secrets(self.secrets.keys.clone());
@@ -176,7 +211,7 @@ impl<O: Output> Run<O> {
                 Ok(None) => break,
                 Err(damage) if self.tally.packets > 0 => {
                     self.tally.truncated = true;
-                    self.tally.note_error(&damage);
+                    self.tally.note_error(About::Damage, &damage);
                     break;
                 }
                 Err(error) => return Err(Failure::Capture(error)),
@@ -193,7 +228,7 @@ impl<O: Output> Run<O> {
             if self.tally.decoded == 0 && self.tally.other == 0 {
                 return Err(Failure::Capture(error));
             }
-            self.tally.note_error(&error);
+            self.tally.note_error(About::LinkType, &error);
         }
         self.end_file(&reader);
         Ok(())
@@ -236,14 +271,22 @@ impl<O: Output> Run<O> {
                 self.segment(&segment, seen)?;
             }
             Ok(Decoded::Fragment(fragment)) if depth < MAX_FRAGMENTED => self.fragment(&fragment, seen, depth)?,
-            Ok(Decoded::Other | Decoded::Fragment(_)) => self.tally.other += frames,
+            Ok(Decoded::Aggregate(parts)) if depth < MAX_FRAGMENTED => {
+                // The frame is counted once, for the first of them.
+                let counts = std::iter::once(frames).chain(std::iter::repeat(0));
+                for (part, frames) in parts.zip(counts) {
+                    self.decoded(part, seen, frames, depth + 1)?;
+                }
+            }
+            Ok(Decoded::Other | Decoded::Fragment(_) | Decoded::Aggregate(_)) => self.tally.other += frames,
             Err(PacketError::UnsupportedLink(link)) => {
                 self.tally.undecodable += frames;
                 self.tally.unsupported.get_or_insert((link, self.frames));
             }
             Err(error) => {
                 self.tally.undecodable += frames;
-                self.tally.note(format!("frame {}: {error}", self.frames));
+                let frame = self.frames;
+                self.tally.notes.add(About::Unreadable(error.layer()), || format!("frame {frame}: {error}"));
             }
         }
         Ok(())
@@ -319,19 +362,17 @@ impl<O: Output> Run<O> {
         let Some(flow) = self.table.flow(at) else { return Ok(()) };
         if flow.tcp.is_new() {
             flow.above.capture = capture;
-            let midstream = !segment.flags.syn();
-            flow.above.conversation = Some(if self.secrets.keys.is_empty() {
-                Conversation::new(midstream)
-            } else {
-                Conversation::with_keys(midstream, self.secrets.keys.clone())
-            });
+            flow.above.talk = Talk::Silent {
+                midstream: !segment.flags.syn(),
+                keys: Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned(),
+            };
         }
         let held_before = flow.tcp.waiting_bytes();
-        let conversation = &mut flow.above.conversation;
-        let mark = flow.tcp.segment(from, segment, seen, conversation);
+        let talk = &mut flow.above.talk;
+        let mark = flow.tcp.segment(from, segment, seen, talk);
         let mut held = flow.tcp.waiting_bytes();
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
-            flow.tcp.finish(conversation);
+            flow.tcp.finish(talk);
             flow.tcp.forced_gaps += 1;
             held = 0;
         }
@@ -358,10 +399,10 @@ impl<O: Output> Run<O> {
     #[cold]
     fn make_room(&mut self, seen: Moment) -> Result<(), Failure> {
         for flow in self.table.overflow() {
-            self.tally.note(format!(
-                "frame {}: more than {MAX_OPEN} connections open at once; stream {} was ended early",
-                seen.frame, flow.stream
-            ));
+            self.tally.notes.add(About::EndedEarly, || {
+                let (frame, stream) = (seen.frame, flow.stream);
+                format!("frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early")
+            });
             self.end(*flow)?;
         }
         Ok(())
@@ -370,7 +411,7 @@ impl<O: Output> Run<O> {
     /// Turns a connection that is over into rows.
     fn end(&mut self, mut flow: Flow<Above>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.tcp.waiting_bytes();
-        flow.tcp.finish(&mut flow.above.conversation);
+        flow.tcp.finish(&mut flow.above.talk);
         conclude(&mut flow, &mut self.out)?;
 
         let Flow { stream, tcp, above, .. } = &mut flow;
@@ -385,14 +426,19 @@ impl<O: Output> Run<O> {
         let capture = above.capture;
         let opened = above.tiler.opened().unwrap_or(tcp.opened);
         self.out.connection(rows::connection(*stream, capture, opened, tcp, above.app))?;
-        let (forced, duplicates) = (tcp.forced_gaps, tcp.duplicates);
+        let (forced, duplicates, backward) = (tcp.forced_gaps, tcp.duplicates, above.backward);
         let stream = *stream;
         let tally = self.tally_of(capture);
         tally.duplicates += duplicates;
+        if backward {
+            tally.notes.add(About::BackwardHandshake, || {
+                format!("stream {stream}: the clock steps back inside a TLS handshake, which is charged no time for it")
+            });
+        }
         if forced > 0 {
-            tally.note(format!(
-                "stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing"
-            ));
+            tally.notes.add(About::GivenUp, || {
+                format!("stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing")
+            });
         }
         Ok(())
     }
@@ -414,18 +460,17 @@ impl<O: Output> Run<O> {
 
     fn end_file(&mut self, reader: &Reader) {
         let mut tally = std::mem::take(&mut self.tally);
-        let facts = reader.facts();
-        for note in &facts.notes {
-            tally.note(note.clone());
-        }
+        let mut facts = reader.facts();
+        tally.notes.extend(std::mem::take(&mut facts.notes));
         tally.facts = Some(facts);
         if let Some(frame) = tally.backward {
-            tally.note(format!("frame {frame}: the clock steps back by more than a second"));
+            tally.notes.add(About::ClockStep, || format!("frame {frame}: the clock steps back by more than a second"));
         }
         if self.strays > 0 {
             let strays = std::mem::take(&mut self.strays);
-            tally
-                .note(format!("{strays} packets came after their connection had ended for 30 s; they are not charged"));
+            tally.notes.add(About::Stray, || {
+                format!("{strays} packets came after their connection had ended for 30 s; they are not charged")
+            });
         }
         self.done.push(tally);
     }
@@ -433,19 +478,19 @@ impl<O: Output> Run<O> {
 
 /// Ends the conversation: both streams are over.
 fn conclude<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
-    if let Some(conversation) = &mut flow.above.conversation {
+    if let Some(conversation) = flow.above.talk.begun() {
         conversation.finish();
         flow.above.app = conversation.app();
     }
     settle(flow, out)?;
-    flow.above.conversation = None;
+    flow.above.talk = Talk::Over;
     Ok(())
 }
 
 /// Passes on what has become certain about a connection.
 fn settle<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
-    let Flow { stream, tcp, above: Above { conversation, tiler, .. }, .. } = flow;
-    let Some(conversation) = conversation.as_mut().filter(|conversation| conversation.has_news()) else {
+    let Flow { stream, tcp, above: Above { talk, tiler, backward, .. }, .. } = flow;
+    let Some(conversation) = talk.begun().filter(|conversation| conversation.has_news()) else {
         return Ok(());
     };
     let mut settled: Option<Moment> = None;
@@ -456,7 +501,8 @@ fn settle<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), 
     };
     let end = || tcp.closing().unwrap_or(tcp.last);
     let rtt = BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) };
-    while let Some(handshake) = conversation.next_handshake() {
+    while let Some(mut handshake) = conversation.next_handshake() {
+        *backward |= handshake.keep_order();
         if let Some(interval) = phases::of_handshake(&handshake, end) {
             charge(interval);
         }

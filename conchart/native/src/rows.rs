@@ -25,7 +25,7 @@ pub fn link_types(tally: &Tally) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-pub fn capture<'a>(tally: &'a Tally, link_types: &'a str) -> tables::Capture<'a> {
+pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -> tables::Capture<'a> {
     let facts = tally.facts.as_ref();
     tables::Capture {
         capture: Some(tally.capture),
@@ -45,7 +45,7 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str) -> tables::Capture<'a>
         snapped: Some(tally.snapped),
         dropped: facts.and_then(|facts| facts.drops).map(u64::cast_signed),
         duplicates: Some(tally.duplicates),
-        notes: &tally.notes,
+        notes,
     }
 }
 

@@ -2,9 +2,7 @@
 
 use crate::capture::{Facts, Frame, LinkType};
 use crate::error::CaptureError;
-
-/// Notes kept for one capture file.
-const MAX_NOTES: usize = 100;
+use crate::notes::{About, Notes};
 
 /// Counts of one capture file.
 #[derive(Debug, Default)]
@@ -32,22 +30,15 @@ pub struct Tally {
     pub backward: Option<u64>,
     /// Fragments of packets that never became whole; the first frame of the first of them.
     pub lost: Option<(u64, i64)>,
-    pub notes: Vec<String>,
+    pub notes: Notes,
 }
 
 impl Tally {
-    /// Adds a note; beyond a hundred they are dropped.
-    pub fn note(&mut self, text: String) {
-        if self.notes.len() < MAX_NOTES {
-            self.notes.push(text);
-        }
-    }
-
     /// Adds an error as a note, without the name of the file: it stands beside.
-    pub fn note_error(&mut self, error: &CaptureError) {
+    pub fn note_error(&mut self, about: About, error: &CaptureError) {
         let text = error.to_string();
         let name = format!("{}: ", self.path);
-        self.note(text.strip_prefix(&name).unwrap_or(&text).to_owned());
+        self.notes.add(about, || text.strip_prefix(&name).unwrap_or(&text).to_owned());
     }
 
     /// Counts a frame.
@@ -68,10 +59,12 @@ impl Tally {
     /// Notes what is only known at the end of the run.
     pub fn conclude(&mut self) {
         if let Some((first, frames)) = self.lost {
-            self.note(format!(
-                "{frames} IP fragments, the first in frame {first}, could not be put together: others of their packets \
-                 are missing or overlap; their TCP data is missing"
-            ));
+            self.notes.add(About::Fragments, || {
+                format!(
+                    "{frames} IP fragments, the first in frame {first}, could not be put together: others of their \
+                     packets are missing or overlap; their TCP data is missing"
+                )
+            });
         }
     }
 }

@@ -10,6 +10,8 @@ const DECOMPRESSION: &str = "Usual causes: a download or copy that was cut short
 const DEVICE: &str = "The device or pipe under the file failed: copy the file elsewhere and try again.";
 const BROKEN: &str = "Usual causes: bytes overwritten or lost in the file, e.g. a transfer in text mode or two programs \
                       writing the same file. 'editcap -F pcap IN OUT' may save more.";
+const UNWRITTEN: &str = "Usual causes: the capturing machine crashed or lost power before its disk had the rest; a file that was made \
+                         as long as it may become. Nothing is lost but what never reached the disk.";
 
 /// A file cannot be followed past `offset`.
 #[derive(Debug)]
@@ -40,6 +42,12 @@ impl Fault {
     pub(super) fn too_long(offset: u64, what: &str, found: u32, allowed: u32) -> Self {
         let (found, allowed) = (grouped(found.into()), grouped(allowed.into()));
         Self::broken(offset, format!("announces a {what} of {found} bytes, limit {allowed}"))
+    }
+
+    /// A record header of zeros: no packet was captured at time 0 with length 0, and what follows may be gigabytes of it.
+    #[cold]
+    pub(super) fn zeros(offset: u64) -> Self {
+        Self { offset, problem: "zeros stand where its record header should be".to_owned(), advice: UNWRITTEN }
     }
 
     #[cold]

@@ -25,21 +25,26 @@ pub use input::Source;
 pub use link_type::LinkType;
 
 use std::io::{self, Read};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{CaptureError, Damage};
 use crate::keys::Keys;
+use crate::notes::{About, Notes};
 use fault::Fault;
 use input::Packing;
 use pcap::Pcap;
 use pcapng::Pcapng;
 use window::Window;
 
-/// Notes and comments kept per file; each as long as [`MAX_TEXT`] at most.
-const MAX_NOTES: usize = 100;
+/// Comments kept per file; each as long as [`MAX_TEXT`] at most.
+const MAX_COMMENTS: usize = 100;
 const MAX_TEXT: usize = 500;
+
+/// Times that a frame may have: 146 years before 1970 to 146 years after. The difference of any two of them is an
+/// `i64`, too, so that nothing after this stage can overflow.
+const TIMES: RangeInclusive<i64> = -((1 << 62) - 1)..=(1 << 62) - 1;
 
 /// One captured frame.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +52,7 @@ pub struct Frame<'a> {
     /// The number Wireshark shows, from 1. Wireshark also numbers what is no packet: the custom
     /// blocks, journal entries and system calls of a pcapng file. Those numbers are left out.
     pub number: u64,
-    /// Nanoseconds since the Unix epoch.
+    /// Nanoseconds since the Unix epoch; of 1823 to 2116, whatever the file says.
     pub at: i64,
     pub link: LinkType,
     /// 0-based over the whole file, its sections one after the other.
@@ -71,8 +76,8 @@ pub struct Facts {
     /// Packets the capturing machine says it lost (pcapng: interface statistics, else the counts in
     /// packet blocks); `None` when it does not say.
     pub drops: Option<u64>,
-    /// What a reader should know, at most 100; each names its frame.
-    pub notes: Vec<String>,
+    /// What a reader should know; each names its frame.
+    pub notes: Notes,
     /// Comments in the file, at most 100: frame number (`None`: about the file or an interface), text.
     pub comments: Vec<(Option<u64>, String)>,
 }
@@ -136,7 +141,7 @@ impl Reader {
         } else if Pcap::knows(window.ahead()) {
             match Pcap::open(&mut window) {
                 Ok((pcap, note)) => {
-                    note.into_iter().for_each(|note| log.note(note));
+                    note.into_iter().for_each(|note| log.notes.add(About::Format, || note));
                     Format::Pcap(pcap)
                 }
                 Err(fault) => return Err(damaged(&name, &log, packing, fault)),
@@ -169,7 +174,7 @@ impl Reader {
                 self.log.number += 1;
                 Ok(Some(Frame {
                     number: self.log.number,
-                    at,
+                    at: if TIMES.contains(&at) { at } else { self.log.impossible(at) },
                     link,
                     interface,
                     data: self.window.get(data),
@@ -246,19 +251,24 @@ struct Log {
     frames: u64,
     /// The last number given, to a frame or to another record that Wireshark numbers.
     number: u64,
-    notes: Vec<String>,
+    notes: Notes,
     comments: Vec<(Option<u64>, String)>,
 }
 
 impl Log {
-    fn note(&mut self, note: String) {
-        if self.notes.len() < MAX_NOTES {
-            self.notes.push(note);
-        }
+    /// The time nearest to one that no frame can have.
+    #[cold]
+    fn impossible(&mut self, at: i64) -> i64 {
+        let (number, nearest) = (self.number, at.clamp(*TIMES.start(), *TIMES.end()));
+        self.notes.add(About::ImpossibleTime, || {
+            let years = if at < 0 { "before 1823" } else { "after 2116" };
+            format!("packet {number}: its time is {years}, which no clock shows: taken for the nearest time allowed")
+        });
+        nearest
     }
 
     fn comment(&mut self, frame: Option<u64>, text: &[u8]) {
-        if self.comments.len() < MAX_NOTES {
+        if self.comments.len() < MAX_COMMENTS {
             let text = text.get(..text.len().min(MAX_TEXT)).unwrap_or_default();
             self.comments.push((frame, String::from_utf8_lossy(text).trim_end_matches('\0').to_owned()));
         }

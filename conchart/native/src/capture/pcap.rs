@@ -88,6 +88,9 @@ impl Pcap {
             };
         }
         let head = window.ahead().first_chunk::<16>().copied().unwrap_or_default();
+        if head == [0; 16] {
+            return Err(Fault::zeros(window.offset()));
+        }
         let [s0, s1, s2, s3, f0, f1, f2, f3, a0, a1, a2, a3, b0, b1, b2, b3] = head;
         let seconds = self.order.u32([s0, s1, s2, s3]);
         let fraction = self.order.u32([f0, f1, f2, f3]);

@@ -15,6 +15,7 @@ use super::window::{MAX_RECORD, Window};
 use super::{Log, Order, Packet};
 use crate::error::grouped;
 use crate::keys::Keys;
+use crate::notes::About;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -276,11 +277,13 @@ impl Pcapng {
         };
         keys.add(text);
         if log.frames > 0 {
-            log.note(format!(
-                "packet {}: TLS secrets come after it; connections that began before could not use them, as this \
-                 input can be read only once: give conchart the uncompressed file",
-                log.number
-            ));
+            let number = log.number;
+            log.notes.add(About::KeyLog, || {
+                format!(
+                    "packet {number}: TLS secrets come after it; connections that began before could not use them, as \
+                     this input can be read only once: give conchart the uncompressed file"
+                )
+            });
         }
     }
 
@@ -339,10 +342,10 @@ impl Pcapng {
         let (interface, at) = (self.interfaces_before, self.last_at.unwrap_or(0));
         if !self.timeless {
             self.timeless = true;
-            log.note(format!(
-                "packet {}: no time in its block; it and its like take the time of the packet before",
-                log.number + 1
-            ));
+            let number = log.number + 1;
+            log.notes.add(About::Format, || {
+                format!("packet {number}: no time in its block; it and its like take the time of the packet before")
+            });
         }
         let user = self.user(0)?;
         let limit = if user.snap_length == 0 { u32::MAX } else { user.snap_length };

@@ -124,12 +124,12 @@ pub(crate) fn pcapng(order: Order, resolution: u8, shots: &[Shot]) -> Vec<u8> {
     file.section().interface(1, 65535, &[(9, &[resolution])]);
     let power = u32::from(resolution & 0x7f);
     for shot in shots {
-        let at = shot.at as u128;
+        let at = i128::from(shot.at);
         let timestamp = if resolution & 0x80 == 0 {
-            at * 10_u128.pow(power) / 1_000_000_000
+            (at * 10_i128.pow(power)).div_euclid(1_000_000_000)
         } else {
             // Rounded up, so that rounding down on reading gives the nanosecond back.
-            (at << power).div_ceil(1_000_000_000)
+            -(-(at << power)).div_euclid(1_000_000_000)
         };
         file.enhanced(0, timestamp as u64, &shot.data, shot.original_len);
     }

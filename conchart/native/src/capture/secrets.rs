@@ -13,6 +13,7 @@ use super::window::MAX_RECORD;
 use super::{Order, Source};
 use crate::error::CaptureError;
 use crate::keys::{Complaints, Keys};
+use crate::notes::{About, Notes};
 
 /// Longer lines are in no key log.
 const MAX_LINE: u64 = 4096;
@@ -24,7 +25,7 @@ pub struct Gathered {
     /// Names of the captures whose secrets are all here; those of others come with their packets.
     pub scanned: Vec<String>,
     /// What was wrong with the key logs.
-    pub notes: Vec<String>,
+    pub notes: Notes,
 }
 
 impl Gathered {
@@ -42,12 +43,12 @@ impl Gathered {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CaptureError::NotFound { name }),
                 Err(source) => return Err(CaptureError::Io { name, source }),
             };
-            found.notes.extend(note(&name, complaints));
+            note(&mut found.notes, &name, complaints);
         }
         for source in captures {
             let Source::Path(path) = source else { continue };
             let Self { keys, notes, .. } = &mut found;
-            let scanned = scan(path, &mut |text| notes.extend(note(&source.name(), keys.add(text))));
+            let scanned = scan(path, &mut |text| note(notes, &source.name(), keys.add(text)));
             if scanned.unwrap_or(false) {
                 found.scanned.push(source.name());
             }
@@ -66,16 +67,16 @@ fn read(path: &Path, keys: &Keys) -> io::Result<Complaints> {
     Ok(complaints)
 }
 
-/// What to tell about a key log.
-fn note(name: &str, complaints: Complaints) -> Option<String> {
+/// Tells what was wrong with a key log.
+fn note(notes: &mut Notes, name: &str, complaints: Complaints) {
     let Complaints { malformed, first_malformed, excess, .. } = complaints;
     if malformed > 0 {
         let others = if malformed > 1 { format!(", nor are {} others", malformed - 1) } else { String::new() };
-        Some(format!("key log of {name}: line {first_malformed} is not 'LABEL CLIENT_RANDOM SECRET'{others}"))
+        notes.add(About::KeyLog, || {
+            format!("key log of {name}: line {first_malformed} is not 'LABEL CLIENT_RANDOM SECRET'{others}")
+        });
     } else if excess > 0 {
-        Some(format!("key log of {name}: too many connections; {excess} secrets were left out"))
-    } else {
-        None
+        notes.add(About::KeyLog, || format!("key log of {name}: too many connections; {excess} secrets were left out"));
     }
 }
 

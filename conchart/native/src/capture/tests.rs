@@ -161,6 +161,32 @@ fn packet_longer_than_allowed_is_damage_and_names_both_lengths() {
 }
 
 #[test]
+fn zeros_after_the_last_packet_are_damage_and_not_a_billion_packets() {
+    let shots = ten_shots();
+    for order in [Little, Big] {
+        let bytes = [pcap(order, 1000, &shots), vec![0; 4096]].concat();
+        let (found, damage, _) = read(&bytes);
+        assert_eq!(found, shots);
+        let damage = damage.unwrap();
+        assert_eq!((damage.frame, damage.kept), (11, 10));
+        assert!(damage.to_string().contains("zeros stand where its record header should be"), "{damage}");
+    }
+}
+
+#[test]
+fn a_time_that_no_clock_shows_is_the_nearest_that_one_could_and_is_noted() {
+    for (at, limit) in [(i64::MIN, -((1 << 62) - 1)), (i64::MAX, (1 << 62) - 1)] {
+        let impossible = Shot { at, data: vec![1; 60], original_len: 60 };
+        let (found, _, facts) =
+            read(&pcapng(Little, 9, &[impossible.clone(), impossible.clone(), ten_shots()[0].clone()]));
+        assert_eq!(times(&found), [limit, limit, ten_shots()[0].at]);
+        let years = if at < 0 { "packet 1: its time is before 1823" } else { "packet 1: its time is after 2116" };
+        assert!(facts.notes.sentences()[0].starts_with(years), "{:?}", facts.notes);
+        assert_eq!(facts.notes.sentences().len(), 2);
+    }
+}
+
+#[test]
 fn interfaces_keep_their_own_clock_and_link_type() {
     for order in [Little, Big] {
         let mut file = Writer::new(order);
@@ -214,8 +240,8 @@ fn simple_and_obsolete_packets_are_frames_too() {
     let (shots, _, facts) = read(&file.bytes);
     let shot = |at, data: &[u8], original_len| Shot { at, data: data.to_vec(), original_len };
     assert_eq!(shots, [shot(5, b"ab", 2), shot(5, b"cd", 9), shot(8, b"e", 4)]);
-    assert_eq!((facts.drops, facts.notes.len()), (Some(3), 1), "the second frame has no time: noted");
-    assert!(facts.notes[0].starts_with("packet 2: "), "{:?}", facts.notes);
+    assert_eq!((facts.drops, facts.notes.sentences().len()), (Some(3), 1), "the second frame has no time: noted");
+    assert!(facts.notes.sentences()[0].starts_with("packet 2: "), "{:?}", facts.notes);
 }
 
 #[test]

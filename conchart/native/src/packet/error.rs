@@ -17,3 +17,14 @@ pub enum PacketError {
     #[error("link type {0} is not supported")]
     UnsupportedLink(LinkType),
 }
+
+impl PacketError {
+    /// The layer whose header it was.
+    #[must_use]
+    pub fn layer(&self) -> &'static str {
+        match self {
+            Self::Cut { layer, .. } | Self::Bad { layer, .. } => layer,
+            Self::UnsupportedLink(_) => "link",
+        }
+    }
+}

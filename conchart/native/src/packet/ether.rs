@@ -20,6 +20,8 @@ pub(super) enum Next {
     Mpls(usize),
     /// A network service header (RFC 8300).
     Nsh(usize),
+    /// Frames that a wireless station put together (A-MSDU).
+    Aggregate(usize),
     /// Address and control (RFC 1662 section 3.1), or the protocol field if they are left out.
     Ppp(usize),
     Other,
@@ -36,7 +38,7 @@ pub(super) fn step(frame: &[u8], next: Next) -> Result<Next, PacketError> {
         Next::Mpls(at) => mpls(frame, at),
         Next::Nsh(at) => nsh(frame, at),
         Next::Ppp(at) => ppp(frame, at),
-        Next::Ipv4(_) | Next::Ipv6(_) | Next::Other => Ok(next),
+        Next::Ipv4(_) | Next::Ipv6(_) | Next::Aggregate(_) | Next::Other => Ok(next),
     }
 }
 
@@ -66,6 +68,13 @@ pub(super) fn ether_type(frame: &[u8], mut kind: u16, mut at: usize) -> Result<N
             0x88e7 => {
                 kind = u16_at("802.1ah", frame, at, 16, 18)?;
                 at += 18;
+            }
+            // Cisco MetaData (draft-smith-kandula-sxp): version, number of options of four bytes each, such as a
+            // security group; the EtherType.
+            0x8909 => {
+                let options = usize::from(u16_at("Cisco MetaData", frame, at, 0, 2)? & 0xff);
+                kind = u16_at("Cisco MetaData", frame, at, 2 + 4 * options, 4 + 4 * options)?;
+                at += 4 + 4 * options;
             }
             0x8847 | 0x8848 => return Ok(Next::Mpls(at)),
             // PPPoE session: version, code, session, length; then PPP.

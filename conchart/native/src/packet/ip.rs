@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::error::PacketError;
 use super::fragments::Fragment;
 use super::tunnel;
+use super::wifi::Aggregate;
 
 const TCP: u8 = 6;
 const AH: u8 = 51;
@@ -24,6 +25,8 @@ pub(super) enum Carried<'a> {
     /// This protocol, which may carry other packets.
     Tunnel(u8, IpPacket),
     Fragment(Fragment<'a>),
+    /// Not an IP packet but several frames, each with its own.
+    Aggregate(Aggregate<'a>),
     Other,
 }
 

@@ -28,6 +28,7 @@ mod tests;
 pub use error::PacketError;
 pub use fragments::{Datagram, Fragment, Fragments, Incomplete, Placed};
 pub use seq::Seq;
+pub use wifi::Aggregate;
 
 use std::net::IpAddr;
 
@@ -115,6 +116,17 @@ pub enum Decoded<'a> {
     Other,
     /// A piece of a fragmented IP packet that may carry TCP, itself or in a tunnel.
     Fragment(Fragment<'a>),
+    /// Frames that were sent as one: an iterator over what each of them turned out to be.
+    Aggregate(Aggregate<'a>),
+}
+
+impl<'a> Iterator for Aggregate<'a> {
+    type Item = Result<Decoded<'a>, PacketError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let part = self.part()?;
+        Some(part.and_then(|(start, end)| opened(self.bytes(), packet(self.bytes(), Next::Llc(start), end)?)))
+    }
 }
 
 /// Decodes one frame. `original_len` is its length on the wire.
@@ -145,6 +157,7 @@ fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, Pa
         match next {
             Next::Ipv4(at) => return ip::v4(data, at, end),
             Next::Ipv6(at) => return ip::v6(data, at, end),
+            Next::Aggregate(at) => return Ok(ip::Carried::Aggregate(Aggregate::new(data, at, end))),
             Next::Other => break,
             _ => next = ether::step(data, next)?,
         }
@@ -158,6 +171,7 @@ fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, P
     match carried {
         ip::Carried::Tcp(packet) => tcp::segment(data, &packet),
         ip::Carried::Fragment(fragment) => Ok(Decoded::Fragment(fragment)),
+        ip::Carried::Aggregate(aggregate) => Ok(Decoded::Aggregate(aggregate)),
         ip::Carried::Other => Ok(Decoded::Other),
         ip::Carried::Tunnel(protocol, outer) => tunnelled(data, protocol, outer, 1),
     }

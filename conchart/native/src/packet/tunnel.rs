@@ -6,6 +6,7 @@
 
 use super::error::PacketError;
 use super::ether::{Next, by_version, ether_type, next_protocol, u16_at};
+use super::wifi;
 
 const UDP: u8 = 17;
 const GRE: u8 = 47;
@@ -52,6 +53,8 @@ fn gre(frame: &[u8], at: usize) -> Result<Next, PacketError> {
     }
     match kind {
         0x880b => Ok(Next::Ppp(at)),
+        // Aruba: from an access point to its controller; the type says which of the point's networks.
+        0x8200..=0x8370 if kind & 0x0f == 0 => wifi::data_frame(frame, at, false),
         // WCCP: redirected requests to a cache; version 2 has a header of its own.
         0x883e => Ok(if by_version(frame, at) == Next::Ipv4(at) { Next::Ipv4(at) } else { by_version(frame, at + 4) }),
         // ERSPAN: type I has no header and no sequence number.

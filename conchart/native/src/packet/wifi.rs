@@ -35,7 +35,47 @@ pub(super) fn prism(frame: &[u8], at: usize) -> Result<Next, PacketError> {
     data_frame(frame, at + usize::from(length), false)
 }
 
-/// From an 802.11 header (IEEE 802.11 section 9.2) to LLC. `padded`: the header is filled up to a multiple of four.
+/// Several frames in one (A-MSDU, IEEE 802.11 section 9.3.2.2): addresses, length and LLC of each, filled up to a
+/// multiple of four bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Aggregate<'a> {
+    frame: &'a [u8],
+    /// Where the next of them starts, and where the last one ends, captured or not.
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Aggregate<'a> {
+    pub(super) fn new(frame: &'a [u8], at: usize, end: usize) -> Self {
+        Self { frame, at, end }
+    }
+
+    /// The captured bytes that hold them.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.frame
+    }
+
+    /// Where the LLC of the next of them starts, and where what it holds ends.
+    pub(super) fn part(&mut self) -> Option<Result<(usize, usize), PacketError>> {
+        const HEADER: usize = 14;
+        // A check sequence may be left at the end.
+        if self.at.checked_add(HEADER)? >= self.end {
+            return None;
+        }
+        let start = self.at + HEADER;
+        let length = match u16_at("A-MSDU", self.frame, self.at, HEADER - 2, HEADER) {
+            Ok(length) => usize::from(length),
+            Err(cut) => {
+                self.at = self.end;
+                return Some(Err(cut));
+            }
+        };
+        self.at += (HEADER + length).next_multiple_of(4);
+        Some(Ok((start, self.end.min(start + length))))
+    }
+}
+
+/// From an 802.11 header (IEEE 802.11 section 9.2) to LLC, or to aggregated frames. `padded`: the header is filled up to a multiple of four.
 pub(super) fn data_frame(frame: &[u8], at: usize, padded: bool) -> Result<Next, PacketError> {
     const LAYER: &str = "802.11";
     const WITHOUT_DATA: u8 = 0x40;
@@ -44,6 +84,7 @@ pub(super) fn data_frame(frame: &[u8], at: usize, padded: bool) -> Result<Next, 
     const MORE_FRAGMENTS: u8 = 0x04;
     const PROTECTED: u8 = 0x40;
     const HT_CONTROL: u8 = 0x80;
+    const AGGREGATED: u8 = 0x80;
     let [kind, flags] = u16_at(LAYER, frame, at, 0, 2)?.to_be_bytes();
     if kind & 0x0f != 0x08 || kind & WITHOUT_DATA != 0 || flags & PROTECTED != 0 {
         return Ok(Next::Other);
@@ -52,18 +93,16 @@ pub(super) fn data_frame(frame: &[u8], at: usize, padded: bool) -> Result<Next, 
     if flags & MORE_FRAGMENTS != 0 || fragment != 0 {
         return Ok(Next::Other);
     }
+    let mut aggregated = false;
     // A fourth address, between access points.
     let mut header = if flags & BOTH_WAYS == BOTH_WAYS { 30 } else { 24 };
     if kind & QOS != 0 {
         let [control, _] = u16_at(LAYER, frame, at, header, header + 2)?.to_be_bytes();
-        if control & 0x80 != 0 {
-            let (field, found) = ("aggregated frames", 1);
-            return Err(PacketError::Bad { layer: LAYER, offset: at, field, found, allowed: "0" });
-        }
+        aggregated = control & AGGREGATED != 0;
         header += if flags & HT_CONTROL != 0 { 6 } else { 2 };
     }
     if padded {
         header = header.next_multiple_of(4);
     }
-    Ok(Next::Llc(at + header))
+    Ok(if aggregated { Next::Aggregate(at + header) } else { Next::Llc(at + header) })
 }

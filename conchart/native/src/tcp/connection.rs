@@ -471,7 +471,7 @@ impl Connection {
     /// A hole that is filled within this time was reordering, not loss.
     fn reordering_ns(&self) -> i64 {
         match (self.handshake_rtt.client, self.handshake_rtt.server) {
-            (Some(client), Some(server)) => client + server,
+            (Some(client), Some(server)) => client.saturating_add(server),
             _ => REORDERING_NS,
         }
     }

@@ -191,8 +191,12 @@ impl<T: Default> Table<T> {
         let mut ages: Vec<(i64, usize)> = (self.flows.iter().enumerate())
             .filter_map(|(at, flow)| flow.as_deref().map(|flow| (flow.tcp.last.at, at)))
             .collect();
+        let least = (self.max_open / 16).min(ages.len().saturating_sub(1));
+        if !ages.is_empty() {
+            ages.select_nth_unstable(least);
+        }
+        ages.truncate(least + 1);
         ages.sort_unstable();
-        ages.truncate(self.max_open / 16 + 1);
         ages.into_iter().filter_map(|(_, at)| self.remove(at)).collect()
     }
 

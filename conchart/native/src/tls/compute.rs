@@ -118,7 +118,7 @@ impl Flights {
             if current.fills_window() {
                 return self.begin(from, offset, len, None, true, seen);
             }
-            flight.paused_ns += pause;
+            flight.paused_ns = flight.paused_ns.saturating_add(pause);
         }
         current.last = current.last.max(seen);
         current.mark(offset + len, seen);
@@ -165,8 +165,8 @@ impl Flights {
     pub fn compute_ns(&self, side: Side, rtt: Option<i64>) -> Option<i64> {
         let mut total = None;
         for flight in self.flights.iter().skip(1).filter(|flight| flight.from == side) {
-            let thought = if flight.continued { 0 } else { (flight.waited_ns? - rtt?).max(0) };
-            total = Some(total.unwrap_or(0) + thought + flight.paused_ns);
+            let thought = if flight.continued { 0 } else { flight.waited_ns?.saturating_sub(rtt?).max(0) };
+            total = Some(total.unwrap_or(0_i64).saturating_add(thought).saturating_add(flight.paused_ns));
         }
         total.filter(|_| !self.torn)
     }

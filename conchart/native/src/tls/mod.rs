@@ -96,6 +96,16 @@ pub struct Handshake {
     pub missing_keys: Option<Box<str>>,
 }
 
+impl Handshake {
+    /// Moves the instants that end it up to the hello where the clock was set back in between; true when it was.
+    pub fn keep_order(&mut self) -> bool {
+        let Some(hello) = self.hello else { return false };
+        let ends = [&mut self.ready, &mut self.complete].into_iter().flatten();
+        let early = ends.filter(|end| end.at < hello.at).map(|end| *end = hello);
+        early.count() > 0
+    }
+}
+
 /// Application data inside TLS: one record, or the visible part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct AppRecord {

@@ -42,12 +42,36 @@ fn radiotap_says_that_the_header_is_padded() {
 }
 
 #[test]
-fn encrypted_aggregated_and_management_frames_are_not_opened() {
+fn encrypted_and_management_frames_are_not_opened() {
     for control in [[0x08, 0x41], [0x48, 0x01], [0x80, 0], [0x08, 0x05]] {
         assert!(matches!(decode(LinkType::IEEE802_11, &wifi(control, &[]), 100), Ok(Decoded::Other)), "{control:?}");
     }
-    let aggregated = decode(LinkType::IEEE802_11, &wifi([0x88, 1], &[0x80, 0]), 100).unwrap_err();
-    assert_eq!(aggregated.to_string(), "802.11 header at byte 0: aggregated frames is 1, 0 expected");
+}
+
+/// What each of the frames in an aggregate turned out to be.
+fn parts(link: LinkType, frame: &[u8]) -> Vec<Result<Decoded<'_>, PacketError>> {
+    match decode(link, frame, frame.len() as u32) {
+        Ok(Decoded::Aggregate(parts)) => parts.collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn aggregated_frames_are_opened_one_by_one() {
+    let inside = [&SNAP[..], &hello()].concat();
+    let one = [&MACS[..], &(inside.len() as u16).to_be_bytes(), &inside].concat();
+    let mut first = one.clone();
+    first.resize(one.len().next_multiple_of(4), 0xff);
+    let check_sequence = [1, 2, 3, 4];
+    let frame = [&[0x88, 1][..], &[0; 22], &[0x80, 0], &first, &one, &check_sequence].concat();
+    let found = parts(LinkType::IEEE802_11, &frame);
+    assert_eq!(found.len(), 2);
+    for part in found {
+        assert!(matches!(part, Ok(Decoded::Tcp(segment)) if segment.payload == b"hello" && segment.payload_len == 5));
+    }
+    let cut = parts(LinkType::IEEE802_11, &frame[..26 + first.len() + 16]);
+    assert!(matches!(cut[..], [Ok(Decoded::Tcp(_)), Ok(Decoded::Other) | Err(_)]), "{cut:?}");
+    assert!(parts(LinkType::IEEE802_11, &frame[..26]).is_empty());
 }
 
 #[test]

@@ -108,6 +108,15 @@ fn every_link_layer_leads_to_the_same_segment() {
 }
 
 #[test]
+fn cisco_metadata_is_stepped_over() {
+    let ip = ipv4(6, &[], &tcp(&[], b"hello"));
+    says_hello(LinkType::ETHERNET, &ethernet(&[0x89, 0x09, 1, 1, 0, 1, 0, 7, 8, 0], &ip));
+    says_hello(LinkType::ETHERNET, &ethernet(&[0x81, 0, 0, 7, 0x89, 0x09, 1, 2, 0, 1, 0, 7, 0, 2, 0, 9, 8, 0], &ip));
+    let cut = PacketError::Cut { layer: "Cisco MetaData", offset: 14, need: 8, have: 6 };
+    assert_eq!(decode(LinkType::ETHERNET, &ethernet(&[0x89, 0x09, 1, 1, 0, 1, 0, 7], &[]), 60).unwrap_err(), cut);
+}
+
+#[test]
 fn vlan_tags_stack_up_to_eight() {
     let ip = ipv4(6, &[], &tcp(&[], b"hello"));
     for tag in [[0x81, 0], [0x88, 0xa8], [0x91, 0]] {
