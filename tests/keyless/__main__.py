@@ -10,21 +10,18 @@ from pathlib import Path
 import click
 
 from tests.keyless.comparison import compare
-from tests.keyless.test_exchanges import CAPTURES
+from tests.keyless.report import CAPTURES, inexact, skipped, table
 from tests.keyless.truth import read
 
 
 @click.command()
 @click.argument("captures", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def main(captures: tuple[Path, ...]) -> None:
-    """Print every exchange that is wrong, and how many are right."""
-    truths = read(captures or CAPTURES)
-    verdicts = [verdict for capture, truth in truths.items() for verdict in compare(capture, truth)]
-    for verdict in verdicts:
-        if not verdict.right:
-            click.echo(f"{'BOAST ' if verdict.boast else 'doubt '}{verdict}")
-    right = sum(verdict.right for verdict in verdicts)
-    click.echo(f"{right} of {len(verdicts)} right, {sum(verdict.boast for verdict in verdicts)} wrong and sure of it")
+    """Print every exchange that is not exact, how many are, and what was not compared."""
+    comparisons = [compare(capture, truth) for capture, truth in read(captures or CAPTURES).items()]
+    parts = ["\n".join(inexact(comparisons)), table(comparisons)]
+    parts.append("\n".join(["Not compared:", *(f"- {line}" for line in skipped(comparisons) or ["nothing"])]))
+    click.echo("\n\n".join(part for part in parts if part))
 
 
 if __name__ == "__main__":

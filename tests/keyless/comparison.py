@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import conchart
@@ -14,6 +15,11 @@ CERTAIN = 0.9
 TOLERANCE = 1
 """Frames."""
 INSTANTS = ("request_at", "request_done_at", "response_at", "response_done_at")
+SMALL, CONCURRENT, LARGE, OTHER = "small, one after another", "concurrent", "large", "not of this laboratory"
+KINDS = {"concurrent": CONCURRENT, "chromium": CONCURRENT, "large": LARGE}
+"""Of traffic, by the first word of the case's name; a browser opens several connections. The others are small."""
+TURNS_ELSEWHERE = "turns on connections on which tshark reads no HTTP/1"
+SILENT = "connections on which neither finds an exchange"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +27,7 @@ class Verdict:
     """One exchange: as it was, and as it was inferred. Either may be missing."""
 
     case: str
+    kind: str
     stream: int
     true: Exchange | None
     frames: tuple[int | None, ...] | None
@@ -35,12 +42,21 @@ class Verdict:
         return (self.true.request.first, self.true.request.last, self.true.response.first, self.true.response.last)
 
     @property
+    def exact(self) -> bool:
+        """Every boundary is in the frame that holds it."""
+        return self.within(0)
+
+    @property
     def right(self) -> bool:
         """Every boundary is within :data:`TOLERANCE` of the truth."""
+        return self.within(TOLERANCE)
+
+    def within(self, frames: int) -> bool:
+        """Every boundary is at most so many frames from the truth."""
         if self.frames is None or self.true_frames is None:
             return False
         return all(
-            ours is not None and abs(ours - theirs) <= TOLERANCE
+            ours is not None and abs(ours - theirs) <= frames
             for ours, theirs in zip(self.frames, self.true_frames, strict=True)
         )
 
@@ -50,35 +66,76 @@ class Verdict:
         return not self.right and (self.confidence is None or self.confidence >= CERTAIN)
 
     def __str__(self) -> str:
+        grade = "exact" if self.exact else "near " if self.right else "BOAST" if self.boast else "doubt"
         what = f"{self.true.request.text} {self.true.response.text}" if self.true else "no such exchange"
         return (
-            f"{self.case} stream {self.stream} {what}: "
+            f"{grade} {self.case} stream {self.stream} {what}: "
             f"frames {self.frames}, true {self.true_frames}, confidence {self.confidence}"
         )
 
 
-def compare(capture: Path, truth: Truth) -> Iterator[Verdict]:
-    """Pair every true exchange with the inferred one whose request is nearest, each once."""
-    ours = inferred(capture, truth)
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One capture: a verdict on each exchange, and a count of what has none, by reason."""
+
+    verdicts: list[Verdict]
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An exchange as it was inferred."""
+
+    stream: int
+    frames: tuple[int | None, ...]
+    """Of :data:`INSTANTS`."""
+    confidence: float
+
+
+def compare(capture: Path, truth: Truth) -> Comparison:
+    """Pair every true exchange with the turn whose request is nearest, each once; a turn that is left is a mistake."""
     case = capture.parent.name if capture.stem == "input" else capture.name
-    for true in truth.exchanges:
-        same = [each for each in ours if each[0] == true.stream]
-        near = min(same, key=lambda each: abs((each[1][0] or 0) - true.request.first), default=None)
-        if near is not None and abs((near[1][0] or 0) - true.request.first) > TOLERANCE:
-            near = None
-        if near is not None:
-            ours.remove(near)
-        frames, confidence = (near[1], near[2]) if near else (None, None)
-        yield Verdict(case=case, stream=true.stream, true=true, frames=frames, confidence=confidence)
+    kind = KINDS.get(case.split("-")[0], SMALL) if capture.stem == "input" else OTHER
+    turns, connections = infer(capture, truth)
     of_http = {each.stream for each in truth.exchanges}
-    for stream, frames, confidence in (each for each in ours if each[0] in of_http):
-        yield Verdict(case=case, stream=stream, true=None, frames=frames, confidence=confidence)
+    skipped = truth.skipped.copy()
+    skipped[TURNS_ELSEWHERE] = sum(turn.stream not in of_http for turn in turns)
+    skipped[SILENT] = len(connections - of_http - {turn.stream for turn in turns})
+
+    def verdicts() -> Iterator[Verdict]:
+        left = [turn for turn in turns if turn.stream in of_http]
+        for true in truth.exchanges:
+            turn = nearest(true, left)
+            if turn:
+                left.remove(turn)
+            frames, confidence = (turn.frames, turn.confidence) if turn else (None, None)
+            yield Verdict(
+                case=case, kind=kind, stream=true.stream, true=true, frames=frames, confidence=confidence
+            )  # fmt: skip
+        for turn in left:
+            yield Verdict(
+                case=case, kind=kind, stream=turn.stream, true=None, frames=turn.frames, confidence=turn.confidence
+            )
+
+    return Comparison(list(verdicts()), skipped)
 
 
-def inferred(capture: Path, truth: Truth) -> list[tuple[int, tuple[int | None, ...], float]]:
-    """Read the exchanges without secrets: stream, frames of :data:`INSTANTS`, confidence."""
+def nearest(true: Exchange, turns: list[Turn]) -> Turn | None:
+    """Find the turn of this connection that begins with the request, or within :data:`TOLERANCE` of it."""
+
+    def distance(turn: Turn) -> int:
+        return abs((turn.frames[0] or 0) - true.request.first)
+
+    near = [turn for turn in turns if turn.stream == true.stream and distance(turn) <= TOLERANCE]
+    return min(near, key=distance, default=None)
+
+
+def infer(capture: Path, truth: Truth) -> tuple[list[Turn], set[int]]:
+    """Read the turns and the connections without secrets."""
     with conchart.read(capture) as trace:
         rows = trace.sql(
-            f"SELECT stream, confidence, {', '.join(INSTANTS)} FROM exchanges ORDER BY request_at"
+            f"SELECT stream, confidence, {', '.join(INSTANTS)} FROM exchanges ORDER BY request_at, stream, number"
         ).fetchall()
-    return [(stream, tuple(truth.frame_at.get(at) for at in at), confidence) for stream, confidence, *at in rows]
+        connections = {stream for (stream,) in trace.sql("SELECT stream FROM connections").fetchall()}
+    turns = [Turn(stream, tuple(truth.frame_at.get(at) for at in at), confidence) for stream, confidence, *at in rows]
+    return turns, connections
