@@ -33,6 +33,7 @@ COOKIES = (
 )
 STREAMS = ("GET:/wait-10/pieces-6-3000-40:0", "GET:/wait-5/bytes-100:0", "GET:/wait-20/pieces-4-20000-25:0")
 
+EXPECT = ("--header", "Expect: 100-continue")
 UNBUFFERED = ("proxy_buffering off",)
 LARGE_HEADS = ("large_client_header_buffers 4 16k",)
 WITHOUT_LENGTH = ("proxy_buffering off", "chunked_transfer_encoding off")
@@ -127,26 +128,12 @@ TRAFFIC = {
     ),
     "large-curl-nginx-1.3-expect": Case(
         title="An upload that waits for 100 (Continue)",
-        clients=(
-            curl(
-                "1.3",
-                ("POST:/wait-20/bytes-10:60000", "POST:/wait-5/status-204:40000"),
-                "--header",
-                "Expect: 100-continue",
-            ),
-        ),
+        clients=(curl("1.3", ("POST:/wait-20/bytes-10:60000", "POST:/wait-5/status-204:40000"), *EXPECT),),
         see="- Each request is sent in two parts: its body follows `HTTP/1.1 100 Continue`.",
     ),
     "large-curl-apache-1.2-expect": Case(
         title="An upload that waits for Apache's 100 (Continue), TLS 1.2",
-        clients=(
-            curl(
-                "1.2",
-                ("POST:/wait-20/bytes-10:60000", "POST:/wait-5/bytes-100:3000"),
-                "--header",
-                "Expect: 100-continue",
-            ),
-        ),
+        clients=(curl("1.2", ("POST:/wait-20/bytes-10:60000", "POST:/wait-5/bytes-100:3000"), *EXPECT),),
         server="apache",
         vantage="server",
         see="- Each request is sent in two parts: its body follows `HTTP/1.1 100 Continue`.",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import conchart
-from tests.keyless.truth import Exchange, Truth
+from tests.keyless.truth import Exchange, Skipped, Truth
 
 CERTAIN = 0.9
 """Of an inferred exchange with this confidence docs/phases.md says: boundaries exact."""
@@ -18,8 +17,18 @@ INSTANTS = ("request_at", "request_done_at", "response_at", "response_done_at")
 SMALL, CONCURRENT, LARGE, OTHER = "small, one after another", "concurrent", "large", "not of this laboratory"
 KINDS = {"concurrent": CONCURRENT, "chromium": CONCURRENT, "large": LARGE}
 """Of traffic, by the first word of the case's name; a browser opens several connections. The others are small."""
-TURNS_ELSEWHERE = "turns on connections on which tshark reads no HTTP/1"
-SILENT = "connections on which neither finds an exchange"
+UNREAD = "a turn on a connection on which tshark reads no HTTP"
+SILENT = "a connection on which neither finds an exchange"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An exchange as it was inferred."""
+
+    stream: int
+    frames: tuple[int | None, ...]
+    """Of :data:`INSTANTS`."""
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +39,11 @@ class Verdict:
     kind: str
     stream: int
     true: Exchange | None
-    frames: tuple[int | None, ...] | None
-    """Inferred: of :data:`INSTANTS`."""
-    confidence: float | None
+    turn: Turn | None
 
     @property
     def true_frames(self) -> tuple[int, ...] | None:
-        """True: of :data:`INSTANTS`."""
+        """Of :data:`INSTANTS`."""
         if self.true is None:
             return None
         return (self.true.request.first, self.true.request.last, self.true.response.first, self.true.response.last)
@@ -53,71 +60,63 @@ class Verdict:
 
     def within(self, frames: int) -> bool:
         """Every boundary is at most so many frames from the truth."""
-        if self.frames is None or self.true_frames is None:
+        if self.turn is None or self.true_frames is None:
             return False
         return all(
             ours is not None and abs(ours - theirs) <= frames
-            for ours, theirs in zip(self.frames, self.true_frames, strict=True)
+            for ours, theirs in zip(self.turn.frames, self.true_frames, strict=True)
         )
 
     @property
     def boast(self) -> bool:
-        """It is wrong and does not say that it might be."""
-        return not self.right and (self.confidence is None or self.confidence >= CERTAIN)
+        """It is not exact and does not say that it might not be."""
+        return not self.exact and (self.turn is None or self.turn.confidence >= CERTAIN)
 
     def __str__(self) -> str:
-        grade = "exact" if self.exact else "near " if self.right else "BOAST" if self.boast else "doubt"
+        grade = "exact" if self.exact else "BOAST" if self.boast else "near " if self.right else "doubt"
         what = f"{self.true.request.text} {self.true.response.text}" if self.true else "no such exchange"
-        return (
-            f"{grade} {self.case} stream {self.stream} {what}: "
-            f"frames {self.frames}, true {self.true_frames}, confidence {self.confidence}"
-        )
+        found = f"frames {self.turn.frames}, confidence {self.turn.confidence}" if self.turn else "not found"
+        return f"{grade} {self.case} stream {self.stream} {what}: {found}, true {self.true_frames}"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One capture: a verdict on each exchange, and a count of what has none, by reason."""
+    """One capture: a verdict on each exchange, and what has none."""
 
     verdicts: list[Verdict]
-    skipped: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """An exchange as it was inferred."""
-
-    stream: int
-    frames: tuple[int | None, ...]
-    """Of :data:`INSTANTS`."""
-    confidence: float
+    skipped: list[Skipped]
 
 
 def compare(capture: Path, truth: Truth) -> Comparison:
-    """Pair every true exchange with the turn whose request is nearest, each once; a turn that is left is a mistake."""
-    case = capture.parent.name if capture.stem == "input" else capture.name
-    kind = KINDS.get(case.split("-")[0], SMALL) if capture.stem == "input" else OTHER
+    """Pair every true exchange with the turn whose request is nearest, each once; a turn that is left is a mistake.
+
+    On a connection on which tshark read no exchange there is nothing to hold a turn against: it is skipped.
+    """
+    ours = capture.stem == "input"
+    case = capture.parent.name if ours else capture.name
+    kind = KINDS.get(case.split("-")[0], SMALL) if ours else OTHER
     turns, connections = infer(capture, truth)
-    of_http = {each.stream for each in truth.exchanges}
-    skipped = truth.skipped.copy()
-    skipped[TURNS_ELSEWHERE] = sum(turn.stream not in of_http for turn in turns)
-    skipped[SILENT] = len(connections - of_http - {turn.stream for turn in turns})
+    comparable = {true.stream for true in truth.exchanges}
+    left = [turn for turn in turns if turn.stream in comparable]
+    verdicts = []
+    for true in truth.exchanges:
+        turn = nearest(true, left)
+        if turn:
+            left.remove(turn)
+        verdicts.append(Verdict(case=case, kind=kind, stream=true.stream, true=true, turn=turn))
+    verdicts += [Verdict(case=case, kind=kind, stream=turn.stream, true=None, turn=turn) for turn in left]
+    without = [turn for turn in turns if turn.stream not in comparable]
+    silent = connections - comparable - {turn.stream for turn in without} - {each.stream for each in truth.skipped}
+    skipped = [*truth.skipped, *_turns_skipped(without, truth), *(Skipped(stream, SILENT) for stream in silent)]
+    return Comparison(verdicts, skipped)
 
-    def verdicts() -> Iterator[Verdict]:
-        left = [turn for turn in turns if turn.stream in of_http]
-        for true in truth.exchanges:
-            turn = nearest(true, left)
-            if turn:
-                left.remove(turn)
-            frames, confidence = (turn.frames, turn.confidence) if turn else (None, None)
-            yield Verdict(
-                case=case, kind=kind, stream=true.stream, true=true, frames=frames, confidence=confidence
-            )  # fmt: skip
-        for turn in left:
-            yield Verdict(
-                case=case, kind=kind, stream=turn.stream, true=None, frames=turn.frames, confidence=turn.confidence
-            )
 
-    return Comparison(list(verdicts()), skipped)
+def _turns_skipped(turns: Iterable[Turn], truth: Truth) -> Iterator[Skipped]:
+    """Say of turns on connections without an exchange what tshark reads there instead."""
+    instead = {each.stream: each.reason for each in truth.skipped}
+    for turn in turns:
+        why = instead.get(turn.stream)
+        yield Skipped(turn.stream, f"a turn on a connection with {why}" if why else UNREAD)
 
 
 def nearest(true: Exchange, turns: list[Turn]) -> Turn | None:

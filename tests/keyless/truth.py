@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,9 @@ PREFERENCES = ("tcp.reassemble_out_of_order:TRUE", "http.desegment_body:TRUE")
 COLUMN, VALUE = "\x1f", "\x1e"
 """What separates fields, and values of one field: neither stands in a target."""
 
-UNANSWERED = "requests without a final response"
-UNASKED = "responses without a request"
-OVER_HTTP_2 = "requests over HTTP/2, which share a connection: turns are not requests"
+UNANSWERED = "a request whose final response tshark does not show, or not to its end"
+UNASKED = "a response whose request tshark does not show"
+OVER_HTTP_2 = "a request over HTTP/2, where turns are not requests"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +46,21 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """What is not compared, and why not."""
+
+    stream: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
-    """The exchanges of a capture, what else there was, and when each of its frames passed."""
+    """The exchanges of a capture, which messages are in none, and when each of its frames passed."""
 
     exchanges: list[Exchange]
     frame_at: dict[int, int]
     """Frame by nanoseconds since the Unix epoch."""
-    skipped: Counter[str] = field(default_factory=Counter)
-    """Messages that are in no exchange, by reason."""
+    skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def at(self) -> dict[int, int]:
@@ -115,12 +121,12 @@ def _read(rows: list[list[str]]) -> Truth:
         finals = [status for status in _values(statuses) if not status.startswith("1")]
         for text, begin in zip(finals, [first, *[frame] * len(finals)], strict=False):
             if not waiting.get(stream):
-                truth.skipped[UNASKED] += 1
+                truth.skipped.append(Skipped(stream, UNASKED))
                 continue
             response = Message(text=text, first=begin, last=frame)
             truth.exchanges.append(Exchange(stream=stream, request=waiting[stream].pop(0), response=response))
-        truth.skipped[OVER_HTTP_2] += len(_values(over_http_2))
-    truth.skipped[UNANSWERED] += sum(map(len, waiting.values()))
+        truth.skipped.extend(Skipped(stream, OVER_HTTP_2) for _ in _values(over_http_2))
+    truth.skipped.extend(Skipped(stream, UNANSWERED) for stream, requests in waiting.items() for _ in requests)
     return truth
 
 
