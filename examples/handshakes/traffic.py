@@ -34,6 +34,7 @@ COOKIES = (
 STREAMS = ("GET:/wait-10/pieces-6-3000-40:0", "GET:/wait-5/bytes-100:0", "GET:/wait-20/pieces-4-20000-25:0")
 
 EXPECT = ("--header", "Expect: 100-continue")
+PAUSES = ("POST:/wait-20/bytes-50:24000:0:30", "GET:/wait-5/bytes-100:0", "POST:/wait-10/status-204:600:0:25")
 UNBUFFERED = ("proxy_buffering off",)
 LARGE_HEADS = ("large_client_header_buffers 4 16k",)
 WITHOUT_LENGTH = ("proxy_buffering off", "chunked_transfer_encoding off")
@@ -193,6 +194,25 @@ TRAFFIC = {
         clients=(python("1.3", 1, ("POST:/wait-50/status-204:100000", "POST:/wait-5/bytes-2000:40000")),),
         server="apache",
         see="- Head and body are separate records; Apache passes the body on while it arrives.",
+    ),
+    "large-python-nginx-1.3-pauses": Case(
+        title="Requests with pauses inside",
+        clients=(python("1.3", 1, PAUSES),),
+        see="- The client pauses after the head and in the middle of the body; tickets come in the first pause.",
+    ),
+    "large-python-apache-1.2-pauses": Case(
+        title="Requests to Apache with pauses inside, TLS 1.2",
+        clients=(python("1.2", 1, PAUSES),),
+        server="apache",
+        vantage="server",
+        see="- The client pauses after the head and in the middle of the body.",
+    ),
+    "large-go-nginx-1.3-refused": Case(
+        title="Uploads that the server does not want",
+        clients=(go("1.3", "full", ("POST:/wait-0/bytes-10:70000", "POST:/wait-0/bytes-10:2000")),),
+        directives=("client_max_body_size 10k",),
+        see="- 413 (Content Too Large) is there before the upload is over, and the connection closes. The second\n"
+        "  request is small enough; its connection is resumed.",
     ),
     "large-go-nginx-1.3-near": Case(
         title="Down and up beside the server",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,7 +107,9 @@ def _read(rows: list[list[str]]) -> Truth:
     first_stream = int(of_tcp[0][0])
     begins: dict[int, int] = {}
     """Frame that completes a record, to the frame of the record's first byte."""
-    waiting: dict[int, list[Message]] = {}
+    waiting: dict[int, deque[Message]] = defaultdict(deque)
+    responses: dict[int, deque[Message]] = defaultdict(deque)
+    """Without a request so far: a server may answer before the request is over."""
     truth = Truth([], {})
     for stream_text, number, at, segments, records, methods, targets, statuses, over_http_2 in of_tcp:
         stream, frame = int(stream_text) - first_stream, int(number) - before
@@ -114,20 +117,23 @@ def _read(rows: list[list[str]]) -> Truth:
         begins[frame] = min([frame, *_numbers(segments, before)])
         first = min(begins.get(part, part) for part in [frame, *_numbers(records, before)])
         requests = [" ".join(words) for words in zip(_values(methods), _values(targets), strict=True)]
-        # Of messages that end in one frame, all but the first began there too.
-        for text, begin in zip(requests, [first, *[frame] * len(requests)], strict=False):
-            waiting.setdefault(stream, []).append(Message(text=text, first=begin, last=frame))
+        waiting[stream].extend(_messages(requests, first, frame))
         # RFC 9110 section 15.2: 1xx is no final response.
         finals = [status for status in _values(statuses) if not status.startswith("1")]
-        for text, begin in zip(finals, [first, *[frame] * len(finals)], strict=False):
-            if not waiting.get(stream):
-                truth.skipped.append(Skipped(stream, UNASKED))
-                continue
-            response = Message(text=text, first=begin, last=frame)
-            truth.exchanges.append(Exchange(stream=stream, request=waiting[stream].pop(0), response=response))
+        responses[stream].extend(_messages(finals, first, frame))
+        while waiting[stream] and responses[stream]:
+            request, response = waiting[stream].popleft(), responses[stream].popleft()
+            truth.exchanges.append(Exchange(stream=stream, request=request, response=response))
         truth.skipped.extend(Skipped(stream, OVER_HTTP_2) for _ in _values(over_http_2))
-    truth.skipped.extend(Skipped(stream, UNANSWERED) for stream, requests in waiting.items() for _ in requests)
+    for left, reason in ((waiting, UNANSWERED), (responses, UNASKED)):
+        truth.skipped.extend(Skipped(stream, reason) for stream, messages in left.items() for _ in messages)
     return truth
+
+
+def _messages(texts: list[str], first: int, last: int) -> Iterator[Message]:
+    """Give the messages that end in one frame: all but the first began there too."""
+    for number, text in enumerate(texts):
+        yield Message(text=text, first=last if number else first, last=last)
 
 
 def _values(text: str) -> list[str]:

@@ -4,7 +4,8 @@
 
 VERSION is 1.2 or 1.3. Each connection is kept open and asks every REQUEST, beginning with another one than its
 neighbours; it thinks THINK_MS before each but the first. A request is written METHOD:TARGET:BODY_BYTES or
-METHOD:TARGET:BODY_BYTES:COOKIE_BYTES. Secrets go to the file that SSLKEYLOGFILE names.
+METHOD:TARGET:BODY_BYTES:COOKIE_BYTES or METHOD:TARGET:BODY_BYTES:COOKIE_BYTES:PAUSE_MS; then it pauses so long before
+either half of its body. Secrets go to the file that SSLKEYLOGFILE names.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ssl
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPSConnection
 
@@ -20,10 +22,22 @@ PATIENCE_SECONDS = 20
 
 def ask(connection: HTTPSConnection, line: str) -> None:
     """Send one request, read its response to the end."""
-    method, target, size, cookie = [*line.split(":"), "0"][:4]
-    headers = {"Cookie": "c=" + "x" * int(cookie)} if cookie != "0" else {}
-    connection.request(method, target, body=b"x" * int(size) if size != "0" else None, headers=headers)
+    method, target, *numbers = line.split(":")
+    size, cookie, pause_ms = map(int, [*numbers, "0", "0"][:3])
+    headers = {"Cookie": "c=" + "x" * cookie} if cookie else {}
+    body: bytes | Iterator[bytes] | None = b"x" * size or None
+    if pause_ms:
+        headers["Content-Length"] = str(size)
+        body = halves(size, pause_ms)
+    connection.request(method, target, body=body, headers=headers)
     connection.getresponse().read()
+
+
+def halves(size: int, pause_ms: int) -> Iterator[bytes]:
+    """Give a body of an even size in two parts, each after a pause."""
+    for _ in range(2):
+        time.sleep(pause_ms / 1000)
+        yield b"x" * (size // 2)
 
 
 def main() -> None:
