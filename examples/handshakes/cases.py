@@ -43,6 +43,8 @@ class Case:
     clients: tuple[Words, ...]
     """Commands, run one after the other."""
     see: str
+    together: bool = False
+    """The commands run all at once instead."""
     server: str = "nginx"
     directives: tuple[str, ...] = ()
     keys: str = "rsa:2048"

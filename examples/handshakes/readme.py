@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from cases import Case
-from clients import SECRETS, Words
+from clients import BODY, COOKIE, SECRETS, Words
 from lab.programs import versions
 from room import CLIENT, SERVER
 
@@ -17,6 +17,11 @@ VERSIONS = {
     "gnutls-cli": ("gnutls-cli", "--version"),
     "BUILT/go-client": ("go", "version"),
     "BUILT/rustls-client": ("cargo", "--version"),
+    "python3": (
+        "python3",
+        "-c",
+        "import ssl, sys; print('Python', sys.version.split()[0], 'with', ssl.OPENSSL_VERSION)",
+    ),
     "java": ("java", "--version"),
     "chromium": ("chromium", "--version"),
 }
@@ -38,7 +43,13 @@ def readme(case: Case, apache: str) -> str:
     certificate = "ECDSA P-256" if case.keys == "ec" else f"RSA {case.keys.removeprefix('rsa:')}"
     writer = "server" if case.server_secrets else "client"
     front = ("nginx", "-v") if case.server == "nginx" else (apache, "-v")
-    said = versions([VERSIONS[program(case.clients[0])], front, ("tcpdump", "--version")])
+    programs = dict.fromkeys(program(words) for words in case.clients)
+    said = versions([*(VERSIONS[name] for name in programs), front, ("tcpdump", "--version")])
+    named = any(word.startswith("@") for words in case.clients for word in words)
+    files = (
+        f"\n- `@{BODY}N` and `@{COOKIE}N` are files: a request's body of N bytes, a Cookie field of N." if named else ""
+    )
+    order = "all at once" if case.together else "one command after the other"
     return f"""\
 # {case.title}
 
@@ -52,12 +63,12 @@ Two network namespaces on one machine. {between}
 
 ## How it was made
 
-Client, one command after the other:
+Client, {order}:
 
 {commands}
 
 - Server: {case.server}, `examples/lab/{configuration}`{added}; {certificate} certificate signed by a like authority.
-- Backend: `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds.
+- Backend: `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds.{files}
 - Captured on the {case.vantage}: `tcpdump -n --time-stamp-precision=nano -w input.pcap tcp port 443`.
 - `{SECRETS}` has the TLS secrets, as the {writer} wrote them:
   `tshark -o tls.keylog_file:{SECRETS} -r input.pcap -Y http`.

@@ -4,6 +4,8 @@ python3 backend.py ADDRESS PORT
 
 /wait-MS/bytes-N     MS milliseconds later: 200 and N bytes
 /wait-MS/status-N    MS milliseconds later: 204 or 304, which have no body
+/wait-MS/pieces-N-BYTES-PAUSE
+                     MS milliseconds later: 200 and N pieces of BYTES bytes, chunked, PAUSE milliseconds between them
 /wait-MS/page        MS milliseconds later: HTML that makes a browser ask for four more
 """
 
@@ -30,12 +32,15 @@ class Thinker(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Think, then answer what the target asks for."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        asked = re.fullmatch(r"/wait-(\d+)/(?:bytes-(\d+)|status-(204|304)|(page))", self.path)
+        asked = re.fullmatch(r"/wait-(\d+)/(?:bytes-(\d+)|status-(204|304)|(page)|pieces-(\d+)-(\d+)-(\d+))", self.path)
         if not asked:
             self.send_error(404)
             return
-        wait_ms, size, status, page = asked.groups()
+        wait_ms, size, status, page, *pieces = asked.groups()
         time.sleep(int(wait_ms) / 1000)
+        if pieces[0]:
+            self.send_pieces(*map(int, pieces))
+            return
         body = PAGE if page else b"x" * int(size or 0)
         self.send_response(int(status or 200))
         if not status:
@@ -45,6 +50,26 @@ class Thinker(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     do_POST = do_GET
+
+    def handle_expect_100(self) -> bool:
+        """Say 100 (Continue) at once: what is not flushed waits for the response."""
+        goes_on = super().handle_expect_100()
+        self.wfile.flush()
+        return goes_on
+
+    def send_pieces(self, count: int, size: int, pause_ms: int) -> None:
+        """Answer in chunks (RFC 9112 section 7.1), each on its way before the next is there."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("Content-Type", "text/plain")
+        self.end_headers()
+        for number in range(count):
+            if number:
+                time.sleep(pause_ms / 1000)
+            self.wfile.write(b"%x\r\n%b\r\n" % (size, b"x" * size))
+            self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
 
     def log_message(self, *words: object) -> None:
         """Say nothing."""

@@ -1,6 +1,7 @@
 """Command: where conchart, without TLS secrets, is wrong about exchanges.
 
 python -m tests.keyless [CAPTURE...]          all of captures/handshakes when none is named
+python -m tests.keyless --update              shortens wrong.txt, makes the table in docs/phases.md anew
 """
 
 from __future__ import annotations
@@ -9,22 +10,24 @@ from pathlib import Path
 
 import click
 
+from tests.keyless import report
 from tests.keyless.comparison import compare
-from tests.keyless.test_exchanges import CAPTURES
 from tests.keyless.truth import read
 
 
 @click.command()
 @click.argument("captures", nargs=-1, type=click.Path(exists=True, path_type=Path))
-def main(captures: tuple[Path, ...]) -> None:
-    """Print every exchange that is wrong, and how many are right."""
-    truths = read(captures or CAPTURES)
-    verdicts = [verdict for capture, truth in truths.items() for verdict in compare(capture, truth)]
-    for verdict in verdicts:
-        if not verdict.right:
-            click.echo(f"{'BOAST ' if verdict.boast else 'doubt '}{verdict}")
-    right = sum(verdict.right for verdict in verdicts)
-    click.echo(f"{right} of {len(verdicts)} right, {sum(verdict.boast for verdict in verdicts)} wrong and sure of it")
+@click.option("--update", is_flag=True, help="Shorten wrong.txt, write the table in docs/phases.md.")
+def main(captures: tuple[Path, ...], *, update: bool) -> None:
+    """Print every exchange that is not exact, how many are, and what was not compared."""
+    if captures and update:
+        raise click.UsageError("--update is about all captures")
+    comparisons = [compare(capture, truth) for capture, truth in read(captures or report.CAPTURES).items()]
+    if update:
+        report.update(comparisons)
+    skipped = "\n".join(f"- {line}" for line in report.skipped(comparisons) or ["nothing"])
+    wrong = "\n".join(report.inexact(comparisons)) or "Every exchange is exact."
+    click.echo(f"{wrong}\n\n{report.table(comparisons)}\n\nNot compared:\n{skipped}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Command lines of the clients: each asks the same requests in its own way.
 
 Each function returns the words that a case runs on the client host, in a folder that has ``keys/``; ``CLIENTS`` stands
-for the folder of this file, ``BUILT`` for that of the compiled clients. A request is METHOD:TARGET:BODY_BYTES.
+for the folder of this file, ``BUILT`` for that of the compiled clients. A request is METHOD:TARGET:BODY_BYTES, for
+curl, Go and Python also METHOD:TARGET:BODY_BYTES:COOKIE_BYTES.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ AUTHORITY = "keys/authority.crt"
 SESSION = "session.pem"
 EARLY_DATA = "early-data"
 SECRETS = "keys.log"
+BODY, COOKIE = "body-", "cookie-"
+"""Files of so many bytes, which a command names as ``@body-200000``."""
+LONGEST_WORD = 20_000
+"""Bytes of a request's body that curl takes from its command line; larger ones come from a file."""
 
 Words = tuple[str, ...]
 
@@ -23,13 +28,22 @@ def curl(version: str, requests: Sequence[str], *options: str, twice: bool = Fal
     words: list[str] = ["curl"]
     lines = [(line, False) for line in requests]
     for number, (line, last) in enumerate([*lines[:-1], (requests[-1], True), *lines] if twice else lines):
-        method, target, size = line.split(":")
+        method, target, size, *cookie = line.split(":")
         words += ["--next"] * bool(number)
         words += ["--silent", "--show-error", "--cacert", AUTHORITY, f"--tlsv{version}", "--tls-max", version, *options]
         words += ["--request", method, "--output", "page"] + ["--header", "Connection: close"] * last
-        words += ["--data", "x" * int(size)] * (size != "0")
+        if size != "0":
+            words += ["--data", "x" * int(size) if int(size) <= LONGEST_WORD else f"@{BODY}{size}"]
+        words += ["--header", f"@{COOKIE}{cookie[0]}"] if cookie else []
         words.append(f"https://{NAME}{target}")
     return tuple(words)
+
+
+def curl_together(version: str, requests: Sequence[str], connections: int, *options: str) -> Words:
+    """Use curl on several connections at once; each takes the next request when it is free."""
+    at_once = ("--parallel", "--parallel-immediate", "--parallel-max", str(connections))
+    program, *rest = curl(version, requests, *options)
+    return (program, *at_once, *rest)
 
 
 def openssl(version: str, requests: Sequence[str], *options: str) -> Words:
@@ -38,6 +52,12 @@ def openssl(version: str, requests: Sequence[str], *options: str) -> Words:
     trust = ("-verify_return_error", "-CAfile", AUTHORITY)
     carrier = ("openssl", "s_client", "-connect", f"{NAME}:443", "-servername", NAME, "-quiet", "-no_ign_eof")
     return ("python3", "CLIENTS/ask.py", *requests, "--", *carrier, protocol, *trust, "-keylogfile", SECRETS, *options)
+
+
+def openssl_pipelined(version: str, requests: Sequence[str]) -> Words:
+    """Use openssl s_client; all requests leave before the first response is there."""
+    program, script, *rest = openssl(version, requests)
+    return (program, script, "--pipelined", *rest)
 
 
 def openssl_again(version: str, first: Sequence[str], then: Sequence[str], *options: str) -> tuple[Words, Words]:
@@ -67,6 +87,18 @@ def gnutls(version: str, requests: Sequence[str], *options: str, early: bool = F
 def go(version: str, how: str, requests: Sequence[str]) -> Words:
     """Use client.go."""
     return ("BUILT/go-client", f"{ADDRESS}:443", NAME, AUTHORITY, version, how, *requests)
+
+
+def go_together(version: str, connections: int, requests: Sequence[str]) -> Words:
+    """Use client.go on several connections at once; each asks every request, and thinks before the next."""
+    return go(version, f"together-{connections}", requests)
+
+
+def python(version: str, connections: int, requests: Sequence[str], *, think_ms: int = 7) -> Words:
+    """Use threads.py: Python's ssl on several connections at once; each asks every request, and thinks in between."""
+    return (
+        "python3", "CLIENTS/threads.py", NAME, AUTHORITY, version, str(connections), str(think_ms), *requests,
+    )  # fmt: skip
 
 
 def rustls(version: str, how: str, requests: Sequence[str]) -> Words:

@@ -1,9 +1,10 @@
 """Asks over HTTP/1.1 through a program that carries bytes: openssl s_client, gnutls-cli.
 
-    python3 ask.py [--early] REQUEST... -- COMMAND...
+    python3 ask.py [--early | --pipelined] REQUEST... -- COMMAND...
 
 A request is written METHOD:TARGET:BODY_BYTES and leaves once the response to the one before has been read, in one
-write. ``--early``: COMMAND sends the first one itself, as 0-RTT data. What COMMAND says before a response is skipped.
+write. ``--early``: COMMAND sends the first one itself, as 0-RTT data. ``--pipelined``: all leave before the first
+response is read (RFC 9112 section 9.3.2). What COMMAND says before a response is skipped.
 """
 
 from __future__ import annotations
@@ -43,13 +44,18 @@ def read_response(source: IO[bytes]) -> None:
 def main() -> int:
     """Read the command line, ask, end the program."""
     words = sys.argv[1:]
-    early = words[0] == "--early"
+    early, pipelined = words[0] == "--early", words[0] == "--pipelined"
     split = words.index("--")
+    lines = words[early or pipelined : split]
     carrier = subprocess.Popen(words[split + 1 :], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     if carrier.stdin is None or carrier.stdout is None:
         raise RuntimeError("no pipes")
-    for number, line in enumerate(words[early:split]):
-        if number or not early:
+    if pipelined:
+        for line in lines:
+            carrier.stdin.write(request(line))
+            carrier.stdin.flush()
+    for number, line in enumerate(lines):
+        if not pipelined and (number or not early):
             carrier.stdin.write(request(line))
             carrier.stdin.flush()
         read_response(carrier.stdout)

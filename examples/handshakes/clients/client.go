@@ -1,8 +1,10 @@
 // An HTTP/1.1 client on Go's net/http: client ADDRESS NAME AUTHORITY.crt VERSION HOW REQUESTS...
 //
-// VERSION is 1.2 or 1.3. HOW is `full` (one connection), `resumed` (two, the second with a ticket) or `certificate` (one,
-// and the client shows keys/client.crt). A request is written METHOD:TARGET:BODY_BYTES and is sent once the response to
-// the one before has been read. Secrets go to the file SSLKEYLOGFILE names.
+// VERSION is 1.2 or 1.3. HOW is `full` (one connection), `resumed` (two, the second with a ticket), `certificate` (one,
+// and the client shows keys/client.crt) or `together-N` (N goroutines ask every request each, beginning with different
+// ones, and think 7 ms between; they share up to N connections). A request is written METHOD:TARGET:BODY_BYTES or
+// METHOD:TARGET:BODY_BYTES:COOKIE_BYTES and is sent once the response to the one before has been read. Secrets go to the
+// file SSLKEYLOGFILE names.
 package main
 
 import (
@@ -16,7 +18,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
+
+const think = 7 * time.Millisecond
 
 func main() {
 	address, name, authority, version, how := os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5]
@@ -46,12 +52,36 @@ func main() {
 			return (&net.Dialer{}).DialContext(ctx, network, address)
 		},
 	}
+	lines := os.Args[6:]
+	if many, found := strings.CutPrefix(how, "together-"); found {
+		workers, err := strconv.Atoi(many)
+		must(err)
+		transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = workers, workers
+		askTogether(&http.Client{Transport: transport}, name, lines, workers)
+		transport.CloseIdleConnections()
+		return
+	}
 	for range connections {
-		for _, line := range os.Args[6:] {
+		for _, line := range lines {
 			ask(&http.Client{Transport: transport}, name, line)
 		}
 		transport.CloseIdleConnections()
 	}
+}
+
+func askTogether(client *http.Client, name string, lines []string, workers int) {
+	var group sync.WaitGroup
+	for first := range workers {
+		group.Go(func() {
+			for place := range lines {
+				if place > 0 {
+					time.Sleep(think)
+				}
+				ask(client, name, lines[(first+place)%len(lines)])
+			}
+		})
+	}
+	group.Wait()
 }
 
 func ask(client *http.Client, name, line string) {
@@ -64,6 +94,11 @@ func ask(client *http.Client, name, line string) {
 	}
 	request, err := http.NewRequest(parts[0], "https://"+name+parts[1], body)
 	must(err)
+	if len(parts) > 3 {
+		size, err := strconv.Atoi(parts[3])
+		must(err)
+		request.Header.Set("Cookie", "c="+strings.Repeat("x", size))
+	}
 	response, err := client.Do(request)
 	must(err)
 	_, err = io.Copy(io.Discard, response.Body)
