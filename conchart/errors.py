@@ -19,6 +19,12 @@ class CaptureError(ConchartError):
     exit_code = 3
 
 
+class NoRoomError(ConchartError):
+    """The tables of a capture fit neither into the memory that they may take nor onto the disk beside it."""
+
+    exit_code = 4
+
+
 class OutputError(ConchartError):
     """An output file could not be written. What was there before is untouched."""
 

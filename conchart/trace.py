@@ -1,4 +1,4 @@
-"""A trace: the tables of a capture, in an in-memory DuckDB database.
+"""A trace: the tables of a capture, in a DuckDB database in memory, beyond a limit on disk.
 
 In: batches from the native core, or a saved database. Out: tables, SQL over them, files. Nothing is analysed here.
 """
@@ -12,6 +12,7 @@ import duckdb
 
 from conchart import _native, bpf
 from conchart.errors import CaptureError
+from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.schema import TABLES
 from conchart.sql import literal
@@ -31,6 +32,7 @@ def read(
     packets: bool = False,
     vantage: Vantage | None = None,
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> "Trace":
     """Read captures into tables, in one streaming pass.
@@ -47,6 +49,8 @@ def read(
         vantage: Where on the path the capture was taken, if you know better than the packets tell.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
             pcapng files are used in any case.
+        memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
+            disk.  [default: half of what the machine or container has]
         progress: Called now and then while reading.
 
     Returns:
@@ -54,11 +58,12 @@ def read(
 
     Raises:
         CaptureError: Nothing could be read, or a key log has no secrets in it.
-        UsageError: The filter does not compile, or a time cannot be read.
+        NoRoomError: The tables fit neither into memory nor onto the disk.
+        UsageError: The filter does not compile, or a time or an amount of memory cannot be read.
     """
     first, last = _when(start), _when(end)
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    trace = Trace(duckdb.connect(":memory:"))
+    trace = Trace(_database(memory))
     try:
         trace._create()
         # A quarter of the cost of plain inserts: in one transaction rows are not moved again at every batch, and
@@ -82,10 +87,21 @@ def read(
     except _native.CaptureError as error:
         trace.close()
         raise CaptureError(str(error)) from None
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        trace.close()
+        raise no_room(error) from None
     except BaseException:
         trace.close()
         raise
     return trace
+
+
+def _database(memory: int | str | None) -> duckdb.DuckDBPyConnection:
+    """Open an empty database whose tables may take so much memory."""
+    limit = table_limit(memory)
+    connection = duckdb.connect(":memory:")
+    connection.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(spill_folder()))}")
+    return connection
 
 
 def _when(value: int | str | None) -> When | None:

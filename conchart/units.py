@@ -28,6 +28,7 @@ _PART_NS = {
     "µs": 1_000,
     "ns": 1,
 }
+_AMOUNT = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _EPOCH_SECONDS = re.compile(r"@(\d+)(?:\.(\d{1,9}))?")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 
@@ -146,6 +147,20 @@ def _three_digits(value: int, unit: int) -> str:
             whole, rest = divmod(scaled, 10**digits)
             return f"{whole}.{rest:0{digits}}" if digits and unit > 1 else str(whole)
     return "1000"
+
+
+def parse_bytes(text: str) -> int:
+    """Read an amount of memory as people write it: ``512MB``, ``2 GiB``, ``1.5g``; without a unit it is bytes.
+
+    Raises:
+        UsageError: It is no such amount.
+    """
+    amount = _AMOUNT.fullmatch(text.strip())
+    if not amount or len(amount[1]) > 15:
+        raise UsageError(f"cannot read the amount {text!r}: give a number and a unit (512MB, 2GiB)")
+    power = " kmgt".index(amount[3].lower() or " ")
+    unit: int = (1024 if amount[4] else 1000) ** power
+    return int(amount[1]) * unit + _fraction(amount[2], unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

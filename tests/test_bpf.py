@@ -108,6 +108,19 @@ def test_the_shipped_library_is_the_only_one_loaded() -> None:
     assert "site-packages" in loaded.pop()
 
 
+@pytest.mark.parametrize("hosts", [5, 600])
+def test_a_list_of_hosts_selects_the_same_however_long(hosts: int) -> None:
+    capture = ROOT / "captures/round-trips/tls12-client/input.pcap"
+    with conchart.read(capture) as trace:
+        ((address,),) = trace.sql("SELECT any_value(client_ip) FROM connections").fetchall()
+    packets = counted_by_conchart(capture, f"host {address}")
+    strangers = [f"host 203.0.{number // 250}.{number % 250}" for number in range(hosts)]
+    expression = " or ".join([*strangers, f"host {address}"])
+    assert (len(compile_filter(expression, ETHERNET, 65535)) > 10_000) == (hosts == 600)
+    assert counted_by_conchart(capture, expression) == packets != 0
+    assert counted_by_conchart(capture, " or ".join(strangers)) == 0
+
+
 def captures() -> list[Path]:
     """Ours, and where there is a corpus a few of every kind from it; at most 60, so that the test stays short."""
     ours = sorted((ROOT / "captures").glob("*/*/input.pcap"))

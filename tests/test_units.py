@@ -17,6 +17,7 @@ from conchart.units import (
     format_ns,
     format_share,
     format_tick,
+    parse_bytes,
     parse_when,
     tick_step,
 )
@@ -189,3 +190,17 @@ def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
 @given(st.integers(0, 9_223_372_035), st.integers(0, S - 1))
 def test_no_nanosecond_is_lost(seconds: int, rest: int) -> None:
     assert parse_when(f"@{seconds}.{rest:09}").ns == seconds * S + rest
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("512MB", 512_000_000), ("2 GiB", 2 << 30), ("1.5g", 1_500_000_000), ("0.5KiB", 512), ("4096", 4096), ("7b", 7)],
+)
+def test_amounts_of_memory_read_as_people_write_them(text: str, amount: int) -> None:
+    assert parse_bytes(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "50%", "1 XB", "1e9", "9" * 20, "1,5GB"])
+def test_what_is_no_amount_of_memory_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="cannot read the amount"):
+        parse_bytes(text)

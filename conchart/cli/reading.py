@@ -14,6 +14,8 @@ from conchart.trace import Trace, read
 from conchart.vantage import VANTAGES
 
 _PROGRESS_FROM = 50_000_000
+_LONG_FILTER = 3_000
+"""Characters: about 150 hosts."""
 
 _OPTIONS = (
     click.option(
@@ -32,6 +34,12 @@ _OPTIONS = (
         "--vantage",
         type=click.Choice(VANTAGES),
         help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        help="What the tables may take (2GB); beyond it they go to a temporary folder.  "
+        "[default: half of the machine's]",
     ),
     click.option(
         "--keylog",
@@ -55,10 +63,11 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         count: int | None,
         vantage: str | None,
         keylogs: tuple[str, ...],
+        memory: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count}
-        selection = packets | {"vantage": vantage, "keylog": keylogs}
+        selection = packets | {"vantage": vantage, "keylog": keylogs, "memory": memory}
         return command(selection=selection, **others)
 
     decorated: Callable[..., Any] = with_selection
@@ -70,6 +79,12 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False) -> Trace:
     """Read, with a progress bar for large files when standard error is a terminal, and warn about damage."""
     console = Console(stderr=True)
+    if len(selection["filter"] or "") > _LONG_FILTER:
+        click.echo(
+            "conchart: the filter is long: compiling it takes up to seconds, and so does every million packets. "
+            "Networks (net 10.0.0.0/8) take less than lists of hosts.",
+            err=True,
+        )
     total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
     if total < _PROGRESS_FROM or not console.is_terminal:
         trace = read(*paths, packets=packets, **selection)

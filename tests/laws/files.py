@@ -140,7 +140,7 @@ class Format:
         return section + self._block(1, struct.pack(self.order + "HHI", link.number, 0, 262_144) + resolution)
 
     def _enhanced_packet(self, at: int, frame: bytes) -> bytes:
-        high, low = divmod(at // self.resolution_ns, 2**32)
+        high, low = divmod(at // self.resolution_ns % 2**64, 2**32)
         padded = frame.ljust(-(-len(frame) // 4) * 4, b"\0")
         return self._block(6, struct.pack(self.order + "5I", 0, high, low, len(frame), len(frame)) + padded)
 

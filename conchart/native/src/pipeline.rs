@@ -24,6 +24,8 @@ const MAX_OPEN: usize = 1 << 18;
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
+/// What tcpdump compiles filters for: no frame is longer.
+const MAX_SNAP_LENGTH: u32 = 262_144;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
 
@@ -230,6 +232,8 @@ impl<O: Output> Run<O> {
             }
             self.tally.note_error(About::LinkType, &error);
         }
+        // A filter that is wrong is so for a capture without packets, too.
+        self.program(reader.facts().link_types.first().copied().unwrap_or(LinkType::ETHERNET))?;
         self.end_file(&reader);
         Ok(())
     }
@@ -331,26 +335,32 @@ impl<O: Output> Run<O> {
         {
             return Ok(false);
         }
-        let Some(compile) = &mut self.selection.filter else {
-            return Ok(true);
+        let program = self.program(frame.link)?;
+        Ok(program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
+    }
+
+    /// The filter, as it is for a link type; `None` when there is no filter.
+    fn program(&mut self, link: LinkType) -> Result<Option<&Program>, Failure> {
+        let Some(compile) = &mut self.selection.filter else { return Ok(None) };
+        let known = self.programs.iter().position(|(of, _)| *of == link);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                self.programs.push((link, compile(link, MAX_SNAP_LENGTH)?));
+                self.programs.len() - 1
+            }
         };
-        if let Some((_, program)) = self.programs.iter().find(|(link, _)| *link == frame.link) {
-            return Ok(program.accepts(frame.data, frame.original_len));
-        }
-        let program = compile(frame.link, 262_144)?;
-        let accepted = program.accepts(frame.data, frame.original_len);
-        self.programs.push((frame.link, program));
-        Ok(accepted)
+        Ok(self.programs.get(at).map(|(_, program)| program))
     }
 
     fn segment(&mut self, segment: &Segment<'_>, seen: Moment) -> Result<(), Failure> {
         while let Some(flow) = self.table.expired(seen.at) {
-            self.end(*flow)?;
+            self.end(flow)?;
         }
         let (at, from) = match self.table.locate(segment, seen, likely_sender) {
             Slot::Open(at, from) => (at, from),
             Slot::Reused(old, at, from) => {
-                self.end(*old)?;
+                self.end(old)?;
                 (at, from)
             }
             Slot::Ended => {
@@ -403,18 +413,18 @@ impl<O: Output> Run<O> {
                 let (frame, stream) = (seen.frame, flow.stream);
                 format!("frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early")
             });
-            self.end(*flow)?;
+            self.end(flow)?;
         }
         Ok(())
     }
 
     /// Turns a connection that is over into rows.
-    fn end(&mut self, mut flow: Flow<Above>) -> Result<(), Failure> {
+    fn end(&mut self, mut flow: Box<Flow<Above>>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.tcp.waiting_bytes();
         flow.tcp.finish(&mut flow.above.talk);
         conclude(&mut flow, &mut self.out)?;
 
-        let Flow { stream, tcp, above, .. } = &mut flow;
+        let Flow { stream, tcp, above, .. } = &mut *flow;
         let end = tcp.closing().unwrap_or(tcp.last);
         begin(&mut above.tiler, tcp, end);
         above.tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: tcp.last, inferred: false });
@@ -450,7 +460,7 @@ impl<O: Output> Run<O> {
 
     fn end_all(&mut self) -> Result<(), Failure> {
         for flow in self.table.drain() {
-            self.end(*flow)?;
+            self.end(flow)?;
         }
         for lost in self.fragments.drain() {
             self.incomplete(lost);

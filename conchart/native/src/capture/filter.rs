@@ -7,8 +7,8 @@
 
 /// Cells of scratch memory.
 const CELLS: usize = 16;
-/// Longest program: the kernel's limit.
-const MAX_LEN: usize = 4096;
+/// Longest program: five thousand hosts, which is what fits into an argument of a command.
+const MAX_LEN: usize = 1 << 18;
 
 /// Why a program is refused. `at` is the index of the instruction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

@@ -185,13 +185,13 @@ impl<T: Default> Table<T> {
         self.open > self.max_open
     }
 
-    /// Connections that must go because too many are open: the longest silent sixteenth.
+    /// Connections that must go because too many are open: the longest silent eighth.
     #[cold]
     pub fn overflow(&mut self) -> Vec<Box<Flow<T>>> {
         let mut ages: Vec<(i64, usize)> = (self.flows.iter().enumerate())
             .filter_map(|(at, flow)| flow.as_deref().map(|flow| (flow.tcp.last.at, at)))
             .collect();
-        let least = (self.max_open / 16).min(ages.len().saturating_sub(1));
+        let least = (self.max_open / 8).min(ages.len().saturating_sub(1));
         if !ages.is_empty() {
             ages.select_nth_unstable(least);
         }
