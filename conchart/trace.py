@@ -13,8 +13,8 @@ import duckdb
 from conchart import _native, bpf
 from conchart.errors import CaptureError
 from conchart.options import DrawOptions
+from conchart.saved import read_saved
 from conchart.schema import TABLES
-from conchart.sql import literal
 from conchart.units import When, parse_when
 from conchart.vantage import Vantage, locate
 
@@ -111,19 +111,22 @@ class Trace:
     def load(cls, path: str | os.PathLike[str]) -> "Trace":
         """Open what ``write("….duckdb")`` saved; the file is only read.
 
+        Only the tables of ``docs/tables.md`` are taken, and only their rows: whoever made the file can put nothing
+        else into the trace.
+
         Raises:
-            CaptureError: It is missing, or no database of conchart's.
+            CaptureError: It is missing or damaged, or no database of conchart's.
         """
-        connection = duckdb.connect(":memory:")
+        trace = cls(duckdb.connect(":memory:"))
         try:
-            connection.execute(f"ATTACH {literal(os.fspath(path))} AS saved (READ_ONLY)")
-            connection.execute("COPY FROM DATABASE saved TO memory; DETACH saved")
-            for table in TABLES:
-                connection.table(table.name)
-        except duckdb.Error as error:
-            connection.close()
-            raise CaptureError(f"{os.fspath(path)}: not a trace that conchart saved: {error}") from None
-        return cls(connection)
+            trace._create()
+            trace.execute("SET python_enable_replacements = true; BEGIN")
+            read_saved(Path(path), trace._insert)
+            trace.execute("COMMIT; SET python_enable_replacements = false")
+        except BaseException:
+            trace.close()
+            raise
+        return trace
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
         """Run SQL over the tables.

@@ -1,6 +1,8 @@
 """What every command that reads captures shares: the options, the progress bar, the warnings."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from conchart.printable import printable
 from conchart.trace import Trace, read
+from conchart.unfinished import Undone
 from conchart.vantage import VANTAGES
 
 _PROGRESS_FROM = 50_000_000
+_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
+"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
 
 _OPTIONS = (
     click.option(
@@ -75,7 +80,7 @@ def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets:
         trace = read(*paths, packets=packets, **selection)
     else:
         columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
-        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        with Undone(_clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
             task = bar.add_task("", total=total, frames=0)
             trace = read(
                 *paths,
@@ -88,3 +93,9 @@ def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets:
             lines = (printable(line, limit=500) for line in note.split("\n"))
             click.echo(f"conchart: warning: {printable(path)}: " + "\n".join(lines), err=True)
     return trace
+
+
+def _clear_line() -> None:
+    """Take the bar away and show the cursor that it hides: not by rich, which a signal may find at work."""
+    with suppress(OSError):
+        os.write(2, _CLEAR_LINE)

@@ -15,7 +15,7 @@ import pytest
 import conchart
 from conchart import Trace, _native
 from conchart.cli import main
-from conchart.cli.main import cli
+from conchart.cli.command import cli
 from tests.conftest import Batch, Core
 
 Run = Callable[..., tuple[int, str, str]]

@@ -1,0 +1,172 @@
+"""A saved trace may be anybody's: rows of known tables come along, and nothing that computes."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from conchart import CaptureError, Trace
+from conchart.schema import TABLES
+
+
+@pytest.fixture
+def saved(story: Trace, tmp_path: Path) -> Path:
+    story.write(tmp_path / "saved.duckdb")
+    return tmp_path / "saved.duckdb"
+
+
+def change(path: Path, statements: str) -> None:
+    with duckdb.connect(str(path)) as database:
+        database.execute(statements)
+
+
+def test_a_view_in_the_place_of_a_table_reads_no_file(saved: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("hunter2\n")
+    names = ", ".join(
+        f"content AS {column}" if column == "target" else f"NULL::{kind} AS {column}"
+        for column, kind in (column.split() for column in columns_of("exchanges"))
+    )
+    change(saved, f"DROP TABLE exchanges; CREATE VIEW exchanges AS SELECT {names} FROM read_text('{secret}')")
+    with pytest.raises(CaptureError, match=r"saved\.duckdb: .*it has no table exchanges"):
+        Trace.load(saved)
+
+
+def columns_of(name: str) -> list[str]:
+    (table,) = (table for table in TABLES if table.name == name)
+    return [column.strip() for column in table.columns.split(",")]
+
+
+def test_views_macros_types_and_foreign_tables_stay_where_they_are(saved: Path) -> None:
+    change(
+        saved,
+        """
+        CREATE VIEW v AS FROM read_text('/etc/hostname');
+        CREATE MACRO coalesce(a, b) AS 'hostile';
+        CREATE MACRO duckdb_tables() AS TABLE SELECT 'hostile';
+        CREATE TYPE mood AS ENUM ('sad');
+        CREATE SEQUENCE s;
+        CREATE TABLE findings AS SELECT 'no-keepalive' AS finding;
+        CREATE SCHEMA other; CREATE TABLE other.connections (a INTEGER);
+        CREATE INDEX i ON phases (stream)
+        """,
+    )
+    with Trace.load(saved) as trace:
+        assert trace.sql("SELECT count(*) FROM duckdb_views() WHERE NOT internal").fetchall() == [(0,)]
+        assert trace.sql("SELECT count(*) FROM duckdb_functions() WHERE NOT internal").fetchall() == [(0,)]
+        assert trace.sql("SELECT count(*) FROM duckdb_indexes()").fetchall() == [(0,)]
+        assert trace.sql("SELECT count(*) FROM duckdb_sequences()").fetchall() == [(0,)]
+        assert {name for (name,) in trace.sql("SELECT table_name FROM duckdb_tables()").fetchall()} == {
+            table.name for table in TABLES
+        }
+        assert trace.sql("SELECT coalesce(1, 2)").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "complaint"),
+    [
+        ("ALTER TABLE phases ALTER start_at TYPE DOUBLE", "phases.start_at is DOUBLE, not BIGINT"),
+        ("ALTER TABLE captures ALTER notes TYPE VARCHAR", r"captures.notes is VARCHAR, not VARCHAR\[\]"),
+        ("ALTER TABLE phases DROP kind", "phases has no column kind"),
+        ("ALTER TABLE phases ADD surprise INTEGER", "phases has another column: surprise"),
+        ("ALTER TABLE phases ALTER kind SET DEFAULT current_setting('home_directory')", "phases.kind is computed"),
+        ("DROP TABLE packets", "it has no table packets"),
+        (
+            "CREATE TYPE mood AS ENUM ('idle', 'syn', 'tls', 'request', 'wait', 'transfer', 'close', 'unseen');"
+            "ALTER TABLE phases ALTER kind TYPE mood",
+            r"phases.kind is ENUM\(.*\), not VARCHAR",
+        ),
+        (
+            "CREATE OR REPLACE TABLE packets (stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, "
+            "flags VARCHAR, bytes INTEGER, mark VARCHAR GENERATED ALWAYS AS (getvariable('x')))",
+            "packets.mark is computed",
+        ),
+    ],
+)
+def test_another_shape_is_refused_and_named(saved: Path, statement: str, complaint: str) -> None:
+    change(saved, statement)
+    with pytest.raises(CaptureError, match=f"saved.duckdb: not a trace that conchart saved: {complaint}") as caught:
+        Trace.load(saved)
+    assert caught.value.exit_code == 3
+
+
+def test_a_type_that_only_has_the_right_name_gives_no_wrong_type(saved: Path) -> None:
+    change(
+        saved,
+        """
+        CREATE SCHEMA s; CREATE TYPE s."BIGINT" AS VARCHAR; DROP TABLE packets;
+        CREATE TABLE packets (stream INTEGER, frame s."BIGINT", seen_at BIGINT, sender VARCHAR, flags VARCHAR,
+            bytes INTEGER, mark VARCHAR);
+        INSERT INTO packets BY NAME SELECT 'hostile' AS frame
+        """,
+    )
+    with pytest.raises(CaptureError, match="packets.frame|Could not convert"):
+        Trace.load(saved)
+
+
+def test_the_order_of_columns_does_not_matter(saved: Path, story: Trace) -> None:
+    change(saved, "CREATE OR REPLACE TABLE phases AS SELECT start_at, * EXCLUDE (start_at) FROM phases")
+    with Trace.load(saved) as trace:
+        assert trace.phases.columns == story.phases.columns
+        assert sorted(map(str, trace.phases.fetchall())) == sorted(map(str, story.phases.fetchall()))
+
+
+def test_an_encrypted_file_is_refused(saved: Path, tmp_path: Path) -> None:
+    with duckdb.connect(":memory:") as database:
+        database.execute(
+            f"SET force_mbedtls_unsafe = true; ATTACH '{saved}' AS saved;"
+            f"ATTACH '{tmp_path / 'locked.duckdb'}' AS locked (ENCRYPTION_KEY 'x'); COPY FROM DATABASE saved TO locked"
+        )
+    with pytest.raises(CaptureError, match=r"locked\.duckdb: not a trace"):
+        Trace.load(tmp_path / "locked.duckdb")
+
+
+def test_a_newer_format_is_refused(saved: Path) -> None:
+    content = bytearray(saved.read_bytes())
+    content[12] = 0xFF  # the version follows the magic number
+    saved.write_bytes(content)
+    with pytest.raises(CaptureError, match=r"saved\.duckdb: not a trace"):
+        Trace.load(saved)
+
+
+@pytest.mark.parametrize("kept", [12, 4096, 12288, 20000, 100_000])
+def test_a_file_that_is_cut_is_refused_or_whole(saved: Path, story: Trace, kept: int) -> None:
+    content = saved.read_bytes()
+    assert kept < len(content)
+    saved.write_bytes(content[:kept])
+    with pytest.raises(CaptureError, match=r"saved\.duckdb: not a trace"):
+        Trace.load(saved)
+
+
+def test_a_damaged_file_is_refused_or_holds_the_truth(saved: Path, story: Trace, tmp_path: Path) -> None:
+    """Blocks carry checksums: one byte anywhere either is of no use or is noticed."""
+    content = saved.read_bytes()
+    story.write(tmp_path / "truth.json")
+    refused = 0
+    for place in range(0, len(content), len(content) // 60):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x55
+        saved.write_bytes(damaged)
+        try:
+            with Trace.load(saved) as trace:
+                trace.write(tmp_path / "out.json")
+        except CaptureError:
+            refused += 1
+        else:
+            assert json.loads((tmp_path / "out.json").read_text()) == json.loads((tmp_path / "truth.json").read_text())
+    assert refused > 0
+
+
+def test_reading_leaves_the_file_as_it_was(saved: Path) -> None:
+    before = saved.read_bytes()
+    saved.chmod(0o400)
+    Trace.load(saved).close()
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.duckdb", Path("/dev/null")):
+        with pytest.raises(CaptureError, match=str(path)):
+            Trace.load(path)
