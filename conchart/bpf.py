@@ -21,6 +21,9 @@ from conchart.errors import ConchartError, UsageError
 Instruction = tuple[int, int, int, int]
 """``code, jt, jf, k`` of ``struct bpf_insn``."""
 
+MAX_EXPRESSION = 16_384
+"""libpcap's optimizer calls itself for every branch: 4,000 terms overflow a stack of 2 MiB, which ends the process."""
+
 
 def compiler(expression: str) -> Callable[[int, int], list[Instruction]]:
     """Bind a filter expression; the native core calls the result once per link type in the capture.
@@ -50,7 +53,7 @@ def _compile(expression: str, link_type: int, snap_length: int) -> tuple[list[In
     try:
         program = pcap.bpf_program()
         optimize = 1  # as tcpdump does without -O
-        failed = pcap.compile(handle, ctypes.byref(program), expression.encode(), optimize, pcap.PCAP_NETMASK_UNKNOWN)
+        failed = pcap.compile(handle, ctypes.byref(program), _source(expression), optimize, pcap.PCAP_NETMASK_UNKNOWN)
         if failed:
             return [], bytes(pcap.geterr(handle)).decode(errors="replace")
         instructions = [(i.code, i.jt, i.jf, i.k) for i in program.bf_insns[: program.bf_len]]
@@ -58,6 +61,22 @@ def _compile(expression: str, link_type: int, snap_length: int) -> tuple[list[In
         return instructions, ""
     finally:
         pcap.close(handle)
+
+
+def _source(expression: str) -> bytes:
+    """Give the bytes that libpcap compiles.
+
+    What is no Unicode becomes a question mark, which no filter has.
+
+    Raises:
+        UsageError: libpcap would not survive it, or would understand something else.
+    """
+    source = expression.encode(errors="replace")
+    if len(source) > MAX_EXPRESSION:
+        raise UsageError(f"filter: {len(source):,} bytes are too many, the longest has {MAX_EXPRESSION:,}")
+    if b"\0" in source:
+        raise UsageError("filter: it contains a NUL character, where libpcap would stop reading")
+    return source
 
 
 def _open_empty_capture(pcap: Any, link_type: int, snap_length: int) -> Any:  # noqa: ANN401

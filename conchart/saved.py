@@ -5,23 +5,28 @@ defaults, generated columns and everything else in the file that could compute s
 database that opens the file may open no other one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
 
 from conchart.errors import CaptureError
 from conchart.paths import utf8_path
+from conchart.phases import PHASES
 from conchart.schema import TABLES, Table
 from conchart.sql import literal
 
 _MAGIC = slice(8, 12), b"DUCK"
 """Where a DuckDB file says what it is: after the checksum of its first block."""
 
+_FARTHEST = (1 << 62) - 1
+"""Instants are at most this far from 1970, so that differences are BIGINTs; so are sums of what is counted."""
+
 _COLUMNS = """
     SELECT column_name, data_type, column_default IS NOT NULL
     FROM duckdb_columns() JOIN duckdb_tables() USING (table_oid, database_oid)
-    WHERE duckdb_columns.database_name = ? AND duckdb_columns.schema_name = 'main' AND duckdb_columns.table_name = ?
+    WHERE duckdb_columns.database_name = 'saved' AND duckdb_columns.schema_name = 'main'
+        AND duckdb_columns.table_name = ?
 """
 """Of a base table; views are no tables here."""
 
@@ -56,9 +61,12 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
                 f"ATTACH {literal(str(readable))} AS saved (READ_ONLY);"
                 "SET enable_external_access = false; SET lock_configuration = true"
             )
-        columns = {table.name: _checked(connection, table) for table in TABLES}
-        for name, names in columns.items():
-            sink(name, _Rows(connection.sql(f"SELECT {', '.join(names)} FROM saved.main.{name}")))
+        for table in TABLES:
+            _check_columns(connection, table)
+            _check_rows(connection, table)
+        for table in TABLES:
+            rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
+            sink(table.name, _Rows(rows))
     except (duckdb.Error, OSError, _Foreign) as error:
         raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
     finally:
@@ -79,24 +87,50 @@ class _Foreign(Exception):
     """A table that is not ours; the text says why."""
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, table: Table) -> list[str]:
-    """Give the names of the columns, which are those of the schema with their types, and plainly stored."""
-    connection.execute(table.ddl)
-    ours = connection.execute(_COLUMNS, ["memory", table.name]).fetchall()
-    found = {
-        name: (kind, computed)
-        for name, kind, computed in connection.execute(_COLUMNS, ["saved", table.name]).fetchall()
-    }
-    if not found:
+def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Refuse a table whose columns are not those of the schema, with their types, and plainly stored."""
+    stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [table.name]).fetchall()}
+    if not stored:
         raise _Foreign(f"it has no table {table.name}")
-    for name, kind, _ in ours:
-        stored, computed = found.pop(name, (None, False))
-        if stored is None:
+    for name, expected in table.types.items():
+        kind, computed = stored.pop(name, (None, False))
+        if kind is None:
             raise _Foreign(f"{table.name} has no column {name}")
-        if stored != kind:
-            raise _Foreign(f"{table.name}.{name} is {stored}, not {kind}")
+        if kind != expected:
+            raise _Foreign(f"{table.name}.{name} is {kind}, not {expected}")
         if computed:
             raise _Foreign(f"{table.name}.{name} is computed")
-    if found:
-        raise _Foreign(f"{table.name} has another column: {', '.join(found)}")
-    return [name for name, *_ in ours]
+    if stored:
+        raise _Foreign(f"{table.name} has another column: {', '.join(stored)}")
+
+
+def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Refuse values that no capture gives, on which charts and sums would fail."""
+    flaws = list(_flaws(table))
+    conditions = ", ".join(condition for _, condition in flaws)
+    found = connection.execute(f"SELECT {conditions} FROM saved.main.{table.name}").fetchall()[0]
+    for (flaw, _), is_so in zip(flaws, found, strict=True):
+        if is_so:
+            raise _Foreign(f"{table.name}.{flaw}")
+
+
+def _flaws(table: Table) -> Iterator[tuple[str, str]]:
+    """Give what may be wrong with a column, and the SQL that tells over all rows."""
+    for name in f"{table.key}, {table.known}".split(", "):
+        yield f"{name} is NULL", f"bool_or({name} IS NULL)"
+    for name, kind in table.types.items():
+        if name.endswith("_at"):
+            yield f"{name} is out of range", f"bool_or({name} NOT BETWEEN {-_FARTHEST} AND {_FARTHEST})"
+        elif kind in ("INTEGER", "BIGINT"):
+            yield f"{name} is out of range", f"bool_or({name} < 0) OR sum({name}) > {_FARTHEST}"
+        elif kind == "DOUBLE":
+            yield f"{name} is out of range", f"bool_or({name} NOT BETWEEN 0 AND 1)"
+        elif kind == "VARCHAR[]":
+            yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
+    if table.name == "captures":
+        yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
+    if table.name == "phases":
+        kinds = ", ".join(literal(phase.name) for phase in PHASES)
+        yield "kind is none that conchart knows", f"bool_or(kind NOT IN ({kinds}))"
+        yield "end_at is before start_at", "bool_or(end_at < start_at)"
+        yield "end_at is out of range", f"sum(end_at::HUGEINT - start_at) > {_FARTHEST}"
