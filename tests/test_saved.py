@@ -1,13 +1,16 @@
 """A saved trace may be anybody's: rows of known tables come along, and nothing that computes."""
 
 import json
+import random
 from pathlib import Path
 
 import duckdb
 import pytest
 
+import conchart
 from conchart import CaptureError, Trace
 from conchart.schema import TABLES
+from tests.conftest import ROOT
 
 
 @pytest.fixture
@@ -170,3 +173,59 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.duckdb", Path("/dev/null")):
         with pytest.raises(CaptureError, match=str(path)):
             Trace.load(path)
+
+
+HOSTILE_VALUES = {
+    "INTEGER": ["0", "-1", "2147483647", "-2147483648"],
+    "BIGINT": ["0", "-1", "9223372036854775807", "-9223372036854775808", "4611686018427387903"],
+    "DOUBLE": ["'nan'", "'inf'", "-0.5", "0.5"],
+    "BOOLEAN": ["true"],
+    "VARCHAR": ["''", "'=cmd'", "chr(27) || '[2J'", "'wait'", "repeat('x', 5000)", "'</script>'", "'[bold]'"],
+    "VARCHAR[]": ["[]", "['a', NULL]", "[chr(27)]"],
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_values_are_refused_or_drawn(saved: Path, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    for table in chance.sample(TABLES, 2):
+        for name, kind in table.types.items():
+            if chance.random() < 0.06:
+                value = chance.choice(["NULL", *HOSTILE_VALUES[kind]])
+                change(saved, f"UPDATE {table.name} SET {name} = {value} WHERE hash(rowid, {seed}) % 3 > 0")
+    try:
+        with Trace.load(saved) as trace:
+            for suffix in (".html", ".txt", ".json", ".csv", ".parquet", ".duckdb"):
+                trace.write(tmp_path / f"out{suffix}")
+    except CaptureError as error:
+        assert "not a trace that conchart saved" in str(error)  # noqa: PT017  (either end is right)
+    else:
+        json.loads((tmp_path / "out.json").read_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("statement", "complaint"),
+    [
+        ("UPDATE phases SET kind = 'lunch'", "phases.kind is none that conchart knows"),
+        ("UPDATE phases SET end_at = start_at - 1", "phases.end_at is before start_at"),
+        ("UPDATE phases SET start_at = NULL", "phases.start_at is NULL"),
+        ("UPDATE connections SET bytes_client = 1::BIGINT << 61", "connections.bytes_client is out of range"),
+        ("UPDATE connections SET rtt_client_ns = -1", "connections.rtt_client_ns is out of range"),
+        ("UPDATE connections SET opened_at = -9223372036854775808", "connections.opened_at is out of range"),
+        ("UPDATE exchanges SET confidence = 'nan'", "exchanges.confidence is out of range"),
+        ("UPDATE captures SET notes = [NULL]", "captures.notes holds a NULL"),
+        ("UPDATE captures SET last_at = NULL", "captures.first_at and last_at are not known together"),
+    ],
+)
+def test_values_that_no_capture_gives_are_refused_and_named(saved: Path, statement: str, complaint: str) -> None:
+    change(saved, statement)
+    with pytest.raises(CaptureError, match=complaint):
+        Trace.load(saved)
+
+
+def test_every_capture_of_ours_can_be_saved_and_opened(tmp_path: Path) -> None:
+    """The rules for rows are true of what the core finds."""
+    for capture in sorted(ROOT.glob("captures/*/*/input.pcap*"))[::5]:
+        with conchart.read(capture, packets=True) as trace:
+            trace.write(tmp_path / "out.duckdb")
+        Trace.load(tmp_path / "out.duckdb").close()

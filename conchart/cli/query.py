@@ -57,13 +57,15 @@ def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[s
 
 def _print_csv(trace: Trace, relation: duckdb.DuckDBPyRelation) -> None:
     values = (harmless(f"#{place}", kind) for place, kind in enumerate(relation.types, 1))
-    rows = relation.project(", ".join(f"{value} AS column{place}" for place, value in enumerate(values)))
+    rows = relation.project(", ".join(f"({value})::VARCHAR AS column{place}" for place, value in enumerate(values)))
+    # PIVOT makes headings of values. Asked for first: another statement would end the rows early.
+    headings = trace.sql(f"SELECT {', '.join(harmless(literal(name)) for name in relation.columns)}").fetchall()
+    batch = rows.fetchmany(_ROWS_AT_A_TIME)
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    # PIVOT makes headings of values.
-    headings = ", ".join(harmless(literal(name)) for name in relation.columns)
-    writer.writerows(trace.sql(f"SELECT {headings}").fetchall())
-    while batch := rows.fetchmany(_ROWS_AT_A_TIME):
+    writer.writerows(headings)
+    while batch:
         writer.writerows(batch)
+        batch = rows.fetchmany(_ROWS_AT_A_TIME)
 
 
 def _print_json(_: Trace, relation: duckdb.DuckDBPyRelation) -> None:
