@@ -1,9 +1,7 @@
 """Whole files or none: a file is written beside its target and moved over it when it is complete."""
 
 import os
-import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,11 +9,10 @@ from pathlib import Path
 import duckdb
 
 from conchart.errors import OutputError
-from conchart.paths import utf8_path
-from conchart.unfinished import Undone
+from conchart.paths import temporary_folder, utf8_path
 
-_TRIES = 10
-"""A thread of DuckDB's may make a file while we remove the folder."""
+_UNWRITTEN = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException)
+"""What DuckDB says of a full disk: when it writes, commits, checkpoints."""
 
 
 @contextmanager
@@ -47,36 +44,17 @@ def whole_file(path: Path) -> Iterator[Path]:
                     shutil.copyfileobj(source, sink)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
-    except duckdb.IOException as error:
+    except _UNWRITTEN as error:
         raise OutputError(f"cannot write {path}: {error}") from None
-
-
-@contextmanager
-def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
-    """Make a folder that only we can read, and that goes with its block or with the process.
-
-    Args:
-        parent: Where to make it.  [default: where the system keeps temporary files]
-    """
-    folder = Path(parent or tempfile.gettempdir(), f".conchart-{secrets.token_hex(8)}")
-    with Undone(lambda: _remove(folder)):
-        folder.mkdir(mode=0o700)
-        yield folder
-
-
-def _remove(folder: Path) -> None:
-    for _ in range(_TRIES):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
 
 
 def _follow(path: Path) -> Path:
     """Follow symbolic links, also one to what does not exist yet."""
-    try:
-        return path.resolve()
-    except RuntimeError:  # Python 3.13 and newer: an OSError
-        raise OutputError(f"cannot write {path}: too many symbolic links") from None
+    with suppress(RuntimeError):  # Python before 3.13: links in a loop
+        target = path.resolve()
+        if not target.is_symlink():
+            return target
+    raise OutputError(f"cannot write {path}: its symbolic links are a loop")
 
 
 def _hand_on(old: Path, new: Path) -> None:

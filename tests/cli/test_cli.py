@@ -17,6 +17,7 @@ import conchart
 from conchart import Trace, _native
 from conchart.cli import main
 from conchart.cli.command import cli
+from conchart.unfinished import undo_all
 from tests.conftest import ROOT, Batch, Core
 
 CAPTURE = ROOT / "captures/handshakes/curl-nginx-1.3-small/input.pcap"
@@ -298,6 +299,26 @@ def test_progress_is_shown_for_large_files_on_a_terminal_only(
         read_captures(("big.pcap",), {}).close()
         read_captures(("story.pcap",), {}).close()
     assert [bool(asked["progress"]) for asked in story_core] == [False, False, True, False]
+
+
+def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
+    fake_core: Callable[[Core], None], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from conchart.cli.reading import read_captures
+
+    shown = []
+
+    def core(*_: object, **__: object) -> None:
+        capfd.readouterr()
+        undo_all()
+        shown.append(capfd.readouterr().err)
+
+    fake_core(core)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with Path("big.pcap").open("wb") as big:
+        big.truncate(60_000_000)
+    read_captures(("big.pcap",), {}).close()
+    assert shown[0].endswith("\x1b[K\x1b[?25h")
 
 
 PIPED = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 
 COMMAND = Path(sys.executable).with_name("conchart")
@@ -45,6 +46,33 @@ def test_output_that_cannot_be_written_is_4(tmp_path: Path, command: str) -> Non
     full = "conchart: cannot write standard output: No space left on device\n"
     assert shell(tmp_path, f"{command} > /dev/full") == (4, full)
     assert shell(tmp_path, f"{command} >&-") == (4, "conchart: cannot write standard output: it is closed\n")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "input.pcap"
+    generate("short-tls", path, 50_000)
+    return path
+
+
+@pytest.mark.parametrize("output", ["out.html", "out.json", "out.duckdb", "out.csv", "out.parquet"])
+@pytest.mark.parametrize("kilobytes", [0, 100])
+def test_a_file_that_finds_no_room_is_4_and_leaves_nothing(
+    large: Path, tmp_path: Path, output: str, kilobytes: int
+) -> None:
+    (tmp_path / output).write_text("old")
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f {kilobytes}; exec '{COMMAND}' '{large}' -w {output}"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"conchart: cannot write {output}: ")
+    assert done.stderr.count("\n") == 1
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output, "old")]
 
 
 @pytest.mark.parametrize("command", [["--help"], ["query", CAPTURE, "FROM phases"], [CAPTURE, "-w", "-"]])
