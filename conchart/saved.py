@@ -67,8 +67,10 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         for table in TABLES:
             rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
             sink(table.name, _Rows(rows))
-    except (duckdb.Error, OSError, _Foreign) as error:
+    except _Foreign as error:
         raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
+    except (duckdb.Error, OSError) as error:
+        raise CaptureError(f"{path}: cannot be opened: {error}") from None
     finally:
         connection.close()
 

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -121,7 +123,7 @@ def test_an_encrypted_file_is_refused(saved: Path, tmp_path: Path) -> None:
             f"SET force_mbedtls_unsafe = true; ATTACH '{saved}' AS saved;"
             f"ATTACH '{tmp_path / 'locked.duckdb'}' AS locked (ENCRYPTION_KEY 'x'); COPY FROM DATABASE saved TO locked"
         )
-    with pytest.raises(CaptureError, match=r"locked\.duckdb: not a trace"):
+    with pytest.raises(CaptureError, match=r"locked\.duckdb: cannot be opened: .*encrypted"):
         Trace.load(tmp_path / "locked.duckdb")
 
 
@@ -129,7 +131,7 @@ def test_a_newer_format_is_refused(saved: Path) -> None:
     content = bytearray(saved.read_bytes())
     content[12] = 0xFF  # the version follows the magic number
     saved.write_bytes(content)
-    with pytest.raises(CaptureError, match=r"saved\.duckdb: not a trace"):
+    with pytest.raises(CaptureError, match=r"saved\.duckdb: cannot be opened: "):
         Trace.load(saved)
 
 
@@ -138,7 +140,7 @@ def test_a_file_that_is_cut_is_refused_or_whole(saved: Path, story: Trace, kept:
     content = saved.read_bytes()
     assert kept < len(content)
     saved.write_bytes(content[:kept])
-    with pytest.raises(CaptureError, match=r"saved\.duckdb: not a trace"):
+    with pytest.raises(CaptureError, match=r"saved\.duckdb: cannot be opened: "):
         Trace.load(saved)
 
 
@@ -167,6 +169,26 @@ def test_reading_leaves_the_file_as_it_was(saved: Path) -> None:
     Trace.load(saved).close()
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_file_that_somebody_writes_to_is_refused(saved: Path) -> None:
+    code = f"import duckdb; writer = duckdb.connect({str(saved)!r}); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout
+        assert writer.stdout.readline() == "open\n"
+        with pytest.raises(CaptureError, match=r"saved\.duckdb: cannot be opened: .*lock"):
+            Trace.load(saved)
+        writer.communicate("\n")
+    Trace.load(saved).close()
+
+
+def test_a_trace_is_saved_over_itself(saved: Path, story: Trace) -> None:
+    with Trace.load(saved) as trace:
+        trace.write(saved)
+    with Trace.load(saved) as again:
+        assert again.phases.fetchall() == story.phases.fetchall()
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
