@@ -49,12 +49,11 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
     Raises:
         CaptureError: The file is missing, damaged, or none that conchart saved.
     """
-    if not path.exists():
-        raise CaptureError(f"{path}: no such file")
-    if not is_saved(path):
-        raise CaptureError(f"{path}: not a trace that conchart saved: not a DuckDB file")
     connection = duckdb.connect(":memory:")
     try:
+        path.stat()
+        if not is_saved(path):
+            raise _Foreign("it is no DuckDB file")
         with utf8_path(path) as readable:
             connection.execute(
                 "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
@@ -69,7 +68,9 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
             sink(table.name, _Rows(rows))
     except _Foreign as error:
         raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
-    except (duckdb.Error, OSError) as error:
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be opened: {error.strerror or error}") from None
+    except duckdb.Error as error:
         raise CaptureError(f"{path}: cannot be opened: {error}") from None
     finally:
         connection.close()

@@ -192,7 +192,8 @@ def test_a_trace_is_saved_over_itself(saved: Path, story: Trace) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "missing.duckdb", Path("/dev/null")):
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (tmp_path, tmp_path / "missing.duckdb", Path("/dev/null"), tmp_path / "loop", tmp_path / ("a" * 300)):
         with pytest.raises(CaptureError, match=str(path)):
             Trace.load(path)
 
