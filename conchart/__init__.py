@@ -6,9 +6,28 @@
 ...     trace.sql("SELECT kind, sum(end_at - start_at) FROM phases GROUP BY kind").show()
 """
 
-from conchart.errors import CaptureError, ConchartError, OutputError, UsageError
-from conchart.options import DrawOptions
-from conchart.trace import Trace, read
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from conchart.errors import CaptureError, ConchartError, NoRoomError, OutputError, UsageError
+    from conchart.options import DrawOptions
+    from conchart.trace import Trace, read
 
-__all__ = ["CaptureError", "ConchartError", "DrawOptions", "OutputError", "Trace", "UsageError", "read"]
+__all__ = ["CaptureError", "ConchartError", "DrawOptions", "NoRoomError", "OutputError", "Trace", "UsageError", "read"]
 __version__ = "0.1.0"
+
+_HOMES = {"DrawOptions": "conchart.options", "Trace": "conchart.trace", "read": "conchart.trace"}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for (PEP 562): all of it takes a third of a second, which signals must not wait for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(_HOMES.get(name, "conchart.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

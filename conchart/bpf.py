@@ -18,12 +18,15 @@ from typing import Any
 
 from conchart.errors import ConchartError, UsageError
 
+Instruction = tuple[int, int, int, int]
+"""``code, jt, jf, k`` of ``struct bpf_insn``."""
+
+MAX_EXPRESSION = 16_384
+"""libpcap calls itself for every branch: 4,000 terms overflow a stack of 2 MiB, which ends the process."""
+
 _MOST_OPTIMIZED = 4_000
 """Instructions that are worth libpcap's optimizer (``tcpdump -O`` turns it off): 130 hosts. Its time grows with more
 than their square, to fifteen seconds for 500 hosts, and saves a few microseconds per packet."""
-
-Instruction = tuple[int, int, int, int]
-"""``code, jt, jf, k`` of ``struct bpf_insn``."""
 
 
 def compiler(expression: str) -> Callable[[int, int], list[Instruction]]:
@@ -58,7 +61,7 @@ def _compile(
     handle = _open_empty_capture(pcap, link_type, snap_length)
     try:
         program = pcap.bpf_program()
-        failed = pcap.compile(handle, ctypes.byref(program), expression.encode(), optimize, pcap.PCAP_NETMASK_UNKNOWN)
+        failed = pcap.compile(handle, ctypes.byref(program), _source(expression), optimize, pcap.PCAP_NETMASK_UNKNOWN)
         if failed:
             return [], bytes(pcap.geterr(handle)).decode(errors="replace")
         instructions = [(i.code, i.jt, i.jf, i.k) for i in program.bf_insns[: program.bf_len]]
@@ -66,6 +69,22 @@ def _compile(
         return instructions, ""
     finally:
         pcap.close(handle)
+
+
+def _source(expression: str) -> bytes:
+    """Give the bytes that libpcap compiles.
+
+    What is no Unicode becomes a question mark, which no filter has.
+
+    Raises:
+        UsageError: libpcap would not survive it, or would understand something else.
+    """
+    source = expression.encode(errors="replace")
+    if len(source) > MAX_EXPRESSION:
+        raise UsageError(f"filter: {len(source):,} bytes are too many, the longest has {MAX_EXPRESSION:,}")
+    if b"\0" in source:
+        raise UsageError("filter: it contains a NUL character, where libpcap would stop reading")
+    return source
 
 
 def _open_empty_capture(pcap: Any, link_type: int, snap_length: int) -> Any:  # noqa: ANN401

@@ -19,6 +19,7 @@ from conchart.units import format_bytes, parse_bytes
 
 LEAST = 128_000_000
 """With less, DuckDB cannot even sort the connections of a large capture."""
+_ON_DISK = "/var/tmp"
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -50,10 +51,13 @@ def _memories() -> Iterator[int]:
 def spill_folder() -> Path:
     """Name a folder that does not exist yet; DuckDB makes it when it needs it, and takes it away again.
 
-    ``TMPDIR`` decides where, as everywhere. Without, it is ``/var/tmp``: ``/tmp`` is often memory itself.
+    ``TMPDIR`` decides where, as everywhere. Without, it is ``/var/tmp``: ``/tmp`` is often memory itself. So it is
+    where ``TMPDIR`` is no UTF-8, which DuckDB does not take.
     """
-    parent = Path(tempfile.gettempdir() if "TMPDIR" in os.environ or not os.access("/var/tmp", os.W_OK) else "/var/tmp")
-    return parent / f"conchart-{os.getpid()}-{secrets.token_hex(4)}"
+    parent = tempfile.gettempdir()
+    if ("TMPDIR" not in os.environ or not parent.isprintable()) and os.access(_ON_DISK, os.W_OK):
+        parent = _ON_DISK
+    return Path(parent, f"conchart-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def no_room(error: duckdb.Error) -> NoRoomError:

@@ -18,6 +18,13 @@ class Table:
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
     columns: str
     """Name and type of each column, as SQL."""
+    known: str
+    """The columns that are never NULL, besides those of the key: what every chart relies on."""
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each column."""
+        return dict(column.split() for column in self.columns.split(","))
 
     @property
     def ddl(self) -> str:
@@ -29,6 +36,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="captures",
         key="capture",
+        known="path, packets, selected, bytes, truncated, notes",
         columns="""
             capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
             packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
@@ -40,6 +48,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="connections",
         key="stream",
+        known="capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state",
         columns="""
             stream INTEGER, capture INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
@@ -60,6 +69,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="handshakes",
         key="stream, number",
+        known="outcome, inferred",
         columns="""
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
@@ -77,6 +87,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="exchanges",
         key="stream, number",
+        known="protocol, inferred, confidence",
         columns="""
             stream INTEGER, number INTEGER,
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
@@ -90,6 +101,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="phases",
         key="stream, start_at, end_at, start_frame",
+        known="kind, end_frame, inferred",
         columns="""
             stream INTEGER, exchange INTEGER, kind VARCHAR,
             start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
@@ -98,6 +110,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="packets",
         key="frame",
+        known="stream, seen_at, sender, flags, bytes",
         columns="""
             stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
         """,

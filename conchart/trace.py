@@ -5,6 +5,7 @@ In: batches from the native core, or a saved database. Out: tables, SQL over the
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -14,8 +15,11 @@ from conchart import _native, bpf
 from conchart.errors import CaptureError
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
+from conchart.paths import remove_folder
+from conchart.saved import read_saved
 from conchart.schema import TABLES
 from conchart.sql import literal
+from conchart.unfinished import Undone
 from conchart.units import When, parse_when
 from conchart.vantage import Vantage, locate
 
@@ -63,9 +67,8 @@ def read(
     """
     first, last = _when(start), _when(end)
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    trace = Trace(_database(memory))
+    trace = _empty(memory)
     try:
-        trace._create()
         # A quarter of the cost of plain inserts: in one transaction rows are not moved again at every batch, and
         # a batch is too small to share between threads, which the core wants besides.
         trace.execute("SET threads = 1; SET python_enable_replacements = true; BEGIN")
@@ -96,12 +99,15 @@ def read(
     return trace
 
 
-def _database(memory: int | str | None) -> duckdb.DuckDBPyConnection:
-    """Open an empty database whose tables may take so much memory."""
-    limit = table_limit(memory)
-    connection = duckdb.connect(":memory:")
-    connection.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(spill_folder()))}")
-    return connection
+def _empty(memory: int | str | None) -> "Trace":
+    """Make a trace without rows, whose tables may take so much memory."""
+    limit, folder = table_limit(memory), spill_folder()
+    trace = Trace(duckdb.connect(":memory:"))
+    # DuckDB removes the folder when it is closed; a signal does not wait for that.
+    trace._resources.enter_context(Undone(lambda: remove_folder(folder)))
+    trace.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(folder))}")
+    trace._create()
+    return trace
 
 
 def _when(value: int | str | None) -> When | None:
@@ -117,6 +123,7 @@ class Trace:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take over a database that has the tables of ``schema``, or will; ``read`` and ``Trace.load`` call this."""
         self._database = connection
+        self._resources = ExitStack()
         # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
         connection.execute(
             "SET python_enable_replacements = false;"
@@ -124,22 +131,33 @@ class Trace:
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Trace":
+    def load(cls, path: str | os.PathLike[str], *, memory: int | str | None = None) -> "Trace":
         """Open what ``write("….duckdb")`` saved; the file is only read.
 
+        Only the tables of ``docs/tables.md`` are taken, and only their rows: whoever made the file can put nothing
+        else into the trace.
+
+        Args:
+            path: The file.
+            memory: What the tables may take, as for ``read``.
+
         Raises:
-            CaptureError: It is missing, or no database of conchart's.
+            CaptureError: It is missing or damaged, or no database of conchart's.
+            NoRoomError: The tables fit neither into memory nor onto the disk.
+            UsageError: The amount of memory cannot be read.
         """
-        connection = duckdb.connect(":memory:")
+        trace = _empty(memory)
         try:
-            connection.execute(f"ATTACH {literal(os.fspath(path))} AS saved (READ_ONLY)")
-            connection.execute("COPY FROM DATABASE saved TO memory; DETACH saved")
-            for table in TABLES:
-                connection.table(table.name)
-        except duckdb.Error as error:
-            connection.close()
-            raise CaptureError(f"{os.fspath(path)}: not a trace that conchart saved: {error}") from None
-        return cls(connection)
+            trace.execute("SET python_enable_replacements = true; BEGIN")
+            read_saved(Path(path), trace._insert)
+            trace.execute("COMMIT; SET python_enable_replacements = false")
+        except duckdb.OutOfMemoryException as error:
+            trace.close()
+            raise no_room(error) from None
+        except BaseException:
+            trace.close()
+            raise
+        return trace
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
         """Run SQL over the tables.
@@ -220,6 +238,7 @@ class Trace:
     def close(self) -> None:
         """Give the memory back; the trace and its relations cannot be used any more."""
         self._database.close()
+        self._resources.close()
 
     def __enter__(self) -> "Trace":
         return self

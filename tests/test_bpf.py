@@ -90,6 +90,48 @@ def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> N
     assert len(instructions) > 5
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "(" * 8_000 + "tcp",
+        "(" * 4_000 + "tcp" + ")" * 4_000,
+        "!" * 16_000 + "tcp",
+        "not " * 4_000 + "tcp",
+        "||".join(["ip"] * 4_000),
+        "&&".join(["ip"] * 4_000),
+        "ip[0] = " + "+".join(["1"] * 8_000),
+        "ip[0] = " + "-" * 16_000 + "1",
+        "ip[0] = " + "ip[" * 4_000 + "1" + "]" * 4_000,
+        "a" * 16_384,
+    ],
+    ids=lambda expression: expression[:12],
+)
+def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) -> None:
+    """On a stack as small as the one of the core's thread, in a process of its own: an overflow ends it."""
+    code = (
+        "import sys, threading; from conchart.bpf import compile_filter; from conchart.errors import UsageError\n"
+        "def run():\n"
+        "    try: compile_filter(sys.argv[1], 1, 65535)\n"
+        "    except UsageError: pass\n"
+        "threading.stack_size(2 << 20); thread = threading.Thread(target=run); thread.start(); thread.join()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, expression], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_expression_that_libpcap_would_not_survive_is_refused() -> None:
+    with pytest.raises(UsageError, match="16,385 bytes are too many, the longest has 16,384"):
+        compile_filter("a" * 16_385, ETHERNET, 65535)
+    with pytest.raises(UsageError, match="NUL"):
+        compile_filter("tcp\0 or udp", ETHERNET, 65535)
+
+
+@pytest.mark.parametrize("expression", ["\udcff", "tcp and \udcff", "host \udcff"])
+def test_what_is_no_text_is_no_filter(expression: str) -> None:
+    with pytest.raises(UsageError, match="^filter: "):
+        compile_filter(expression, ETHERNET, 65535)
+
+
 def test_an_unknown_link_type_is_refused() -> None:
     with pytest.raises(UsageError, match="data link type"):
         compile_filter("tcp", 250 << 8, 65535)

@@ -1,5 +1,50 @@
-"""The command line. In: arguments. Out: text, files and exit codes; what is computed and drawn lives elsewhere."""
+"""The command line. In: arguments. Out: text, files and exit codes; what is computed and drawn lives elsewhere.
 
-from conchart.cli.main import main
+This module is small because it comes first: it says what a signal does before anything else is imported, which takes a
+third of a second.
+"""
+
+import os
+import signal
+import sys
+
+from conchart.unfinished import undo_all
 
 __all__ = ["main"]
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALLED = 128
+"""What shells add to the number of a signal."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and leave the process: 0 done, 2 usage, 3 unreadable capture, 4 cannot write.
+
+    Args:
+        args: Those of the process where they are not given: then the process is ours, and its signals too.
+    """
+    ours = [number for number in _ENDING if args is None and signal.getsignal(number) != signal.SIG_IGN]
+    for number in ours:
+        signal.signal(number, _leave)
+
+    from conchart.cli.command import run
+
+    code = run(args)
+    for number in ours:  # Everything is written: there is nothing left to interrupt.
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
+
+
+def _leave(number: int, _frame: object) -> None:
+    """Undo what is unfinished and end the process here and now.
+
+    An exception would have to find its way out: through imports, finalizers that print and drop it, and DuckDB, which
+    makes a ``RuntimeError`` of it.
+    """
+    try:
+        undo_all()
+        if number != signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+    finally:
+        os._exit(_SIGNALLED + number)

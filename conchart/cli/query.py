@@ -2,8 +2,9 @@
 
 import csv
 import json
+import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import duckdb
@@ -12,13 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.streams import plain_width
 from conchart.errors import UsageError
+from conchart.exports.flat import harmless
 from conchart.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from conchart.sql import literal
+from conchart.trace import Trace
 
 _MOST_ROWS_SHOWN = 1000
+_ROWS_AT_A_TIME = 10_000
+_AS_WIDE_AS_IT_IS = 1_000_000
+"""Columns of no terminal: nothing is folded where nobody has a width."""
 
 
 @click.command()
@@ -31,6 +36,7 @@ def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[s
     """Ask the tables of CAPTURE in SQL (DuckDB's).
 
     Instants (…_at) are nanoseconds since 1970, durations (…_ns) nanoseconds; docs/tables.md explains every column.
+    SQL runs with your rights: it can read and write your files. Run none that you do not understand.
 
     \b
     Examples:
@@ -41,31 +47,71 @@ def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[s
     with read_captures((capture,), selection, packets=packets) as trace:
         try:
             relation = trace.sql(sql)
-            columns: list[str] = relation.columns if relation is not None else []
-            rows: list[tuple[Any, ...]] = relation.fetchall() if relation is not None else []
+            if relation is not None:
+                _FORMATS[form](trace, relation)
+        except UnicodeEncodeError:
+            raise UsageError("query: it is not UTF-8") from None
         except duckdb.Error as error:
             raise UsageError(f"query: {error}") from None
-    if form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-    elif form == "json":
-        json.dump([dict(zip(columns, row, strict=True)) for row in rows], sys.stdout, default=str, indent=1)
-        sys.stdout.write("\n")
-    else:
-        _print_table(columns, rows)
 
 
-def _print_table(columns: list[str], rows: "Sequence[tuple[Any, ...]]") -> None:
+def _print_csv(trace: Trace, relation: duckdb.DuckDBPyRelation) -> None:
+    values = (harmless(f"#{place}", kind) for place, kind in enumerate(relation.types, 1))
+    rows = relation.project(", ".join(f"({value})::VARCHAR AS column{place}" for place, value in enumerate(values)))
+    # PIVOT makes headings of values. Asked for first: another statement would end the rows early.
+    headings = trace.sql(f"SELECT {', '.join(harmless(literal(name)) for name in relation.columns)}").fetchall()
+    batch = rows.fetchmany(_ROWS_AT_A_TIME)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerows(headings)
+    while batch:
+        writer.writerows(batch)
+        batch = rows.fetchmany(_ROWS_AT_A_TIME)
+
+
+def _print_json(_: Trace, relation: duckdb.DuckDBPyRelation) -> None:
+    names = _distinct(relation.columns)
+    rows = [dict(zip(names, map(_jsonable, row), strict=True)) for row in relation.fetchall()]
+    json.dump(rows, sys.stdout, default=str, indent=1, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Give names of which no two are the same: of ``a``, ``a`` the second becomes ``a_1``, as DuckDB has it."""
+    distinct: dict[str, None] = {}
+    for name in names:
+        number, candidate = 0, name
+        while candidate in distinct:
+            number += 1
+            candidate = f"{name}_{number}"
+        distinct[candidate] = None
+    return list(distinct)
+
+
+def _jsonable(value: object) -> object:
+    """Give what JSON has for a value (RFC 8259 section 6): no NaN and no infinity, and names are strings."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): _jsonable(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(inner) for inner in value]
+    return value
+
+
+def _print_table(_: Trace, relation: duckdb.DuckDBPyRelation) -> None:
+    rows = relation.fetchall()
     table = Table()
-    numeric = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(columns))]
-    for name, right in zip(columns, numeric, strict=True):
-        table.add_column(Text(printable(name)), justify="right" if right else "left", overflow="fold")
+    for place, name in enumerate(relation.columns):
+        is_number = all(isinstance(row[place], (int, float)) or row[place] is None for row in rows)
+        table.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows[:_MOST_ROWS_SHOWN]:
         table.add_row(*(Text("" if value is None else printable(str(value))) for value in row))
-    console = Console(highlight=False)
+    console = plain_width(Console(highlight=False), _AS_WIDE_AS_IT_IS)
     with console.capture() as captured:
         console.print(table)
     click.echo(captured.get(), nl=False, color=console.is_terminal)
     if len(rows) > _MOST_ROWS_SHOWN:
         click.echo(f"… and {len(rows) - _MOST_ROWS_SHOWN:,} more rows: --format csv prints them all")
+
+
+_FORMATS = {"table": _print_table, "csv": _print_csv, "json": _print_json}

@@ -1,6 +1,9 @@
 """What every command that reads captures shares: the options, the progress bar, the warnings."""
 
+import os
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -9,13 +12,20 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from conchart.errors import UsageError
 from conchart.printable import printable
+from conchart.saved import is_saved
 from conchart.trace import Trace, read
+from conchart.unfinished import Undone
 from conchart.vantage import VANTAGES
 
+_MOST_PACKETS = (1 << 64) - 1
+"""What the core counts to."""
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
+_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
+"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
 
 _OPTIONS = (
     click.option(
@@ -29,7 +39,13 @@ _OPTIONS = (
         "(2026-11-20T23:15:00Z; local time without a zone) or seconds since 1970 (@1700000000.5).",
     ),
     click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
-    click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
+    click.option(
+        "-c",
+        "--count",
+        type=click.IntRange(min=1, max=_MOST_PACKETS),
+        metavar="N",
+        help="Stop after N selected packets.",
+    ),
     click.option(
         "--vantage",
         type=click.Choice(VANTAGES),
@@ -77,29 +93,57 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False) -> Trace:
-    """Read, with a progress bar for large files when standard error is a terminal, and warn about damage."""
-    console = Console(stderr=True)
-    if len(selection["filter"] or "") > _LONG_FILTER:
+    """Read captures, or open a saved trace, and warn about damage."""
+    if len(selection.get("filter") or "") > _LONG_FILTER:
         click.echo(
             "conchart: the filter is long: compiling it takes up to seconds, and so does every million packets. "
             "Networks (net 10.0.0.0/8) take less than lists of hosts.",
             err=True,
         )
-    total = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
-    if total < _PROGRESS_FROM or not console.is_terminal:
-        trace = read(*paths, packets=packets, **selection)
-    else:
-        columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
-        with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-            task = bar.add_task("", total=total, frames=0)
-            trace = read(
-                *paths,
-                packets=packets,
-                progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
-                **selection,
-            )
+    saved = [path for path in paths if is_saved(Path(path))]
+    trace = _load(saved[0], paths, selection) if saved else _read(paths, selection, packets=packets)
     for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
         for note in notes:
             lines = (printable(line, limit=500) for line in note.split("\n"))
             click.echo(f"conchart: warning: {printable(path)}: " + "\n".join(lines), err=True)
     return trace
+
+
+def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trace:
+    """Open a saved trace, which was read before: nothing can be chosen or added any more."""
+    if len(paths) > 1:
+        raise UsageError(f"{saved} is a saved trace: it cannot be joined with other files")
+    if chosen := [f"--{name}" for name, value in selection.items() if value and name != "memory"]:
+        raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can only be chosen where a capture is read")
+    return Trace.load(saved, memory=selection.get("memory"))
+
+
+def _read(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool) -> Trace:
+    """Read captures, with a progress bar for large files when standard error is a terminal."""
+    console = Console(stderr=True)
+    total = sum(map(_size, paths))
+    if total < _PROGRESS_FROM or not console.is_terminal:
+        return read(*paths, packets=packets, **selection)
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
+    with Undone(_clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total, frames=0)
+        return read(
+            *paths,
+            packets=packets,
+            progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
+            **selection,
+        )
+
+
+def _size(path: str) -> int:
+    """Give the size of a file; 0 for what has none, or cannot be asked: the reading will say why."""
+    with suppress(OSError):
+        about = Path(path).stat()
+        return about.st_size if stat.S_ISREG(about.st_mode) else 0
+    return 0
+
+
+def _clear_line() -> None:
+    """Take the bar away and show the cursor that it hides: not by rich, which a signal may find at work."""
+    with suppress(OSError):
+        os.write(2, _CLEAR_LINE)

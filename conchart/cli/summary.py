@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.streams import plain_width
 from conchart.exports import SUFFIXES, check
 from conchart.exports.json import dump_json
 from conchart.exports.text import PLAIN_WIDTH, print_summary
@@ -54,9 +55,10 @@ def summary(
 ) -> None:
     """Say where the time went in packet captures.
 
-    CAPTURE is a pcap or pcapng file, compressed (gzip, zstd) or not; - is standard input. Several are read as if
-    they had been joined. Without -w, a summary is printed: how good the capture is, where the time went per server
-    and phase, and one lane per connection. Times are as seen where the capture was taken.
+    CAPTURE is a pcap or pcapng file, compressed (gzip, zstd) or not; - is standard input. Several are read as if they
+    had been joined. A .duckdb file that conchart wrote is opened instead. Without -w, a summary is printed: how good
+    the capture is, where the time went per server and phase, and one lane per connection. Times are as seen where the
+    capture was taken.
 
     \b
     Examples:
@@ -89,9 +91,7 @@ def summary(
 
 
 def _print(trace: Trace, options: DrawOptions, *, verbose: bool) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in console._environ:
-        console.width = PLAIN_WIDTH
+    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
     # Printed in one piece by click, so that a reader who has gone is BrokenPipeError here as everywhere.
     with console.capture() as captured:
         print_summary(trace, console, options, verbose=verbose)

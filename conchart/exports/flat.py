@@ -13,7 +13,18 @@ from conchart.schema import TABLES
 from conchart.sql import literal
 
 if TYPE_CHECKING:
+    from duckdb.sqltypes import DuckDBPyType
+
     from conchart.trace import Trace
+
+_NUMBERS = frozenset(
+    ("boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint")
+    + ("uhugeint", "float", "double", "decimal")
+)
+_NO_GLYPH = r"[^\P{Cc}\t\n]|[\p{Cf}\p{Co}\p{Zl}\p{Zp}]"
+"""Control characters but tab and line feed; byte order marks, bidi marks, zero width, private ones, separators."""
+_FORMULA = r"^([\s\p{Z}]*([=+@＝＋＠﹦﹢﹫]|[-－﹣−].)|[\t\n])"
+_DISARMED = r"'\0"
 
 _KEYS = {table.name: table.key for table in TABLES}
 
@@ -30,17 +41,28 @@ def flat_query(table: str) -> str:
 
 
 def write_csv(trace: "Trace", query: str, path: Path) -> None:
-    """Write CSV with a header; NULL is an empty field.
-
-    Text that a spreadsheet would run as a formula (``=…``, ``+…``, ``-…``, ``@…``) gets an apostrophe in front:
-    names and paths in a capture are written by whoever sent the packets.
-    """
+    """Write CSV with a header; NULL is an empty field. Texts are as ``harmless`` has them."""
     relation = trace.sql(query)
     columns = ", ".join(
-        rf"regexp_replace({name}, '^([=+@\t\r]|-.)', '''\1', 's') AS {name}" if str(kind) == "VARCHAR" else name
-        for name, kind in zip(relation.columns, relation.types, strict=True)
+        f"{harmless(name, kind)} AS {name}" for name, kind in zip(relation.columns, relation.types, strict=True)
     )
     trace.execute(f"COPY (SELECT {columns} FROM ({query})) TO {literal(str(path))} (FORMAT csv, HEADER)")
+
+
+def harmless(value: str, kind: "DuckDBPyType | None" = None) -> str:
+    """Give the SQL for a value as CSV holds it: names and paths in a capture are written by whoever sent the packets.
+
+    Text that a spreadsheet would run as a formula (``=…``, ``+…``, ``-…``, ``@…``, also full-width and after spaces)
+    gets an apostrophe in front. Characters that move a terminal's cursor or hide what follows become ``\ufffd``.
+
+    Args:
+        value: An SQL expression.
+        kind: Its type; numbers are left alone.  [default: text]
+    """
+    if kind is not None and kind.id in _NUMBERS:
+        return value
+    glyphs = f"regexp_replace(({value})::VARCHAR, {literal(_NO_GLYPH)}, {literal(chr(0xFFFD))}, 'g')"
+    return f"regexp_replace({glyphs}, {literal(_FORMULA)}, {literal(_DISARMED)}, 's')"
 
 
 def write_parquet(trace: "Trace", query: str, path: Path) -> None:

@@ -10,14 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 import conchart
 from conchart import Trace, _native
 from conchart.cli import main
-from conchart.cli.main import cli
-from tests.conftest import Batch, Core
+from conchart.cli.command import cli
+from conchart.unfinished import undo_all
+from tests.conftest import ROOT, Batch, Core
 
+CAPTURE = ROOT / "captures/handshakes/curl-nginx-1.3-small/input.pcap"
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -123,10 +126,13 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         ),
         (["story.pcap", "-w", "out.json", "--table", "phases"], "a table is chosen for"),
         (["story.pcap", "-s", "soon"], "cannot read the time 'soon'"),
-        (["story.pcap", "-c", "0"], "x>=1"),
+        (["story.pcap", "-c", "0"], "1<=x"),
         (["story.pcap", "--frobnicate"], "--frobnicate.*\nTry 'conchart --help'"),
         (["-w", "out.json"], "Missing argument"),
         (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
+        (["story.pcap", "-c", str(1 << 64)], "1<=x<=18446744073709551615"),
+        (["story.pcap", "-w", "\udcff"], "no suffix"),
+        (["story.pcap", "-s", "\udcff"], "cannot read the time"),
     ],
 )
 def test_wrong_usage_is_2_and_touches_nothing(
@@ -215,6 +221,46 @@ def test_a_file_named_like_a_command_needs_a_path(run: Run, story_core: list[dic
     assert set(cli.commands) == {"summary", "query"}
 
 
+def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> None:
+    story.write("saved.duckdb")
+    Path("saved.duckdb").rename("any name")
+    golden = (Path(__file__).parent.parent / "exports/story.txt").read_text(encoding="utf-8")
+    code, out, err = run("any name")
+    assert (code, err) == (0, "")
+    assert golden.startswith(out)
+    assert run("any name", "-w", "again.json")[0] == 0
+    assert len(json.loads(Path("again.json").read_text())["connections"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["-f", "tcp", "-c", "3"], "saved.duckdb is a saved trace: --filter, --count can only be chosen where"),
+        (["--keylog", "keys.log"], "saved.duckdb is a saved trace: --keylog can only be chosen where"),
+        (["story.pcap"], "saved.duckdb is a saved trace: it cannot be joined with other files"),
+    ],
+)
+def test_nothing_can_be_chosen_of_a_saved_trace(run: Run, story: Trace, args: list[str], complaint: str) -> None:
+    story.write("saved.duckdb")
+    code, out, err = run("saved.duckdb", *args)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"conchart: {complaint}")
+
+
+def test_a_saved_trace_of_another_kind_is_3(run: Run) -> None:
+    duckdb.connect("other.duckdb").close()
+    code, _, err = run("other.duckdb")
+    assert (code, err) == (3, "conchart: other.duckdb: not a trace that conchart saved: it has no table captures\n")
+
+
+@pytest.mark.parametrize("name", ["loop", "a" * 300, "\udcff", "", "folder"])
+def test_what_cannot_be_opened_is_3(run: Run, name: str) -> None:
+    Path("loop").symlink_to("loop")
+    Path("folder").mkdir()
+    assert run(name)[0] == 3
+    assert run(str(CAPTURE), "--keylog", name)[0] == 3
+
+
 QUERY = "SELECT kind, sum(end_at - start_at) AS ns FROM phases WHERE stream = 0 GROUP BY kind ORDER BY ns DESC LIMIT 2"
 
 
@@ -253,6 +299,26 @@ def test_progress_is_shown_for_large_files_on_a_terminal_only(
         read_captures(("big.pcap",), {}).close()
         read_captures(("story.pcap",), {}).close()
     assert [bool(asked["progress"]) for asked in story_core] == [False, False, True, False]
+
+
+def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
+    fake_core: Callable[[Core], None], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from conchart.cli.reading import read_captures
+
+    shown = []
+
+    def core(*_: object, **__: object) -> None:
+        capfd.readouterr()
+        undo_all()
+        shown.append(capfd.readouterr().err)
+
+    fake_core(core)
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with Path("big.pcap").open("wb") as big:
+        big.truncate(60_000_000)
+    read_captures(("big.pcap",), {}).close()
+    assert shown[0].endswith("\x1b[K\x1b[?25h")
 
 
 PIPED = """

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import stat
+import sys
 from pathlib import Path
 
 import duckdb
@@ -179,19 +180,70 @@ def test_a_full_disk_is_an_output_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_old_file_is_replaced_through_a_link_and_readable_as_the_umask_says(story: Trace, tmp_path: Path) -> None:
+def test_a_link_is_followed(story: Trace, tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
+    (tmp_path / "dangling.json").symlink_to("new.json")
+    for name in ("link.json", "dangling.json"):
+        story.write(tmp_path / name)
+        assert (tmp_path / name).is_symlink()
+    for name in ("real.json", "new.json"):
+        assert json.loads((tmp_path / name).read_text())["conchart"] == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [("out.json", "its symbolic links are a loop"), ("no/out.json", "there is no folder .*/no$")],
+)
+def test_a_link_to_nowhere_is_an_output_error(story: Trace, tmp_path: Path, target: str, complaint: str) -> None:
+    (tmp_path / "out.json").symlink_to(target)
+    with pytest.raises(OutputError, match=complaint):
+        story.write(tmp_path / "out.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+SUFFIXES = [".html", ".txt", ".json", ".duckdb", ".csv", ".parquet"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_new_file_has_the_mode_that_the_umask_says_and_a_replaced_one_keeps_its_own(
+    story: Trace, tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"out{suffix}"
     previous = os.umask(0o027)
     try:
-        story.write(tmp_path / "link.json")
-        story.write(tmp_path / "new.parquet")
+        story.write(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o600)
+        story.write(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
     finally:
         os.umask(previous)
-    assert (tmp_path / "link.json").is_symlink()
-    assert json.loads((tmp_path / "real.json").read_text())["conchart"] == 1
-    assert stat.S_IMODE((tmp_path / "real.json").stat().st_mode) == 0o640
-    assert stat.S_IMODE((tmp_path / "new.parquet").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_replaced_file_keeps_its_owner(story: Trace, tmp_path: Path) -> None:
+    (tmp_path / "out.json").write_text("old")
+    os.chown(tmp_path / "out.json", 12345, 54321)
+    story.write(tmp_path / "out.json")
+    after = (tmp_path / "out.json").stat()
+    assert (after.st_uid, after.st_gid) == (12345, 54321)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are UTF-8")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_names_that_are_no_utf8_are_names(story: Trace, tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / os.fsdecode(b"f\xff")
+    folder.mkdir()
+    path = folder / os.fsdecode(b"\xfe out" + suffix.encode())
+    story.write(path)
+    story.write(tmp_path / f"out{suffix}")
+    assert list(folder.iterdir()) == [path]
+    if suffix == ".duckdb":
+        with Trace.load(path) as again:
+            assert again.connections.fetchall() == story.connections.fetchall()
+    else:
+        assert path.read_bytes() == (tmp_path / f"out{suffix}").read_bytes()
 
 
 def test_a_device_is_written_into_and_not_replaced(tmp_path: Path) -> None:

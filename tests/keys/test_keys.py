@@ -18,7 +18,7 @@ import pytest
 import conchart
 from conchart import CaptureError, Trace
 from conchart.charts.quality import appraise
-from conchart.cli.main import main
+from conchart.cli import main
 from conchart.coverage import coverage
 from conchart.exports.text.facts import facts
 from tests.conftest import ROOT, empty_trace

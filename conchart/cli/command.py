@@ -1,15 +1,16 @@
 """``conchart``: one command that needs no name, the others beside it; errors become exit codes here and only here."""
 
-import os
-import sys
 from typing import Any
 
 import click
+import duckdb
 
 import conchart
 from conchart.cli.query import query
+from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.cli.summary import summary
-from conchart.errors import ConchartError
+from conchart.errors import ConchartError, NoRoomError
+from conchart.memory import no_room
 from conchart.printable import printable
 
 _INTERRUPTED = 130
@@ -24,17 +25,6 @@ class _SummaryByDefault(click.Group):
         if args and args[0] not in self.commands and args[0] not in _OWN_OPTIONS:
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401  (as click has it)
-        """Run the command; a reader of our output that has gone is no error to complain about."""
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Python would complain when it flushes at exit, and click would exit with 1.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(_BROKEN_PIPE)
-        return result
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The default command's help is the manual; the others follow."""
@@ -56,26 +46,26 @@ cli.add_command(summary, _DEFAULT)
 cli.add_command(query)
 
 
-def main(args: list[str] | None = None) -> None:
-    """Run the command line and leave the process: 0 done, 2 usage, 3 unreadable capture, 4 cannot write."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    sys.exit(_run(args))
-
-
-def _run(args: list[str] | None) -> int:
-    try:
-        result: Any = cli.main(args, prog_name="conchart", standalone_mode=False)
-    except ConchartError as error:
-        _complain(str(error))
-        return error.exit_code
-    except click.ClickException as error:
-        _complain(f"{error.format_message()}\nTry 'conchart --help'.")
-        return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        return _INTERRUPTED
-    return result if isinstance(result, int) else 0
+def run(args: list[str] | None) -> int:
+    """Run the command line; gives the exit code."""
+    with standard_streams() as out:
+        try:
+            result: Any = cli.main(args, prog_name="conchart", standalone_mode=False)
+            out.flush()
+        except ReaderLeft:
+            return _BROKEN_PIPE
+        except duckdb.OutOfMemoryException as error:
+            _complain(str(no_room(error)))
+            return NoRoomError.exit_code
+        except ConchartError as error:
+            _complain(str(error))
+            return error.exit_code
+        except click.ClickException as error:
+            _complain(f"{error.format_message()}\nTry 'conchart --help'.")
+            return error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            return _INTERRUPTED
+        return result if isinstance(result, int) else 0
 
 
 def _complain(message: str) -> None:

@@ -1,0 +1,145 @@
+"""Ctrl-C, SIGTERM and SIGHUP, whenever they come: no traceback, nothing left behind, and the status that says so."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conchart.unfinished import Undone, undo_all
+from tests.benchmarks.generate import generate
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc what a process is doing")
+
+COMMAND = Path(sys.executable).with_name("conchart")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM, signal.SIGHUP: -signal.SIGHUP}
+"""As ``subprocess`` has it: -15 is what shells show as 143."""
+FOREVER = "SELECT count(*) FROM range(1000000000000) a(i) WHERE hash(i) = 0"
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("capture") / "input.pcap"
+    generate("short-tls", path, 50_000)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def signals_reach_children() -> Iterator[None]:
+    """A shell ignores SIGINT for what it runs in the background, and children inherit that."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def running(folder: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Start the real command in ``folder``; goes on once our code runs, which is after Python itself has started."""
+    with subprocess.Popen(
+        [COMMAND, *args], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        wait_for(process, lambda: catches(process.pid, signal.SIGHUP))
+        yield process
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Tell whether a process has a handler for a signal (proc_pid_status(5))."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
+
+
+def wait_for(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
+    while not happened():
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.001)
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("delay_ms", [*range(0, 300, 30), *range(300, 900, 75)])
+def test_interrupt_at_any_instant_is_130(capture: Path, tmp_path: Path, delay_ms: int) -> None:
+    with running(tmp_path, capture, "-w", "a.duckdb", "-w", "b.json", "-w", "c.csv") as process:
+        time.sleep(delay_ms / 1000)
+        code, err = end(process, signal.SIGINT)
+    assert err == ""
+    assert code in (130, 0)
+    assert {path.name for path in tmp_path.iterdir()} <= {"a.duckdb", "b.json", "c.csv"}
+
+
+@pytest.mark.parametrize("number", STATUS)
+def test_a_statement_of_duckdb_ends_at_once(capture: Path, tmp_path: Path, number: signal.Signals) -> None:
+    with running(tmp_path, "query", capture, FOREVER) as process:
+        time.sleep(0.6)
+        assert end(process, number) == (STATUS[number], "")
+
+
+@pytest.mark.parametrize("number", STATUS)
+@pytest.mark.parametrize("output", ["out.duckdb", "out.html", "out.csv"])
+def test_nothing_stays_of_a_file_that_is_being_written(
+    capture: Path, tmp_path: Path, output: str, number: signal.Signals
+) -> None:
+    (tmp_path / output).write_text("old")
+    with running(tmp_path, capture, "-w", output) as process:
+        wait_for(process, lambda: any(tmp_path.glob(".conchart-*")))
+        assert end(process, number) == (STATUS[number], "")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output, "old")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_what_the_caller_ignores_stays_ignored(capture: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """As ``nohup`` asks for, and shells for what they run in the background."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with subprocess.Popen(
+            [COMMAND, capture, "-w", tmp_path / "out.json"],
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process:
+            while not any(tmp_path.iterdir()):
+                process.send_signal(number)
+                time.sleep(0.01)
+            assert process.stderr
+            assert process.stderr.read() == b""
+    finally:
+        signal.signal(number, before)
+    assert process.returncode == 0
+
+
+def test_an_interrupt_while_the_core_waits_for_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    with running(tmp_path, "never") as process:
+        time.sleep(0.5)
+        assert end(process, signal.SIGINT) == (130, "")
+
+
+def test_what_is_unfinished_is_undone_from_the_inside_out_whatever_fails() -> None:
+    undone: list[str] = []
+
+    def fail() -> None:
+        raise OSError("it is gone already")
+
+    def leave_in_the_middle() -> None:
+        with Undone(lambda: undone.append("outer")), Undone(fail), Undone(lambda: undone.append("inner")):
+            undo_all()
+            assert undone == ["inner", "outer"]
+
+    with pytest.raises(OSError, match="gone"):
+        leave_in_the_middle()
+    undone.clear()
+    undo_all()
+    assert undone == []
