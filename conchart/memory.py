@@ -7,7 +7,6 @@ say when there is room in neither. The core's own memory is bounded by what it k
 
 import os
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from conchart.units import format_bytes, parse_bytes
 
 LEAST = 128_000_000
 """With less, DuckDB cannot even sort the connections of a large capture."""
-_ON_DISK = "/var/tmp"
+_PLACES = ("/var/tmp", "/tmp")
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -51,12 +50,10 @@ def _memories() -> Iterator[int]:
 def spill_folder() -> Path:
     """Name a folder that does not exist yet; DuckDB makes it when it needs it, and takes it away again.
 
-    ``TMPDIR`` decides where, as everywhere. Without, it is ``/var/tmp``: ``/tmp`` is often memory itself. So it is
-    where ``TMPDIR`` is no UTF-8, which DuckDB does not take.
+    It is in ``TMPDIR``, else in ``/var/tmp``: ``/tmp`` is often memory itself. DuckDB takes only names in UTF-8.
     """
-    parent = tempfile.gettempdir()
-    if ("TMPDIR" not in os.environ or not parent.isprintable()) and os.access(_ON_DISK, os.W_OK):
-        parent = _ON_DISK
+    usable = (place for place in (os.environ.get("TMPDIR"), *_PLACES) if place and place.isprintable())
+    parent = next((place for place in usable if os.access(place, os.W_OK)), _PLACES[0])
     return Path(parent, f"conchart-{os.getpid()}-{secrets.token_hex(4)}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tempfile
 from pathlib import Path
 
 import duckdb
@@ -49,7 +48,6 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_does_not_fit_is_on_disk_until_the_trace_is_closed(
     scan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with conchart.read(scan, memory="128MB") as trace:
         ((spilled,),) = trace.sql("SELECT sum(temporary_storage_bytes) FROM duckdb_memory()").fetchall()

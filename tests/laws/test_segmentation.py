@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
 from tests.laws.files import Format
+from tests.laws.hello import Kind, Tls
 from tests.laws.reading import Row, Scratch
 from tests.laws.strategies import Conversation, cuts, http_conversations, orders, tls_conversations
-from tests.laws.talk import Cut, Order
+from tests.laws.talk import Cut, Finish, Order, Say, Talk
 
 HANDSHAKE = (
     "number", "version", "cipher", "named_group", "sni", "alpn", "kind", "outcome", "hello_retry", "client_auth",
@@ -33,6 +35,22 @@ def test_recutting_and_reordering_change_no_tls_fact(
     other = scratch.read(Format().write(conversation.talk.packets(cut, order)))
     assert facts(other.handshakes, HANDSHAKE) == facts(plain.handshakes, HANDSHAKE)
     assert facts(other.exchanges, EXCHANGE) == facts(plain.exchanges, EXCHANGE)
+
+
+@pytest.mark.parametrize("kind", ["full", "session-id", "ticket"])
+def test_a_flight_whose_second_half_comes_first_is_the_same_flight(scratch: Scratch, kind: Kind) -> None:
+    tls = Tls(version="TLSv1.2", kind=kind, cipher=0xC030)
+    said = tls.messages()
+    talk = Talk(steps=[*(Say(who, data) for who, data in said), Finish("client"), Finish("server")])
+    plain = facts(scratch.read(Format().write(talk.packets())).handshakes, HANDSHAKE)
+    for _, flight in said:
+        for place in range(1, len(flight), 9):
+            halves = (flight[:place], flight[place:])
+            packets = talk.packets(
+                lambda data, flight=flight, halves=halves: list(halves) if data == flight else [data],  # type: ignore[misc]
+                lambda segments: segments[::-1],
+            )
+            assert facts(scratch.read(Format().write(packets)).handshakes, HANDSHAKE) == plain, (kind, place)
 
 
 @given(http_conversations(), cuts(), orders())

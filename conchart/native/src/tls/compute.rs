@@ -111,6 +111,9 @@ impl Flights {
             }
             return;
         }
+        if (seen.at, seen.frame) < (flight.first.at, flight.first.frame) {
+            flight.first = seen;
+        }
         let pause = seen.at - current.last.at;
         // A segment before it had to be repeated.
         self.torn |= pause < 0;
