@@ -14,7 +14,7 @@ mod direction;
 mod protection;
 mod suite;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use clear::Clear;
 
