@@ -2,7 +2,9 @@ use super::talk::{Talk, short};
 use crate::exchange::Conversation;
 use crate::stream::Side;
 use crate::tls::build::{Hello, change_cipher_spec, message, server_hello13};
-use crate::tls::sealed::{CLIENT_HANDSHAKE, CLIENT_TRAFFIC, SERVER_HANDSHAKE, all_secrets, sealer, server_flight};
+use crate::tls::sealed::{
+    CLIENT_HANDSHAKE, CLIENT_TRAFFIC, SERVER_HANDSHAKE, SERVER_TRAFFIC, all_secrets, sealer, server_flight,
+};
 
 /// TLS 1.3 whose keys are known, up to and including the client's Finished.
 fn shaken() -> Talk {
@@ -23,4 +25,13 @@ fn a_request_that_is_missing_is_told_of_though_nothing_is_said_after_it() {
     assert_eq!((short(asked.request).0, short(asked.request).1, asked.response.first), (Some(4), Some(5), None));
     assert_eq!(talk.conversation.next_handshake().unwrap().keys, Some("all"));
     assert_eq!(talk.conversation.earliest_open(), None);
+}
+
+#[test]
+fn missing_bytes_count_once_where_nothing_was_opened_before_them() {
+    let mut server = sealer(SERVER_TRAFFIC);
+    let talk = shaken().server(server.seal(22, &message(4, &[7; 200]))).gap(Side::Server, 100);
+    server.seal(23, &[b'x'; 78]);
+    let found = talk.server(server.seal(23, b"hello")).exchanges();
+    assert_eq!(found.iter().map(|e| e.response.bytes).collect::<Vec<_>>(), [100, 5]);
 }

@@ -50,7 +50,7 @@ pub(crate) struct Sealer {
 pub(crate) const CLIENT_HANDSHAKE: u8 = 0xc1;
 pub(crate) const SERVER_HANDSHAKE: u8 = 0x51;
 pub(crate) const CLIENT_TRAFFIC: u8 = 0xc2;
-const SERVER_TRAFFIC: u8 = 0x52;
+pub(crate) const SERVER_TRAFFIC: u8 = 0x52;
 const CLIENT_EARLY: u8 = 0xce;
 
 pub(crate) fn sealer(secret: u8) -> Sealer {
