@@ -146,7 +146,7 @@ impl Conversation {
             self.settle_for(Verdict::Other(name), Side::Client);
         }
         match &mut self.layer {
-            Layer::Detecting(_) => {}
+            Layer::Detecting(_) => self.ledger.settle_all(),
             Layer::Prelude(prelude) => drop(prelude.give_up(&mut self.ledger)),
             Layer::Http(http) => http.finish(&mut self.ledger),
             Layer::Http2(http) => http.finish(&mut self.ledger),

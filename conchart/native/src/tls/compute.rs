@@ -25,7 +25,7 @@ const MAX_MARKS: usize = 16;
 const USUAL_FLIGHTS: usize = 6;
 
 /// What one side sent without waiting for the other; after a full window, what followed the ACK.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Flight {
     from: Side,
     first: Moment,
@@ -38,7 +38,7 @@ struct Flight {
 }
 
 /// The flight being sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Current {
     offset: u64,
     last: Moment,
@@ -78,7 +78,7 @@ impl Current {
 }
 
 /// The flights of a handshake, as far as it was followed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flights {
     flights: Vec<Flight>,
     current: Option<Box<Current>>,

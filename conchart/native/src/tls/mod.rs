@@ -21,6 +21,8 @@ mod tickets;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use {decrypt::tests as sealed, tests::build};
 
 use std::collections::VecDeque;
 
@@ -41,7 +43,7 @@ use tickets::Held;
 pub const MAX_HELD: usize = 32;
 
 /// One TLS handshake, as far as the capture shows it. Mirrors the `handshakes` table.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Handshake {
     /// 0-based on its connection.
     pub number: u32,
@@ -107,7 +109,7 @@ impl Handshake {
 }
 
 /// Application data inside TLS: one record, or the visible part of one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppRecord {
     pub from: Side,
     /// First byte of the record on the wire.

@@ -151,6 +151,9 @@ impl Prelude {
         };
         if taken > 0 {
             speaker.span.extend(chunk.seen, taken as u64);
+        } else if asks && speaker.span.first.is_none() {
+            // Not one byte of it: nothing was asked.
+            speaker.number.take().and_then(|number| ledger.retract(number));
         }
         let span = speaker.span;
         if let Some(entry) = speaker.number.and_then(|n| ledger.get(n)) {

@@ -107,17 +107,19 @@ fn asked_v4(message: &[u8]) -> Length {
     let Some((&[_, _, _, _, a, b, c, d], rest)) = message.split_first_chunk::<8>() else {
         return Length::More;
     };
-    let ends = |text: &[u8]| memchr(0, text).map(|end| end + 1);
-    let printable = rest.iter().all(|byte| *byte == 0 || !byte.is_ascii_control());
-    match ends(rest) {
-        Some(user) if !is_4a([a, b, c, d]) => Length::Is(8 + user),
-        Some(user) => match ends(rest.get(user..).unwrap_or_default()) {
-            Some(host) => Length::Is(8 + user + host),
-            None => Length::More,
-        },
-        None if printable => Length::More,
-        None => Length::Broken,
+    let names = if is_4a([a, b, c, d]) { 2 } else { 1 };
+    let mut length = message.len() - rest.len();
+    for _ in 0..names {
+        let text = message.get(length..).unwrap_or_default();
+        let end = memchr(0, text);
+        // As much of it as is there: where TCP cut the message, it says the same.
+        if text.get(..end.unwrap_or(text.len())).is_none_or(|name| name.iter().any(u8::is_ascii_control)) {
+            return Length::Broken;
+        }
+        let Some(end) = end else { return Length::More };
+        length += end + 1;
     }
+    Length::Is(length)
 }
 
 /// An address that cannot be: the target is given by name.

@@ -6,6 +6,7 @@ mod http2;
 mod laws;
 mod lost;
 mod prelude;
+mod sealed;
 mod switching;
 mod talk;
 mod turns;

@@ -74,3 +74,13 @@ fn what_only_begins_like_socks_is_read_as_anything_else() {
     let mut talk = Talk::new().client(b"\x05\x01\0").gap(Side::Server, 2).client("ask").server("answer");
     assert_eq!(talk.finish().iter().map(|e| e.protocol).collect::<Vec<_>>(), ["socks", "unknown", "unknown"]);
 }
+
+#[test]
+fn a_name_with_control_characters_is_not_socks_however_it_is_cut() {
+    let (head, rest) = b"\x04\x02\x39\xb1\x03\x04\x9f\x01\x08\x37\0\0\x0f".split_at(8);
+    for cut in 0..=rest.len() {
+        let (user, after) = rest.split_at(cut);
+        let found = Talk::new().client([head, user].concat()).client(after).exchanges();
+        assert_eq!(found.iter().map(|e| e.protocol).collect::<Vec<_>>(), ["unknown"], "{cut}");
+    }
+}

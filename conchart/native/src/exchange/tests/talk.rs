@@ -37,7 +37,7 @@ impl Talk {
         Self::on(Conversation::new(true))
     }
 
-    fn on(conversation: Conversation) -> Self {
+    pub fn on(conversation: Conversation) -> Self {
         Self { conversation, frame: 0, sent: BySide::default(), held_back: BySide::default(), packets: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use crate::stream::{Moment, Side};
 
 /// The content of one record of application data, or how much of it is not known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Clear {
     pub from: Side,
     /// How much of the peer's TCP stream its sender had acknowledged when it sent the record.

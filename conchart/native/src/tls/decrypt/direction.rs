@@ -72,6 +72,8 @@ pub(super) struct Direction {
     pub sealed: u32,
     /// Records went missing: the sequence number is not known for sure.
     pub unsure: bool,
+    /// They did before any data was opened.
+    pub lost_sealed: bool,
     pub messages: Messages,
     /// End in its stream of the last sealed record.
     pub end: Option<u64>,

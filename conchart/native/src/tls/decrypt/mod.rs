@@ -14,7 +14,7 @@ mod direction;
 mod protection;
 mod suite;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use clear::Clear;
 
@@ -83,6 +83,8 @@ pub(super) struct Decryption {
     early: EarlyData,
     /// Data found missing by the piece that was read last.
     gaps: Vec<Clear>,
+    /// Data was opened: before, bytes that went missing count as sealed ones.
+    has_opened: bool,
     is_tls13: bool,
 }
 
@@ -98,6 +100,7 @@ impl Decryption {
             overhead: 0,
             early: EarlyData::Refused,
             gaps: Vec::new(),
+            has_opened: false,
             is_tls13: false,
         }
     }
@@ -163,6 +166,7 @@ impl Decryption {
             EarlyData::Taken(kept) => std::mem::take(kept),
             _ => Vec::new(),
         };
+        self.has_opened |= !earlier.is_empty();
         earlier.append(&mut self.gaps);
         earlier
     }
@@ -171,6 +175,7 @@ impl Decryption {
     pub fn lose(&mut self, from: Side, seen: Moment) {
         let side = &mut self.sides[from];
         side.unsure = true;
+        side.lost_sealed |= !self.has_opened;
         side.messages.lose(seen, &mut |_| {});
         side.body = Vec::new();
         side.marks = Vec::new();
@@ -220,8 +225,9 @@ impl Decryption {
         let [kind_byte, _] = kind.to_le_bytes();
         let record = Sealed { kind: kind_byte, version: piece.record.version.to_be_bytes(), body: bytes };
         let (begun, expected) = (side.data, side.openers.first().map_or(0, |opener| opener.sequence));
+        let lost_sealed = std::mem::take(&mut side.lost_sealed);
         let opened = side.open(record);
-        if begun && skipped > 0 {
+        if begun && skipped > 0 && !lost_sealed {
             // Exact where the keys did not change: each record had a header and its protection.
             let reached = side.openers.first().map_or(0, |opener| opener.sequence);
             let records = reached.saturating_sub(expected).saturating_sub(1);
@@ -272,6 +278,7 @@ impl Decryption {
             EarlyData::Refused if epoch == Epoch::Early => return Outcome::Early,
             _ => {}
         }
+        self.has_opened = true;
         Outcome::Data(clear)
     }
 

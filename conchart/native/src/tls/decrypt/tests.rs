@@ -42,23 +42,23 @@ fn suites_that_cannot_be_opened_are_known_as_such() {
 }
 
 /// Seals records of one direction and epoch with AES-128-GCM, as TLS 1.3 does.
-struct Sealer {
+pub(crate) struct Sealer {
     secret: Vec<u8>,
     sequence: u64,
 }
 
-const CLIENT_HANDSHAKE: u8 = 0xc1;
-const SERVER_HANDSHAKE: u8 = 0x51;
-const CLIENT_TRAFFIC: u8 = 0xc2;
-const SERVER_TRAFFIC: u8 = 0x52;
+pub(crate) const CLIENT_HANDSHAKE: u8 = 0xc1;
+pub(crate) const SERVER_HANDSHAKE: u8 = 0x51;
+pub(crate) const CLIENT_TRAFFIC: u8 = 0xc2;
+pub(crate) const SERVER_TRAFFIC: u8 = 0x52;
 const CLIENT_EARLY: u8 = 0xce;
 
-fn sealer(secret: u8) -> Sealer {
+pub(crate) fn sealer(secret: u8) -> Sealer {
     Sealer { secret: vec![secret; 32], sequence: 0 }
 }
 
 impl Sealer {
-    fn seal(&mut self, kind: u8, content: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal(&mut self, kind: u8, content: &[u8]) -> Vec<u8> {
         self.seal_padded(kind, content, 0)
     }
 
@@ -100,7 +100,7 @@ const HANDSHAKE_SECRETS: [(&str, u8); 2] =
 const TRAFFIC_SECRETS: [(&str, u8); 2] =
     [("CLIENT_TRAFFIC_SECRET_0", CLIENT_TRAFFIC), ("SERVER_TRAFFIC_SECRET_0", SERVER_TRAFFIC)];
 
-fn all_secrets() -> Keys {
+pub(crate) fn all_secrets() -> Keys {
     key_log(&[HANDSHAKE_SECRETS, TRAFFIC_SECRETS].concat())
 }
 
@@ -122,7 +122,7 @@ fn certificate13() -> Vec<u8> {
 }
 
 /// EncryptedExtensions to Finished in one record, so that no size gives anything away.
-fn server_flight(server: &mut Sealer, asks: bool) -> Vec<u8> {
+pub(crate) fn server_flight(server: &mut Sealer, asks: bool) -> Vec<u8> {
     let request = if asks { message(13, &[0, 0, 0]) } else { Vec::new() };
     let finished = message(20, &[0xf1; 32]);
     let flight = [encrypted_extensions(&[alpn("http/1.1")]), request, certificate13(), message(15, &[0; 70]), finished];

@@ -1,7 +1,7 @@
 //! Scripted conversations: what was sent, and what must be found in it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::cast_possible_truncation)]
 
-pub(super) mod build;
+pub(crate) mod build;
 mod compute;
 mod laws;
 mod names_and_prints;
