@@ -88,11 +88,15 @@ def _keys(trace: "Trace") -> list[Remark]:
 
 
 def _notes(trace: "Trace") -> list[Remark]:
-    query = "SELECT path, unnest(notes) AS note FROM captures ORDER BY capture"
+    query = """
+        SELECT path, trim(lines[1]) AS first,
+            array_to_string(list_transform(lines[2:], lambda line: trim(line)), ' · ') AS others
+        FROM (SELECT capture, path, string_split(unnest(notes), chr(10)) AS lines FROM captures) ORDER BY capture
+    """
     return [
-        Remark(warning=True, title=f"Reading {row['path']}", effect=row["note"])
+        Remark(warning=True, title=f"Reading {row['path']}", effect=row["first"], advice=row["others"])
         for row in rows(trace, query)
-        if row["note"]
+        if row["first"]
     ]
 
 

@@ -170,6 +170,15 @@ def test_flaw_of_the_capture_is_named(trace_of: TellTrace, facts: dict[str, obje
     assert "Nothing wrong found" not in page.text
 
 
+def test_a_note_of_several_lines_is_read_as_one_that_says_what_to_do(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("syn", MS), ("close", MS)])
+    story.capture(truncated=True, notes=["packet 9: the file ends\n  at byte 70\n  Usual causes: a copy."])
+    page = Parsed(render(trace_of(story)))
+    assert "packet 9: the file ends at byte 70 · Usual causes: a copy." in " ".join(page.text.split())
+    assert "\ufffd" not in page.text
+
+
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
