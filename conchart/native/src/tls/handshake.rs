@@ -247,7 +247,8 @@ impl Machine {
 
     fn client_hello(&mut self, from: Side, message: Message<'_>) {
         let hello = ClientHello::read(message.body, message.length);
-        let first = self.offer.sent.is_none();
+        // What comes after its answer is not what was answered.
+        let first = self.offer.sent.is_none() && self.facts.server_hello.is_none();
         if first {
             self.facts.hello_by = Some(from);
             self.facts.hello = Some(message.first);
@@ -271,6 +272,9 @@ impl Machine {
 
     fn v2_hello(&mut self, from: Side, piece: &Piece<'_>, v2_type: u8) {
         if v2_type == message::CLIENT_HELLO {
+            if self.facts.server_hello.is_some() {
+                return;
+            }
             self.facts.hello_by = Some(from);
             self.facts.hello = Some(piece.record.first);
             self.offer.sent = Some(piece.seen);

@@ -289,3 +289,12 @@ fn established_connection_is_small() {
     talk.records();
     assert!(talk.tls.holds_nothing());
 }
+
+#[test]
+fn a_hello_after_its_answer_is_not_the_one_that_was_answered() {
+    let mut talk = Talk::new();
+    let answer = talk.server(&server_flight12());
+    talk.client(&Hello::tls12().record());
+    let handshake = talk.end();
+    assert_eq!((handshake.hello, handshake.server_hello, handshake.hello_by), (None, Some(answer), Some(Client)));
+}

@@ -1,0 +1,55 @@
+//! A frame: what is decoded lies inside it.
+//!
+//! Input: link type, how much longer the frame was on the wire, then frames.
+#![no_main]
+
+use conchart_fuzz::{Input, bounded};
+use conchart_native::capture::LinkType;
+use conchart_native::packet::{Decoded, Fragments, Placed, Segment, decode};
+use conchart_native::stream::Moment;
+use libfuzzer_sys::fuzz_target;
+
+fn check(segment: &Segment<'_>, frame: Option<&[u8]>) {
+    assert!(segment.payload.len() <= segment.payload_len as usize);
+    if let Some(frame) = frame.filter(|_| !segment.payload.is_empty()) {
+        let (outer, inner) = (frame.as_ptr_range(), segment.payload.as_ptr_range());
+        assert!(outer.start <= inner.start && inner.end <= outer.end, "the payload is of another frame");
+        // Link layer, IP and TCP come before it.
+        assert!(segment.payload.len() + 40 <= frame.len());
+    }
+    if let Some((from, to)) = segment.twice {
+        let _ = to.since(from);
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input::new(bytes);
+    let (Some(link), Some(longer)) = (input.u16(), input.u16()) else { return };
+    let link = LinkType(link.into());
+    let mut fragments = Fragments::default();
+    let mut kept = Vec::new();
+    bounded(16 << 20, || {
+        let mut number = 0_u32;
+        while let Some(frame) = input.bytes() {
+            number += 1;
+            let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_add(longer.into());
+            let seen = Moment { at: i64::from(number) << (longer & 31), frame: number.into() };
+            match decode(link, frame, wire) {
+                Ok(Decoded::Tcp(segment)) => check(&segment, Some(frame)),
+                Ok(Decoded::Fragment(fragment)) => {
+                    kept.extend(fragments.expired(seen.at));
+                    if let Placed::Whole(whole) = fragments.add(&fragment, seen) {
+                        if let Ok(Decoded::Tcp(segment)) = whole.decode() {
+                            check(&segment, None);
+                        }
+                        assert!(whole.frames >= 1 && whole.frames <= i64::from(number));
+                    }
+                }
+                Ok(Decoded::Other) => {}
+                Err(error) => drop(error.to_string()),
+            }
+        }
+        kept.extend(fragments.drain());
+    });
+    assert!(kept.iter().all(|lost| lost.frames >= 1));
+});

@@ -1,0 +1,151 @@
+//! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
+
+use conchart_native::exchange::{Conversation, Exchange};
+use conchart_native::keys::Keys;
+use conchart_native::stream::{Chunk, Gap, Moment, Side};
+use conchart_native::tcp::Receiver;
+use conchart_native::tls::Handshake;
+
+use crate::Talk;
+use crate::memory::bounded;
+
+/// Bytes that reading one connection may take, whatever is said on it.
+const MOST_MEMORY: usize = 2 << 20;
+
+/// Everything that was found.
+pub struct Found {
+    pub exchanges: Vec<Exchange>,
+    pub handshakes: Vec<Box<Handshake>>,
+    pub unseen: Vec<(Moment, Moment)>,
+    pub app: Option<&'static str>,
+    conversation: Conversation,
+    /// Nothing that is still to come begins before this, in nanoseconds.
+    floor: Option<i64>,
+    in_order: bool,
+}
+
+impl Found {
+    /// What is found in `talk` when it comes in pieces of `size` bytes.
+    ///
+    /// # Panics
+    /// Where a law does not hold.
+    #[must_use]
+    pub fn of(talk: &Talk<'_>, size: usize, midstream: bool, keys: Option<Keys>) -> Self {
+        let conversation = match keys {
+            Some(keys) => Conversation::with_keys(midstream, keys),
+            None => Conversation::new(midstream),
+        };
+        let mut found = Self {
+            exchanges: Vec::new(),
+            handshakes: Vec::new(),
+            unseen: Vec::new(),
+            app: None,
+            conversation,
+            floor: None,
+            in_order: !talk.is_mixed,
+        };
+        bounded(MOST_MEMORY, || talk.tell(size, &mut found));
+        found.floor = None;
+        found.conversation.finish();
+        found.collect();
+        found.app = found.conversation.app();
+        let open = found.conversation.earliest_open();
+        assert_eq!(open, None, "{:?} {:?} {:?}", found.exchanges, found.handshakes, found.app);
+        assert!(!found.conversation.has_news());
+        let bytes: u64 = found.exchanges.iter().map(|e| e.request.bytes + e.response.bytes).sum();
+        assert!(bytes <= talk.sent.client + talk.sent.server, "{bytes} bytes of exchanges");
+        found
+    }
+
+    /// Is every byte accounted for, and by what was said itself?
+    fn is_understood(&self) -> bool {
+        let known = |exchange: &Exchange| {
+            let agreed = exchange.protocol != "socks" || exchange.response.done;
+            agreed && exchange.request.done && !exchange.inferred
+        };
+        self.unseen.is_empty() && !self.exchanges.is_empty() && self.exchanges.iter().all(known)
+    }
+
+    fn collect(&mut self) {
+        while let Some(exchange) = self.conversation.next_exchange() {
+            self.check(&exchange);
+            self.exchanges.push(exchange);
+        }
+        while let Some(handshake) = self.conversation.next_handshake() {
+            assert_eq!(handshake.number as usize, self.handshakes.len(), "number of a handshake");
+            if self.in_order {
+                in_order(&handshake);
+            }
+            self.handshakes.push(handshake);
+        }
+        while let Some((from, to)) = self.conversation.next_unseen() {
+            assert!(!self.in_order || from.at <= to.at, "unseen from {from:?} to {to:?}");
+            self.unseen.push((from, to));
+        }
+    }
+
+    fn check(&self, exchange: &Exchange) {
+        assert_eq!(exchange.number as usize, self.exchanges.len(), "number of an exchange");
+        assert!((0.0..=1.0).contains(&exchange.confidence));
+        for span in [exchange.request, exchange.response] {
+            assert_eq!(span.first.is_some(), span.last.is_some(), "{span:?}");
+            assert!(at(span.first) <= at(span.last), "{span:?}");
+        }
+        let opened = at(exchange.request.first.or(exchange.response.first));
+        let early = self.in_order && opened.zip(self.floor).is_some_and(|(opened, floor)| opened < floor);
+        assert!(!early, "{exchange:?} begins before {:?}", self.floor);
+    }
+}
+
+fn at(moment: Option<Moment>) -> Option<i64> {
+    moment.map(|moment| moment.at)
+}
+
+/// The moments of a handshake come one after the other, where packets do.
+///
+/// # Panics
+/// Where they do not.
+pub fn in_order(handshake: &Handshake) {
+    let of_client = [handshake.hello, handshake.client_finished, handshake.complete];
+    let of_server = [handshake.hello, handshake.server_hello, handshake.server_done, handshake.complete];
+    for moments in [&of_client[..], &of_server] {
+        let known: Vec<i64> = moments.iter().flatten().map(|moment| moment.at).collect();
+        assert!(known.is_sorted(), "{known:?} in {handshake:?}");
+    }
+    // With early data, the client may send at once.
+    let ready = handshake.ready.zip(handshake.hello);
+    assert!(ready.is_none_or(|(ready, hello)| ready.at >= hello.at), "{handshake:?}");
+}
+
+impl Receiver for Found {
+    fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        self.conversation.data(from, chunk);
+        self.collect();
+        self.floor = self.floor.max(self.conversation.earliest_open().map(|moment| moment.at));
+    }
+    fn gap(&mut self, from: Side, gap: Gap) {
+        self.conversation.gap(from, gap);
+        self.collect();
+        self.floor = self.floor.max(self.conversation.earliest_open().map(|moment| moment.at));
+    }
+    fn fin(&mut self, from: Side, seen: Moment) {
+        self.conversation.fin(from, seen);
+        self.collect();
+    }
+}
+
+/// Where a conversation was understood, nobody guessed: it does not depend on how its packets are handed over. (A reader
+/// that has lost its way finds it again where a packet begins.)
+///
+/// # Panics
+/// Where it does.
+pub fn assert_cutting_changes_nothing(talk: &Talk<'_>, size: usize) -> Found {
+    let whole = Found::of(talk, usize::MAX, false, None);
+    let cut = Found::of(talk, size, false, None);
+    if whole.is_understood() || cut.is_understood() {
+        assert_eq!(whole.exchanges, cut.exchanges);
+        assert_eq!(whole.unseen, cut.unseen);
+        assert_eq!(whole.app, cut.app);
+    }
+    whole
+}

@@ -1,0 +1,1 @@
+"""Drives the fuzz targets of the native core: ``python -m tests.fuzz``."""
