@@ -49,7 +49,6 @@ def _stream(stored: dict[str, Any]) -> Stream:
         tunnel=next((name for name in outer if name in TUNNELS), ""),
     )
     tcp, facts = stored["tcp"], stream.facts
-    facts["last_frame"] = stored["last_frame"]
     facts["syn_at"] = _ns(tcp["syn_time"])
     if stored["client_known"]:
         facts["client"] = client
@@ -66,7 +65,6 @@ def _stream(stored: dict[str, Any]) -> Stream:
         stream.tls = _tls(tls)
     if (http := stored["http"]) and http["requests"] and not any(one["over_tls"] for one in http["requests"]):
         stream.http = [_exchange(one) for one in http["requests"]]
-        stream.http_is_whole = True
     return stream
 
 
