@@ -17,9 +17,10 @@ from tests.agreement.places import UNEXPLAINED, Place
 PAGE = Path(__file__).parents[2] / "docs" / "agreement.md"
 GROUPS = {"TCP": TCP_FACTS, "TLS": TLS_FACTS, "HTTP/1": HTTP_FACTS}
 FIGURES = re.compile(r"(?<=<!-- figures -->\n).*?(?=<!-- end of figures -->)", re.DOTALL)
-COUNT = re.compile(r"^[\d,]+ places?: .*$", re.MULTILINE)
+COUNT = re.compile(r"^[\d,]+ places?: .*\n(?:\n(?:- .*\n)+)?", re.MULTILINE)
+EXAMPLES = 3
 VERDICT = re.compile(r"^\*\*(Right: conchart|Right: tshark|Definition|Wrong: conchart)\.\*\*", re.MULTILINE)
-HEADER = "| facts | compared | agree | explained and checked | of these conchart is wrong | not looked up |\n"
+HEADER = "| facts | compared | agree | explained | of these conchart is wrong | not looked up |\n"
 
 
 def group_of(fact: str) -> str:
@@ -39,7 +40,7 @@ class Section:
 def sections(page: str | None = None) -> dict[str, Section]:
     """The classes of the page, by title."""
     _, *parts = re.split(r"^## ", PAGE.read_text() if page is None else page, flags=re.MULTILINE)
-    found = {}
+    found: dict[str, Section] = {}
     for part in parts:
         title, _, text = part.partition("\n")
         if verdict := VERDICT.search(text):
@@ -53,8 +54,22 @@ def count(places: Iterable[Place]) -> str:
     total = ways.total()
     return (
         f"{total:,} place{'s'[: total != 1]}: {ways['rule']:,} checked by rule, {ways['hand']:,} looked up by hand, "
-        f"{ways['no']:,} not looked up."
+        f"{ways['no']:,} not looked up.\n"
     )
+
+
+def examples(places: Iterable[Place]) -> str:
+    """The first places, of as many captures as there are: those that somebody looked up first."""
+    first: dict[str, Place] = {}
+    for place in sorted(places, key=lambda place: (place.checked != "hand", place.where)):
+        first.setdefault(place.where.capture, place)
+    rows = []
+    for place in [*first.values()][:EXAMPLES]:
+        at = place.where
+        of = f" of {at.sender}" if at.sender else ""
+        rows.append(f"- `{at.capture}`, stream {at.stream}, frame {at.frame}: {at.fact}{of}: ")
+        rows[-1] += f"tshark `{at.tshark}`, conchart `{at.conchart}`\n"
+    return "\n" + "".join(rows) if rows else ""
 
 
 def figures(outcomes: Counter[tuple[str, bool]], places: Iterable[Place], wrong: set[str]) -> str:
@@ -87,6 +102,7 @@ def rewritten(page: str, places: list[Place], table: str | None) -> str:
     start, *parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)
     for index, part in enumerate(parts):
         title = part.removeprefix("## ").partition("\n")[0]
-        line = count(place for place in places if place.section == title)
+        some = [place for place in places if place.section == title]
+        line = count(some) + examples(some)
         parts[index] = COUNT.sub(lambda _, line=line: line, part, count=1)
     return start + "".join(parts)
