@@ -50,8 +50,6 @@ def main(captures: tuple[Path, ...], *, use_stored: bool, record: bool, as_json:
     """
     if not tshark.installed():
         raise click.UsageError("tshark is not installed")
-    path = places.STORED if use_stored else places.LIVE
-    known = places.load(path)
     counts: Counts = Counter()
     differing, compared, not_compared = [], set(), []
     for capture, result in outcomes_of(files(captures), use_stored=use_stored):
@@ -61,7 +59,14 @@ def main(captures: tuple[Path, ...], *, use_stored: bool, record: bool, as_json:
             compared.add(name_of(capture))
             counts += page.counted(result)
             differing += [outcome for outcome in result if not outcome.agrees]
+    path, known = places.LIVE, places.load(places.LIVE)
     found = places.match(known, differing, compared)
+    if use_stored:  # mostly what tshark says on the spot as well; the rest has a file of its own
+        shared = [place for place, _ in found.known]
+        path, known = places.STORED, places.load(places.STORED)
+        found = places.match(known, found.new, compared)
+    else:
+        shared = []
     if record:
         known = places.renewed(known, found)
         places.save(known, path)
@@ -70,7 +75,8 @@ def main(captures: tuple[Path, ...], *, use_stored: bool, record: bool, as_json:
             wrong = {section.title for section in page.sections().values() if section.verdict == "Wrong: conchart"}
             figures = page.figures(counts, known, wrong) if everywhere else None
             page.PAGE.write_text(page.rewritten(page.PAGE.read_text(), known, figures))
-    report(counts, found, [place for place in known if place.where.capture in compared], as_json=as_json)
+    here = [place for place in known if place.where.capture in compared]
+    report(counts, found, shared + here, as_json=as_json)
     for text in not_compared:
         click.echo(f"not compared: {text}", err=True)
     sys.exit(1 if found.problems() and not record else 0)

@@ -1,7 +1,7 @@
 """For each class of disagreements a conversation that shows it, and the same one without the cause, which does not.
 
-In: nothing. Out: ``CRAFTED``: how each class is played, and the facts that then disagree. The packets are of
-``tests.laws``; a class is told by its heading in ``docs/agreement.md``.
+In: nothing. Out: ``CRAFTED``: how each class is played, and the facts that then disagree. A class is told by its
+heading in ``docs/agreement.md``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import ipaddress
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tests.laws.files import datagram
+from tests.agreement.line import GET, MS, OK, SECOND, Line
 from tests.laws.hello import (
     HANDSHAKE,
     Speaker,
@@ -24,82 +24,9 @@ from tests.laws.hello import (
     server_hello,
     vector,
 )
-from tests.laws.talk import ACK, FIN, PSH, RST, SYN, Packet
+from tests.laws.talk import ACK, FIN, RST, SYN
 
-MS, SECOND = 10**6, 10**9
-GET = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 URG, ECE, CWR = 32, 64, 128
-
-
-@dataclass
-class Line:
-    """One connection, written down packet by packet."""
-
-    port: int
-    server_port: int = 80
-    now: int = 1_700_000_000 * SECOND
-    wrap: Callable[[bytes], bytes] = lambda ip: ip
-    records: list[bytes] = field(default_factory=list)
-    """Of a pcap file with times in nanoseconds and frames that begin with IP."""
-    next: dict[Speaker, int] = field(default_factory=lambda: {"client": 1_001, "server": 5_001})
-    ip_id: int = 0
-
-    def send(
-        self,
-        who: Speaker,
-        data: bytes = b"",
-        flags: int = ACK,
-        *,
-        seq: int | None = None,
-        ack: int | None = None,
-        after: int = MS,
-        options: bytes = b"",
-        cut: int | None = None,
-        change: Callable[[bytes], bytes] = lambda ip: ip,
-        again: bool = False,
-    ) -> None:
-        """One packet. ``cut`` is how much of it was captured; ``change`` spoils it; ``again`` keeps the IP number."""
-        ends = ("10.0.0.5", self.port), ("10.0.0.9", self.server_port)
-        source, destination = ends if who == "client" else ends[::-1]
-        peer: Speaker = "server" if who == "client" else "client"
-        self.now += after
-        self.ip_id += not again
-        at = self.next[who] if seq is None else seq
-        acknowledged = (self.next[peer] if ack is None else ack) if flags & ACK else 0
-        packet = Packet(
-            at=self.now, source=source, destination=destination, seq=at % 2**32, ack=acknowledged % 2**32,
-            flags=flags | (PSH if data else 0), payload=data, options=options, ip_id=self.ip_id,
-        )  # fmt: skip
-        frame = self.wrap(change(datagram(packet)))
-        second, rest = divmod(self.now, SECOND)
-        kept = frame[:cut]
-        self.records.append(struct.pack("<4I", second, rest, len(kept), len(frame)) + kept)
-        if seq is None:
-            self.next[who] += len(data) + bool(flags & (SYN | FIN))
-
-    def open(self) -> None:
-        """SYN, SYN-ACK, ACK."""
-        self.send("client", flags=SYN, seq=self.next["client"] - 1)
-        self.send("server", flags=SYN | ACK, seq=self.next["server"] - 1)
-        self.send("client")
-
-    def say(self, who: Speaker, data: bytes) -> None:
-        """Data and its acknowledgement."""
-        self.send(who, data)
-        self.send("server" if who == "client" else "client")
-
-    def exchange(self) -> None:
-        """A request and its response."""
-        self.say("client", GET)
-        self.say("server", OK)
-
-    def close(self) -> None:
-        """Both sides end."""
-        self.send("client", flags=FIN | ACK)
-        self.send("server", flags=FIN | ACK)
-        self.send("client")
-
 
 Play = Callable[[Line, bool], None]
 
@@ -154,14 +81,15 @@ def syn_after_the_end(line: Line, cause: bool) -> None:
         line.send("client", flags=SYN, seq=1_000)
 
 
-@shows("A copy that was sent twice after all", "packets", "resent")
-def sent_twice_after_all(line: Line, cause: bool) -> None:
+@shows("Keep-alives that a duplicate SACK reports", "packets", "resent")
+def reported_keep_alive(line: Line, cause: bool) -> None:
     line.open()
-    line.send("client", GET)
-    line.send("client", GET, seq=1_001, after=MS // 2, again=True)
-    twice = b"\1\1\5\x0a" + struct.pack(">II", 1_001, 1_001 + len(GET)) if cause else b""
+    line.exchange()
+    last = line.next["client"] - 1
+    line.send("client", b"\0", seq=last, after=60 * SECOND)
+    line.send("client", b"\0", seq=last, after=MS // 20, again=True)
+    twice = b"\1\1\5\x0a" + struct.pack(">II", last, last + 1) if cause else b""
     line.send("server", options=twice)
-    line.say("server", OK)
 
 
 @shows("A repeated SYN with data", "resent")

@@ -47,6 +47,8 @@ class Packets:
     """All of them, copies included."""
     resent: list[int] = field(default_factory=list)
     """Those that repeat bytes or come late, copies apart."""
+    counted: int = 0
+    """Of ours: how many were sent again or came late, by the counters of the connection."""
     twins: set[int] = field(default_factory=set)
     """Of the reference: those that an earlier packet equals, whenever that was."""
     copies: set[int] = field(default_factory=set)
@@ -207,7 +209,7 @@ class _Pair:
             reference, ours = theirs.get(end, Packets()), mine.get(end, Packets())
             yield self.difference("frames", end, reference.frames, ours.frames)
             resent = [frame for frame in reference.resent if frame not in ours.copies]
-            yield self.outcome("resent", len(resent), self.mine.by_end["resent"].get(end), sender=end)
+            yield self.outcome("resent", len(resent), ours.counted, sender=end)
             yield self.difference("resent_frames", end, resent, ours.resent)
             if ours.copies:
                 yield self.difference("copies", end, reference.twins & ours.copies, ours.copies)

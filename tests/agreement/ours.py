@@ -74,9 +74,8 @@ def _stream(row: dict[str, Any]) -> Stream:
         by_end={
             "bytes": _by_end(client, server, [row["bytes_client"], row["bytes_server"]]),
             "packets": _by_end(client, server, [row["packets_client"], row["packets_server"]]),
-            "resent": _by_end(client, server, resent),
         },
-        packets={client: Packets(), server: Packets()},
+        packets={end: Packets(counted=count) for end, count in _by_end(client, server, resent).items()},
     )
 
 

@@ -139,9 +139,13 @@ def acknowledged_first(case: Case) -> bool:
     """The receiver's acknowledgement was captured before what it acknowledges."""
     copies = first_copies(case)
     return bool(copies) and all(
-        any(0 <= (one.ack - frame.seq) % 2**32 - frame.length < 2**31 for one in case.packets if answers(one, frame))
-        for frame in copies
+        any(acknowledges(one, frame) for one in case.packets if answers(one, frame)) for frame in copies
     )
+
+
+def acknowledges(one: Frame, frame: Frame) -> bool:
+    """The whole packet, a FIN included."""
+    return 0 <= (one.ack - frame.seq) % 2**32 - frame.length - bool(frame.flags & FIN) < 2**31
 
 
 def answers(one: Frame, frame: Frame) -> bool:
@@ -310,17 +314,17 @@ def never_answered(case: Case) -> bool:
     return len(asking) == 2 and not answered and case.outcome.fact in ("request", "response_at")
 
 
-def sent_twice_after_all(case: Case) -> bool:
-    """The frames agree, and what is counted beyond them is a copy that is counted as a packet as well."""
+def reported_keep_alive(case: Case) -> bool:
+    """The frames agree; what is counted beyond them are second captures of keep-alives, whose byte came twice."""
     mine = case.mine
     if mine is None or mine.packets is None or case.outcome.sender is None:
         return False
     packets = mine.packets[case.outcome.sender]
     again = mine.by_end["packets"][case.outcome.sender] - len(packets.frames)
-    if again <= 0 or again > len(packets.copies):
-        return False
+    copies = [packet for packet in case.packets if packet.number in packets.copies]
+    probes = sum(packet.length == 1 and not new_bytes(case, packet) for packet in copies)
     counted = case.outcome.got - case.outcome.expected if case.outcome.fact in ("packets", "resent") else None
-    return counted == again
+    return 0 < again <= probes and counted == again
 
 
 Rule = Callable[[Case], bool]
@@ -334,7 +338,7 @@ RULES: dict[str, Rule] = {
     "Packets with the same timestamp": one_timestamp,
     "Acknowledged before it was captured": acknowledged_first,
     "What a packet without data tells of": told_without_data,
-    "A copy that was sent twice after all": sent_twice_after_all,
+    "Keep-alives that a duplicate SACK reports": reported_keep_alive,
     "Responses that only ACKs tell of": inferred,
     "Requests that only the responses tell of": unasked,
     "The port of another protocol": by_port,

@@ -61,8 +61,9 @@ def _stream(stored: dict[str, Any]) -> Stream:
         both = {client: stored["c2s"], server: stored["s2c"]}
         stream.by_end["packets"] = {end: way["packets"] for end, way in both.items()}
         stream.by_end["bytes"] = {end: way["payload_bytes_unique"] for end, way in both.items()}
-    if (tls := stored["tls"]) and tls["client_hello_first_time"] and not tls["sslv2_hello"]:
-        stream.tls = _tls(tls)
+    if (tls := stored["tls"]) and (tls["client_hello_first_time"] or tls["server_hello_first_time"]):
+        whole = tls["client_hello_first_time"] and not tls["sslv2_hello"]
+        stream.tls = _tls(tls) if whole else {}  # else other fields, or half of them
     if (http := stored["http"]) and http["requests"] and not any(one["over_tls"] for one in http["requests"]):
         stream.http = [_exchange(one) for one in http["requests"]]
     return stream
@@ -90,7 +91,7 @@ def _tls(stored: dict[str, Any]) -> dict[str, Value]:
 
 
 def _exchange(stored: dict[str, Any]) -> Exchange:
-    facts = {"method": stored["method"], "target": stored["uri"], "host": stored["host"]}
+    facts = {"method": stored["method"], "target": stored["uri"] or None, "host": stored["host"] or None}
     if stored["status"] is not None:  # otherwise there was none, or tshark did not recognize it
         facts |= {"status": stored["status"], "response_at": _ns(stored["response_first_time"])}
     at = _ns(stored["request_first_time"])

@@ -20,7 +20,6 @@ from tests.agreement.facts import End, Exchange, Packets, Stream, Value
 PREFERENCES = {
     "tcp.desegment_tcp_streams": "TRUE",
     "tcp.reassemble_out_of_order": "TRUE",
-    "tcp.relative_sequence_numbers": "FALSE",
     "tcp.check_checksum": "FALSE",
     "ip.check_checksum": "FALSE",
     "ip.defragment": "TRUE",
@@ -34,7 +33,7 @@ PREFERENCES = {
 }
 FIELDS = (
     "frame.number", "frame.time_epoch", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
-    "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.ack", "tcp.flags", "tcp.segment",
+    "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.segment",
     "tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.keep_alive",
     "tcp.analysis.lost_segment", "tcp.analysis.ack_lost_segment", "tcp.window_size_value", "ip.id",
     "tcp.options.timestamp.tsval", "frame.len", "frame.cap_len", "_ws.malformed",
@@ -47,7 +46,7 @@ FIELDS = (
     "tls.record.content_type", "tls.handshake.certificate_length",
     "http.request.method", "http.request.uri", "http.host", "http.response.code",
 )  # fmt: skip
-HEADER = ("tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.seq", "tcp.flags")
+HEADER = ("tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.seq_raw", "tcp.flags")
 """What every TCP header has, once."""
 SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
 TIMESTAMP = "tcp.options.timestamp.tsval"
@@ -155,10 +154,10 @@ def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
     for line in _run(arguments).split("\n"):
         cells = line.split(SEPARATOR)
         if len(cells) == len(FIELDS):
-            yield from _frames_of(dict(zip(FIELDS, cells, strict=True)))
+            yield from frames_of(dict(zip(FIELDS, cells, strict=True)))
 
 
-def _frames_of(cells: dict[str, str]) -> Iterator[tuple[int, Frame]]:
+def frames_of(cells: dict[str, str]) -> Iterator[tuple[int, Frame]]:
     """The TCP segments of one line: a frame can carry several (A-MSDU, a tunnel inside TCP).
 
     Of the fields above TCP nothing says to which of several segments they belong: the first one with data has them.
@@ -188,14 +187,14 @@ def _frame(values: dict[str, list[str]], which: int, protocols: list[str], layer
     sources, destinations = values[f"{networks[-1]}.src"], values[f"{networks[-1]}.dst"]
     if len(sources) <= network:
         return None
-    acknowledged, lengths = values["tcp.ack"], values["tcp.len"]
+    acknowledged, lengths = values["tcp.ack_raw"], values["tcp.len"]
     return Frame(
         number=int(values["frame.number"][0]),
         at=nanoseconds(values["frame.time_epoch"][0]),
         protocols=protocols,
         source=(sources[network], int(values["tcp.srcport"][which])),
         destination=(destinations[network], int(values["tcp.dstport"][which])),
-        seq=int(values["tcp.seq"][which]),
+        seq=int(values["tcp.seq_raw"][which]),
         ack=int(acknowledged[which]) if len(acknowledged) > which else 0,
         flags=int(values["tcp.flags"][which], 0),
         length=int(lengths[which]) if len(lengths) > which else 0,
