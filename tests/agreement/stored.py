@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agreement.facts import End, Exchange, Stream, Value
-from tests.agreement.tshark import TUNNELS, cipher_names
+from tests.agreement.tshark import TUNNELS, cipher_names, nanoseconds
 
 
 def beside(capture: Path) -> Path:
@@ -27,10 +27,7 @@ def read(capture: Path) -> list[Stream]:
 
 
 def _ns(text: str | None) -> int | None:
-    if text is None:
-        return None
-    seconds, _, fraction = text.partition(".")
-    return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
+    return None if text is None else nanoseconds(text)
 
 
 def _end(text: str) -> End:
