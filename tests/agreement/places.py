@@ -9,13 +9,14 @@ by a rule that does not hold is *broken*. In: outcomes. Out: those.
 from __future__ import annotations
 
 import csv
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from tests.agreement.facts import Outcome, shown
+from tests.agreement.facts import Outcome, Value, shown
 
 FOLDER = Path(__file__).parent
 LIVE, STORED = FOLDER / "places.csv", FOLDER / "places-stored.csv"
@@ -23,6 +24,18 @@ UNEXPLAINED = "unexplained"
 
 Checked = Literal["hand", "rule", "no"]
 """Looked up in the packets, decided by the rule of its class, or neither: then its class is a guess."""
+
+
+SAID = ("target", "host", "sni")
+"""What people wrote in captures that others made: of that, no more than is needed is kept here."""
+KEPT = 16
+
+
+def _digest(value: Value) -> str:
+    text = shown(value)
+    if len(text) <= KEPT:
+        return text
+    return f"{text[: KEPT // 2]}… {len(str(value))} characters, {hashlib.sha256(str(value).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +54,9 @@ class Where:
     def of(cls, outcome: Outcome) -> Where:
         """The place of a disagreement."""
         sender = shown(outcome.sender) if outcome.sender else ""
-        values = shown(outcome.expected), shown(outcome.got)
+        values = (shown(outcome.expected), shown(outcome.got))
+        if outcome.fact in SAID:
+            values = (_digest(outcome.expected), _digest(outcome.got))
         return cls(outcome.capture, outcome.stream, outcome.frame, outcome.fact, sender, *values)
 
     def __str__(self) -> str:

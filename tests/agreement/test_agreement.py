@@ -211,3 +211,10 @@ def test_bytes_are_the_plain_union_of_ranges_on_the_circle() -> None:
     assert tshark.distinct([syn, packet(-101, 10)]) == 10  # nothing is trimmed
     assert tshark.distinct([packet(7, 10), packet(7, 10)]) == 10
     assert tshark.distinct([]) == 0
+
+
+def test_a_place_keeps_little_of_what_people_wrote() -> None:
+    outcome = Outcome("target", False, "x", 0, 1, "/short", "/something/that/somebody/asked/for")
+    where = Where.of(outcome)
+    assert (where.tshark, where.conchart[:9], "somebody" in where.conchart) == ("/short", "/somethi…", False)
+    assert where != Where.of(replace(outcome, got="/something/that/somebody/asked/now"))
