@@ -1,11 +1,12 @@
 """One vocabulary for what two readers say about a capture, and the comparison.
 
-In: facts of a reference and facts of ours. Out: one outcome per fact that the reference knows. A fact that the
+In: facts of a reference and facts of ours. Out: one outcome per fact that either of them states. A fact that the
 reference cannot know is absent; `None` is a real value ("nobody sent a FIN").
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,13 +19,13 @@ Value = Any
 
 TCP_FACTS = (
     "stream", "number", "endpoints", "client", "first_frame", "last_frame", "syn_at", "syn_frame", "syn_ack_at",
-    "ack_at", "ack_frame", "bytes", "packets", "resent", "fin_by", "rst_by",
+    "ack_at", "ack_frame", "bytes", "packets", "frames", "copies", "resent", "resent_frames", "fin_by", "rst_by",
 )  # fmt: skip
 TLS_FACTS = (
     "tls", "hello_at", "hello_frame", "server_hello_at", "server_done_at", "version", "cipher", "group", "sni", "alpn",
     "hello_retry", "resumed", "kind", "alert", "ja3", "ech", "client_auth", "certificates", "complete_at",
 )  # fmt: skip
-HTTP_FACTS = ("requests", "request", "method", "target", "host", "status", "response_at")
+HTTP_FACTS = ("request", "request_at", "method", "target", "host", "status", "response_at")
 FACTS = (*TCP_FACTS, *TLS_FACTS, *HTTP_FACTS)
 
 
@@ -39,6 +40,22 @@ class Exchange:
 
 
 @dataclass(slots=True, kw_only=True)
+class Packets:
+    """The packets of one sender, by the numbers of their frames."""
+
+    frames: list[int] = field(default_factory=list)
+    """All of them, copies included."""
+    resent: list[int] = field(default_factory=list)
+    """Those that repeat bytes or come late, copies apart."""
+    counted: int = 0
+    """Of ours: how many were sent again or came late, by the counters of the connection."""
+    twins: set[int] = field(default_factory=set)
+    """Of the reference: those that an earlier packet equals, whenever that was."""
+    copies: set[int] = field(default_factory=set)
+    """Of ours: packets captured a second time."""
+
+
+@dataclass(slots=True, kw_only=True)
 class Stream:
     """One TCP connection as one reader sees it."""
 
@@ -49,12 +66,11 @@ class Stream:
     """TCP facts by name."""
     by_end: dict[str, dict[End, int]] = field(default_factory=dict)
     """Counters of each sender: who is the client may be unknown."""
+    packets: dict[End, Packets] | None = None
+    """None when a reference counts packets, but does not name them."""
     tls: dict[str, Value] | None = None
-    """Facts of the first handshake; None when no TLS was recognized."""
-    http: list[Exchange] | None = None
-    """None when no HTTP/1 was recognized."""
-    http_is_whole: bool = False
-    """True when ``http`` holds every request, whole ones and others."""
+    """Facts of the first handshake; None when no hello was recognized."""
+    http: list[Exchange] = field(default_factory=list)
     tunnel: str = ""
     """The tunnel that carries this connection, for the report."""
 
@@ -67,29 +83,53 @@ class Outcome:
     agrees: bool
     capture: str
     stream: int
+    """The reference's number; ours for a stream that only we have."""
     frame: int
     expected: Value
     got: Value
+    sender: End | None = None
+    """Whose packets or bytes were counted."""
+    rules: tuple[str, ...] = ()
+    """The classes whose rule holds for this disagreement."""
 
     def __str__(self) -> str:
         """One line with what a person needs to open the place in Wireshark."""
+        of = f" of {shown(self.sender)}" if self.sender else ""
         place = f"{self.capture} stream {self.stream} frame {self.frame}"
-        return f"{place}: {self.fact}: expected {self.expected!r}, got {self.got!r}"
+        return f"{place}: {self.fact}{of}: expected {shown(self.expected)}, got {shown(self.got)}"
+
+
+def shown(value: Value) -> str:
+    """A value as a report and the file of places have it: one short line, different for different values."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case (str() as address, int() as port):
+            return f"{address}:{port}"
+        case list() | tuple() | set() | frozenset():
+            parts = [shown(one) for one in value]
+            text = " ".join(parts) or "none"
+            few = f"{' '.join(parts[:6])} … {len(parts)} in all"
+        case _:
+            text = ascii(value)[1:-1] if isinstance(value, str) else str(value)
+            few = f"{text[:40]}… {len(text)} characters"
+    if len(text) <= 80:
+        return text
+    return f"{few}, {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def compare(capture: str, reference: Iterable[Stream], ours: Iterable[Stream]) -> Iterator[Outcome]:
-    """Compare stream by stream: same number, or else same ends and first frame.
+    """Compare stream by stream: same ends and first frame, or else same ends and number; none of ours twice.
 
     Whether a stream is there is the fact ``stream``; that it has the same number is ``number``, compared up to the
     first stream that only the reference has, such as one in a tunnel, or to a hole in the reference's own numbers.
     """
+    reference, ours = list(reference), list(ours)
+    pairs = pairs_of(reference, ours)
     in_step = True
-    by_number = {stream.number: stream for stream in ours}
-    by_place = {(stream.ends, stream.first_frame): stream for stream in by_number.values()}
-    for expected, theirs in enumerate(reference):
-        mine = by_number.get(theirs.number)
-        if mine is None or mine.ends != theirs.ends or mine.first_frame != theirs.first_frame:
-            mine = by_place.get((theirs.ends, theirs.first_frame), mine if mine and mine.ends == theirs.ends else None)
+    for expected, (theirs, mine) in enumerate(zip(reference, pairs, strict=True)):
         found = mine.number if mine else None
         tunnel = f" in {theirs.tunnel}" if theirs.tunnel else ""
         place = (capture, theirs.number, theirs.first_frame)
@@ -98,83 +138,123 @@ def compare(capture: str, reference: Iterable[Stream], ours: Iterable[Stream]) -
         if in_step:
             yield Outcome("number", found == theirs.number, *place, theirs.number, found)
         if mine:
-            yield from _compare_stream(capture, theirs, mine)
+            yield from compare_streams(capture, theirs, mine)
+    matched = {id(mine) for mine in pairs if mine}
+    for mine in ours:
+        if id(mine) not in matched:
+            yield Outcome("stream", False, capture, mine.number, mine.first_frame, None, mine.number)
 
 
-def _compare_stream(capture: str, theirs: Stream, mine: Stream) -> Iterator[Outcome]:
-    def outcome(fact: str, expected: Value, got: Value, frame: int = theirs.first_frame) -> Outcome:
-        return Outcome(fact, expected == got, capture, theirs.number, frame, expected, got)
-
-    yield outcome("endpoints", sorted(theirs.ends), sorted(mine.ends))
-    yield outcome("first_frame", theirs.first_frame, mine.first_frame)
-    for fact, value in theirs.facts.items():
-        if fact in mine.facts:
-            yield outcome(fact, value, mine.facts[fact])
-    for fact, counts in theirs.by_end.items():
-        for end, count in counts.items():
-            if fact in mine.by_end:
-                yield outcome(fact, count, mine.by_end[fact].get(end))
-    if theirs.tls is not None:
-        yield outcome("tls", True, mine.tls is not None)
-        known = mine.tls or {}
-        for fact, value in theirs.tls.items():
-            if fact in known:
-                yield outcome(fact, value, known[fact])
-    if theirs.http is not None:
-        if theirs.http_is_whole:
-            yield outcome("requests", len(theirs.http), len(mine.http or []))
-        yield from _compare_http(outcome, theirs.http, mine.http or [])
+def pairs_of(reference: list[Stream], ours: list[Stream]) -> list[Stream | None]:
+    """For each stream of the reference the one of ours that it is."""
+    keys: tuple[Callable[[Stream], Any], ...] = (
+        lambda stream: (stream.ends, stream.first_frame, stream.number),
+        lambda stream: (stream.ends, stream.first_frame),
+        lambda stream: (stream.ends, stream.number),
+    )
+    pairs: list[Stream | None] = [None] * len(reference)
+    left = list(ours)
+    for key in keys:
+        waiting: defaultdict[Any, list[Stream]] = defaultdict(list)
+        for mine in left:
+            waiting[key(mine)].append(mine)
+        for index, theirs in enumerate(reference):
+            if pairs[index] is None and waiting[key(theirs)]:
+                pairs[index] = waiting[key(theirs)].pop(0)
+        left = [mine for some in waiting.values() for mine in some]
+    return pairs
 
 
-def _compare_http(outcome: Any, theirs: list[Exchange], mine: list[Exchange]) -> Iterator[Outcome]:  # noqa: ANN401
-    """Requests are matched by the time of their first byte, and by order within one packet."""
-    waiting: defaultdict[int, list[Exchange]] = defaultdict(list)
-    for exchange in mine:
-        waiting[exchange.request_at].append(exchange)
-    for exchange in theirs:
-        same_time = waiting[exchange.request_at]
-        match = same_time.pop(0) if same_time else None
-        yield outcome("request", True, match is not None, exchange.frame)
-        if match:
-            for fact, value in exchange.facts.items():
-                yield outcome(fact, value, match.facts.get(fact), exchange.frame)
+def compare_streams(capture: str, theirs: Stream, mine: Stream) -> Iterator[Outcome]:
+    """Every fact that the two state about one stream."""
+    return _Pair(capture, theirs, mine).outcomes()
 
 
 @dataclass(slots=True)
-class Tally:
-    """How often each fact was compared and agreed."""
+class _Pair:
+    """The two sides of one stream."""
 
-    explain: Callable[[Outcome], str | None] = lambda _outcome: None
-    """Why a disagreement is known and in order; None when it is not."""
-    agreed: Counter[str] = field(default_factory=Counter)
-    explained: Counter[str] = field(default_factory=Counter)
-    disagreements: dict[str, list[Outcome]] = field(default_factory=dict)
-    """Those that nobody has explained."""
+    capture: str
+    theirs: Stream
+    mine: Stream
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Count outcomes; disagreements are kept."""
-        for outcome in outcomes:
-            if outcome.agrees:
-                self.agreed[outcome.fact] += 1
-            elif self.explain(outcome):
-                self.explained[outcome.fact] += 1
-            else:
-                self.disagreements.setdefault(outcome.fact, []).append(outcome)
+    def outcome(
+        self, fact: str, expected: Value, got: Value, frame: int | None = None, sender: End | None = None
+    ) -> Outcome:
+        frame = self.theirs.first_frame if frame is None else frame
+        return Outcome(fact, expected == got, self.capture, self.theirs.number, frame, expected, got, sender)
 
-    def compared(self, fact: str) -> int:
-        """How often the reference knew this fact."""
-        return self.agreed[fact] + self.explained[fact] + len(self.disagreements.get(fact, ()))
+    def outcomes(self) -> Iterator[Outcome]:
+        theirs, mine = self.theirs, self.mine
+        yield self.outcome("endpoints", sorted(theirs.ends), sorted(mine.ends))
+        yield self.outcome("first_frame", theirs.first_frame, mine.first_frame)
+        for fact, value in theirs.facts.items():
+            if fact in mine.facts:
+                yield self.outcome(fact, value, mine.facts[fact])
+        for fact, counts in theirs.by_end.items():
+            for end, count in sorted(counts.items()):
+                if fact in mine.by_end:
+                    yield self.outcome(fact, count, mine.by_end[fact].get(end), sender=end)
+        if theirs.packets is not None and mine.packets is not None:
+            yield from self.packets(theirs.packets, mine.packets)
+        yield from self.tls()
+        yield from self.http()
 
-    def rows(self) -> Iterator[tuple[str, int, int, int, int]]:
-        """Fact, compared, agree, disagree (explained or not), explained; facts in their usual order."""
-        extra = sorted({*self.agreed, *self.explained, *self.disagreements} - {*FACTS})
-        for fact in (*FACTS, *extra):
-            if compared := self.compared(fact):
-                yield fact, compared, self.agreed[fact], compared - self.agreed[fact], self.explained[fact]
+    def packets(self, theirs: dict[End, Packets], mine: dict[End, Packets]) -> Iterator[Outcome]:
+        """Frame by frame; a disagreement names the frames that only one reader has."""
+        copies = {frame for some in mine.values() for frame in some.copies}
+        last = max((frame for some in theirs.values() for frame in some.frames if frame not in copies), default=None)
+        yield self.outcome("last_frame", last, self.mine.facts["last_frame"])
+        for end in sorted({*theirs, *mine}):
+            reference, ours = theirs.get(end, Packets()), mine.get(end, Packets())
+            yield self.difference("frames", end, reference.frames, ours.frames)
+            resent = [frame for frame in reference.resent if frame not in ours.copies]
+            yield self.outcome("resent", len(resent), ours.counted, sender=end)
+            yield self.difference("resent_frames", end, resent, ours.resent)
+            if ours.copies:
+                yield self.difference("copies", end, reference.twins & ours.copies, ours.copies)
 
-    def rate(self, facts: Iterable[str], *, explained: bool = False) -> float | None:
-        """Share of comparisons of these facts that agree (or are ``explained``); None when there was none."""
-        facts = tuple(facts)
-        total = sum(self.compared(fact) for fact in facts)
-        good = sum(self.agreed[fact] + (self.explained[fact] if explained else 0) for fact in facts)
-        return good / total if total else None
+    def difference(self, fact: str, sender: End, theirs: Iterable[int], mine: Iterable[int]) -> Outcome:
+        """Two sets of frames, or lists where a frame can stand twice."""
+        expected, got = Counter(theirs), Counter(mine)
+        alone, also = sorted((expected - got).elements()), sorted((got - expected).elements())
+        frame = min([*alone, *also], default=None)
+        return self.outcome(fact, alone, also, frame, sender)
+
+    def tls(self) -> Iterator[Outcome]:
+        theirs, mine = self.theirs.tls, self.mine.tls
+        if theirs is None and mine is None:
+            return
+        frame = mine.get("hello_frame") if mine and theirs is None else None
+        yield self.outcome("tls", theirs is not None, mine is not None, frame)
+        for fact, value in (theirs or {}).items():
+            if mine and fact in mine:
+                yield self.outcome(fact, value, mine[fact])
+
+    def http(self) -> Iterator[Outcome]:
+        """Requests are the same when their first bytes came at one time, in order; else by method and target."""
+        keys: tuple[Callable[[Exchange], Any], ...] = (
+            lambda exchange: exchange.request_at,
+            lambda exchange: (exchange.facts["method"], exchange.facts["target"]),
+        )
+        theirs, mine = list(self.theirs.http), list(self.mine.http)
+        for key in keys:
+            waiting: defaultdict[Any, list[Exchange]] = defaultdict(list)
+            for exchange in mine:
+                waiting[key(exchange)].append(exchange)
+            unmatched = []
+            for exchange in theirs:
+                if not waiting[key(exchange)]:
+                    unmatched.append(exchange)
+                    continue
+                match = waiting[key(exchange)].pop(0)
+                mine.remove(match)
+                yield self.outcome("request", True, True, exchange.frame)
+                yield self.outcome("request_at", exchange.request_at, match.request_at, exchange.frame)
+                for fact, value in exchange.facts.items():
+                    yield self.outcome(fact, value, match.facts.get(fact), exchange.frame)
+            theirs = unmatched
+        for exchange in theirs:
+            yield self.outcome("request", True, False, exchange.frame)
+        for exchange in mine:
+            yield self.outcome("request", False, True, exchange.frame)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agreement.facts import End, Exchange, Stream, Value
-from tests.agreement.tshark import TUNNELS, cipher_names
+from tests.agreement.tshark import TUNNELS, cipher_names, nanoseconds
 
 
 def beside(capture: Path) -> Path:
@@ -27,10 +27,7 @@ def read(capture: Path) -> list[Stream]:
 
 
 def _ns(text: str | None) -> int | None:
-    if text is None:
-        return None
-    seconds, _, fraction = text.partition(".")
-    return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
+    return None if text is None else nanoseconds(text)
 
 
 def _end(text: str) -> End:
@@ -49,7 +46,6 @@ def _stream(stored: dict[str, Any]) -> Stream:
         tunnel=next((name for name in outer if name in TUNNELS), ""),
     )
     tcp, facts = stored["tcp"], stream.facts
-    facts["last_frame"] = stored["last_frame"]
     facts["syn_at"] = _ns(tcp["syn_time"])
     if stored["client_known"]:
         facts["client"] = client
@@ -62,11 +58,11 @@ def _stream(stored: dict[str, Any]) -> Stream:
         both = {client: stored["c2s"], server: stored["s2c"]}
         stream.by_end["packets"] = {end: way["packets"] for end, way in both.items()}
         stream.by_end["bytes"] = {end: way["payload_bytes_unique"] for end, way in both.items()}
-    if (tls := stored["tls"]) and tls["client_hello_first_time"] and not tls["sslv2_hello"]:
-        stream.tls = _tls(tls)
+    if (tls := stored["tls"]) and (tls["client_hello_first_time"] or tls["server_hello_first_time"]):
+        whole = tls["client_hello_first_time"] and not tls["sslv2_hello"]
+        stream.tls = _tls(tls) if whole else {}  # else other fields, or half of them
     if (http := stored["http"]) and http["requests"] and not any(one["over_tls"] for one in http["requests"]):
         stream.http = [_exchange(one) for one in http["requests"]]
-        stream.http_is_whole = True
     return stream
 
 
@@ -92,7 +88,7 @@ def _tls(stored: dict[str, Any]) -> dict[str, Value]:
 
 
 def _exchange(stored: dict[str, Any]) -> Exchange:
-    facts = {"method": stored["method"], "target": stored["uri"], "host": stored["host"]}
+    facts = {"method": stored["method"], "target": stored["uri"] or None, "host": stored["host"] or None}
     if stored["status"] is not None:  # otherwise there was none, or tshark did not recognize it
         facts |= {"status": stored["status"], "response_at": _ns(stored["response_first_time"])}
     at = _ns(stored["request_first_time"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from tests.agreement.__main__ import files
+from tests.agreement.run import files
 
 WORKER = """
 import sys, traceback

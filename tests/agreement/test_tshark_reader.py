@@ -69,8 +69,6 @@ def test_exchanges_have_the_times_of_their_first_bytes(tmp_path: Path) -> None:
     (stream,) = read(tmp_path / "input.pcap", packets)
     client_starts = [packet.at for packet in packets if packet.payload[:4] in (b"POST", b"GET ")]
     server_starts = [packet.at for packet in packets if packet.payload[:4] == b"HTTP"]
-    assert stream.http is not None
-    assert stream.http_is_whole
     read_facts = [(one.request_at, one.facts["method"], one.facts["response_at"]) for one in stream.http]
     starts = [client_starts[0], client_starts[1], client_starts[1]]
     assert read_facts == list(zip(starts, ["POST", "GET", "HEAD"], server_starts, strict=True))
@@ -83,3 +81,35 @@ def test_exchanges_have_the_times_of_their_first_bytes(tmp_path: Path) -> None:
     assert stream.facts["syn_at"] == packets[0].at
     assert stream.facts["syn_ack_at"] == packets[1].at
     assert stream.facts["ack_at"] == packets[2].at
+
+
+def test_a_request_without_a_target_does_not_hide_its_neighbours(tmp_path: Path) -> None:
+    talk = Talk(server=("10.0.0.9", 80))
+    talk.steps = [
+        Say("client", b"GET  HTTP/1.1\r\nHost: a\r\n\r\n"),
+        Say("client", b"GET /b HTTP/1.1\r\n\r\nGET  HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n"),
+    ]
+    (stream,) = read(tmp_path / "input.pcap", talk.packets())
+    assert [one.facts["target"] for one in stream.http] == [None, "/b", None, "/c"]
+
+
+def test_times_before_1970_are_times() -> None:
+    assert tshark.nanoseconds("1.000000001") == 1_000_000_001
+    assert tshark.nanoseconds("-1.5") == -1_500_000_000
+    # 2^64 ticks less 505391422 of a microsecond, and less one of a nanosecond.
+    assert tshark.nanoseconds("18446744073204.160194000") == -505_391_422_000
+    assert tshark.nanoseconds("18446744073.709551615") == -1
+
+
+def test_every_segment_of_a_frame_is_read_but_those_that_icmp_quotes() -> None:
+    cells = dict.fromkeys(tshark.FIELDS, "")
+    two = {"tcp.stream": "4", "tcp.srcport": "1", "tcp.dstport": "2", "tcp.seq_raw": "9", "tcp.flags": "0x10"}
+    cells |= {name: f"{value}{tshark.AGGREGATOR}{value}" for name, value in two.items()}
+    cells |= {"frame.number": "7", "frame.time_epoch": "1.0", "tcp.len": f"0{tshark.AGGREGATOR}5"}
+    cells |= {"ip.src": f"a{tshark.AGGREGATOR}c", "ip.dst": f"b{tshark.AGGREGATOR}d", "http.host": "x"}
+    cells["frame.protocols"] = "wlan:llc:ip:tcp:llc:ip:tcp"
+    first, second = [frame for _, frame in tshark.frames_of(cells)]
+    assert (first.source, second.source) == (("a", 1), ("c", 1))
+    assert (first.values["http.host"], second.values["http.host"]) == ([], ["x"])  # the one with data
+    cells["frame.protocols"] = "eth:ip:icmp:ip:tcp"
+    assert list(tshark.frames_of(cells)) == []

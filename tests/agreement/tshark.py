@@ -1,7 +1,7 @@
 """What tshark says about a capture, asked on the spot, in the vocabulary of the comparison.
 
 In: a capture. Out: streams with TCP, TLS and HTTP/1 facts. TCP facts come from the headers that tshark decodes; bytes
-are counted here, as the union of sequence ranges. What encryption hides, or tshark cannot tell, stays absent.
+are counted here, as the plain union of sequence ranges. What encryption hides, or tshark cannot tell, stays absent.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tests.agreement.facts import End, Exchange, Stream, Value
+from tests.agreement.facts import End, Exchange, Packets, Stream, Value
 
 PREFERENCES = {
     "tcp.desegment_tcp_streams": "TRUE",
     "tcp.reassemble_out_of_order": "TRUE",
-    "tcp.relative_sequence_numbers": "FALSE",
     "tcp.check_checksum": "FALSE",
     "ip.check_checksum": "FALSE",
     "ip.defragment": "TRUE",
@@ -34,8 +33,10 @@ PREFERENCES = {
 }
 FIELDS = (
     "frame.number", "frame.time_epoch", "frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst",
-    "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq", "tcp.ack", "tcp.flags", "tcp.segment",
+    "tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.len", "tcp.seq_raw", "tcp.ack_raw", "tcp.flags", "tcp.segment",
     "tcp.analysis.retransmission", "tcp.analysis.out_of_order", "tcp.analysis.keep_alive",
+    "tcp.analysis.lost_segment", "tcp.analysis.ack_lost_segment", "tcp.window_size_value", "ip.id",
+    "tcp.options.timestamp.tsval", "frame.len", "frame.cap_len", "_ws.malformed",
     "tls.handshake.type", "tls.handshake.version", "tls.handshake.random", "tls.handshake.ciphersuite",
     "tls.handshake.extensions.supported_version", "tls.handshake.extensions_server_name",
     "tls.handshake.extensions_alpn_str", "tls.handshake.extension.type", "tls.handshake.extension.len",
@@ -45,7 +46,10 @@ FIELDS = (
     "tls.record.content_type", "tls.handshake.certificate_length",
     "http.request.method", "http.request.uri", "http.host", "http.response.code",
 )  # fmt: skip
+HEADER = ("tcp.stream", "tcp.srcport", "tcp.dstport", "tcp.seq_raw", "tcp.flags")
+"""What every TCP header has, once."""
 SEPARATOR, AGGREGATOR = "\x1f", "\x1e"
+TIMESTAMP = "tcp.options.timestamp.tsval"
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 CHANGE_CIPHER_SPEC, HANDSHAKE = "20", "22"
 ENCRYPTED_CLIENT_HELLO = "65037"
@@ -107,6 +111,7 @@ class Frame:
     number: int
     at: int
     protocols: list[str]
+    """From the link layer to what TCP carries."""
     source: End
     destination: End
     seq: int
@@ -123,6 +128,11 @@ class Frame:
     def began(self, packets: dict[int, Frame]) -> int:
         """When the first byte of what was reassembled here came."""
         return self.first_part(packets).at
+
+    def looks(self) -> object:
+        """What two captures of one packet have in common (a router changes the TTL)."""
+        rest = (self.values["ip.id"][-1:], self.values["tcp.window_size_value"], self.values[TIMESTAMP])
+        return self.source, self.seq, self.ack, self.flags, self.length, str(rest)
 
     def resends(self) -> bool:
         """Whether tshark says that these bytes were sent before, or that later ones overtook them.
@@ -143,72 +153,100 @@ def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
         arguments += ["-e", name]
     for line in _run(arguments).split("\n"):
         cells = line.split(SEPARATOR)
-        if len(cells) != len(FIELDS):
-            continue
-        values = {name: cell.split(AGGREGATOR) if cell else [] for name, cell in zip(FIELDS, cells, strict=True)}
-        if frame := _frame(values):
-            yield int(values["tcp.stream"][0]), frame
+        if len(cells) == len(FIELDS):
+            yield from frames_of(dict(zip(FIELDS, cells, strict=True)))
 
 
-def _frame(values: dict[str, list[str]]) -> Frame | None:
+def frames_of(cells: dict[str, str]) -> Iterator[tuple[int, Frame]]:
+    """The TCP segments of one line: a frame can carry several (A-MSDU, a tunnel inside TCP).
+
+    Of the fields above TCP nothing says to which of several segments they belong: the first one with data has them.
+    """
+    values = {name: cell.split(AGGREGATOR) if cell else [] for name, cell in cells.items()}
     protocols = values["frame.protocols"][0].split(":")
-    if "tcp" not in protocols or not all(
-        values[name] for name in ("tcp.stream", "tcp.dstport", "tcp.seq", "tcp.flags")
-    ):
-        return None
-    outer = protocols[: protocols.index("tcp")]
-    if "icmp" in outer or "icmpv6" in outer:
-        return None
+    headers = [values[name] for name in HEADER]
+    whole = min(map(len, headers))
+    among = whole if whole == max(map(len, headers)) else min(whole, 1)
+    ends_at = [index for index, name in enumerate(protocols) if name == "tcp"]
+    found: list[tuple[int, Frame]] = []
+    for which, layer in enumerate(ends_at[:among]):
+        if frame := _frame(values, which, protocols, layer):
+            found.append((int(values["tcp.stream"][which]), frame))
+    talking = next((frame for _, frame in found if frame.length), found[0][1] if found else None)
+    for number, frame in found:
+        yield number, frame if frame is talking else replace(frame, values=dict.fromkeys(FIELDS, []))
+
+
+def _frame(values: dict[str, list[str]], which: int, protocols: list[str], layer: int) -> Frame | None:
+    """The segment of the ``which``-th TCP header; None for one that an ICMP error quotes."""
+    outer = protocols[:layer]
     networks = [name for name in outer if name in ("ip", "ipv6")]
-    if not networks:
+    if "icmp" in outer or "icmpv6" in outer or not networks:
         return None
-    which = networks.count(networks[-1]) - 1
+    network = networks.count(networks[-1]) - 1
     sources, destinations = values[f"{networks[-1]}.src"], values[f"{networks[-1]}.dst"]
-    if len(sources) <= which:
+    if len(sources) <= network:
         return None
-    seconds, _, fraction = values["frame.time_epoch"][0].partition(".")
-    if int(seconds) >= 2**63 // 10**9:  # before 1970: tshark 4.0 prints what does not fit its own time
-        return None
-    sign = -1 if seconds.startswith("-") else 1
+    acknowledged, lengths = values["tcp.ack_raw"], values["tcp.len"]
     return Frame(
         number=int(values["frame.number"][0]),
-        at=int(seconds) * 10**9 + sign * int(fraction.ljust(9, "0")[:9]),
+        at=nanoseconds(values["frame.time_epoch"][0]),
         protocols=protocols,
-        source=(sources[which], int(values["tcp.srcport"][0])),
-        destination=(destinations[which], int(values["tcp.dstport"][0])),
-        seq=int(values["tcp.seq"][0]),
-        ack=int(values["tcp.ack"][0]) if values["tcp.ack"] else 0,
-        flags=int(values["tcp.flags"][0], 0),
-        length=int(values["tcp.len"][0]) if values["tcp.len"] else 0,
+        source=(sources[network], int(values["tcp.srcport"][which])),
+        destination=(destinations[network], int(values["tcp.dstport"][which])),
+        seq=int(values["tcp.seq_raw"][which]),
+        ack=int(acknowledged[which]) if len(acknowledged) > which else 0,
+        flags=int(values["tcp.flags"][which], 0),
+        length=int(lengths[which]) if len(lengths) > which else 0,
         values=values,
     )
 
 
-def read(capture: Path) -> list[Stream]:
-    """Every TCP stream of a capture, with what tshark knows of it.
+def nanoseconds(text: str) -> int:
+    """Since the Unix epoch.
+
+    A time before 1970 is a count of ticks of 64 bits; tshark 4.0 prints it without its sign, near 2^64 ticks.
+    """
+    seconds, _, fraction = text.partition(".")
+    sign = -1 if seconds.startswith("-") else 1
+    at = int(seconds) * 10**9 + sign * int(fraction.ljust(9, "0"))
+    for ticks_ns in (1, 10**3, 10**6, 10**9):  # whichever resolution makes it one
+        if 2**63 <= at // ticks_ns < 2**64:
+            return at - 2**64 * ticks_ns
+    return at
+
+
+def grouped(capture: Path) -> dict[int, list[Frame]]:
+    """The packets of every TCP stream of a capture, streams in order.
 
     Raises:
         TsharkError: tshark could not read the capture at all.
         subprocess.TimeoutExpired: It took more than five minutes.
     """
-    grouped: dict[int, list[Frame]] = {}
+    found: dict[int, list[Frame]] = {}
     for number, frame in frames(capture):
-        grouped.setdefault(number, []).append(frame)
-    return [_stream(number, packets) for number, packets in sorted(grouped.items())]
+        found.setdefault(number, []).append(frame)
+    return dict(sorted(found.items()))
 
 
-def _stream(number: int, packets: list[Frame]) -> Stream:
+def read(capture: Path) -> list[Stream]:
+    """Every TCP stream of a capture, with what tshark knows of it; raises as ``grouped``."""
+    return [stream(number, packets) for number, packets in grouped(capture).items()]
+
+
+def stream(number: int, packets: list[Frame]) -> Stream:
+    """What tshark knows of one stream."""
     first = packets[0]
-    stream = Stream(
+    found = Stream(
         number=number,
         ends=frozenset((first.source, first.destination)),
         first_frame=first.number,
         tunnel=_tunnel(first.protocols),
     )
-    _tcp(stream, packets)
-    _tls(stream, packets)
-    _http(stream, packets)
-    return stream
+    _tcp(found, packets)
+    _tls(found, packets)
+    _http(found, packets)
+    return found
 
 
 def _tunnel(protocols: list[str]) -> str:
@@ -221,7 +259,6 @@ def _tcp(stream: Stream, packets: list[Frame]) -> None:
     syn = next((p for p in packets if p.flags & (SYN | ACK) == SYN), None)
     syn_ack = next((p for p in packets if p.flags & (SYN | ACK) == SYN | ACK), None)
     facts = stream.facts
-    facts["last_frame"] = packets[-1].number
     facts["syn_at"] = syn.at if syn else None
     facts["syn_frame"] = syn.number if syn else None
     if syn or syn_ack:
@@ -237,10 +274,24 @@ def _tcp(stream: Stream, packets: list[Frame]) -> None:
             facts["ack_frame"] = ack.number if ack else None
     for fact, flag in (("fin_by", FIN), ("rst_by", RST)):
         facts[fact] = next((p.source for p in packets if p.flags & flag), None)
-    stream.by_end["packets"] = {end: sum(p.source == end for p in packets) for end in stream.ends}
-    stream.by_end["resent"] = {end: sum(p.source == end and p.resends() for p in packets) for end in stream.ends}
+    sent = {end: [p for p in packets if p.source == end] for end in stream.ends}
+    stream.by_end["packets"] = {end: len(some) for end, some in sent.items()}
+    stream.packets = {end: _packets(some) for end, some in sent.items()}
     if len(stream.ends) == 2:
-        stream.by_end["bytes"] = {end: distinct([p for p in packets if p.source == end]) for end in stream.ends}
+        stream.by_end["bytes"] = {end: distinct(some) for end, some in sent.items()}
+
+
+def _packets(packets: list[Frame]) -> Packets:
+    found = Packets()
+    seen: set[object] = set()
+    for packet in packets:
+        found.frames.append(packet.number)
+        if packet.resends():
+            found.resent.append(packet.number)
+        if packet.looks() in seen:
+            found.twins.add(packet.number)
+        seen.add(packet.looks())
+    return found
 
 
 def _accepts(packet: Frame, syn_ack: Frame) -> bool:
@@ -250,26 +301,18 @@ def _accepts(packet: Frame, syn_ack: Frame) -> bool:
 
 
 def distinct(packets: list[Frame]) -> int:
-    """Stream bytes that one side's packets cover, each counted once; lengths are from the IP header."""
+    """Bytes of all ranges of sequence numbers that one side's packets fill, each counted once.
+
+    Nothing is left out and no order is assumed: whatever conchart cuts off or ignores shows as a difference.
+    """
     ranges: list[tuple[int, int]] = []
-    syn = next((p for p in packets if p.flags & SYN), None)
-    base = (syn.seq + 1) % 2**32 if syn else None
-    newest = 0
     for packet in packets:
-        if packet.flags & RST or not packet.length:
-            continue
-        seq = (packet.seq + bool(packet.flags & SYN)) % 2**32
-        base = seq if base is None else base
-        # Unwrap: the position nearest to the newest one seen.
-        offset = newest + ((seq - base - newest + 2**31) % 2**32 - 2**31)
-        start, end = (max(offset, 0) if syn else offset), offset + packet.length
-        if end > start:
-            ranges.append((start, end))
-            newest = max(newest, end)
-    total, reached = 0, None
+        start = (packet.seq + bool(packet.flags & SYN)) % 2**32
+        end = start + packet.length
+        ranges += [(start, end)] if end <= 2**32 else [(start, 2**32), (0, end - 2**32)]
+    total = reached = 0
     for start, end in sorted(ranges):
-        reached = start if reached is None else max(reached, start)
-        total += max(end - reached, 0)
+        total += max(end - max(start, reached), 0)
         reached = max(reached, end)
     return total
 
@@ -303,7 +346,7 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
         types = [int(kind) for kind in packet.values["tls.handshake.type"] if kind.isdigit()]
         if seen.client is None and 1 in types:
             seen.client = packet
-        if 2 in types and seen.server is None and seen.client is not None and packet.source != seen.client.source:
+        if 2 in types and seen.server is None and not (seen.client and packet.source == seen.client.source):
             randoms = [text.replace(":", "") for text in packet.values["tls.handshake.random"]]
             if RETRY_RANDOM in randoms:
                 seen.retried = True
@@ -315,7 +358,7 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
             seen.done = seen.done or packet
         if curves := packet.values["tls.handshake.server_named_curve"]:
             seen.curve = seen.curve or int(curves[0], 0)
-        alerts = zip(packet.values["tls.alert_message.level"], packet.values["tls.alert_message.desc"], strict=False)
+        alerts = zip(packet.values["tls.alert_message.level"], packet.values["tls.alert_message.desc"], strict=True)
         fatal = [int(number, 0) for level, number in alerts if level == "2"]
         if fatal and seen.client and seen.alert is None and not seen.opaque:
             seen.alert = fatal[0]
@@ -325,9 +368,10 @@ def _tls(stream: Stream, packets: list[Frame]) -> None:
             if 11 in types and packet.source == seen.server.source and seen.certificates is None:
                 seen.certificates = len(packet.values["tls.handshake.certificate_length"])
             _follow_cipher_change(seen, packet)
-    if seen.client is None or any(packet.values["tls.handshake.challenge"] for packet in packets):
-        return
-    stream.tls = _hello_facts(seen.client, seen, {packet.number: packet for packet in packets})
+    if any(packet.values["tls.handshake.challenge"] for packet in packets):
+        stream.tls = {}  # a hello of SSL 2.0, which has other fields
+    elif seen.client or seen.server:
+        stream.tls = _hello_facts(seen.client, seen, {packet.number: packet for packet in packets})
 
 
 def _follow_cipher_change(seen: _Hellos, packet: Frame) -> None:
@@ -339,13 +383,14 @@ def _follow_cipher_change(seen: _Hellos, packet: Frame) -> None:
             seen.finished.setdefault(packet.source, packet)
 
 
-def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict[str, Value]:
-    names = hello.values["tls.handshake.extensions_server_name"]
-    facts: dict[str, Value] = {"hello_at": hello.began(packets), "sni": names[0] if names else None}
-    facts["hello_frame"] = hello.first_part(packets).number
-    facts["ech"] = ENCRYPTED_CLIENT_HELLO in hello.values["tls.handshake.extension.type"]
-    if prints := hello.values["tls.handshake.ja3"]:
-        facts["ja3"] = prints[0]
+def _hello_facts(hello: Frame | None, seen: _Hellos, packets: dict[int, Frame]) -> dict[str, Value]:
+    names = hello.values["tls.handshake.extensions_server_name"] if hello else []
+    facts: dict[str, Value] = {"hello_at": hello.began(packets) if hello else None, "sni": names[0] if names else None}
+    if hello:
+        facts["hello_frame"] = hello.first_part(packets).number
+        facts["ech"] = ENCRYPTED_CLIENT_HELLO in hello.values["tls.handshake.extension.type"]
+        if prints := hello.values["tls.handshake.ja3"]:
+            facts["ja3"] = prints[0]
     if seen.alert is not None:
         facts["alert"] = seen.alert
     answer = seen.server
@@ -378,14 +423,14 @@ def _hello_facts(hello: Frame, seen: _Hellos, packets: dict[int, Frame]) -> dict
         facts["resumed"], facts["kind"] = False, "full"
     elif answer.source in seen.changed:
         facts["resumed"] = True
-        if not _offers_ticket(hello) and hello.values["tls.handshake.session_id"]:
+        if hello and not _offers_ticket(hello) and hello.values["tls.handshake.session_id"]:
             facts["kind"] = "session-id"
     return facts
 
 
 def _offers_ticket(hello: Frame) -> bool:
     types, lengths = hello.values["tls.handshake.extension.type"], hello.values["tls.handshake.extension.len"]
-    return any(kind == "35" and length != "0" for kind, length in zip(types, lengths, strict=False))
+    return any(kind == "35" and length != "0" for kind, length in zip(types, lengths, strict=True))
 
 
 def _http(stream: Stream, packets: list[Frame]) -> None:
@@ -403,25 +448,26 @@ def _http(stream: Stream, packets: list[Frame]) -> None:
             continue
         values = packet.values
         ends[packet.source] = packet.number
-        methods, targets, hosts = values["http.request.method"], values["http.request.uri"], values["http.host"]
+        methods, codes = values["http.request.method"], values["http.response.code"]
+        targets = values["http.request.uri"] or methods[:1] and [""]  # one that is empty leaves its column empty
+        hosts = values["http.host"]
         # The first message of a packet may have begun in an earlier one; any other began here.
-        starts = [packet.began(by_number), *[packet.at] * len(methods or values["http.response.code"])]
-        for number, (method, target, at) in enumerate(zip(methods, targets, starts, strict=False)):
-            exchange = Exchange(request_at=at, frame=packet.number, facts={"method": method, "target": target})
+        starts = [packet.began(by_number), *[packet.at] * len(methods + codes)]
+        for number, (method, target) in enumerate(zip(methods, targets, strict=True)):
+            facts = {"method": method, "target": target or None}
+            exchange = Exchange(request_at=starts[number], frame=packet.number, facts=facts)
             if len(hosts) == len(methods):
                 exchange.facts["host"] = hosts[number]
             elif not hosts:
                 exchange.facts["host"] = None
             requests.append(exchange)
-        for status, at in zip(values["http.response.code"], starts, strict=False):
+        for number, status in enumerate(codes):
             if requests and (not status.startswith("1") or status == "101"):
-                answers.append((int(status), at))
-    for exchange, answer in zip(requests, answers, strict=False):
+                answers.append((int(status), starts[number]))
+    for exchange, answer in zip(requests, answers, strict=False):  # what is left over has no partner
         exchange.facts["status"], exchange.facts["response_at"] = answer
     rest = {packet.source for packet in packets if packet.length and packet.number > ends.get(packet.source, 0)}
     if not rest:
         for exchange in requests[len(answers) :]:
             exchange.facts["status"] = exchange.facts["response_at"] = None
-        stream.http_is_whole = True
-    if requests:
-        stream.http = requests
+    stream.http = requests

@@ -1,0 +1,35 @@
+"""What each class of disagreements claims, on a capture crafted for it: with the cause they disagree, without not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agreement import page, tshark
+from tests.agreement.crafted import CRAFTED, capture
+from tests.agreement.rules import RULES
+from tests.agreement.run import outcomes
+
+CLASSES = sorted(page.sections())
+
+
+def test_every_class_has_a_crafted_capture_and_every_rule_a_class() -> None:
+    assert sorted(CRAFTED) == CLASSES
+    assert {*RULES} <= {*CLASSES}
+
+
+@pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("section", CLASSES)
+def test_a_class_is_what_its_cause_does(section: str, tmp_path: Path) -> None:
+    crafted = CRAFTED[section]
+    path = tmp_path / "crafted.pcap"
+    path.write_bytes(capture(crafted))
+    compared = outcomes(path)
+    assert not isinstance(compared, str)
+    differing = [outcome for outcome in compared if not outcome.agrees]
+    assert [str(outcome) for outcome in differing if outcome.stream != 1] == []
+    assert {outcome.fact for outcome in differing} == crafted.facts
+    if section in RULES:
+        assert all(section in outcome.rules for outcome in differing), [(str(one), one.rules) for one in differing]
