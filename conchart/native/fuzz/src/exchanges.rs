@@ -91,7 +91,7 @@ impl Found {
             assert_eq!(span.first.is_some(), span.last.is_some(), "{span:?}");
             assert!(at(span.first) <= at(span.last), "{span:?}");
         }
-        let opened = at(exchange.request.first.or(exchange.response.first));
+        let opened = [exchange.request.first, exchange.response.first].into_iter().filter_map(at).min();
         let early = self.in_order && opened.zip(self.floor).is_some_and(|(opened, floor)| opened < floor);
         assert!(!early, "{exchange:?} begins before {:?}", self.floor);
     }
