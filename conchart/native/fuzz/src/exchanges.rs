@@ -53,7 +53,8 @@ impl Found {
         assert_eq!(open, None, "{:?} {:?} {:?}", found.exchanges, found.handshakes, found.app);
         assert!(!found.conversation.has_news());
         let bytes: u64 = found.exchanges.iter().map(|e| e.request.bytes + e.response.bytes).sum();
-        assert!(bytes <= talk.sent.client + talk.sent.server, "{bytes} bytes of exchanges");
+        let sent = talk.sent.client + talk.sent.server;
+        assert!(bytes <= sent, "{bytes} bytes of exchanges, {sent} were sent: {:?}", found.exchanges);
         found
     }
 
