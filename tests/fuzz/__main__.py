@@ -70,27 +70,28 @@ def build() -> Path:
 
 def run(target: Target, program: Path, work: Path, executions: int | None) -> tuple[str, bool]:
     """Run one target; give its line of the table, and whether it held."""
-    corpus = work / "corpus" / target.name
-    crashes = work / "crashes" / target.name
+    corpus, crashes = work / "corpus" / target.name, work / "crashes" / target.name
     for folder in (corpus, crashes):
         folder.mkdir(parents=True, exist_ok=True)
-    # What long runs have learnt is theirs: the short one begins anew.
-    learnt = [] if executions is None else [corpus]
-    inputs = [*learnt, work / "seeds" / target.name, FUZZ / "regressions" / target.name]
     begin = ["-seed=1"] if executions is None else []
-    command = [
-        str(program / target.name),
-        *begin,
-        f"-runs={target.short if executions is None else executions}",
-        f"-max_len={target.longest}",
-        "-timeout=60",
-        "-print_final_stats=1",
-        "-verbosity=1",
-        f"-artifact_prefix={crashes}/",
-        *(str(folder) for folder in inputs if folder.is_dir()),
-    ]
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:  # noqa: S108
-        done = subprocess.run(command, env={**os.environ, "TMPDIR": scratch}, capture_output=True, check=False)
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
+        # libFuzzer writes what it learns into the first folder: the short run begins anew each time.
+        place, new = Path(scratch, "tmp"), Path(scratch, "new")
+        place.mkdir()
+        new.mkdir()
+        learnt = new if executions is None else corpus
+        inputs = [learnt, work / "seeds" / target.name, FUZZ / "regressions" / target.name]
+        command = [
+            str(program / target.name),
+            *begin,
+            f"-runs={target.short if executions is None else executions}",
+            f"-max_len={target.longest}",
+            "-timeout=60",
+            "-print_final_stats=1",
+            f"-artifact_prefix={crashes}/",
+            *(str(folder) for folder in inputs if folder.is_dir()),
+        ]
+        done = subprocess.run(command, env={**os.environ, "TMPDIR": str(place)}, capture_output=True, check=False)
     said = done.stderr.decode(errors="replace")
 
     def last(pattern: str) -> int:

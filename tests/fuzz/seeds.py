@@ -4,6 +4,7 @@ A target's input is described at the top of its source. Only IPv4 is looked at; 
 a stream has already said is left out.
 """
 
+import shutil
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -107,7 +108,8 @@ def blocks(link: int, captured: list[bytes]) -> bytes:
 
 
 def write(directory: Path) -> None:
-    """Write the seeds of every target into a folder of its own."""
+    """Write the seeds of every target into a folder of its own, in place of what was there."""
+    shutil.rmtree(directory, ignore_errors=True)
 
     def put(target: str, name: str, seed: bytes) -> None:
         (directory / target).mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,8 @@ impl Found {
         assert_eq!(open, None, "{:?} {:?} {:?}", found.exchanges, found.handshakes, found.app);
         assert!(!found.conversation.has_news());
         let bytes: u64 = found.exchanges.iter().map(|e| e.request.bytes + e.response.bytes).sum();
-        assert!(bytes <= talk.sent.client + talk.sent.server, "{bytes} bytes of exchanges");
+        let sent = talk.sent.client + talk.sent.server;
+        assert!(bytes <= sent, "{bytes} bytes of exchanges, {sent} were sent: {:?}", found.exchanges);
         found
     }
 
@@ -91,7 +92,7 @@ impl Found {
             assert_eq!(span.first.is_some(), span.last.is_some(), "{span:?}");
             assert!(at(span.first) <= at(span.last), "{span:?}");
         }
-        let opened = at(exchange.request.first.or(exchange.response.first));
+        let opened = [exchange.request.first, exchange.response.first].into_iter().filter_map(at).min();
         let early = self.in_order && opened.zip(self.floor).is_some_and(|(opened, floor)| opened < floor);
         assert!(!early, "{exchange:?} begins before {:?}", self.floor);
     }

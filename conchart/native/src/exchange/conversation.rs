@@ -306,11 +306,11 @@ impl Conversation {
                 self.collect(interrupts);
             }
             (Layer::Tls { tls, .. }, Event::Gap(from, gap)) => {
-                tls.gap(from, gap);
+                let beyond = tls.gap(from, gap);
                 let spoken = tls.lost_data(from);
                 self.collect(false);
                 if spoken && let Layer::Tls { turns, inside: None, .. } = &mut self.layer {
-                    turns.gap(&mut self.ledger, from, gap);
+                    turns.gap(&mut self.ledger, from, beyond);
                 }
             }
             (Layer::Tls { tls, .. }, Event::Fin(from, seen)) => {

@@ -136,9 +136,30 @@ impl Ledger {
         self.ready.iter().rev().find(|exchange| exchange.status == Some(101)).cloned()
     }
 
-    /// First byte of the oldest exchange not yet handed out.
+    /// First byte of all exchanges not yet handed out. It need not be the oldest one's: of that, nobody may have seen
+    /// the request.
     pub fn earliest(&self) -> Option<Moment> {
-        let ready = self.ready.iter().find_map(Exchange::opened);
-        ready.or_else(|| self.open.iter().find_map(|e| e.exchange.opened()))
+        let exchanges = self.ready.iter().chain(self.open.iter().map(|entry| &entry.exchange));
+        exchanges.filter_map(Exchange::opened).min_by_key(|moment| (moment.at, moment.frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_first_byte_may_be_of_a_later_exchange() {
+        let moment = |frame: u64| Moment { at: frame.cast_signed(), frame };
+        let mut ledger = Ledger::default();
+        let numbers = [0, 1].map(|_| ledger.open(Side::Client, "http/1.1", 0));
+        ledger.get(numbers[1]).unwrap().exchange.request.extend(moment(5), 1);
+        ledger.get(numbers[0]).unwrap().exchange.response.extend(moment(7), 1);
+        assert_eq!(ledger.earliest(), Some(moment(5)));
+        // A response may overtake its request (RFC 9112 section 9.5).
+        ledger.get(numbers[1]).unwrap().exchange.response.extend(moment(4), 1);
+        ledger.settle_all();
+        assert_eq!(ledger.earliest(), Some(moment(4)));
     }
 }

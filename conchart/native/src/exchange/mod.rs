@@ -91,7 +91,8 @@ pub struct Exchange {
 impl Exchange {
     /// First byte seen of either message.
     fn opened(&self) -> Option<Moment> {
-        self.request.first.or(self.response.first)
+        let firsts = [self.request.first, self.response.first];
+        firsts.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
     }
 
     /// Says that bytes are missing or make no sense: whatever was read here may be wrong.

@@ -227,12 +227,15 @@ impl Tls {
     /// Passes over bytes that the capture does not hold.
     ///
     /// A record whose header was seen is followed to its end; beyond it, this side is picked up again at
-    /// the next chunk that starts with a plausible record header.
-    pub fn gap(&mut self, from: Side, gap: Gap) {
+    /// the next chunk that starts with a plausible record header. Returns what of the gap lies beyond it.
+    pub fn gap(&mut self, from: Side, gap: Gap) -> Gap {
         if let Some(machine) = &mut self.machine {
             machine.facts.flights.gap(from, gap.offset, gap.len, gap.seen);
         }
+        let mut beyond = gap;
         if let Some(piece) = self.walk[from].gap(gap) {
+            let followed = u64::from(piece.missing);
+            (beyond.offset, beyond.len) = (gap.offset.saturating_add(followed), gap.len.saturating_sub(followed));
             self.piece(from, &piece);
         }
         self.notice_loss(from, gap.acked.map_or(gap.seen, |(_, last)| last));
@@ -242,6 +245,7 @@ impl Tls {
             held.interrupted(&mut self.ready().records);
             self.keep_unless_idle(held);
         }
+        beyond
     }
 
     /// After a gap: did it take application data of `from` away, unless all of it was tickets?

@@ -146,3 +146,10 @@ fn what_has_the_size_of_100_continue_is_a_response_when_the_server_goes_on_or_no
     let found = turns_of_records(&[(client, 30, false), (server, 42, true), (client, 30, false)]);
     assert_eq!(found.len(), 2);
 }
+
+#[test]
+fn bytes_that_end_a_record_are_not_missing_beyond_it() {
+    let record = [&[23, 3, 3, 0, 100][..], &[0xda; 40]].concat();
+    let found = Talk::midstream().client(record).gap(Side::Client, 60 + 50).exchanges();
+    assert_eq!(found.iter().map(|e| e.request.bytes).collect::<Vec<_>>(), [100 + 50]);
+}
