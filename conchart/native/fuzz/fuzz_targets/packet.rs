@@ -45,6 +45,13 @@ fuzz_target!(|bytes: &[u8]| {
                         assert!(whole.frames >= 1 && whole.frames <= i64::from(number));
                     }
                 }
+                Ok(Decoded::Aggregate(parts)) => {
+                    for part in parts {
+                        if let Ok(Decoded::Tcp(segment)) = part {
+                            check(&segment, Some(frame));
+                        }
+                    }
+                }
                 Ok(Decoded::Other) => {}
                 Err(error) => drop(error.to_string()),
             }
