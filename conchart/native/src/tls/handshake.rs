@@ -60,6 +60,8 @@ pub(super) struct Machine {
     alert: BySide<[u8; 2]>,
     alert_have: BySide<u8>,
     changed_cipher: BySide<bool>,
+    /// The handshake record that is being read is encrypted.
+    sealed: BySide<bool>,
     finished: BySide<Option<Moment>>,
     flight: Flight,
 }
@@ -111,8 +113,13 @@ impl Machine {
 
     pub fn piece(&mut self, from: Side, piece: &Piece<'_>, v2_type: u8) {
         match piece.record.kind {
-            HANDSHAKE if self.hidden || self.is_encrypted(from) => self.encrypted_piece(from, piece),
-            HANDSHAKE => self.clear_piece(from, piece),
+            HANDSHAKE => {
+                // A message in it may change what the records after it are.
+                if piece.starts {
+                    self.sealed[from] = self.hidden || self.is_encrypted(from);
+                }
+                if self.sealed[from] { self.encrypted_piece(from, piece) } else { self.clear_piece(from, piece) }
+            }
             CHANGE_CIPHER_SPEC if piece.done => self.change_cipher(from),
             ALERT => self.alert_piece(from, piece),
             SSLV2 if piece.done => self.v2_hello(from, piece, v2_type),
