@@ -60,6 +60,8 @@ pub(super) struct Machine {
     alert: BySide<[u8; 2]>,
     alert_have: BySide<u8>,
     changed_cipher: BySide<bool>,
+    /// Where the handshake record begins that is being read, and whether it is encrypted.
+    sealed: BySide<Option<(u64, bool)>>,
     finished: BySide<Option<Moment>>,
     flight: Flight,
 }
@@ -111,7 +113,7 @@ impl Machine {
 
     pub fn piece(&mut self, from: Side, piece: &Piece<'_>, v2_type: u8) {
         match piece.record.kind {
-            HANDSHAKE if self.hidden || self.is_encrypted(from) => self.encrypted_piece(from, piece),
+            HANDSHAKE if self.is_sealed(from, piece.record.offset) => self.encrypted_piece(from, piece),
             HANDSHAKE => self.clear_piece(from, piece),
             CHANGE_CIPHER_SPEC if piece.done => self.change_cipher(from),
             ALERT => self.alert_piece(from, piece),
@@ -157,6 +159,16 @@ impl Machine {
     /// TLS 1.2 and older: does this side encrypt by now? (In TLS 1.3 the ChangeCipherSpec is a dummy.)
     fn is_encrypted(&self, from: Side) -> bool {
         self.changed_cipher[from] && !self.is_tls13()
+    }
+
+    /// Is the handshake record at `offset` encrypted? A message in it may change what the records after it are.
+    fn is_sealed(&mut self, from: Side, offset: u64) -> bool {
+        let sealed = match self.sealed[from] {
+            Some((record, sealed)) if record == offset => sealed,
+            _ => self.hidden || self.is_encrypted(from),
+        };
+        self.sealed[from] = Some((offset, sealed));
+        sealed
     }
 
     fn count(&mut self, from: Side, bytes: u64) {

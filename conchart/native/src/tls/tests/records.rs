@@ -88,7 +88,7 @@ fn cut_hello_still_tells_its_beginning() {
 fn cut_certificate_keeps_its_length() {
     let mut talk = Talk::new();
     talk.client(&Hello::tls12().record());
-    let hello = record(22, &server_hello(0x0303, 0xc02f, &[], &[]));
+    let hello = record(22, &[server_hello(0x0303, 0xc02f, &[], &[]), message(22, &[0])].concat());
     talk.server(&hello);
     talk.send_cut(Server, &record(22, &certificate(&[3_000])), 60);
     talk.server(&[record(22, &key_exchange(24)), record(22, &message(14, &[]))].concat());
@@ -191,5 +191,18 @@ fn middle_of_a_connection_needs_a_plausible_header() {
         [&[23, 3, 3, 0, 0][..], &[24, 3, 3, 0, 5], &[23, 2, 3, 0, 5], &[23, 3, 5, 0, 5], &[23, 3, 3, 0x48, 1], b"HT"]
     {
         assert_eq!(sniff_midstream(other), Sniff::Other);
+    }
+}
+
+#[test]
+fn a_server_hello_does_not_change_what_its_own_record_is() {
+    let hello = record(22, &[server_hello(0x0303, 0xc02f, &[], &[]), message(22, &[0])].concat());
+    for chop in [1, usize::MAX] {
+        let mut talk = Talk::new();
+        talk.chop = chop;
+        talk.client(&Hello::tls13().record());
+        talk.server(&[hello_retry_request(), change_cipher_spec(), hello.clone()].concat());
+        let handshake = talk.end();
+        assert_eq!((handshake.server_done, handshake.ready), (None, None), "in pieces of {chop}");
     }
 }
