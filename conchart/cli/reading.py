@@ -20,7 +20,7 @@ from conchart.unfinished import Undone
 from conchart.vantage import VANTAGES
 
 _MOST_PACKETS = (1 << 64) - 1
-"""What the core counts to."""
+"""What the core counts to: no capture has more."""
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
@@ -39,13 +39,7 @@ _OPTIONS = (
         "(2026-11-20T23:15:00Z; local time without a zone) or seconds since 1970 (@1700000000.5).",
     ),
     click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
-    click.option(
-        "-c",
-        "--count",
-        type=click.IntRange(min=1, max=_MOST_PACKETS),
-        metavar="N",
-        help="Stop after N selected packets.",
-    ),
+    click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
     click.option(
         "--vantage",
         type=click.Choice(VANTAGES),
@@ -82,7 +76,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         memory: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
-        packets = {"filter": expression, "start": start, "end": end, "count": count}
+        packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
         selection = packets | {"vantage": vantage, "keylog": keylogs, "memory": memory}
         return command(selection=selection, **others)
 
