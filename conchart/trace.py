@@ -4,8 +4,8 @@ In: batches from the native core, or a saved database. Out: tables, SQL over the
 """
 
 import os
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -67,36 +67,43 @@ def read(
     """
     first, last = _when(start), _when(end)
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
+    with _filling(memory) as trace:
+        try:
+            _native.read_capture(
+                [os.fspath(path) for path in paths],
+                trace._insert,
+                compile_filter=bpf.compiler(filter) if filter else None,
+                start=first.ns if first else None,
+                end=last.ns if last else None,
+                start_relative=first.relative if first else False,
+                end_relative=last.relative if last else False,
+                count=count,
+                packets=packets,
+                keylogs=[os.fspath(path) for path in keylogs],
+                progress=progress,
+            )
+        except _native.CaptureError as error:
+            raise CaptureError(str(error)) from None
+        locate(trace, vantage)
+    return trace
+
+
+@contextmanager
+def _filling(memory: int | str | None) -> "Iterator[Trace]":
+    """Give a trace to put rows into; it is closed when that fails."""
     trace = _empty(memory)
     try:
         # A quarter of the cost of plain inserts: in one transaction rows are not moved again at every batch, and
         # a batch is too small to share between threads, which the core wants besides.
         trace.execute("SET threads = 1; SET python_enable_replacements = true; BEGIN")
-        _native.read_capture(
-            [os.fspath(path) for path in paths],
-            trace._insert,
-            compile_filter=bpf.compiler(filter) if filter else None,
-            start=first.ns if first else None,
-            end=last.ns if last else None,
-            start_relative=first.relative if first else False,
-            end_relative=last.relative if last else False,
-            count=count,
-            packets=packets,
-            keylogs=[os.fspath(path) for path in keylogs],
-            progress=progress,
-        )
-        locate(trace, vantage)
+        yield trace
         trace.execute("COMMIT; SET python_enable_replacements = false; RESET threads")
-    except _native.CaptureError as error:
-        trace.close()
-        raise CaptureError(str(error)) from None
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         trace.close()
         raise no_room(error) from None
     except BaseException:
         trace.close()
         raise
-    return trace
 
 
 def _empty(memory: int | str | None) -> "Trace":
@@ -146,17 +153,8 @@ class Trace:
             NoRoomError: The tables fit neither into memory nor onto the disk.
             UsageError: The amount of memory cannot be read.
         """
-        trace = _empty(memory)
-        try:
-            trace.execute("SET python_enable_replacements = true; BEGIN")
+        with _filling(memory) as trace:
             read_saved(Path(path), trace._insert)
-            trace.execute("COMMIT; SET python_enable_replacements = false")
-        except duckdb.OutOfMemoryException as error:
-            trace.close()
-            raise no_room(error) from None
-        except BaseException:
-            trace.close()
-            raise
         return trace
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
