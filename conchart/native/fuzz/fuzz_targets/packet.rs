@@ -25,7 +25,7 @@ fn check(segment: &Segment<'_>, frame: Option<&[u8]>) {
 fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
     let (Some(link), Some(longer)) = (input.u16(), input.u16()) else { return };
-    let link = LinkType(link.into());
+    let link = LinkType(link);
     let mut fragments = Fragments::default();
     let mut kept = Vec::new();
     bounded(16 << 20, || {

@@ -108,8 +108,9 @@ fn at(moment: Option<Moment>) -> Option<i64> {
 /// Where they do not.
 pub fn in_order(handshake: &Handshake) {
     let of_client = [handshake.hello, handshake.client_finished, handshake.complete];
-    let of_server = [handshake.hello, handshake.server_hello, handshake.server_done, handshake.complete];
-    for moments in [&of_client[..], &of_server] {
+    // An answer may have begun before there was anything to answer, and ended after it.
+    let of_server = [handshake.server_hello, handshake.server_done, handshake.complete];
+    for moments in [of_client, of_server] {
         let known: Vec<i64> = moments.iter().flatten().map(|moment| moment.at).collect();
         assert!(known.is_sorted(), "{known:?} in {handshake:?}");
     }
