@@ -45,11 +45,11 @@ class Target:
 TARGETS = (
     Target("bpf", 600, 200_000),
     Target("packet", 1_500, 100_000),
-    Target("tcp", 800, 20_000),
-    Target("tls", 1_500, 20_000),
-    Target("tls_keys", 1_200, 10_000),
-    Target("http1", 1_500, 20_000),
-    Target("http2", 1_200, 20_000),
+    Target("tcp", 800, 10_000),
+    Target("tls", 1_500, 4_000),
+    Target("tls_keys", 1_200, 4_000),
+    Target("http1", 1_500, 10_000),
+    Target("http2", 1_200, 10_000),
     Target("pcapng", 2_000, 5_000),
     Target("file", 12_000, 1_000),
 )
