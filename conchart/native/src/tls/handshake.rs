@@ -60,6 +60,8 @@ pub(super) struct Machine {
     alert: BySide<[u8; 2]>,
     alert_have: BySide<u8>,
     changed_cipher: BySide<bool>,
+    /// The server answered with a ServerHello of SSLv2, which is in no TLS record.
+    sslv2: bool,
     /// Where the handshake record begins that is being read, and whether it is encrypted.
     sealed: BySide<Option<(u64, bool)>>,
     finished: BySide<Option<Moment>>,
@@ -97,7 +99,7 @@ impl Machine {
 
     /// Not TLS: what follows its hellos are not TLS records.
     pub fn is_sslv2(&self) -> bool {
-        self.version == Some(SSLV2_VERSION)
+        self.sslv2
     }
 
     pub fn sizes(&self) -> Sizes {
@@ -295,6 +297,7 @@ impl Machine {
             self.facts.hello_by.get_or_insert(from.peer());
             self.facts.server_hello = Some(piece.record.first);
             self.version = Some(SSLV2_VERSION);
+            self.sslv2 = true;
             self.facts.version = Some(names::version(SSLV2_VERSION));
         }
     }

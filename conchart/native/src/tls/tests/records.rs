@@ -206,3 +206,15 @@ fn a_server_hello_does_not_change_what_its_own_record_is() {
         assert_eq!((handshake.server_done, handshake.ready), (None, None), "in pieces of {chop}");
     }
 }
+
+#[test]
+fn a_tls_record_is_followed_to_its_end_whatever_version_it_names() {
+    let hello = record(22, &[server_hello(0x0002, 0xc02f, &[], &[]), message(22, &[0])].concat());
+    for chop in [1, usize::MAX] {
+        let mut talk = Talk::new();
+        talk.chop = chop;
+        talk.client(&Hello::tls12().record());
+        talk.server(&hello);
+        assert_eq!(talk.end().bytes_server, hello.len() as u64, "in pieces of {chop}");
+    }
+}
