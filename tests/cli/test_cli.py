@@ -131,7 +131,7 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         ),
         (["story.pcap", "-w", "out.json", "--table", "phases"], "a table is chosen for"),
         (["story.pcap", "-s", "soon"], "cannot read the time 'soon'"),
-        (["story.pcap", "-c", "0"], "1<=x"),
+        (["story.pcap", "-c", "0"], "x>=1"),
         (["story.pcap", "--frobnicate"], "--frobnicate.*\nTry 'conchart --help'"),
         (["-w", "out.json"], "Missing argument"),
         (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
