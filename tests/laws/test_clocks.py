@@ -101,4 +101,7 @@ def test_every_format_is_written_whatever_the_clock_shows(
         trace.write(out)
         ((notes,),) = trace.sql("SELECT notes FROM captures").fetchall()
     assert out.stat().st_size > 0
+    if suffix == ".duckdb":
+        with conchart.Trace.load(out) as again:
+            assert again.connections.count("*").fetchall() == [(8,)]
     assert any("which no clock shows" in note for note in notes)

@@ -10,8 +10,8 @@ const DECOMPRESSION: &str = "Usual causes: a download or copy that was cut short
 const DEVICE: &str = "The device or pipe under the file failed: copy the file elsewhere and try again.";
 const BROKEN: &str = "Usual causes: bytes overwritten or lost in the file, e.g. a transfer in text mode or two programs \
                       writing the same file. 'editcap -F pcap IN OUT' may save more.";
-const UNWRITTEN: &str = "Usual causes: the capturing machine crashed or lost power before its disk had the rest; a file that was made \
-                         as long as it may become. Nothing is lost but what never reached the disk.";
+const UNWRITTEN: &str = "Usual causes: the capturing machine crashed or lost power before its disk had the rest; a file that was given \
+                         its full length in advance. Nothing is lost but what never reached the disk.";
 
 /// A file cannot be followed past `offset`.
 #[derive(Debug)]

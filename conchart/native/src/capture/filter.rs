@@ -7,7 +7,7 @@
 
 /// Cells of scratch memory.
 const CELLS: usize = 16;
-/// Longest program: five thousand hosts, which is what fits into an argument of a command.
+/// Longest program: several times what the longest expression becomes that is compiled (`bpf.py`).
 const MAX_LEN: usize = 1 << 18;
 
 /// Why a program is refused. `at` is the index of the instruction.

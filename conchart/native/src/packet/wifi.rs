@@ -75,7 +75,8 @@ impl<'a> Aggregate<'a> {
     }
 }
 
-/// From an 802.11 header (IEEE 802.11 section 9.2) to LLC, or to aggregated frames. `padded`: the header is filled up to a multiple of four.
+/// From an 802.11 header (IEEE 802.11 section 9.2) to LLC, or to aggregated frames. `padded`: the header is filled up to
+/// a multiple of four.
 pub(super) fn data_frame(frame: &[u8], at: usize, padded: bool) -> Result<Next, PacketError> {
     const LAYER: &str = "802.11";
     const WITHOUT_DATA: u8 = 0x40;
