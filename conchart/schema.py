@@ -48,9 +48,9 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="connections",
         key="stream",
-        known="capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state",
+        known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state",
         columns="""
-            stream INTEGER, capture INTEGER,
+            stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             opened_at BIGINT, closed_at BIGINT,
             syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER,
@@ -74,7 +74,7 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
             ready_at BIGINT, complete_at BIGINT,
-            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
+            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR,
             kind VARCHAR, outcome VARCHAR,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,

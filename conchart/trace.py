@@ -49,7 +49,7 @@ def read(
             (``2.5`` seconds after the first packet, ``2026-11-20T23:15:00Z``).
         end: Leave out packets at and after this instant.
         count: Stop after so many selected packets.
-        packets: Also fill the ``packets`` table, one row per TCP segment.
+        packets: Also fill the ``packets`` table, one row per TCP segment or UDP datagram.
         vantage: Where on the path the capture was taken, if you know better than the packets tell.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
             pcapng files are used in any case.
@@ -187,7 +187,7 @@ class Trace:
 
     @property
     def connections(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP connection."""
+        """One row per TCP connection or UDP conversation."""
         return self._database.table("connections")
 
     @property
@@ -207,7 +207,7 @@ class Trace:
 
     @property
     def packets(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP segment; empty unless the trace was read with ``packets=True``."""
+        """One row per TCP segment or UDP datagram; empty unless the trace was read with ``packets=True``."""
         return self._database.table("packets")
 
     def write(

@@ -27,6 +27,7 @@ STORY = f"""
         (2, 0, '2001:db8::1', 50000, '2001:db8::2', 80, {T0 + 100 * MS}, {T0 + 100 * MS}, 'unanswered', 3, 3, NULL)
     ) AS t(stream, capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state, first_frame,
         last_frame, app);
+    UPDATE connections SET transport = 'tcp', transport_stream = stream;
     UPDATE connections SET bytes_client = 1200, bytes_server = 34567, rtt_server_ns = 20 * {MS}, retransmits_server = 2;
 
     INSERT INTO handshakes BY NAME

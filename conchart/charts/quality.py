@@ -43,7 +43,7 @@ FACTS = f"""
         coalesce(sum({MISSING}) FILTER ({HOLED}), 0)::BIGINT AS missing,
         count(*) FILTER ({HOLED}) AS with_missing,
         count(*) FILTER (state = 'midstream') AS midstream,
-        count(*) FILTER (state = 'open') AS still_open,
+        count(*) FILTER (state = 'open' AND transport = 'tcp') AS still_open,
         count(*) FILTER ({ONE_SIDED}) AS one_sided
     FROM connections),
     (SELECT coalesce(sum(end_at - start_at), 0) AS total_ns,
@@ -186,7 +186,7 @@ def _undecodable(facts: Row) -> Remark | None:
     return Remark(
         warning=True,
         title=f"{count_of(facts['undecodable'], 'frame')} with unreadable headers",
-        effect="They count nowhere. If they carried TCP, their connections have holes.",
+        effect="They count nowhere. If they carried TCP, their connections have gaps.",
         advice="Open the capture in Wireshark and look for malformed frames.",
     )
 
@@ -286,8 +286,8 @@ def _other(facts: Row) -> Remark | None:
         return None
     return Remark(
         warning=False,
-        title=f"{count_of(facts['other'], 'frame')} other than TCP",
-        effect="ARP, DNS, QUIC and the like are counted, and not analysed.",
+        title=f"{count_of(facts['other'], 'frame')} neither TCP nor UDP",
+        effect="ARP, ICMP and the like are counted, and not analysed.",
     )
 
 

@@ -104,7 +104,7 @@ def _lanes(trace: "Trace", origin: int) -> Columns:
     return columns(
         trace,
         f"""
-        SELECT stream, client_ip, client_port, server_ip, server_port, name, app, state,
+        SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, name, app, state,
             opened_at - {origin} AS opened, closed_at - opened_at AS duration, busy_ns,
             first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server,
             retransmits_client, retransmits_server, syn_retransmits, out_of_order_client, out_of_order_server,

@@ -9,13 +9,14 @@ from typing import Any
 import conchart
 from tests.agreement.facts import End, Exchange, Packets, Stream
 
+TCP = "stream IN (SELECT stream FROM connections WHERE transport = 'tcp')"
 FIRST_TLS_FRAMES = (
-    "SELECT stream, arg_min(start_frame, start_at) AS frame FROM phases WHERE kind = 'tls' GROUP BY stream"
+    f"SELECT stream, arg_min(start_frame, start_at) AS frame FROM phases WHERE kind = 'tls' AND {TCP} GROUP BY stream"
 )
 PACKETS = """
     SELECT stream, frame, mark, if(sender = 'client', client_ip, server_ip) AS sender_ip,
         if(sender = 'client', client_port, server_port) AS sender_port
-    FROM packets JOIN connections USING (stream) ORDER BY frame
+    FROM packets JOIN connections USING (stream) WHERE transport = 'tcp' ORDER BY frame
 """
 
 
@@ -30,7 +31,7 @@ def read(capture: Path) -> list[Stream]:
 
 
 def _streams(trace: conchart.Trace) -> list[Stream]:
-    streams = {row["stream"]: _stream(row) for row in _rows(trace, "FROM connections")}
+    streams = {row["stream"]: _stream(row) for row in _rows(trace, "FROM connections WHERE transport = 'tcp'")}
     for row in _rows(trace, PACKETS):
         _packet(streams[row["stream"]], row)
     for row in _rows(trace, "FROM phases WHERE kind = 'syn'"):
@@ -39,7 +40,7 @@ def _streams(trace: conchart.Trace) -> list[Stream]:
             facts["syn_frame"] = row["start_frame"]
         if facts["ack_at"] == row["end_at"]:
             facts["ack_frame"] = row["end_frame"]
-    for row in _rows(trace, "FROM handshakes ORDER BY stream, number DESC"):
+    for row in _rows(trace, f"FROM handshakes WHERE {TCP} ORDER BY stream, number DESC"):
         if row["hello_at"] is not None or row["server_hello_at"] is not None:
             streams[row["stream"]].tls = _tls(row)  # the first handshake stays
     for row in _rows(trace, FIRST_TLS_FRAMES):
@@ -67,7 +68,7 @@ def _stream(row: dict[str, Any]) -> Stream:
     resent = [row[f"retransmits_{side}"] + row[f"out_of_order_{side}"] for side in ("client", "server")]
     resent[0] += row["syn_retransmits"]
     return Stream(
-        number=row["stream"],
+        number=row["transport_stream"],
         ends=frozenset((client, server)),
         first_frame=row["first_frame"],
         facts=facts,

@@ -88,6 +88,8 @@ class Story:
             {
                 "stream": stream,
                 "capture": 0,
+                "transport": "tcp",
+                "transport_stream": stream,
                 "client_ip": client[0],
                 "client_port": client[1],
                 "server_ip": server[0],

@@ -226,5 +226,5 @@ def test_capture_without_connections_gives_a_page(trace_of: TellTrace) -> None:
     story = Story()
     story.capture(other=79)
     page = Parsed(render(trace_of(story)))
-    assert "holds no TCP connection" in page.text
-    assert "79 frames other than TCP" in page.text
+    assert "holds neither TCP connections nor UDP conversations" in page.text
+    assert "79 frames neither TCP nor UDP" in page.text

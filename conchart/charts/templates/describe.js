@@ -26,7 +26,7 @@ function phaseTip(lane, phase, kinds) {
     el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
       phase.inferred ? el("em", {}, "inferred") : null),
     el("div", {}, `${exact(phase.start)} to ${exact(phase.end)} after the start`),
-    el("div", {}, frameSpan(phase), " of ", el("code", {}, `tcp.stream eq ${lane.stream}`)),
+    el("div", {}, frameSpan(phase), " of ", el("code", {}, lane.filter)),
   ];
   if (kind.name === "tls") {
     const handshake = lane.handshakes.findLast((h) => h.hello === null || h.hello <= phase.start) || lane.handshakes[0];
@@ -51,7 +51,7 @@ function laneTip(lane, alone) {
     el("div", {}, `${[lane.app, lane.state].filter(Boolean).join(", ")}, open for ${brief(lane.duration)}, ${bytes(lane.bytes_client)} up, ${bytes(lane.bytes_server)} down`,
       lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
     alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
-    alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, `tcp.stream eq ${lane.stream}`)) : null,
+    alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
   ].filter(Boolean);
 }
 
@@ -70,7 +70,7 @@ const MAX_LISTED = 200;
 /* Everything about one connection, as text: also what a screen reader is told. */
 function detailPanel(lane, kinds, actions) {
   const facts = [
-    ["Client", lane.client], ["Server", lane.server], ["Name", lane.name], ["Protocol", lane.app], ["State", lane.state],
+    ["Client", lane.client], ["Server", lane.server], ["Name", lane.name], ["Protocol", [lane.app, lane.transport === "udp" ? "over UDP" : null].filter(Boolean).join(" ")], ["State", lane.state],
     ["Opened", `${exact(lane.opened)} after the start`], ["Open for", exact(lane.duration)],
     ["Packets", `${count(lane.packets_client)} up, ${count(lane.packets_server)} down`],
     ["Bytes", `${count(lane.bytes_client)} up, ${count(lane.bytes_server)} down`],
@@ -91,14 +91,13 @@ function detailPanel(lane, kinds, actions) {
       el("td", { class: "n" }, phase.start_frame === phase.end_frame ? `${phase.start_frame}` : `${phase.start_frame} – ${phase.end_frame}`),
       el("td", {}, exchange ? requestLine(exchange) : ""));
   });
-  const filter = `tcp.stream eq ${lane.stream}`;
   const button = (text, action) => {
     const node = el("button", { type: "button" }, text);
     node.addEventListener("click", action);
     return node;
   };
   return [
-    el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("code", {}, filter), el("span", { class: "grow" }),
+    el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("code", {}, lane.filter), el("span", { class: "grow" }),
       button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Close", actions.close)),
     el("div", { class: "columns" },
       el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),

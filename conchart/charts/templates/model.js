@@ -20,6 +20,7 @@ function readModel() {
     Object.assign(lane, { phases: [], exchanges: [], handshakes: [], packets: [], costs: {} });
     lane.client = bracketed(lane.client_ip, lane.client_port);
     lane.server = bracketed(lane.server_ip, lane.server_port);
+    lane.filter = `${lane.transport}.stream eq ${lane.transport_stream}`;
     lane.bytes = lane.bytes_client + lane.bytes_server;
     lane.retransmits = lane.retransmits_client + lane.retransmits_server + lane.syn_retransmits;
     byStream.set(lane.stream, lane);
@@ -37,7 +38,7 @@ function readModel() {
     lane.handshake = [...new Set(lane.handshakes.map((h) => (h.outcome === "complete" ? handshakeKind(h) : h.outcome)))].join(", ");
     lane.version = [...new Set(lane.handshakes.map((h) => h.version).filter(Boolean))].join(", ");
     lane.search = [
-      `#${lane.stream}`, lane.client, lane.server, lane.name, lane.app, lane.state, lane.handshake, lane.version,
+      `#${lane.stream}`, lane.filter, lane.client, lane.server, lane.name, lane.app, lane.state, lane.handshake, lane.version,
       ...lane.exchanges.slice(0, 50).map((x) => `${x.method || ""} ${x.host || ""}${x.target || ""} ${x.status || ""}`),
     ].filter(Boolean).join("\n").toLowerCase();
   }

@@ -8,7 +8,7 @@ function tableColumns(model) {
   const number = (title, help, value, show) => ({ title, help, value, show, numeric: true });
   const text = (title, help, value, clipped) => ({ title, help, value, show: (v) => v || "", clipped });
   return [
-    number("#", "tcp.stream in Wireshark", (l) => l.stream, String),
+    number("#", "number of the connection in this file", (l) => l.stream, String),
     text("Client", "who opened the connection", (l) => l.client, true),
     text("Server", "who accepted it", (l) => l.server, true),
     ...(model.lanes.some((l) => l.name) ? [text("Name", "SNI, or the Host of the first request", (l) => l.name, true)] : []),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conchart.trace import Trace
 
 _CONNECTIONS = f"""
-    SELECT stream, client_ip, client_port, server_ip, server_port, state, app, first_frame, last_frame,
+    SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app, first_frame, last_frame,
            closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
            bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
            coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
@@ -54,7 +54,8 @@ def details(trace: "Trace", *, names: bool) -> Iterator[Text]:
 
 def _connection(row: Row) -> str:
     client, server = endpoint(row["client_ip"], row["client_port"]), endpoint(row["server_ip"], row["server_port"])
-    return f"tcp.stream eq {row['stream']}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
+    number = f"{row['transport']}.stream eq {row['transport_stream']}"
+    return f"{number}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
 
 
 def _transport(row: Row) -> str:

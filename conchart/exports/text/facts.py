@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 
+_STATE = "CASE WHEN transport = 'tcp' THEN state WHEN state = 'unanswered' THEN 'UDP unanswered' ELSE 'UDP' END"
+"""SQL: how a connection ended; UDP has no end."""
+
 RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renegotiation' END"
 """SQL: what to call a handshake of which only the times are known."""
 
@@ -35,7 +38,7 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
     else:
         yield "Packets", f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
         yield "Started", format_instant(first_at)
-    yield "Connections", _tally(trace, "connections", "state")
+    yield "Connections", _tally(trace, "connections", _STATE)
     if handshakes := _tally(
         trace, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
     ):
@@ -112,7 +115,7 @@ def quality(trace: "Trace") -> list[str]:
     if duplicates:
         lines.append(f"{count_of(duplicates, 'copy', 'copies')} of packets already seen, left out")
     if other:
-        lines.append(f"{count_of(other, 'frame')} not TCP, left out")
+        lines.append(f"{count_of(other, 'frame')} neither TCP nor UDP, left out")
     return lines
 
 

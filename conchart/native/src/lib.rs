@@ -15,7 +15,11 @@ pub mod capture;
 
 pub mod packet;
 
+pub mod flow;
+
 pub mod tcp;
+
+pub mod udp;
 
 pub mod tls;
 

@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use crate::exchange::{Exchange, Span};
-use crate::packet::{Flags, Segment};
+use crate::flow::Flow;
+use crate::packet::{Datagram, Flags, Segment};
 use crate::phases::Phase;
 use crate::stream::{BySide, Moment, Side};
 use crate::tables;
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark};
 use crate::tls::Handshake;
+use crate::udp::Datagrams;
 
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
@@ -66,8 +68,24 @@ impl ConnectionRow {
     }
 }
 
-pub fn connection(
-    stream: i32,
+/// The columns that every flow has.
+fn flow<T>(flow: &Flow<T>, capture: i32, opened: Moment, app: Option<&'static str>) -> tables::Connection<'static> {
+    tables::Connection {
+        stream: Some(flow.stream),
+        capture: Some(capture),
+        transport: Some(flow.transport.name()),
+        transport_stream: Some(flow.transport_stream),
+        client_port: Some(flow.ends.client.port.into()),
+        server_port: Some(flow.ends.server.port.into()),
+        opened_at: Some(opened.at),
+        app,
+        ..tables::Connection::default()
+    }
+}
+
+/// `opened`: where its phases begin.
+pub fn tcp<T>(
+    of: &Flow<T>,
     capture: i32,
     opened: Moment,
     tcp: &Connection,
@@ -75,13 +93,6 @@ pub fn connection(
 ) -> ConnectionRow {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let row = tables::Connection {
-        stream: Some(stream),
-        capture: Some(capture),
-        client_ip: None,
-        client_port: Some(tcp.ends.client.port.into()),
-        server_ip: None,
-        server_port: Some(tcp.ends.server.port.into()),
-        opened_at: Some(opened.at),
         closed_at: Some(tcp.last.at),
         syn_at: at(tcp.syn),
         syn_ack_at: at(tcp.syn_ack),
@@ -110,9 +121,29 @@ pub fn connection(
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
-        app,
+        ..flow(of, capture, opened, app)
     };
-    ConnectionRow { ips: BySide { client: tcp.ends.client.ip, server: tcp.ends.server.ip }, row }
+    ConnectionRow { ips: BySide { client: of.ends.client.ip, server: of.ends.server.ip }, row }
+}
+
+/// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
+pub fn udp<T>(of: &Flow<T>, capture: i32, opened: Moment, udp: &Datagrams, app: Option<&'static str>) -> ConnectionRow {
+    let (client, server) = (&udp.sent.client, &udp.sent.server);
+    let is_answered = client.packets > 0 && server.packets > 0;
+    let row = tables::Connection {
+        closed_at: Some(udp.last.at),
+        first_frame: Some(udp.first_frame.cast_signed()),
+        last_frame: Some(udp.last_frame.cast_signed()),
+        packets_client: Some(client.packets),
+        packets_server: Some(server.packets),
+        bytes_client: Some(client.bytes.cast_signed()),
+        bytes_server: Some(server.bytes.cast_signed()),
+        ttl_client: client.ttl.map(i32::from),
+        ttl_server: server.ttl.map(i32::from),
+        state: Some(if is_answered { "open" } else { "unanswered" }),
+        ..flow(of, capture, opened, app)
+    };
+    ConnectionRow { ips: BySide { client: of.ends.client.ip, server: of.ends.server.ip }, row }
 }
 
 /// `rtt`: nanoseconds between the capture point and each end.
@@ -134,6 +165,7 @@ pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tabl
         named_group: tls.named_group.as_deref(),
         sni: tls.sni.as_deref(),
         alpn: tls.alpn.as_deref(),
+        alpn_offered: tls.alpn_offered.as_deref(),
         kind: tls.kind,
         outcome: Some(tls.outcome),
         hello_retry: Some(tls.hello_retry),
@@ -212,17 +244,25 @@ pub struct PacketRow {
     row: tables::Packet<'static>,
 }
 
-pub fn packet(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow {
-    let row = tables::Packet {
+pub fn segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow {
+    PacketRow { flags: segment.flags, row: packet(stream, segment.payload_len, seen, from, mark) }
+}
+
+pub fn datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side, is_copy: bool) -> PacketRow {
+    let mark = is_copy.then_some(Mark::Duplicate);
+    PacketRow { flags: Flags(0), row: packet(stream, datagram.payload_len, seen, from, mark) }
+}
+
+fn packet(stream: i32, bytes: u32, seen: Moment, from: Side, mark: Option<Mark>) -> tables::Packet<'static> {
+    tables::Packet {
         stream: Some(stream),
         frame: Some(seen.frame.cast_signed()),
         seen_at: Some(seen.at),
         sender: Some(side(from)),
         flags: None,
-        bytes: i32::try_from(segment.payload_len).ok(),
+        bytes: i32::try_from(bytes).ok(),
         mark: mark.map(Mark::name),
-    };
-    PacketRow { flags: segment.flags, row }
+    }
 }
 
 impl PacketRow {

@@ -58,7 +58,7 @@ macro_rules! column {
 macro_rules! table {
     ($(#[$doc:meta])* $table:ident of $row:ident as $name:literal { $($field:ident: $kind:ident),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Copy, Debug, Default)]
         pub struct $row<'a> { $(pub $field: column!(value $kind 'a)),* }
 
         /// Builder of the table.
@@ -103,9 +103,9 @@ table! {
     }
 }
 table! {
-    /// One TCP connection.
+    /// One TCP connection or UDP conversation.
     Connections of Connection as "connections" {
-        stream: Int32, capture: Int32, client_ip: Text, client_port: Int32, server_ip: Text,
+        stream: Int32, capture: Int32, transport: Text, transport_stream: Int32, client_ip: Text, client_port: Int32, server_ip: Text,
         server_port: Int32, opened_at: Int64, closed_at: Int64, syn_at: Int64, syn_ack_at: Int64,
         ack_at: Int64, syn_retransmits: Int32, first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
@@ -122,7 +122,7 @@ table! {
     Handshakes of Handshake as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
         client_finished_at: Int64, ready_at: Int64, complete_at: Int64, version: Text, cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, kind: Text, outcome: Text, hello_retry: Bool,
+        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, kind: Text, outcome: Text, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
         certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
         client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
@@ -147,7 +147,7 @@ table! {
     }
 }
 table! {
-    /// One TCP packet.
+    /// One TCP segment or UDP datagram.
     Packets of Packet as "packets" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Text, bytes: Int32, mark: Text,
     }

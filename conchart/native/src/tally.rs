@@ -22,7 +22,7 @@ pub struct Tally {
     pub other: i64,
     pub snapped: i64,
     pub duplicates: i64,
-    /// TCP segments.
+    /// TCP segments and UDP datagrams.
     pub decoded: i64,
     /// The first frame of a link type that we cannot read.
     pub unsupported: Option<(LinkType, u64)>,

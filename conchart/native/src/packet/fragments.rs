@@ -55,7 +55,7 @@ impl<'a> Fragment<'a> {
 
 /// A packet that was put together.
 #[derive(Debug)]
-pub struct Datagram {
+pub struct Reassembled {
     packet: IpPacket,
     protocol: u8,
     bytes: Vec<u8>,
@@ -63,7 +63,7 @@ pub struct Datagram {
     pub frames: i64,
 }
 
-impl Datagram {
+impl Reassembled {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -92,7 +92,7 @@ pub enum Placed {
     Waiting,
     /// Another capture of one that is there.
     Copy,
-    Whole(Datagram),
+    Whole(Reassembled),
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -193,7 +193,7 @@ impl Partial {
         !self.spoiled && self.total == Some(self.have)
     }
 
-    fn join(&mut self) -> Option<Datagram> {
+    fn join(&mut self) -> Option<Reassembled> {
         let (packet, protocol) = self.head?;
         let len = usize::try_from(self.total?).ok()?;
         let mut bytes = Vec::with_capacity(self.cost);
@@ -203,7 +203,7 @@ impl Partial {
                 bytes.extend_from_slice(&piece.bytes);
             }
         }
-        Some(Datagram { packet: IpPacket { at: 0, len, ..packet }, protocol, bytes, frames: self.frames })
+        Some(Reassembled { packet: IpPacket { at: 0, len, ..packet }, protocol, bytes, frames: self.frames })
     }
 }
 

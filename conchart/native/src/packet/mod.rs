@@ -1,10 +1,11 @@
-//! One captured frame in, one TCP segment out: link layers, tunnels, IP and its fragments, TCP.
+//! One captured frame in, one TCP segment or UDP datagram out: link layers, tunnels, IP and its fragments, TCP, UDP.
 //!
 //! In: a frame's bytes, its link type and its length on the wire. Out: [`Decoded`]. Stateless, but for [`Fragments`],
 //! which its owner feeds. Not here: anything else that needs more than one frame, checksums.
 //!
 //! Tunnels are opened to any depth that real ones have; a segment is what the innermost packet says. So connections
-//! are told apart as Wireshark's `tcp.stream` does: by their own addresses, whatever tunnel they came through.
+//! are told apart as Wireshark's `tcp.stream` does: by their own addresses, whatever tunnel they came through. A UDP
+//! datagram that carries a tunnel is a tunnel and nothing else.
 //!
 //! Written by hand, with etherparse as the oracle of the tests: etherparse 0.21 does not know SLL2,
 //! NULL and LOOP, PPPoE, MPLS or tunnels, stops after three VLAN tags, cannot be told the length on the wire
@@ -20,13 +21,14 @@ mod link;
 mod seq;
 mod tcp;
 mod tunnel;
+mod udp;
 mod wifi;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::PacketError;
-pub use fragments::{Datagram, Fragment, Fragments, Incomplete, Placed};
+pub use fragments::{Fragment, Fragments, Incomplete, Placed, Reassembled};
 pub use seq::Seq;
 pub use wifi::Aggregate;
 
@@ -103,6 +105,23 @@ pub struct Segment<'a> {
     pub place: u64,
 }
 
+/// A UDP datagram as it was captured (RFC 768); lengths come from the headers, never from padding.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    pub source: Endpoint,
+    pub destination: Endpoint,
+    /// The captured part of the payload.
+    pub payload: &'a [u8],
+    /// The whole payload's length, at least `payload.len()`; more when the snap length cut it.
+    pub payload_len: u32,
+    /// IPv4 identification; `None` for IPv6.
+    pub ip_id: Option<u16>,
+    /// IPv4 TTL or IPv6 hop limit.
+    pub ttl: u8,
+    /// As [`Segment::place`].
+    pub place: u64,
+}
+
 /// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).
 const MAX_TUNNELS: usize = 8;
 /// Headers stepped over before an IP header, each a whole stack of tags or labels.
@@ -112,9 +131,10 @@ const MAX_HEADERS: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub enum Decoded<'a> {
     Tcp(Segment<'a>),
-    /// Not TCP over IP.
+    Udp(Datagram<'a>),
+    /// Neither TCP nor UDP over IP.
     Other,
-    /// A piece of a fragmented IP packet that may carry TCP, itself or in a tunnel.
+    /// A piece of a fragmented IP packet that may carry TCP or UDP, itself or in a tunnel.
     Fragment(Fragment<'a>),
     /// Frames that were sent as one: an iterator over what each of them turned out to be.
     Aggregate(Aggregate<'a>),
@@ -140,7 +160,7 @@ pub fn decode(link: LinkType, data: &[u8], original_len: u32) -> Result<Decoded<
     opened(data, packet(data, link::first(link, data)?, wire)?)
 }
 
-impl Datagram {
+impl Reassembled {
     /// Decodes a packet that was put together.
     ///
     /// # Errors
@@ -165,7 +185,7 @@ fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, Pa
     Ok(ip::Carried::Other)
 }
 
-/// Reads the segment, opening the tunnel that holds it first.
+/// Reads the segment or datagram, opening the tunnel that holds it first.
 #[inline]
 fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, PacketError> {
     match carried {
@@ -177,11 +197,14 @@ fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, P
     }
 }
 
-/// Opens tunnels until there is a segment, or none; `depth` counts them.
-#[cold]
+/// Opens tunnels until there is a segment or a datagram, or neither; `depth` counts them.
 fn tunnelled(data: &[u8], protocol: u8, outer: ip::IpPacket, depth: usize) -> Result<Decoded<'_>, PacketError> {
     let end = outer.at.saturating_add(outer.len);
-    match packet(data, tunnel::inside(data, protocol, outer.at)?, end)? {
+    let inside = tunnel::inside(data, protocol, outer.at)?;
+    if protocol == tunnel::UDP && inside == Next::Other {
+        return udp::datagram(data, &outer);
+    }
+    match packet(data, inside, end)? {
         ip::Carried::Tunnel(..) if depth >= MAX_TUNNELS => Ok(Decoded::Other),
         ip::Carried::Tunnel(protocol, inner) => tunnelled(data, protocol, inner, depth + 1),
         carried => opened(data, carried),

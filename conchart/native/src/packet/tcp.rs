@@ -64,7 +64,7 @@ struct Options {
 
 /// See [`Segment::place`].
 #[inline]
-fn place(frame: &[u8], ttl: u8) -> u64 {
+pub(super) fn place(frame: &[u8], ttl: u8) -> u64 {
     let head = match frame.as_chunks::<8>().0 {
         [one, two, ..] => u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two).rotate_left(29),
         _ => 0,

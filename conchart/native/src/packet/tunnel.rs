@@ -8,7 +8,7 @@ use super::error::PacketError;
 use super::ether::{Next, by_version, ether_type, next_protocol, u16_at};
 use super::wifi;
 
-const UDP: u8 = 17;
+pub(super) const UDP: u8 = 17;
 const GRE: u8 = 47;
 
 /// Does this IP protocol carry other packets? UDP may.

@@ -3,7 +3,7 @@
 //! In: segments. Out: facts, and bytes for [`delivery`](super::delivery), which hands them on in causal order.
 
 use super::half::{Half, slice};
-use crate::packet::{Endpoint, Segment, Seq};
+use crate::packet::{Segment, Seq};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Reordering takes less than this where the round trip is unknown (as in Wireshark).
@@ -74,7 +74,6 @@ impl Mark {
 /// One TCP connection.
 #[derive(Debug)]
 pub struct Connection {
-    pub ends: BySide<Endpoint>,
     pub halves: BySide<Half>,
     /// Earliest and latest packet.
     pub opened: Moment,
@@ -106,11 +105,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with a packet from `client` to `server` or back.
+    /// A connection whose first packet was captured at `opened`.
     #[must_use]
-    pub fn new(client: Endpoint, server: Endpoint, opened: Moment) -> Self {
+    pub fn new(opened: Moment) -> Self {
         Self {
-            ends: BySide { client, server },
             halves: BySide::default(),
             opened,
             last: opened,
@@ -187,10 +185,11 @@ impl Connection {
         odd.or(mark)
     }
 
-    /// True until the first packet was taken.
+    /// Does this SYN begin another connection between the same ends? Its sequence number says so (RFC 9293 section
+    /// 3.4.1).
     #[must_use]
-    pub fn is_new(&self) -> bool {
-        self.halves.client.packets + self.halves.server.packets == 0
+    pub fn is_other_incarnation(&self, from: Side, syn: &Segment<'_>) -> bool {
+        self.halves[from].base.is_some_and(|base| base != syn.seq.plus(1))
     }
 
     /// True once nothing more is due: both sides sent FIN, or one sent RST.

@@ -7,11 +7,9 @@ mod connection;
 mod copies;
 mod delivery;
 mod half;
-mod table;
 
 pub use connection::{Connection, Mark, Receiver, State};
 pub use half::Half;
-pub use table::{Flow, Slot, Table};
 
 #[cfg(test)]
 mod tests;

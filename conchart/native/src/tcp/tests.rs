@@ -125,12 +125,7 @@ fn segment(sent: &Sent) -> Segment<'_> {
 }
 
 fn play(packets: &[Sent]) -> (Connection, Heard, Vec<Option<Mark>>) {
-    let first = segment(&packets[0]);
-    let (client, server) = match packets[0].from {
-        Side::Client => (first.source, first.destination),
-        Side::Server => (first.destination, first.source),
-    };
-    let mut connection = Connection::new(client, server, Moment { at: packets[0].at, frame: 1 });
+    let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
     let mut heard = Heard::default();
     let mut marks = Vec::new();
     for (index, sent) in packets.iter().enumerate() {
@@ -447,8 +442,7 @@ fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
 
 /// Plays a script in which one packet was captured at another place and another one reports bytes received twice.
 fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)>) -> (Connection, Vec<Option<Mark>>) {
-    let first = segment(&packets[0]);
-    let mut connection = Connection::new(first.source, first.destination, Moment { at: packets[0].at, frame: 1 });
+    let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
     let mut heard = Heard::default();
     let marks = packets.iter().enumerate().map(|(index, sent)| {
         let seq = |offset: u32| Seq(SERVER_ISN + 1 + offset);

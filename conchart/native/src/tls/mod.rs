@@ -66,6 +66,8 @@ pub struct Handshake {
     pub named_group: Option<Name>,
     pub sni: Option<Box<str>>,
     pub alpn: Option<Box<str>>,
+    /// What the ClientHello offers, joined by commas.
+    pub alpn_offered: Option<Box<str>>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
     pub ech: Option<bool>,
     /// The server may ask for a certificate later, in the middle of an exchange.

@@ -208,6 +208,38 @@ fn extension_headers_are_stepped_over() {
     says_hello(LinkType::RAW, &ipv4(6, &[1; 40], &segment));
 }
 
+/// Length and payload of a UDP datagram.
+fn datagram(frame: &[u8]) -> (u32, &[u8]) {
+    match decode(LinkType::RAW, frame, 0) {
+        Ok(Decoded::Udp(datagram)) => {
+            assert_eq!((datagram.source.port, datagram.destination.port), (9, 53));
+            (datagram.payload_len, datagram.payload)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_datagram_ends_where_its_header_or_ip_says() {
+    let udp = |len: u16, carried: &[u8]| [&[0, 9, 0, 53], &len.to_be_bytes()[..], &[0, 0], carried].concat();
+    assert_eq!(datagram(&ipv4(17, &[], &udp(13, b"hello"))), (5, &b"hello"[..]));
+    assert_eq!(datagram(&ipv4(17, &[], &udp(11, b"hello"))), (3, &b"hel"[..]));
+    // Of a network card that is to fill it in, and one that promises more than IP carries.
+    for announced in [0, 99] {
+        assert_eq!(datagram(&ipv6(17, &udp(announced, b"hello"))), (5, &b"hello"[..]));
+    }
+    let cut = ipv4(17, &[], &udp(13, b"hello"));
+    assert_eq!(datagram(&cut[..cut.len() - 2]), (5, &b"hel"[..]));
+}
+
+#[test]
+fn a_datagram_without_a_header_is_an_error() {
+    let short = ipv4(17, &[], &[0, 9, 0, 53, 0, 7, 0, 0]);
+    for frame in [ipv4(17, &[], &[]), ipv4(17, &[], &[0; 7]), short] {
+        assert_eq!(decode(LinkType::RAW, &frame, 0).err().map(|error| error.layer()), Some("UDP"));
+    }
+}
+
 #[test]
 fn fragments_are_told_from_segments_and_from_other_protocols() {
     let mut first = ipv4(6, &[], &tcp(&[], b"hello"));
@@ -222,7 +254,7 @@ fn fragments_are_told_from_segments_and_from_other_protocols() {
     for fragment in [first, later, datagram, six(6, 1, &tcp(&[], b"hello")), six(6, 8, b"rest"), six(17, 8, b"rest")] {
         assert!(matches!(decode(LinkType::RAW, &fragment, 0), Ok(Decoded::Fragment(_))));
     }
-    for other in [icmp, ipv4(17, &[], &[]), ipv6(59, &[]), vec![0; 40], vec![]] {
+    for other in [icmp, ipv6(59, &[]), vec![0; 40], vec![]] {
         assert!(matches!(decode(LinkType::RAW, &other, 0), Ok(Decoded::Other)));
     }
 }

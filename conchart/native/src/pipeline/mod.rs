@@ -1,4 +1,6 @@
-//! Drives the stages: frames in, facts out, one pass, state only for open connections.
+//! Drives the stages: frames in, facts out, one pass, state only for open flows.
+
+mod traffic;
 
 use std::path::PathBuf;
 
@@ -6,21 +8,21 @@ use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
-use crate::exchange::Conversation;
 use crate::facts::{Outbox, Output};
-use crate::keys::Keys;
+use crate::flow::{Flow, Slot, Table, Transport};
 use crate::notes::About;
-use crate::packet::{self, Decoded, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
-use crate::phases::{self, Kind, Phase, Tiler};
+use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::rows;
-use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 use crate::tables::Stopped;
 use crate::tally::Tally;
-use crate::tcp::{Connection, Flow, Receiver, Slot, Table};
+use crate::tcp::{Connection, Receiver as _};
+use crate::udp::Datagrams;
+use traffic::{Carrier, Traffic};
 
-/// Connections that may be open at once; more, and the longest silent ones become rows early.
+/// Flows that may be open at once; more, and the longest silent ones become rows early.
 const MAX_OPEN: usize = 1 << 18;
-/// Captured bytes that all connections together may hold back for reordering.
+/// Captured bytes that all flows together may hold back for reordering.
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
@@ -84,7 +86,7 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
     let secrets = Gathered::from(&selection.keylogs, sources).map_err(Failure::Capture)?;
     let mut run = Run {
         out: Outbox::new(output),
-        table: Table::new(MAX_OPEN),
+        flows: Table::new(MAX_OPEN),
         fragments: Fragments::default(),
         selection,
         programs: Vec::new(),
@@ -111,71 +113,9 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
     Ok(())
 }
 
-/// What the later stages keep for one connection.
-#[derive(Default)]
-struct Above {
-    capture: i32,
-    talk: Talk,
-    app: Option<&'static str>,
-    tiler: Tiler,
-    /// The clock was set back inside a handshake.
-    backward: bool,
-}
-
-/// What is said on a connection. A SYN that nobody answers needs no reader for it.
-#[derive(Default)]
-enum Talk {
-    #[default]
-    Unopened,
-    Silent {
-        midstream: bool,
-        /// Where secrets may be known.
-        keys: Option<Keys>,
-    },
-    Begun(Box<Conversation>),
-    /// Both streams have ended: no reader waits for what still comes.
-    Over,
-}
-
-impl Talk {
-    /// The reader of what is said now; `None` when it is over.
-    fn hear(&mut self) -> Option<&mut Conversation> {
-        if let Self::Silent { midstream, keys } = self {
-            let conversation = match keys.take() {
-                Some(keys) => Conversation::with_keys(*midstream, keys),
-                None => Conversation::new(*midstream),
-            };
-            *self = Self::Begun(Box::new(conversation));
-        }
-        self.begun()
-    }
-
-    fn begun(&mut self) -> Option<&mut Conversation> {
-        if let Self::Begun(conversation) = self { Some(conversation) } else { None }
-    }
-}
-
-impl Receiver for Talk {
-    fn data(&mut self, from: Side, chunk: Chunk<'_>) {
-        if let Some(conversation) = self.hear() {
-            conversation.data(from, chunk);
-        }
-    }
-    fn gap(&mut self, from: Side, gap: Gap) {
-        if let Some(conversation) = self.hear() {
-            conversation.gap(from, gap);
-        }
-    }
-    fn fin(&mut self, from: Side, seen: Moment) {
-        if let Some(conversation) = self.hear() {
-            conversation.fin(from, seen);
-        }
-    }
-}
-
 struct Run<O> {
     out: Outbox<O>,
-    table: Table<Above>,
+    flows: Table<Traffic>,
     fragments: Fragments,
     selection: Selection,
     programs: Vec<(LinkType, Program)>,
@@ -255,6 +195,9 @@ impl<O: Output> Run<O> {
             self.tally.backward.get_or_insert(self.frames);
         }
         self.latest = self.latest.max(frame.at);
+        while let Some(flow) = self.flows.expired(frame.at, Traffic::is_closed) {
+            self.end(flow)?;
+        }
         let seen = Moment { at: frame.at, frame: self.frames };
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
         Ok(self.selection.count.is_none_or(|count| self.selected < count))
@@ -273,6 +216,10 @@ impl<O: Output> Run<O> {
             Ok(Decoded::Tcp(segment)) => {
                 self.tally.decoded += frames;
                 self.segment(&segment, seen)?;
+            }
+            Ok(Decoded::Udp(datagram)) => {
+                self.tally.decoded += frames;
+                self.datagram(&datagram, seen)?;
             }
             Ok(Decoded::Fragment(fragment)) if depth < MAX_FRAGMENTED => self.fragment(&fragment, seen, depth)?,
             Ok(Decoded::Aggregate(parts)) if depth < MAX_FRAGMENTED => {
@@ -354,61 +301,129 @@ impl<O: Output> Run<O> {
     }
 
     fn segment(&mut self, segment: &Segment<'_>, seen: Moment) -> Result<(), Failure> {
-        while let Some(flow) = self.table.expired(seen.at) {
-            self.end(flow)?;
-        }
-        let (at, from) = match self.table.locate(segment, seen, likely_sender) {
-            Slot::Open(at, from) => (at, from),
-            Slot::Reused(old, at, from) => {
-                self.end(old)?;
-                (at, from)
+        let (source, destination) = (segment.source, segment.destination);
+        let begins = segment.flags.syn() && !segment.flags.ack();
+        let (index, from) = match self.flows.locate(Transport::Tcp, source, destination, seen.at) {
+            Slot::Open(index, from) if begins && self.is_of_another(index, from, segment) => {
+                self.end_at(index)?;
+                self.open_tcp(segment, seen)
             }
-            Slot::Ended => {
+            Slot::Open(index, from) => (index, from),
+            Slot::Stray if !begins => {
                 self.strays += 1;
                 return Ok(());
             }
+            Slot::New | Slot::Stray => self.open_tcp(segment, seen),
         };
-        let capture = self.tally.capture;
-        let Some(flow) = self.table.flow(at) else { return Ok(()) };
-        if flow.tcp.is_new() {
-            flow.above.capture = capture;
-            flow.above.talk = Talk::Silent {
-                midstream: !segment.flags.syn(),
-                keys: Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned(),
-            };
-        }
-        let held_before = flow.tcp.waiting_bytes();
-        let talk = &mut flow.above.talk;
-        let mark = flow.tcp.segment(from, segment, seen, talk);
-        let mut held = flow.tcp.waiting_bytes();
+        let Some(flow) = self.flows.flow(index) else { return Ok(()) };
+        let (stream, traffic) = (flow.stream, &mut flow.content);
+        let Carrier::Tcp(tcp) = &mut traffic.carrier else { return Ok(()) };
+        let held_before = tcp.waiting_bytes();
+        let mark = tcp.segment(from, segment, seen, &mut traffic.speech);
+        let mut held = tcp.waiting_bytes();
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
-            flow.tcp.finish(talk);
-            flow.tcp.forced_gaps += 1;
+            tcp.finish(&mut traffic.speech);
+            tcp.forced_gaps += 1;
             held = 0;
         }
         self.waiting_bytes = self.waiting_bytes + held - held_before;
+        let (is_closed, is_reset) = (tcp.is_closed(), tcp.is_reset());
         if segment.payload_len > 0 {
-            settle(flow, &mut self.out)?;
+            traffic.report(stream, &mut self.out)?;
         }
         if self.selection.packets {
-            self.out.packet(rows::packet(flow.stream, segment, seen, from, mark))?;
+            self.out.packet(rows::segment(stream, segment, seen, from, mark))?;
         }
-        if flow.tcp.is_closed() {
-            if !flow.tcp.is_reset() {
-                conclude(flow, &mut self.out)?;
+        if is_closed {
+            if !is_reset {
+                traffic.conclude(stream, &mut self.out)?;
             }
-            self.table.linger(at, seen.at);
+            self.flows.linger(index, seen.at);
         }
-        if self.table.overflows() {
-            self.make_room(seen)?;
-        }
-        Ok(())
+        self.make_room(seen)
     }
 
-    /// Ends connections before their time.
-    #[cold]
+    /// Does a SYN begin another connection between the same ends?
+    fn is_of_another(&mut self, index: usize, from: Side, segment: &Segment<'_>) -> bool {
+        let flow = self.flows.flow(index);
+        flow.is_some_and(
+            |flow| matches!(&flow.content.carrier, Carrier::Tcp(tcp) if tcp.is_other_incarnation(from, segment)),
+        )
+    }
+
+    /// Opens a connection, which begins with `segment` as far as the capture shows; says who sent that.
+    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Moment) -> (usize, Side) {
+        let Segment { source, destination, .. } = *segment;
+        let midstream = !segment.flags.syn();
+        let from = match (segment.flags.syn(), segment.flags.ack()) {
+            (true, false) => Side::Client,
+            (true, true) => Side::Server,
+            (false, _) => {
+                // Servers listen on the lower port, mostly.
+                let by_port = if source.port < destination.port { Side::Server } else { Side::Client };
+                likely_sender(segment.payload).unwrap_or(by_port)
+            }
+        };
+        let carrier = Carrier::Tcp(Box::new(Connection::new(seen)));
+        (self.open(Transport::Tcp, by_side(from, source, destination), seen, carrier, midstream), from)
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, seen: Moment) -> Result<(), Failure> {
+        let (source, destination) = (datagram.source, datagram.destination);
+        let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
+            Slot::Open(index, from) => (index, from),
+            Slot::Stray => {
+                self.strays += 1;
+                return Ok(());
+            }
+            Slot::New => self.open_udp(datagram, seen),
+        };
+        let Some(flow) = self.flows.flow(index) else { return Ok(()) };
+        let (stream, traffic) = (flow.stream, &mut flow.content);
+        let Carrier::Udp(udp) = &mut traffic.carrier else { return Ok(()) };
+        let chunk = udp.datagram(from, datagram, seen);
+        if let Some(chunk) = chunk {
+            traffic.speech.data(from, chunk);
+            traffic.report(stream, &mut self.out)?;
+        }
+        if self.selection.packets {
+            self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()))?;
+        }
+        self.make_room(seen)
+    }
+
+    /// Opens a UDP conversation; says who sent its first datagram.
+    fn open_udp(&mut self, datagram: &Datagram<'_>, seen: Moment) -> (usize, Side) {
+        /// Ports that programs without privileges do not get: whoever sends from one answers.
+        const SYSTEM_PORTS: std::ops::Range<u16> = 0..1024;
+        let is_answer =
+            SYSTEM_PORTS.contains(&datagram.source.port) && !SYSTEM_PORTS.contains(&datagram.destination.port);
+        let from = likely_sender(datagram.payload).unwrap_or(if is_answer { Side::Server } else { Side::Client });
+        let ends = by_side(from, datagram.source, datagram.destination);
+        let carrier = Carrier::Udp(Box::new(Datagrams::new(seen)));
+        (self.open(Transport::Udp, ends, seen, carrier, false), from)
+    }
+
+    fn open(
+        &mut self,
+        transport: Transport,
+        ends: BySide<Endpoint>,
+        seen: Moment,
+        carrier: Carrier,
+        midstream: bool,
+    ) -> usize {
+        let keys = Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned();
+        let traffic = Traffic::new(self.tally.capture, carrier, midstream, keys);
+        self.flows.open(transport, ends, seen.at, traffic)
+    }
+
+    /// Ends flows before their time, when too many are open.
+    #[inline]
     fn make_room(&mut self, seen: Moment) -> Result<(), Failure> {
-        for flow in self.table.overflow() {
+        if !self.flows.overflows() {
+            return Ok(());
+        }
+        for flow in self.flows.overflow() {
             self.tally.notes.add(About::EndedEarly, || {
                 let (frame, stream) = (seen.frame, flow.stream);
                 format!("frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early")
@@ -418,29 +433,22 @@ impl<O: Output> Run<O> {
         Ok(())
     }
 
-    /// Turns a connection that is over into rows.
-    fn end(&mut self, mut flow: Box<Flow<Above>>) -> Result<(), Failure> {
-        self.waiting_bytes -= flow.tcp.waiting_bytes();
-        flow.tcp.finish(&mut flow.above.talk);
-        conclude(&mut flow, &mut self.out)?;
+    fn end_at(&mut self, index: usize) -> Result<(), Failure> {
+        self.flows.remove(index).map_or(Ok(()), |flow| self.end(flow))
+    }
 
-        let Flow { stream, tcp, above, .. } = &mut *flow;
-        let end = tcp.closing().unwrap_or(tcp.last);
-        begin(&mut above.tiler, tcp, end);
-        above.tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: tcp.last, inferred: false });
-        let mut result = Ok(());
-        above.tiler.finish(tcp.last, &mut |phase| {
-            result = result.and_then(|()| self.out.phase(*stream, phase));
-        });
-        result?;
-        let capture = above.capture;
-        let opened = above.tiler.opened().unwrap_or(tcp.opened);
-        self.out.connection(rows::connection(*stream, capture, opened, tcp, above.app))?;
-        let (forced, duplicates, backward) = (tcp.forced_gaps, tcp.duplicates, above.backward);
-        let stream = *stream;
+    /// Turns a flow that is over into rows.
+    fn end(&mut self, mut flow: Box<Flow<Traffic>>) -> Result<(), Failure> {
+        self.waiting_bytes -= flow.content.waiting_bytes();
+        Traffic::end(&mut flow, &mut self.out)?;
+        let Flow { stream, content: Traffic { capture, carrier, clock_stepped_back, .. }, .. } = *flow;
+        let (forced, duplicates) = match &carrier {
+            Carrier::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),
+            Carrier::Udp(udp) => (0, udp.duplicates),
+        };
         let tally = self.tally_of(capture);
         tally.duplicates += duplicates;
-        if backward {
+        if clock_stepped_back {
             tally.notes.add(About::BackwardHandshake, || {
                 format!("stream {stream}: the clock steps back inside a TLS handshake, which is charged no time for it")
             });
@@ -459,7 +467,7 @@ impl<O: Output> Run<O> {
     }
 
     fn end_all(&mut self) -> Result<(), Failure> {
-        for flow in self.table.drain() {
+        for flow in self.flows.drain() {
             self.end(flow)?;
         }
         for lost in self.fragments.drain() {
@@ -486,82 +494,23 @@ impl<O: Output> Run<O> {
     }
 }
 
-/// Ends the conversation: both streams are over.
-fn conclude<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
-    if let Some(conversation) = flow.above.talk.begun() {
-        conversation.finish();
-        flow.above.app = conversation.app();
-    }
-    settle(flow, out)?;
-    flow.above.talk = Talk::Over;
-    Ok(())
-}
-
-/// Passes on what has become certain about a connection.
-fn settle<O: Output>(flow: &mut Flow<Above>, out: &mut Outbox<O>) -> Result<(), Stopped> {
-    let Flow { stream, tcp, above: Above { talk, tiler, backward, .. }, .. } = flow;
-    let Some(conversation) = talk.begun().filter(|conversation| conversation.has_news()) else {
-        return Ok(());
-    };
-    let mut settled: Option<Moment> = None;
-    let mut charge = |interval: Phase| {
-        begin(tiler, tcp, interval.start);
-        tiler.push(interval);
-        settled = Some(settled.map_or(interval.end, |latest| latest.max(interval.end)));
-    };
-    let end = || tcp.closing().unwrap_or(tcp.last);
-    let rtt = BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) };
-    while let Some(mut handshake) = conversation.next_handshake() {
-        *backward |= handshake.keep_order();
-        if let Some(interval) = phases::of_handshake(&handshake, end) {
-            charge(interval);
-        }
-        out.handshake(*stream, handshake, rtt)?;
-    }
-    while let Some(exchange) = conversation.next_exchange() {
-        phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
-        out.exchange(*stream, exchange, rtt.server)?;
-    }
-    while let Some((start, end)) = conversation.next_unseen() {
-        charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
-    }
-    let mut result = Ok(());
-    if let Some(settled) = settled {
-        let until = conversation.earliest_open().unwrap_or(settled);
-        tiler.settle(until, &mut |phase| {
-            result = result.and_then(|()| out.phase(*stream, phase));
-        });
-    }
-    result
-}
-
-/// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
-fn begin(tiler: &mut Tiler, tcp: &Connection, first: Moment) {
-    if tiler.opened().is_some() {
-        return;
-    }
-    tiler.begin(tcp.opened, tcp.is_midstream());
-    if let Some(start) = tcp.syn.or(tcp.syn_ack) {
-        tiler.push(Phase {
-            kind: Kind::Syn,
-            exchange: None,
-            start,
-            end: tcp.ack.unwrap_or(first),
-            inferred: tcp.syn.is_none(),
-        });
+/// Client and server, given who sent the packet from `source` to `destination`.
+fn by_side(from: Side, source: Endpoint, destination: Endpoint) -> BySide<Endpoint> {
+    match from {
+        Side::Client => BySide { client: source, server: destination },
+        Side::Server => BySide { client: destination, server: source },
     }
 }
 
-/// Who sent this packet of a connection that the capture joined midway: by what it says, else by port.
-fn likely_sender(segment: &Segment<'_>) -> Side {
+/// Who says this, of the two sides of a connection that the capture joined midway?
+fn likely_sender(payload: &[u8]) -> Option<Side> {
     const METHODS: [&[u8]; 9] =
         [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * "];
-    match segment.payload {
-        [0x16, 3, _, _, _, 1, ..] => Side::Client,
-        [0x16, 3, _, _, _, 2, ..] => Side::Server,
-        text if text.starts_with(b"HTTP/1.") => Side::Server,
-        text if METHODS.iter().any(|method| text.starts_with(method)) => Side::Client,
-        _ if segment.source.port < segment.destination.port => Side::Server,
-        _ => Side::Client,
+    match payload {
+        [0x16, 3, _, _, _, 1, ..] => Some(Side::Client),
+        [0x16, 3, _, _, _, 2, ..] => Some(Side::Server),
+        text if text.starts_with(b"HTTP/1.") => Some(Side::Server),
+        text if METHODS.iter().any(|method| text.starts_with(method)) => Some(Side::Client),
+        _ => None,
     }
 }

@@ -1,0 +1,327 @@
+//! The table of open flows, keyed by transport and both endpoints.
+//!
+//! Flows are numbered three times at once: `stream` in the order of their first packets, whatever the transport, and
+//! `transport_stream` as Wireshark numbers `tcp.stream` and `udp.stream`, from 0 for each. Bounded: what is kept of
+//! flows that have become rows is a hash each, and at most [`MAX_REMEMBERED`] of these.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+
+use crate::packet::Endpoint;
+use crate::stream::{BySide, Side};
+
+/// A closed connection waits this long for stray packets before it becomes rows (TIME-WAIT, RFC 9293 section 3.6.1).
+const LINGER_NS: i64 = 30_000_000_000;
+/// Closed connections that wait; more, and the oldest go at once.
+const MAX_LINGERING: usize = 8_192;
+/// Flows that have become rows and are remembered, so that strays open no new one.
+const MAX_REMEMBERED: usize = 1 << 20;
+
+/// What carries the bytes of a flow.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Transport {
+    Tcp,
+    Udp,
+}
+
+impl Transport {
+    /// The name in the `connections` table, and in front of `.stream` in Wireshark.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// Transport and both endpoints as one number that is the same for both directions.
+///
+/// A keyed hash of 64 bits instead of the 37 bytes it stands for: the index stays small enough for the processor's
+/// cache. The key is drawn anew for every capture, so nobody can craft two that collide.
+type Key = u64;
+
+fn key(hasher: &RandomState, transport: Transport, a: Endpoint, b: Endpoint) -> Key {
+    let (low, high) = if a <= b { (a, b) } else { (b, a) };
+    match (low.ip, high.ip) {
+        (IpAddr::V4(x), IpAddr::V4(y)) => hasher.hash_one((
+            u64::from(x.to_bits()) << 32 | u64::from(y.to_bits()),
+            u64::from(low.port) << 16 | u64::from(high.port) | (transport as u64) << 32,
+        )),
+        _ => hasher.hash_one((transport, low, high)),
+    }
+}
+
+/// Keys are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// A flow: who talks with whom, its numbers, and what its owner keeps for it.
+#[derive(Debug)]
+pub struct Flow<T> {
+    /// Number among all flows of the run.
+    pub stream: i32,
+    pub transport: Transport,
+    /// Number among those of its transport.
+    pub transport_stream: i32,
+    pub ends: BySide<Endpoint>,
+    pub content: T,
+    key: Key,
+    /// Time of the latest packet in the order of the capture: the longest silent flows go first.
+    latest_at: i64,
+    lingering: bool,
+}
+
+/// Where a packet belongs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Slot {
+    /// An open flow, by its index, and who sent the packet.
+    Open(usize, Side),
+    /// No flow that is known.
+    New,
+    /// A flow that has become rows.
+    Stray,
+}
+
+/// All open flows of a run.
+#[derive(Debug)]
+pub struct Table<T> {
+    hasher: RandomState,
+    /// Where the flows are that have not become rows: few, so that a look-up stays in the cache.
+    index: HashMap<Key, usize, BuildHasherDefault<AsIs>>,
+    flows: Vec<Option<Box<Flow<T>>>>,
+    free: Vec<usize>,
+    /// Closed flows by index and number, and since when.
+    lingering: VecDeque<(usize, i32, i64)>,
+    /// Flows that have become rows, and in which order.
+    ended: HashSet<Key, BuildHasherDefault<AsIs>>,
+    ended_order: VecDeque<Key>,
+    next_stream: i32,
+    next_tcp: i32,
+    next_udp: i32,
+    max_open: usize,
+}
+
+impl<T> Table<T> {
+    /// Room for `max_open` flows.
+    #[must_use]
+    pub fn new(max_open: usize) -> Self {
+        Self {
+            hasher: RandomState::default(),
+            index: HashMap::default(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            lingering: VecDeque::new(),
+            ended: HashSet::default(),
+            ended_order: VecDeque::new(),
+            next_stream: 0,
+            next_tcp: 0,
+            next_udp: 0,
+            max_open,
+        }
+    }
+
+    /// Finds the flow of a packet that was captured `now`.
+    #[inline]
+    pub fn locate(&mut self, transport: Transport, source: Endpoint, destination: Endpoint, now: i64) -> Slot {
+        let key = key(&self.hasher, transport, source, destination);
+        let Some(&index) = self.index.get(&key) else {
+            return if self.ended.contains(&key) { Slot::Stray } else { Slot::New };
+        };
+        let Some(flow) = self.flow(index) else { return Slot::Stray };
+        flow.latest_at = now;
+        Slot::Open(index, if source == flow.ends.client { Side::Client } else { Side::Server })
+    }
+
+    /// Opens a flow, which must not be open; returns its index.
+    pub fn open(&mut self, transport: Transport, ends: BySide<Endpoint>, now: i64, content: T) -> usize {
+        let key = key(&self.hasher, transport, ends.client, ends.server);
+        let counted = match transport {
+            Transport::Tcp => &mut self.next_tcp,
+            Transport::Udp => &mut self.next_udp,
+        };
+        let (stream, transport_stream) = (self.next_stream, *counted);
+        *counted = counted.saturating_add(1);
+        self.next_stream = self.next_stream.saturating_add(1);
+        let flow = Box::new(Flow {
+            stream,
+            transport,
+            transport_stream,
+            ends,
+            content,
+            key,
+            latest_at: now,
+            lingering: false,
+        });
+        let index = self.free.pop().unwrap_or(self.flows.len());
+        match self.flows.get_mut(index) {
+            Some(slot) => *slot = Some(flow),
+            None => self.flows.push(Some(flow)),
+        }
+        self.index.insert(key, index);
+        index
+    }
+
+    /// The flow of that index.
+    #[inline]
+    pub fn flow(&mut self, index: usize) -> Option<&mut Flow<T>> {
+        self.flows.get_mut(index)?.as_deref_mut()
+    }
+
+    /// Takes a flow out of the table: it becomes rows.
+    pub fn remove(&mut self, index: usize) -> Option<Box<Flow<T>>> {
+        let flow = self.flows.get_mut(index)?.take()?;
+        self.free.push(index);
+        self.index.remove(&flow.key);
+        if self.ended.insert(flow.key) {
+            self.ended_order.push_back(flow.key);
+        }
+        if self.ended_order.len() > MAX_REMEMBERED
+            && let Some(oldest) = self.ended_order.pop_front()
+        {
+            self.ended.remove(&oldest);
+        }
+        Some(flow)
+    }
+
+    /// The flow is closed: it only waits for stray packets.
+    pub fn linger(&mut self, index: usize, now: i64) {
+        if let Some(flow) = self.flows.get_mut(index).and_then(Option::as_deref_mut)
+            && !flow.lingering
+        {
+            flow.lingering = true;
+            self.lingering.push_back((index, flow.stream, now));
+        }
+    }
+
+    /// A closed flow whose time is over, if there is one. `is_closed` is asked once more: a connection that was
+    /// refused may have been opened after all.
+    #[inline]
+    pub fn expired(&mut self, now: i64, is_closed: impl Fn(&T) -> bool) -> Option<Box<Flow<T>>> {
+        while let Some(&(index, stream, since)) = self.lingering.front() {
+            if now - since < LINGER_NS && self.lingering.len() <= MAX_LINGERING {
+                return None;
+            }
+            self.lingering.pop_front();
+            match self.flow(index).filter(|flow| flow.stream == stream) {
+                Some(flow) if !is_closed(&flow.content) => flow.lingering = false,
+                Some(_) => return self.remove(index),
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Are too many open?
+    #[inline]
+    #[must_use]
+    pub fn overflows(&self) -> bool {
+        self.index.len() > self.max_open
+    }
+
+    /// Flows that must go because too many are open: the longest silent eighth.
+    #[cold]
+    pub fn overflow(&mut self) -> Vec<Box<Flow<T>>> {
+        let mut silent: Vec<(i64, usize)> = (self.flows.iter().enumerate())
+            .filter_map(|(index, flow)| flow.as_deref().map(|flow| (flow.latest_at, index)))
+            .collect();
+        let least = (self.max_open / 8).min(silent.len().saturating_sub(1));
+        if !silent.is_empty() {
+            silent.select_nth_unstable(least);
+        }
+        silent.truncate(least + 1);
+        silent.sort_unstable();
+        silent.into_iter().filter_map(|(_, index)| self.remove(index)).collect()
+    }
+
+    /// Takes every flow that is still there, in the order of their numbers, and forgets those that were.
+    pub fn drain(&mut self) -> Vec<Box<Flow<T>>> {
+        let mut rest: Vec<_> = self.flows.drain(..).flatten().collect();
+        rest.sort_unstable_by_key(|flow| flow.stream);
+        self.index.clear();
+        self.free.clear();
+        self.lingering.clear();
+        self.ended.clear();
+        self.ended_order.clear();
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: Endpoint = Endpoint { ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), port: 50_000 };
+    const SERVER: Endpoint = Endpoint { ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), port: 443 };
+    const ENDS: BySide<Endpoint> = BySide { client: CLIENT, server: SERVER };
+
+    fn other(port: u16) -> BySide<Endpoint> {
+        BySide { client: Endpoint { port, ..CLIENT }, server: SERVER }
+    }
+
+    #[test]
+    fn each_transport_counts_for_itself_and_streams_are_unique() {
+        let mut table = Table::new(10);
+        assert_eq!(table.locate(Transport::Udp, CLIENT, SERVER, 0), Slot::New);
+        let opened = [Transport::Udp, Transport::Tcp].map(|transport| table.open(transport, ENDS, 0, ()));
+        let third = table.open(Transport::Tcp, other(7), 0, ());
+        let numbers = [opened[0], opened[1], third].map(|index| {
+            let flow = table.flow(index).map(|flow| (flow.stream, flow.transport, flow.transport_stream));
+            flow.unwrap_or((-1, Transport::Tcp, -1))
+        });
+        assert_eq!(numbers, [(0, Transport::Udp, 0), (1, Transport::Tcp, 0), (2, Transport::Tcp, 1)]);
+        assert_eq!(table.locate(Transport::Udp, SERVER, CLIENT, 1), Slot::Open(opened[0], Side::Server));
+        assert_eq!(table.locate(Transport::Tcp, CLIENT, SERVER, 1), Slot::Open(opened[1], Side::Client));
+    }
+
+    #[test]
+    fn a_packet_of_a_flow_that_became_rows_is_a_stray() {
+        let mut table = Table::new(10);
+        let index = table.open(Transport::Tcp, ENDS, 0, true);
+        table.linger(index, 0);
+        assert!(table.expired(LINGER_NS - 1, |closed| *closed).is_none());
+        assert!(table.expired(LINGER_NS, |closed| *closed).is_some());
+        assert_eq!(table.locate(Transport::Tcp, SERVER, CLIENT, LINGER_NS), Slot::Stray);
+        assert_eq!(table.locate(Transport::Udp, SERVER, CLIENT, LINGER_NS), Slot::New);
+    }
+
+    #[test]
+    fn a_flow_that_was_opened_after_all_does_not_expire() {
+        let mut table = Table::new(10);
+        let index = table.open(Transport::Tcp, ENDS, 0, true);
+        table.linger(index, 0);
+        table.flow(index).into_iter().for_each(|flow| flow.content = false);
+        assert!(table.expired(2 * LINGER_NS, |closed| *closed).is_none());
+        assert_eq!(table.locate(Transport::Tcp, CLIENT, SERVER, 2 * LINGER_NS), Slot::Open(index, Side::Client));
+    }
+
+    #[test]
+    fn the_longest_silent_go_when_too_many_are_open() {
+        let mut table = Table::new(8);
+        for port in 0..9 {
+            table.open(Transport::Udp, other(port), i64::from(port), ());
+        }
+        assert!(table.overflows());
+        table.locate(Transport::Udp, other(0).client, SERVER, 100);
+        let gone: Vec<u16> = table.overflow().iter().map(|flow| flow.ends.client.port).collect();
+        assert_eq!(gone, [1, 2]);
+        assert!(!table.overflows());
+    }
+}

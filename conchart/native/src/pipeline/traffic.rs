@@ -1,0 +1,239 @@
+//! One flow on its way from packets to rows: what carries it, what is said on it, what its time is charged to.
+//!
+//! In: the packets of one flow. Out: handshakes, exchanges, phases and a connection, to the [`Outbox`], as soon as
+//! each is certain.
+
+use super::Failure;
+use crate::exchange::Conversation;
+use crate::facts::{Outbox, Output};
+use crate::flow::Flow;
+use crate::keys::Keys;
+use crate::phases::{self, Kind, Phase, Tiler};
+use crate::rows;
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use crate::tables::Stopped;
+use crate::tcp::{Connection, Receiver};
+use crate::udp::Datagrams;
+
+/// What carries the bytes of a flow.
+pub(super) enum Carrier {
+    Tcp(Box<Connection>),
+    Udp(Box<Datagrams>),
+}
+
+impl Carrier {
+    /// Earliest packet.
+    fn opened(&self) -> Moment {
+        match self {
+            Self::Tcp(tcp) => tcp.opened,
+            Self::Udp(udp) => udp.opened,
+        }
+    }
+
+    /// Latest packet.
+    fn last(&self) -> Moment {
+        match self {
+            Self::Tcp(tcp) => tcp.last,
+            Self::Udp(udp) => udp.last,
+        }
+    }
+
+    /// When the ends began to close it; its last packet where nothing says so.
+    fn closing(&self) -> Moment {
+        match self {
+            Self::Tcp(tcp) => tcp.closing().unwrap_or(tcp.last),
+            Self::Udp(udp) => udp.last,
+        }
+    }
+
+    /// Nanoseconds between the capture point and each end and back, where they are known.
+    fn rtt(&self) -> BySide<Option<i64>> {
+        match self {
+            Self::Tcp(tcp) => BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) },
+            Self::Udp(_) => BySide::default(),
+        }
+    }
+
+    /// The TCP handshake, which ended before `first` at the latest.
+    fn opening(&self, first: Moment) -> Option<Phase> {
+        let Self::Tcp(tcp) = self else { return None };
+        Some(Phase {
+            kind: Kind::Syn,
+            exchange: None,
+            start: tcp.syn.or(tcp.syn_ack)?,
+            end: tcp.ack.unwrap_or(first),
+            inferred: tcp.syn.is_none(),
+        })
+    }
+
+    fn is_midstream(&self) -> bool {
+        matches!(self, Self::Tcp(tcp) if tcp.is_midstream())
+    }
+}
+
+/// What is said on a flow. A SYN that nobody answers needs no reader for it.
+pub(super) enum Speech {
+    Nothing {
+        midstream: bool,
+        /// Where secrets may be known.
+        keys: Option<Keys>,
+    },
+    Begun(Box<Conversation>),
+    /// Both sides have ended their streams, and what was said has become rows.
+    Over,
+}
+
+impl Speech {
+    /// The reader of what is said now; `None` when it is over.
+    fn reader(&mut self) -> Option<&mut Conversation> {
+        if let Self::Nothing { midstream, keys } = self {
+            let conversation = match keys.take() {
+                Some(keys) => Conversation::with_keys(*midstream, keys),
+                None => Conversation::new(*midstream),
+            };
+            *self = Self::Begun(Box::new(conversation));
+        }
+        self.begun()
+    }
+
+    fn begun(&mut self) -> Option<&mut Conversation> {
+        if let Self::Begun(conversation) = self { Some(conversation) } else { None }
+    }
+}
+
+impl Receiver for Speech {
+    fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        if let Some(conversation) = self.reader() {
+            conversation.data(from, chunk);
+        }
+    }
+    fn gap(&mut self, from: Side, gap: Gap) {
+        if let Some(conversation) = self.reader() {
+            conversation.gap(from, gap);
+        }
+    }
+    fn fin(&mut self, from: Side, seen: Moment) {
+        if let Some(conversation) = self.reader() {
+            conversation.fin(from, seen);
+        }
+    }
+}
+
+/// What is kept for an open flow.
+pub(super) struct Traffic {
+    pub capture: i32,
+    pub carrier: Carrier,
+    pub speech: Speech,
+    app: Option<&'static str>,
+    tiler: Tiler,
+    /// The clock was set back inside a handshake.
+    pub clock_stepped_back: bool,
+}
+
+impl Traffic {
+    /// `midstream`: the first packet is not the connection's first.
+    pub fn new(capture: i32, carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
+        let speech = Speech::Nothing { midstream, keys };
+        Self { capture, carrier, speech, app: None, tiler: Tiler::default(), clock_stepped_back: false }
+    }
+
+    /// Nothing but strays are expected any more.
+    pub fn is_closed(&self) -> bool {
+        matches!(&self.carrier, Carrier::Tcp(tcp) if tcp.is_closed())
+    }
+
+    /// Captured bytes that are held back for reordering.
+    pub fn waiting_bytes(&self) -> usize {
+        match &self.carrier {
+            Carrier::Tcp(tcp) => tcp.waiting_bytes(),
+            Carrier::Udp(_) => 0,
+        }
+    }
+
+    /// Passes on what was said: both sides have ended their streams.
+    pub fn conclude<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        if let Some(conversation) = self.speech.begun() {
+            conversation.finish();
+            self.app = conversation.app();
+        }
+        self.report(stream, out)?;
+        self.speech = Speech::Over;
+        Ok(())
+    }
+
+    /// Passes on what has become certain.
+    pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        let Self { carrier, speech, tiler, clock_stepped_back, .. } = self;
+        let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
+            return Ok(());
+        };
+        let mut certain: Option<Moment> = None;
+        let mut charge = |interval: Phase| {
+            begin(tiler, carrier, interval.start);
+            tiler.push(interval);
+            certain = Some(certain.map_or(interval.end, |latest| latest.max(interval.end)));
+        };
+        let end = || carrier.closing();
+        let rtt = carrier.rtt();
+        while let Some(mut handshake) = conversation.next_handshake() {
+            *clock_stepped_back |= handshake.keep_order();
+            if let Some(interval) = phases::of_handshake(&handshake, end) {
+                charge(interval);
+            }
+            out.handshake(stream, handshake, rtt)?;
+        }
+        while let Some(exchange) = conversation.next_exchange() {
+            phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
+            out.exchange(stream, exchange, rtt.server)?;
+        }
+        while let Some((start, end)) = conversation.next_unseen() {
+            charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
+        }
+        let mut result = Ok(());
+        if let Some(certain) = certain {
+            let until = conversation.earliest_open().unwrap_or(certain);
+            tiler.settle(until, &mut |phase| {
+                result = result.and_then(|()| out.phase(stream, phase));
+            });
+        }
+        result
+    }
+
+    /// Turns a flow that is over into rows.
+    pub fn end<O: Output>(flow: &mut Flow<Self>, out: &mut Outbox<O>) -> Result<(), Failure> {
+        let stream = flow.stream;
+        let traffic = &mut flow.content;
+        if let Carrier::Tcp(tcp) = &mut traffic.carrier {
+            tcp.finish(&mut traffic.speech);
+        }
+        traffic.conclude(stream, out)?;
+
+        let Self { capture, carrier, tiler, app, .. } = traffic;
+        let (end, last) = (carrier.closing(), carrier.last());
+        begin(tiler, carrier, end);
+        tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: last, inferred: false });
+        let mut result = Ok(());
+        tiler.finish(last, &mut |phase| {
+            result = result.and_then(|()| out.phase(stream, phase));
+        });
+        result?;
+        let opened = tiler.opened().unwrap_or(carrier.opened());
+        let (capture, app) = (*capture, *app);
+        let row = match &flow.content.carrier {
+            Carrier::Tcp(tcp) => rows::tcp(flow, capture, opened, tcp, app),
+            Carrier::Udp(udp) => rows::udp(flow, capture, opened, udp, app),
+        };
+        Ok(out.connection(row)?)
+    }
+}
+
+/// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
+fn begin(tiler: &mut Tiler, carrier: &Carrier, first: Moment) {
+    if tiler.opened().is_some() {
+        return;
+    }
+    tiler.begin(carrier.opened(), carrier.is_midstream());
+    if let Some(opening) = carrier.opening(first) {
+        tiler.push(opening);
+    }
+}

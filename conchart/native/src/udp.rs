@@ -1,0 +1,147 @@
+//! The datagrams between two endpoints (RFC 768), which Wireshark calls a UDP conversation.
+//!
+//! In: datagrams with their moments. Out: each of them once, as a [`Chunk`]; counts. UDP has neither connections nor
+//! order nor acknowledgements: who sent the first datagram is the client, and nothing is known to be missing.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::packet::Datagram;
+use crate::stream::{BySide, Chunk, Moment, Side};
+
+/// Another capture of a packet at the same place follows within this time.
+const SAME_PLACE_NS: u64 = 1_000_000;
+/// Without an IP identification a program that sends the same twice looks alike, so we look less far.
+const UNNUMBERED_NS: u64 = 200_000;
+/// At another place of its way, a router or a radio link may be between the two.
+const OTHER_PLACE_NS: u64 = 100_000_000;
+/// Datagrams of one side that are remembered.
+const REMEMBERED: usize = 4;
+/// Bytes of a datagram that tell it from others.
+const COMPARED: usize = 64;
+
+/// What one side sent.
+#[derive(Debug, Default)]
+pub struct Sent {
+    pub packets: i64,
+    pub bytes: u64,
+    /// Hop limit of the first datagram, as it arrived.
+    pub ttl: Option<u8>,
+    /// When, where and what: the last few.
+    recent: [(i64, u64, u64); REMEMBERED],
+    oldest: u8,
+}
+
+/// The datagrams between two endpoints.
+#[derive(Debug)]
+pub struct Datagrams {
+    pub sent: BySide<Sent>,
+    /// Earliest and latest datagram.
+    pub opened: Moment,
+    pub last: Moment,
+    /// Lowest and highest frame number.
+    pub first_frame: u64,
+    pub last_frame: u64,
+    /// Datagrams that were captured more than once: their second and later captures.
+    pub duplicates: i64,
+}
+
+impl Datagrams {
+    /// Those that begin with a datagram at `opened`.
+    #[must_use]
+    pub fn new(opened: Moment) -> Self {
+        Self {
+            sent: BySide::default(),
+            opened,
+            last: opened,
+            first_frame: opened.frame,
+            last_frame: opened.frame,
+            duplicates: 0,
+        }
+    }
+
+    /// Counts a datagram; its bytes as the next of that side, or `None` for another capture of one that was seen.
+    pub fn datagram<'a>(&mut self, from: Side, datagram: &Datagram<'a>, seen: Moment) -> Option<Chunk<'a>> {
+        let sent = &mut self.sent[from];
+        if sent.is_copy(datagram, seen.at) {
+            self.duplicates += 1;
+            return None;
+        }
+        let offset = sent.bytes;
+        sent.packets += 1;
+        sent.bytes += u64::from(datagram.payload_len);
+        sent.ttl.get_or_insert(datagram.ttl);
+        if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
+            self.opened = seen;
+        }
+        self.last = self.last.max(seen);
+        self.last_frame = self.last_frame.max(seen.frame);
+        let captured = u32::try_from(datagram.payload.len()).unwrap_or(datagram.payload_len);
+        let cut = datagram.payload_len.saturating_sub(captured);
+        Some(Chunk { bytes: datagram.payload, cut, offset, acked: 0, seen })
+    }
+}
+
+impl Sent {
+    fn is_copy(&mut self, datagram: &Datagram<'_>, at: i64) -> bool {
+        let beginning = datagram.payload.get(..COMPARED).unwrap_or(datagram.payload);
+        // The lowest bit is set, so that nothing matches an empty slot.
+        let print = FixedState::default().hash_one((beginning, datagram.payload_len, datagram.ip_id)) | 1;
+        let here = if datagram.ip_id.is_some_and(|id| id != 0) { SAME_PLACE_NS } else { UNNUMBERED_NS };
+        let is_copy = self.recent.iter().any(|&(then, place, known)| {
+            known == print && at.abs_diff(then) <= if place == datagram.place { here } else { OTHER_PLACE_NS }
+        });
+        if !is_copy {
+            if let Some(slot) = self.recent.get_mut(usize::from(self.oldest)) {
+                *slot = (at, datagram.place, print);
+            }
+            self.oldest = (self.oldest + 1) % 4;
+        }
+        is_copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+    use super::*;
+    use crate::packet::Endpoint;
+
+    fn datagram(payload: &[u8], ip_id: u16, place: u64) -> Datagram<'_> {
+        let end = Endpoint { ip: [10, 0, 0, 1].into(), port: 53 };
+        let payload_len = payload.len() as u32 + 3;
+        Datagram { source: end, destination: end, payload, payload_len, ip_id: Some(ip_id), ttl: 64, place }
+    }
+
+    fn moment(at: i64) -> Moment {
+        Moment { at, frame: at.unsigned_abs() }
+    }
+
+    #[test]
+    fn datagrams_are_counted_and_handed_on_one_by_one() {
+        let mut datagrams = Datagrams::new(moment(5));
+        let first = datagrams.datagram(Side::Client, &datagram(b"one", 7, 0), moment(5)).unwrap();
+        assert_eq!((first.bytes, first.cut, first.offset), (&b"one"[..], 3, 0));
+        let next = datagrams.datagram(Side::Client, &datagram(b"two", 8, 0), moment(9)).unwrap();
+        assert_eq!((next.bytes, next.offset), (&b"two"[..], 6));
+        assert_eq!((datagrams.sent.client.packets, datagrams.sent.client.bytes, datagrams.last.at), (2, 12, 9));
+    }
+
+    #[test]
+    fn a_second_capture_is_no_second_datagram_and_a_repetition_is() {
+        let mut datagrams = Datagrams::new(moment(0));
+        let is_new = |datagrams: &mut Datagrams, id, place, at| {
+            datagrams.datagram(Side::Client, &datagram(b"query", id, place), moment(at)).is_some()
+        };
+        assert!(is_new(&mut datagrams, 7, 0, 0));
+        assert!(!is_new(&mut datagrams, 7, 0, 900_000));
+        assert!(!is_new(&mut datagrams, 7, 1, 50_000_000));
+        assert!(is_new(&mut datagrams, 8, 0, 5_000_000_000));
+        // Numbered 0, as Linux does where fragmentation is forbidden: only what follows at once is a copy.
+        assert!(is_new(&mut datagrams, 0, 0, 6_000_000_000));
+        assert!(!is_new(&mut datagrams, 0, 0, 6_000_100_000));
+        assert!(is_new(&mut datagrams, 0, 0, 6_000_900_000));
+        assert_eq!((datagrams.sent.client.packets, datagrams.duplicates), (4, 3));
+    }
+}
