@@ -39,7 +39,7 @@ pub struct Fragment<'a> {
 impl<'a> Fragment<'a> {
     /// `packet` says where the part is in `frame`; `offset` is its place in the whole, in bytes.
     pub(super) fn new(frame: &'a [u8], packet: IpPacket, protocol: u8, id: u32, offset: u16, more: bool) -> Self {
-        let bytes = frame.get(packet.at..).unwrap_or_default();
+        let bytes = frame.get(packet.offset..).unwrap_or_default();
         let bytes = bytes.get(..packet.len).unwrap_or(bytes);
         let len = u32::try_from(packet.len).unwrap_or(u32::MAX);
         Self { packet, protocol, id, offset: offset.into(), len, more, bytes }
@@ -203,7 +203,7 @@ impl Partial {
                 bytes.extend_from_slice(&piece.bytes);
             }
         }
-        Some(Reassembled { packet: IpPacket { at: 0, len, ..packet }, protocol, bytes, frames: self.frames })
+        Some(Reassembled { packet: IpPacket { offset: 0, len, ..packet }, protocol, bytes, frames: self.frames })
     }
 }
 

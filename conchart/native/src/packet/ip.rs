@@ -38,25 +38,25 @@ pub(super) struct IpPacket {
     pub(super) id: Option<u16>,
     pub(super) ttl: u8,
     /// Offset of the TCP header in the frame.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// Length of header and payload together, captured or not.
     pub(super) len: usize,
 }
 
-/// Reads the IPv4 header at `at`. `end` is where what holds it ends, captured or not.
+/// Reads the IPv4 header at `offset`. `end` is where what holds it ends, captured or not.
 ///
 /// # Errors
 /// `Cut`, `Bad`.
 #[inline]
-pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, PacketError> {
+pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>, PacketError> {
     const LAYER: &str = "IPv4";
-    let bytes = frame.get(at..).unwrap_or_default();
+    let bytes = frame.get(offset..).unwrap_or_default();
     let Some(&[first, _, t0, t1, i0, i1, f0, f1, ttl, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3]) =
         bytes.first_chunk::<20>()
     else {
-        return Err(PacketError::Cut { layer: LAYER, offset: at, need: 20, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 20, have: bytes.len() });
     };
-    let bad = |field, found, allowed| PacketError::Bad { layer: LAYER, offset: at, field, found, allowed };
+    let bad = |field, found, allowed| PacketError::Bad { layer: LAYER, offset: offset, field, found, allowed };
     if first >> 4 != 4 {
         return Err(bad("version", u32::from(first >> 4), "4"));
     }
@@ -65,7 +65,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         return Err(bad("header length", u32::from(first & 0x0f) * 4, "at least 20"));
     }
     let announced = u16::from_be_bytes([t0, t1]);
-    let total = if announced == 0 { end.saturating_sub(at) } else { usize::from(announced) };
+    let total = if announced == 0 { end.saturating_sub(offset) } else { usize::from(announced) };
     if total < header {
         return Err(bad("total length", announced.into(), "at least the header's length"));
     }
@@ -73,7 +73,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         return Ok(Carried::Other);
     }
     let Some(options) = bytes.get(20..header) else {
-        return Err(PacketError::Cut { layer: LAYER, offset: at, need: header, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: header, have: bytes.len() });
     };
     let destination = source_route(options).unwrap_or(Ipv4Addr::new(d0, d1, d2, d3));
     let packet = IpPacket {
@@ -81,7 +81,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
         ttl,
-        at: at + header,
+        offset: offset + header,
         len: total - header,
     };
     // More fragments, or an offset.
@@ -113,24 +113,24 @@ fn source_route(mut options: &[u8]) -> Option<Ipv4Addr> {
     }
 }
 
-/// Reads the IPv6 header at `at` and the extension headers behind it.
+/// Reads the IPv6 header at `offset` and the extension headers behind it.
 ///
 /// # Errors
 /// `Cut`, `Bad`.
-pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, PacketError> {
+pub(super) fn v6(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>, PacketError> {
     const LAYER: &str = "IPv6";
-    let bytes = frame.get(at..).unwrap_or_default();
+    let bytes = frame.get(offset..).unwrap_or_default();
     let Some((&[first, _, _, _, p0, p1, next, ttl], addresses)) = bytes.split_first_chunk::<8>() else {
-        return Err(PacketError::Cut { layer: LAYER, offset: at, need: 40, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 40, have: bytes.len() });
     };
     let (Some(source), Some(destination)) =
         (addresses.first_chunk::<16>(), addresses.get(16..).and_then(|rest| rest.first_chunk::<16>()))
     else {
-        return Err(PacketError::Cut { layer: LAYER, offset: at, need: 40, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 40, have: bytes.len() });
     };
     if first >> 4 != 6 {
         let found = u32::from(first >> 4);
-        return Err(PacketError::Bad { layer: LAYER, offset: at, field: "version", found, allowed: "6" });
+        return Err(PacketError::Bad { layer: LAYER, offset: offset, field: "version", found, allowed: "6" });
     }
     let announced = usize::from(u16::from_be_bytes([p0, p1]));
     let rest = addresses.get(32..).unwrap_or_default();
@@ -139,7 +139,7 @@ pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         &[_, _, 0xc2, 4, l0, l1, l2, l3, ..] if announced == 0 && next == 0 => {
             usize::try_from(u32::from_be_bytes([l0, l1, l2, l3])).unwrap_or(usize::MAX)
         }
-        _ if announced == 0 => end.saturating_sub(at + 40),
+        _ if announced == 0 => end.saturating_sub(offset + 40),
         _ => announced,
     };
     let packet = IpPacket {
@@ -147,7 +147,7 @@ pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         destination: Ipv6Addr::from(*destination).into(),
         id: None,
         ttl,
-        at: at + 40,
+        offset: offset + 40,
         len,
     };
     payload(frame, packet, next)
@@ -170,9 +170,9 @@ pub(super) fn payload(frame: &[u8], mut packet: IpPacket, mut next: u8) -> Resul
             other if tunnel::is_tunnel(other) => return Ok(Carried::Tunnel(other, packet)),
             _ => return Ok(Carried::Other),
         }
-        let bytes = frame.get(packet.at..).unwrap_or_default();
+        let bytes = frame.get(packet.offset..).unwrap_or_default();
         let Some(&[following, len, f0, f1, i0, i1, i2, i3]) = bytes.first_chunk::<8>() else {
-            return Err(PacketError::Cut { layer: LAYER, offset: packet.at, need: 8, have: bytes.len() });
+            return Err(PacketError::Cut { layer: LAYER, offset: packet.offset, need: 8, have: bytes.len() });
         };
         let header = match next {
             FRAGMENT => 8,
@@ -180,9 +180,9 @@ pub(super) fn payload(frame: &[u8], mut packet: IpPacket, mut next: u8) -> Resul
             _ => (usize::from(len) + 1) * 8,
         };
         if header > packet.len {
-            return Err(PacketError::Cut { layer: LAYER, offset: packet.at, need: header, have: packet.len });
+            return Err(PacketError::Cut { layer: LAYER, offset: packet.offset, need: header, have: packet.len });
         }
-        packet.at += header;
+        packet.offset += header;
         packet.len -= header;
         match next {
             // An offset, or more fragments; neither: an "atomic" fragment is whole (RFC 6946).

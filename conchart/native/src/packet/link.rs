@@ -34,86 +34,86 @@ pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<Next, PacketError> {
     }
 }
 
-/// The link header at `at`.
-fn header(link: LinkType, frame: &[u8], at: usize) -> Result<Next, PacketError> {
+/// The link header at `offset`.
+fn header(link: LinkType, frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     match link {
-        LinkType::ETHERNET => ethernet(frame, at),
+        LinkType::ETHERNET => ethernet(frame, offset),
         LinkType::LINUX_SLL => {
-            let protocol = u16_at("SLL", frame, at, 14, 16)?;
-            cooked(frame, u16_at("SLL", frame, at, 2, 16)?, protocol, at + 16)
+            let protocol = u16_at("SLL", frame, offset, 14, 16)?;
+            cooked(frame, u16_at("SLL", frame, offset, 2, 16)?, protocol, offset + 16)
         }
         LinkType::LINUX_SLL2 => {
-            let protocol = u16_at("SLL2", frame, at, 0, 20)?;
-            cooked(frame, u16_at("SLL2", frame, at, 8, 20)?, protocol, at + 20)
+            let protocol = u16_at("SLL2", frame, offset, 0, 20)?;
+            cooked(frame, u16_at("SLL2", frame, offset, 8, 20)?, protocol, offset + 20)
         }
-        LinkType::NULL | LinkType::LOOP => loopback(frame, at),
+        LinkType::NULL | LinkType::LOOP => loopback(frame, offset),
         LinkType::RAW | LinkType::RAW_LINUX | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => {
-            Ok(by_version(frame, at))
+            Ok(by_version(frame, offset))
         }
-        LinkType::IEEE802_11 => wifi::data_frame(frame, at, false),
-        LinkType::IEEE802_11_RADIO => wifi::radiotap(frame, at),
-        LinkType::PRISM | LinkType::IEEE802_11_AVS => wifi::prism(frame, at),
-        LinkType::PPP | LinkType::PPP_SERIAL => Ok(Next::Ppp(at)),
+        LinkType::IEEE802_11 => wifi::data_frame(frame, offset, false),
+        LinkType::IEEE802_11_RADIO => wifi::radiotap(frame, offset),
+        LinkType::PRISM | LinkType::IEEE802_11_AVS => wifi::prism(frame, offset),
+        LinkType::PPP | LinkType::PPP_SERIAL => Ok(Next::Ppp(offset)),
         // PPPoE's version, code, session and length first.
-        LinkType::PPP_ETHER => Ok(Next::Ppp(at + 6)),
-        LinkType::NFLOG => nflog(frame, at),
+        LinkType::PPP_ETHER => Ok(Next::Ppp(offset + 6)),
+        LinkType::NFLOG => nflog(frame, offset),
         // BSD's packet filter: its header says its own length, without padding.
         LinkType::PFLOG => {
-            let [length, _] = u16_at("PFLOG", frame, at, 0, 4)?.to_be_bytes();
-            Ok(by_version(frame, at + usize::from(length).next_multiple_of(4)))
+            let [length, _] = u16_at("PFLOG", frame, offset, 0, 4)?.to_be_bytes();
+            Ok(by_version(frame, offset + usize::from(length).next_multiple_of(4)))
         }
         // OpenBSD's IPsec interface: address family, index, flags.
-        LinkType::ENC => Ok(by_version(frame, at + 12)),
+        LinkType::ENC => Ok(by_version(frame, offset + 12)),
         // No EtherType of their own: LLC follows the addresses.
-        LinkType::FDDI => Ok(Next::Llc(at + 13)),
-        LinkType::IP_OVER_FC => Ok(Next::Llc(at + 16)),
-        LinkType::TOKEN_RING => token_ring(frame, at),
-        LinkType::ARCNET => arcnet(frame, at + 2),
+        LinkType::FDDI => Ok(Next::Llc(offset + 13)),
+        LinkType::IP_OVER_FC => Ok(Next::Llc(offset + 16)),
+        LinkType::TOKEN_RING => token_ring(frame, offset),
+        LinkType::ARCNET => arcnet(frame, offset + 2),
         // Linux leaves room for an offset.
-        LinkType::ARCNET_LINUX => arcnet(frame, at + 4),
-        LinkType::C_HDLC => hdlc(frame, at),
-        LinkType::FRELAY => frame_relay(frame, at),
-        LinkType::ATM_RFC1483 | LinkType::ATM_RFC1483_BSD => atm(frame, at),
+        LinkType::ARCNET_LINUX => arcnet(frame, offset + 4),
+        LinkType::C_HDLC => hdlc(frame, offset),
+        LinkType::FRELAY => frame_relay(frame, offset),
+        LinkType::ATM_RFC1483 | LinkType::ATM_RFC1483_BSD => atm(frame, offset),
         // Sun's ATM driver: the kind of traffic, the virtual path, the virtual channel.
-        LinkType::SUNATM => match u16_at("SunATM", frame, at, 0, 4)? >> 8 & 0x0f {
+        LinkType::SUNATM => match u16_at("SunATM", frame, offset, 0, 4)? >> 8 & 0x0f {
             // LAN emulation puts two bytes before Ethernet.
-            1 => Ok(Next::Ethernet(at + 6)),
-            2 => atm(frame, at + 4),
+            1 => Ok(Next::Ethernet(offset + 6)),
+            2 => atm(frame, offset + 4),
             _ => Ok(Next::Other),
         },
-        LinkType::IPOIB => ether_type(frame, u16_at("IPoIB", frame, at, 40, 44)?, at + 44),
-        LinkType::MPLS => Ok(Next::Mpls(at)),
-        LinkType::IPNET => Ok(by_version(frame, at + 24)),
-        LinkType::ERF => erf(frame, at),
+        LinkType::IPOIB => ether_type(frame, u16_at("IPoIB", frame, offset, 40, 44)?, offset + 44),
+        LinkType::MPLS => Ok(Next::Mpls(offset)),
+        LinkType::IPNET => Ok(by_version(frame, offset + 24)),
+        LinkType::ERF => erf(frame, offset),
         // The preamble of IEEE 802.3br, seven bytes and the start of the frame.
-        LinkType::MPACKET => Ok(Next::Ethernet(at + 8)),
-        LinkType::NETANALYZER | LinkType::DSA_BRCM_PREPEND => Ok(Next::Ethernet(at + 4)),
+        LinkType::MPACKET => Ok(Next::Ethernet(offset + 8)),
+        LinkType::NETANALYZER | LinkType::DSA_BRCM_PREPEND => Ok(Next::Ethernet(offset + 4)),
         // Between a switch and its processor: a tag of four bytes behind the addresses, of eight with its EtherType.
-        LinkType::DSA_BRCM | LinkType::DSA => ether_type(frame, u16_at("DSA", frame, at, 16, 18)?, at + 18),
-        LinkType::EDSA => ether_type(frame, u16_at("EDSA", frame, at, 20, 22)?, at + 22),
+        LinkType::DSA_BRCM | LinkType::DSA => ether_type(frame, u16_at("DSA", frame, offset, 16, 18)?, offset + 18),
+        LinkType::EDSA => ether_type(frame, u16_at("EDSA", frame, offset, 20, 22)?, offset + 22),
         other => Err(PacketError::UnsupportedLink(other)),
     }
 }
 
 /// Linux cooked capture: the protocol is an EtherType for interfaces that carry them.
-fn cooked(frame: &[u8], hardware: u16, protocol: u16, at: usize) -> Result<Next, PacketError> {
+fn cooked(frame: &[u8], hardware: u16, protocol: u16, offset: usize) -> Result<Next, PacketError> {
     /// `ARPHRD_NETLINK`: the protocol field is a netlink family.
     const NETLINK: u16 = 824;
-    if hardware == NETLINK { Ok(Next::Other) } else { ether_type(frame, protocol, at) }
+    if hardware == NETLINK { Ok(Next::Other) } else { ether_type(frame, protocol, offset) }
 }
 
 /// The address family is in the byte order of the capturing machine (LOOP: of the network), and
 /// each system numbers IPv6 differently.
-fn loopback(frame: &[u8], at: usize) -> Result<Next, PacketError> {
-    let bytes = frame.get(at..).unwrap_or_default();
+fn loopback(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    let bytes = frame.get(offset..).unwrap_or_default();
     let Some(&family) = bytes.first_chunk::<4>() else {
-        return Err(PacketError::Cut { layer: "loopback", offset: at, need: 4, have: bytes.len() });
+        return Err(PacketError::Cut { layer: "loopback", offset: offset, need: 4, have: bytes.len() });
     };
     let family = u32::from_le_bytes(family);
     Ok(match if family > 0xffff { family.swap_bytes() } else { family } {
-        2 => Next::Ipv4(at + 4),
+        2 => Next::Ipv4(offset + 4),
         // Linux; NetBSD and OpenBSD; FreeBSD; macOS.
-        10 | 24 | 28 | 30 => Next::Ipv6(at + 4),
+        10 | 24 | 28 | 30 => Next::Ipv6(offset + 4),
         _ => Next::Other,
     })
 }
@@ -122,13 +122,13 @@ fn loopback(frame: &[u8], at: usize) -> Result<Next, PacketError> {
 /// four bytes, in the byte order of the capturing machine. Lengths count their own four bytes.
 fn nflog(frame: &[u8], start: usize) -> Result<Next, PacketError> {
     const PAYLOAD: u16 = 9;
-    let mut at = start + 4;
+    let mut offset = start + 4;
     loop {
-        let rest = frame.get(at..).unwrap_or_default();
+        let rest = frame.get(offset..).unwrap_or_default();
         let Some(&[l0, l1, k0, k1]) = rest.first_chunk::<4>() else {
             // Nothing left: this record has no packet.
-            let cut = PacketError::Cut { layer: "NFLOG", offset: at, need: 4, have: rest.len() };
-            return if rest.is_empty() && at > start + 4 { Ok(Next::Other) } else { Err(cut) };
+            let cut = PacketError::Cut { layer: "NFLOG", offset: offset, need: 4, have: rest.len() };
+            return if rest.is_empty() && offset > start + 4 { Ok(Next::Other) } else { Err(cut) };
         };
         // Types are small numbers: that tells the byte order.
         let (len, kind) = if k1 == 0 {
@@ -137,64 +137,64 @@ fn nflog(frame: &[u8], start: usize) -> Result<Next, PacketError> {
             (u16::from_be_bytes([l0, l1]), u16::from_be_bytes([k0, k1]))
         };
         if kind == PAYLOAD {
-            return Ok(by_version(frame, at + 4));
+            return Ok(by_version(frame, offset + 4));
         }
         if len < 4 {
             let (field, found) = ("attribute length", u32::from(len));
-            return Err(PacketError::Bad { layer: "NFLOG", offset: at, field, found, allowed: "at least 4" });
+            return Err(PacketError::Bad { layer: "NFLOG", offset: offset, field, found, allowed: "at least 4" });
         }
-        at += usize::from(len).next_multiple_of(4);
+        offset += usize::from(len).next_multiple_of(4);
     }
 }
 
 /// IEEE 802.5: access and frame control, the addresses; a source address may announce a route behind it.
-fn token_ring(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+fn token_ring(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const ROUTED: u16 = 0x8000;
-    let source = u16_at("Token Ring", frame, at, 8, 14)?;
-    let route = if source & ROUTED == 0 { 0 } else { u16_at("Token Ring", frame, at, 14, 16)? >> 8 & 0x1f };
-    Ok(Next::Llc(at + 14 + usize::from(route)))
+    let source = u16_at("Token Ring", frame, offset, 8, 14)?;
+    let route = if source & ROUTED == 0 { 0 } else { u16_at("Token Ring", frame, offset, 14, 16)? >> 8 & 0x1f };
+    Ok(Next::Llc(offset + 14 + usize::from(route)))
 }
 
 /// RFC 1201: the protocol, how the packet was split, its number; IP in one piece is opened.
-fn arcnet(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+fn arcnet(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const IP: u8 = 212;
-    let [protocol, split] = u16_at("ARCNET", frame, at, 0, 4)?.to_be_bytes();
-    Ok(if (protocol, split) == (IP, 0) { Next::Ipv4(at + 4) } else { Next::Other })
+    let [protocol, split] = u16_at("ARCNET", frame, offset, 0, 4)?.to_be_bytes();
+    Ok(if (protocol, split) == (IP, 0) { Next::Ipv4(offset + 4) } else { Next::Other })
 }
 
 /// Cisco's HDLC, or PPP's.
-fn hdlc(frame: &[u8], at: usize) -> Result<Next, PacketError> {
-    match u16_at("HDLC", frame, at, 0, 4)? {
-        0xff03 => Ok(Next::Ppp(at)),
-        _ => ether_type(frame, u16_at("HDLC", frame, at, 2, 4)?, at + 4),
+fn hdlc(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    match u16_at("HDLC", frame, offset, 0, 4)? {
+        0xff03 => Ok(Next::Ppp(offset)),
+        _ => ether_type(frame, u16_at("HDLC", frame, offset, 2, 4)?, offset + 4),
     }
 }
 
 /// RFC 2427, or an EtherType as Cisco does it; the last byte of the address has its lowest bit set.
-fn frame_relay(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+fn frame_relay(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const UNNUMBERED: u8 = 0x03;
-    let address = frame.get(at..).unwrap_or_default().iter().take(4).take_while(|byte| **byte & 1 == 0).count() + 1;
-    let [control, _] = u16_at("Frame Relay", frame, at + address, 0, 2)?.to_be_bytes();
+    let address = frame.get(offset..).unwrap_or_default().iter().take(4).take_while(|byte| **byte & 1 == 0).count() + 1;
+    let [control, _] = u16_at("Frame Relay", frame, offset + address, 0, 2)?.to_be_bytes();
     if control == UNNUMBERED {
-        nlpid(frame, at + address + 1)
+        nlpid(frame, offset + address + 1)
     } else {
-        ether_type(frame, u16_at("Frame Relay", frame, at + address, 0, 2)?, at + address + 2)
+        ether_type(frame, u16_at("Frame Relay", frame, offset + address, 0, 2)?, offset + address + 2)
     }
 }
 
 /// RFC 2684: LLC; bridged Ethernet with its padding.
-fn atm(frame: &[u8], at: usize) -> Result<Next, PacketError> {
-    match frame.get(at..).unwrap_or_default() {
-        [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07, ..] => Ok(Next::Ethernet(at + 10)),
-        _ => Ok(Next::Llc(at)),
+fn atm(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    match frame.get(offset..).unwrap_or_default() {
+        [0xaa, 0xaa, 0x03, 0x00, 0x80, 0xc2, 0x00, 0x01 | 0x07, ..] => Ok(Next::Ethernet(offset + 10)),
+        _ => Ok(Next::Llc(offset)),
     }
 }
 
 /// Endace's records: their type is behind the time; a high bit says that extension headers follow.
-fn erf(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+fn erf(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const MORE: u8 = 0x80;
-    let [record, _] = u16_at("ERF", frame, at, 8, 16)?.to_be_bytes();
-    let (mut kind, mut inner) = (record, at + 16);
+    let [record, _] = u16_at("ERF", frame, offset, 8, 16)?.to_be_bytes();
+    let (mut kind, mut inner) = (record, offset + 16);
     while kind & MORE != 0 {
         [kind, _] = u16_at("ERF", frame, inner, 0, 8)?.to_be_bytes();
         inner += 8;

@@ -199,8 +199,8 @@ fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, P
 
 /// Opens tunnels until there is a segment or a datagram, or neither; `depth` counts them.
 fn tunnelled(data: &[u8], protocol: u8, outer: ip::IpPacket, depth: usize) -> Result<Decoded<'_>, PacketError> {
-    let end = outer.at.saturating_add(outer.len);
-    let inside = tunnel::inside(data, protocol, outer.at)?;
+    let end = outer.offset.saturating_add(outer.len);
+    let inside = tunnel::inside(data, protocol, outer.offset)?;
     if protocol == tunnel::UDP && inside == Next::Other {
         return udp::datagram(data, &outer);
     }

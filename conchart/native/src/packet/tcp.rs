@@ -16,7 +16,7 @@ const LAYER: &str = "TCP";
 /// is impossible.
 #[inline]
 pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>, PacketError> {
-    let offset = ip.at;
+    let offset = ip.offset;
     let captured = frame.get(offset..).unwrap_or_default();
     // Behind the IP packet's end there may be padding.
     let captured = captured.get(..ip.len).unwrap_or(captured);

@@ -17,116 +17,120 @@ pub(super) fn is_tunnel(protocol: u8) -> bool {
     matches!(protocol, 4 | UDP | 41 | GRE | 97 | 137 | 143)
 }
 
-/// Opens what starts at `at`.
+/// Opens what starts at `offset`.
 ///
 /// # Errors
 /// `Cut` when the frame ends inside the tunnel's header.
-pub(super) fn inside(frame: &[u8], protocol: u8, at: usize) -> Result<Next, PacketError> {
+pub(super) fn inside(frame: &[u8], protocol: u8, offset: usize) -> Result<Next, PacketError> {
     match protocol {
-        4 => Ok(Next::Ipv4(at)),
-        UDP => udp(frame, at),
-        41 => Ok(Next::Ipv6(at)),
-        GRE => gre(frame, at),
+        4 => Ok(Next::Ipv4(offset)),
+        UDP => udp(frame, offset),
+        41 => Ok(Next::Ipv6(offset)),
+        GRE => gre(frame, offset),
         // EtherIP (RFC 3378): two bytes, then Ethernet; MPLS (RFC 4023); Ethernet (RFC 8986).
-        97 => Ok(Next::Ethernet(at + 2)),
-        137 => Ok(Next::Mpls(at)),
-        143 => Ok(Next::Ethernet(at)),
+        97 => Ok(Next::Ethernet(offset + 2)),
+        137 => Ok(Next::Mpls(offset)),
+        143 => Ok(Next::Ethernet(offset)),
         _ => Ok(Next::Other),
     }
 }
 
 /// RFC 2784 with RFC 2890's key and sequence number; version 1 is PPTP's (RFC 2637).
-fn gre(frame: &[u8], at: usize) -> Result<Next, PacketError> {
+fn gre(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
     const SEQUENCE: u16 = 0x1000;
     const ACKNOWLEDGMENT: u16 = 0x0080;
-    let (flags, kind) = (u16_at("GRE", frame, at, 0, 4)?, u16_at("GRE", frame, at, 2, 4)?);
+    let (flags, kind) = (u16_at("GRE", frame, offset, 0, 4)?, u16_at("GRE", frame, offset, 2, 4)?);
     let version = flags & 7;
     let acknowledges = version == 1 && flags & ACKNOWLEDGMENT != 0;
     let options = [flags & CHECKSUM != 0, flags & KEY != 0, flags & SEQUENCE != 0, acknowledges];
-    let at = at + 4 + 4 * options.into_iter().filter(|there| *there).count();
+    let offset = offset + 4 + 4 * options.into_iter().filter(|there| *there).count();
     // Source routes are deprecated, and nobody sends them.
     if version > 1 || flags & ROUTING != 0 {
         return Ok(Next::Other);
     }
     match kind {
-        0x880b => Ok(Next::Ppp(at)),
+        0x880b => Ok(Next::Ppp(offset)),
         // Aruba: from an access point to its controller; the type says which of the point's networks.
-        0x8200..=0x8370 if kind & 0x0f == 0 => wifi::data_frame(frame, at, false),
+        0x8200..=0x8370 if kind & 0x0f == 0 => wifi::data_frame(frame, offset, false),
         // WCCP: redirected requests to a cache; version 2 has a header of its own.
-        0x883e => Ok(if by_version(frame, at) == Next::Ipv4(at) { Next::Ipv4(at) } else { by_version(frame, at + 4) }),
+        0x883e => Ok(if by_version(frame, offset) == Next::Ipv4(offset) {
+            Next::Ipv4(offset)
+        } else {
+            by_version(frame, offset + 4)
+        }),
         // ERSPAN: type I has no header and no sequence number.
-        0x88be => Ok(Next::Ethernet(if flags & SEQUENCE == 0 { at } else { at + 8 })),
-        0x22eb => erspan_3(frame, at),
-        kind => ether_type(frame, kind, at),
+        0x88be => Ok(Next::Ethernet(if flags & SEQUENCE == 0 { offset } else { offset + 8 })),
+        0x22eb => erspan_3(frame, offset),
+        kind => ether_type(frame, kind, offset),
     }
 }
 
 /// Type III of draft-foschiano-erspan: the last word says what the frame is, and whether eight more bytes follow.
-fn erspan_3(frame: &[u8], at: usize) -> Result<Next, PacketError> {
-    let last = u16_at("ERSPAN", frame, at, 10, 12)?;
-    let at = at + if last & 1 == 0 { 12 } else { 20 };
+fn erspan_3(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    let last = u16_at("ERSPAN", frame, offset, 10, 12)?;
+    let offset = offset + if last & 1 == 0 { 12 } else { 20 };
     Ok(match last >> 10 & 0x1f {
-        0 => Next::Ethernet(at),
-        2 => by_version(frame, at),
+        0 => Next::Ethernet(offset),
+        2 => by_version(frame, offset),
         _ => Next::Other,
     })
 }
 
-fn udp(frame: &[u8], at: usize) -> Result<Next, PacketError> {
-    let Some(&[s0, s1, d0, d1, ..]) = frame.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+fn udp(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    let Some(&[s0, s1, d0, d1, ..]) = frame.get(offset..).and_then(|rest| rest.first_chunk::<8>()) else {
         return Ok(Next::Other);
     };
-    match port(frame, u16::from_be_bytes([d0, d1]), at + 8)? {
-        Next::Other => port(frame, u16::from_be_bytes([s0, s1]), at + 8),
+    match port(frame, u16::from_be_bytes([d0, d1]), offset + 8)? {
+        Next::Other => port(frame, u16::from_be_bytes([s0, s1]), offset + 8),
         found => Ok(found),
     }
 }
 
 /// The tunnel of one port.
-fn port(frame: &[u8], port: u16, at: usize) -> Result<Next, PacketError> {
+fn port(frame: &[u8], port: u16, offset: usize) -> Result<Next, PacketError> {
     /// The flag of VXLAN that says: there is a network identifier.
     const IDENTIFIED: u8 = 0x08;
-    let bytes = frame.get(at..).unwrap_or_default();
+    let bytes = frame.get(offset..).unwrap_or_default();
     Ok(match (port, bytes) {
         // VXLAN (RFC 7348); Linux' own port before there was one, which flannel still uses.
-        (4789 | 8472, [flags, _, _, _, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => Next::Ethernet(at + 8),
+        (4789 | 8472, [flags, _, _, _, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => Next::Ethernet(offset + 8),
         (4790, [flags, _, _, kind, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => {
             // Without the P flag the header is VXLAN's.
-            if flags & 0x04 == 0 { Next::Ethernet(at + 8) } else { next_protocol(u16::from(*kind), at + 8) }
+            if flags & 0x04 == 0 { Next::Ethernet(offset + 8) } else { next_protocol(u16::from(*kind), offset + 8) }
         }
         // Geneve (RFC 8926): version 0; the length of the options is in words.
         (6081, &[head, _, k0, k1, _, _, _, 0, ..]) if head < 0x40 => {
-            ether_type(frame, u16::from_be_bytes([k0, k1]), at + 8 + usize::from(head) * 4)?
+            ether_type(frame, u16::from_be_bytes([k0, k1]), offset + 8 + usize::from(head) * 4)?
         }
-        (2152, _) => gtp(frame, at),
-        (1701, _) => l2tp(frame, at),
-        (3544, _) => teredo(frame, at),
+        (2152, _) => gtp(frame, offset),
+        (1701, _) => l2tp(frame, offset),
+        (3544, _) => teredo(frame, offset),
         // GRE (RFC 8086) and MPLS (RFC 7510) in UDP.
-        (4754, _) => gre(frame, at)?,
-        (6635, _) => Next::Mpls(at),
+        (4754, _) => gre(frame, offset)?,
+        (6635, _) => Next::Mpls(offset),
         _ => Next::Other,
     })
 }
 
 /// GTP-U version 1 (3GPP TS 29.281): a user's packet, behind a chain of extension headers.
-fn gtp(frame: &[u8], at: usize) -> Next {
+fn gtp(frame: &[u8], offset: usize) -> Next {
     const USER_PACKET: u8 = 0xff;
     const EXTENSION: u8 = 0x04;
-    let Some(&[flags, USER_PACKET, ..]) = frame.get(at..).and_then(|rest| rest.first_chunk::<8>()) else {
+    let Some(&[flags, USER_PACKET, ..]) = frame.get(offset..).and_then(|rest| rest.first_chunk::<8>()) else {
         return Next::Other;
     };
     if flags & 0xf0 != 0x30 {
         return Next::Other;
     }
     if flags & 0x07 == 0 {
-        return by_version(frame, at + 8);
+        return by_version(frame, offset + 8);
     }
     // Sequence number, N-PDU number, and the type of the first extension, there if any of them is.
-    let mut inner = at + 12;
-    let mut kind = if flags & EXTENSION == 0 { 0 } else { frame.get(at + 11).copied().unwrap_or(0) };
+    let mut inner = offset + 12;
+    let mut kind = if flags & EXTENSION == 0 { 0 } else { frame.get(offset + 11).copied().unwrap_or(0) };
     while kind != 0 {
         let Some(&words @ 1..) = frame.get(inner) else { return Next::Other };
         inner += usize::from(words) * 4;
@@ -136,12 +140,12 @@ fn gtp(frame: &[u8], at: usize) -> Next {
 }
 
 /// L2TP version 2 (RFC 2661 section 3.1): a data message, which carries PPP.
-fn l2tp(frame: &[u8], at: usize) -> Next {
+fn l2tp(frame: &[u8], offset: usize) -> Next {
     const CONTROL: u8 = 0x80;
     const LENGTH: u8 = 0x40;
     const SEQUENCE: u8 = 0x08;
     const OFFSET: u8 = 0x02;
-    let Some(&[flags, version, ..]) = frame.get(at..).and_then(|rest| rest.first_chunk::<6>()) else {
+    let Some(&[flags, version, ..]) = frame.get(offset..).and_then(|rest| rest.first_chunk::<6>()) else {
         return Next::Other;
     };
     if version & 0x0f != 2 || flags & CONTROL != 0 {
@@ -149,7 +153,7 @@ fn l2tp(frame: &[u8], at: usize) -> Next {
     }
     let length = if flags & LENGTH != 0 { 2 } else { 0 };
     let sequence = if flags & SEQUENCE != 0 { 4 } else { 0 };
-    let inner = at + 6 + length + sequence;
+    let inner = offset + 6 + length + sequence;
     match frame.get(inner..).and_then(|rest| rest.first_chunk::<2>()) {
         Some(offset) if flags & OFFSET != 0 => Next::Ppp(inner + 2 + usize::from(u16::from_be_bytes(*offset))),
         Some(_) => Next::Ppp(inner),
@@ -158,14 +162,14 @@ fn l2tp(frame: &[u8], at: usize) -> Next {
 }
 
 /// Teredo (RFC 4380 section 5.1.1): IPv6, behind an authentication and an origin indication.
-fn teredo(frame: &[u8], at: usize) -> Next {
-    let authentication = match frame.get(at..) {
+fn teredo(frame: &[u8], offset: usize) -> Next {
+    let authentication = match frame.get(offset..) {
         Some(&[0, 1, identifier, value, ..]) => 13 + usize::from(identifier) + usize::from(value),
         _ => 0,
     };
-    let origin = if frame.get(at + authentication..).is_some_and(|rest| rest.starts_with(&[0, 0])) { 8 } else { 0 };
-    match by_version(frame, at + authentication + origin) {
-        Next::Ipv6(at) => Next::Ipv6(at),
+    let origin = if frame.get(offset + authentication..).is_some_and(|rest| rest.starts_with(&[0, 0])) { 8 } else { 0 };
+    match by_version(frame, offset + authentication + origin) {
+        Next::Ipv6(offset) => Next::Ipv6(offset),
         _ => Next::Other,
     }
 }

@@ -16,7 +16,7 @@ const HEADER: usize = 8;
 /// # Errors
 /// `Cut` when the frame or the IP packet ends inside the header, `Bad` when the length is less than the header's.
 pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>, PacketError> {
-    let offset = ip.at;
+    let offset = ip.offset;
     let captured = frame.get(offset..).unwrap_or_default();
     let captured = captured.get(..ip.len).unwrap_or(captured);
     let Some(&[s0, s1, d0, d1, l0, l1, _, _]) = captured.first_chunk::<HEADER>() else {
