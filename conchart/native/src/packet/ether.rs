@@ -125,7 +125,7 @@ fn ppp(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
         [0x21, ..] => Next::Ipv4(offset + 1),
         [0x57, ..] => Next::Ipv6(offset + 1),
         rest @ ([] | [0x00]) => {
-            return Err(PacketError::Cut { layer: "PPP", offset: offset, need: 2, have: rest.len() });
+            return Err(PacketError::Cut { layer: "PPP", offset, need: 2, have: rest.len() });
         }
         _ => Next::Other,
     })

@@ -54,9 +54,9 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
     let Some(&[first, _, t0, t1, i0, i1, f0, f1, ttl, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3]) =
         bytes.first_chunk::<20>()
     else {
-        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 20, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset, need: 20, have: bytes.len() });
     };
-    let bad = |field, found, allowed| PacketError::Bad { layer: LAYER, offset: offset, field, found, allowed };
+    let bad = |field, found, allowed| PacketError::Bad { layer: LAYER, offset, field, found, allowed };
     if first >> 4 != 4 {
         return Err(bad("version", u32::from(first >> 4), "4"));
     }
@@ -73,7 +73,7 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         return Ok(Carried::Other);
     }
     let Some(options) = bytes.get(20..header) else {
-        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: header, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset, need: header, have: bytes.len() });
     };
     let destination = source_route(options).unwrap_or(Ipv4Addr::new(d0, d1, d2, d3));
     let packet = IpPacket {
@@ -81,7 +81,7 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
         ttl,
-        offset: offset + header,
+        offset + header,
         len: total - header,
     };
     // More fragments, or an offset.
@@ -121,16 +121,16 @@ pub(super) fn v6(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
     const LAYER: &str = "IPv6";
     let bytes = frame.get(offset..).unwrap_or_default();
     let Some((&[first, _, _, _, p0, p1, next, ttl], addresses)) = bytes.split_first_chunk::<8>() else {
-        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 40, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset, need: 40, have: bytes.len() });
     };
     let (Some(source), Some(destination)) =
         (addresses.first_chunk::<16>(), addresses.get(16..).and_then(|rest| rest.first_chunk::<16>()))
     else {
-        return Err(PacketError::Cut { layer: LAYER, offset: offset, need: 40, have: bytes.len() });
+        return Err(PacketError::Cut { layer: LAYER, offset, need: 40, have: bytes.len() });
     };
     if first >> 4 != 6 {
         let found = u32::from(first >> 4);
-        return Err(PacketError::Bad { layer: LAYER, offset: offset, field: "version", found, allowed: "6" });
+        return Err(PacketError::Bad { layer: LAYER, offset, field: "version", found, allowed: "6" });
     }
     let announced = usize::from(u16::from_be_bytes([p0, p1]));
     let rest = addresses.get(32..).unwrap_or_default();
@@ -147,7 +147,7 @@ pub(super) fn v6(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         destination: Ipv6Addr::from(*destination).into(),
         id: None,
         ttl,
-        offset: offset + 40,
+        offset + 40,
         len,
     };
     payload(frame, packet, next)

@@ -107,7 +107,7 @@ fn cooked(frame: &[u8], hardware: u16, protocol: u16, offset: usize) -> Result<N
 fn loopback(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     let bytes = frame.get(offset..).unwrap_or_default();
     let Some(&family) = bytes.first_chunk::<4>() else {
-        return Err(PacketError::Cut { layer: "loopback", offset: offset, need: 4, have: bytes.len() });
+        return Err(PacketError::Cut { layer: "loopback", offset, need: 4, have: bytes.len() });
     };
     let family = u32::from_le_bytes(family);
     Ok(match if family > 0xffff { family.swap_bytes() } else { family } {
@@ -127,7 +127,7 @@ fn nflog(frame: &[u8], start: usize) -> Result<Next, PacketError> {
         let rest = frame.get(offset..).unwrap_or_default();
         let Some(&[l0, l1, k0, k1]) = rest.first_chunk::<4>() else {
             // Nothing left: this record has no packet.
-            let cut = PacketError::Cut { layer: "NFLOG", offset: offset, need: 4, have: rest.len() };
+            let cut = PacketError::Cut { layer: "NFLOG", offset, need: 4, have: rest.len() };
             return if rest.is_empty() && offset > start + 4 { Ok(Next::Other) } else { Err(cut) };
         };
         // Types are small numbers: that tells the byte order.
@@ -141,7 +141,7 @@ fn nflog(frame: &[u8], start: usize) -> Result<Next, PacketError> {
         }
         if len < 4 {
             let (field, found) = ("attribute length", u32::from(len));
-            return Err(PacketError::Bad { layer: "NFLOG", offset: offset, field, found, allowed: "at least 4" });
+            return Err(PacketError::Bad { layer: "NFLOG", offset, field, found, allowed: "at least 4" });
         }
         offset += usize::from(len).next_multiple_of(4);
     }
