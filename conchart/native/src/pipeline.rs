@@ -6,7 +6,7 @@ use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
-use crate::exchange::Conversation;
+use crate::exchange::{self, Carrier, Conversation};
 use crate::facts::{Outbox, Output};
 use crate::keys::Keys;
 use crate::notes::About;
@@ -141,10 +141,7 @@ impl Talk {
     /// The reader of what is said now; `None` when it is over.
     fn hear(&mut self) -> Option<&mut Conversation> {
         if let Self::Silent { midstream, keys } = self {
-            let conversation = match keys.take() {
-                Some(keys) => Conversation::with_keys(*midstream, keys),
-                None => Conversation::new(*midstream),
-            };
+            let conversation = Conversation::new(Carrier::Stream, *midstream, keys.take());
             *self = Self::Begun(Box::new(conversation));
         }
         self.begun()
@@ -554,14 +551,6 @@ fn begin(tiler: &mut Tiler, tcp: &Connection, first: Moment) {
 
 /// Who sent this packet of a connection that the capture joined midway: by what it says, else by port.
 fn likely_sender(segment: &Segment<'_>) -> Side {
-    const METHODS: [&[u8]; 9] =
-        [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * "];
-    match segment.payload {
-        [0x16, 3, _, _, _, 1, ..] => Side::Client,
-        [0x16, 3, _, _, _, 2, ..] => Side::Server,
-        text if text.starts_with(b"HTTP/1.") => Side::Server,
-        text if METHODS.iter().any(|method| text.starts_with(method)) => Side::Client,
-        _ if segment.source.port < segment.destination.port => Side::Server,
-        _ => Side::Client,
-    }
+    let by_port = if segment.source.port < segment.destination.port { Side::Server } else { Side::Client };
+    exchange::likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
 }
