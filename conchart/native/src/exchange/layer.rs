@@ -56,12 +56,10 @@ impl Layer {
             (_, Event::Data(_, chunk)) if chunk.is_empty() => {}
             (State::Detecting(_), _) => self.detect(ledger, event),
             (State::Reading(reader), Event::Data(from, chunk)) => {
-                let switch = reader.data(ledger, from, chunk);
-                if self.app.is_none() {
-                    self.app = ledger.protocol();
-                }
-                if let Some(switch) = switch {
+                if let Some(switch) = reader.data(ledger, from, chunk) {
                     self.switch(ledger, from, switch);
+                } else if self.app.is_none() {
+                    self.app = ledger.protocol();
                 }
             }
             (State::Reading(reader), Event::Gap(from, gap)) => reader.gap(ledger, from, gap),
@@ -185,7 +183,10 @@ impl Layer {
     /// A reader has come to its end: what follows is something else.
     fn switch(&mut self, ledger: &mut Ledger, from: Side, switch: Switch<'_>) {
         self.switches = self.switches.saturating_add(1);
-        self.keeps_name |= switch.keeps_name && self.app.is_some();
+        if let Some(name) = switch.name {
+            self.app.get_or_insert(name);
+            self.keeps_name = true;
+        }
         self.state = detecting();
         match switch.onward {
             Onward::Anything => {}

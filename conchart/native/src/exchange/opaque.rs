@@ -43,7 +43,7 @@ impl Reader for Opaque {
             self.left[from] = left;
             if let Some(row) = sniffers::judge_later(Carrier::Datagrams, chunk.bytes, self.midstream) {
                 self.end(ledger);
-                return Some(Switch { onward: Onward::Row(row), keeps_name: false, early: None, rest: chunk });
+                return Some(Switch { onward: Onward::Row(row), name: None, early: None, rest: chunk });
             }
         }
         self.saw(chunk.seen);

@@ -68,8 +68,8 @@ pub(super) struct Opening<'a> {
 /// A reader has read all that it can read.
 pub(super) struct Switch<'a> {
     pub onward: Onward,
-    /// The connection keeps its name, whatever follows.
-    pub keeps_name: bool,
+    /// The name that the connection keeps, whatever follows.
+    pub name: Option<&'static str>,
     /// What was sent before it could be known who should read it.
     pub early: Option<Backlog>,
     /// What is left of the chunk that switched.

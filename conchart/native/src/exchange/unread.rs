@@ -51,7 +51,7 @@ impl Reader for Unread {
             let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
             if let Some(row) = sniffers::judge_later(Carrier::Stream, first, self.midstream) {
                 self.leave(ledger);
-                return Some(Switch { onward: Onward::Row(row), keeps_name: false, early: None, rest: chunk });
+                return Some(Switch { onward: Onward::Row(row), name: None, early: None, rest: chunk });
             }
         }
         let interrupts = self.turns.interrupts(from, &chunk);

@@ -98,8 +98,8 @@ impl Http1 {
             if let Some(granted) = self.granted.take() {
                 let early = self.take_early(ledger);
                 self.finish(ledger);
-                let onward = self.onward(ledger, granted);
-                return Some(Switch { onward, keeps_name: true, early, rest });
+                let name = ledger.protocol();
+                return Some(Switch { onward: self.onward(ledger, granted), name, early, rest });
             }
             if std::mem::take(&mut self.refused) {
                 self.ask_again(ledger);

@@ -98,7 +98,7 @@ impl Prelude {
     fn switch<'a>(&mut self, ledger: &mut Ledger, rest: Chunk<'a>) -> Switch<'a> {
         ledger.release_all();
         let early = std::mem::replace(&mut self.early, Backlog::new(0));
-        Switch { onward: Onward::Anything, keeps_name: false, early: Some(early), rest }
+        Switch { onward: Onward::Anything, name: None, early: Some(early), rest }
     }
 
     /// Nobody reads this side's bytes before the other side has gone on.

@@ -147,3 +147,11 @@ fn tls_that_begins_after_starttls_is_found() {
 fn the_hello_of_these_tests_is_one() {
     assert_eq!(sniff(&client_hello()), crate::tls::Sniff::Tls);
 }
+
+#[test]
+fn a_connection_is_named_after_what_was_upgraded_though_only_the_answer_was_captured() {
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n";
+    let mut talk = Talk::midstream().server(switched).server(b"\0\0\0\x04\0\0\0\0\0");
+    talk.finish();
+    assert_eq!(talk.conversation.app(), Some("http/1.1"));
+}
