@@ -6,7 +6,7 @@
 
 use super::backlog::{Backlog, Event};
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Switch};
+use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers::{self, Judgement, Row, Sender};
 use crate::keys::Keys;
 use crate::stream::{Moment, Side};
@@ -21,8 +21,7 @@ const MAX_SWITCHES: u8 = 8;
 pub(super) struct Layer {
     state: State,
     carrier: Carrier,
-    /// The first bytes are not in the capture: a message may begin in any packet.
-    midstream: bool,
+    start: Start,
     keys: Option<Keys>,
     /// How many layers of TLS this is inside of.
     depth: u8,
@@ -39,7 +38,8 @@ enum State {
 
 impl Layer {
     pub fn new(carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
-        Self { state: detecting(), carrier, midstream, keys, depth: 0, switches: 0, app: None, keeps_name: false }
+        let start = if midstream { Start::Midstream } else { Start::Beginning };
+        Self { state: detecting(), carrier, start, keys, depth: 0, switches: 0, app: None, keeps_name: false }
     }
 
     /// The streams inside TLS. What they carry may have been agreed on in the handshake.
@@ -58,8 +58,6 @@ impl Layer {
             (State::Reading(reader), Event::Data(from, chunk)) => {
                 if let Some(switch) = reader.data(ledger, from, chunk) {
                     self.switch(ledger, from, switch);
-                } else if self.app.is_none() {
-                    self.app = ledger.protocol();
                 }
             }
             (State::Reading(reader), Event::Gap(from, gap)) => reader.gap(ledger, from, gap),
@@ -114,12 +112,12 @@ impl Layer {
         let (row, from) = match event {
             Event::Data(from, chunk) => {
                 let judgement = match self.carrier {
-                    Carrier::Datagrams => sniffers::judge(self.carrier, chunk.bytes, self.midstream, true),
+                    Carrier::Datagrams => sniffers::judge(self.carrier, chunk.bytes, self.start, true),
                     Carrier::Stream => {
                         let mut prefix = backlog.prefix(from);
                         prefix.extend(chunk.bytes);
                         let all = prefix.is_full() || chunk.cut > 0;
-                        sniffers::judge(self.carrier, prefix.bytes(), self.midstream, all)
+                        sniffers::judge(self.carrier, prefix.bytes(), self.start, all)
                     }
                 };
                 match judgement {
@@ -130,7 +128,7 @@ impl Layer {
             }
             Event::Gap(..) if backlog.earliest().is_some() => self.judge_backlog(),
             Event::Gap(..) => {
-                self.midstream = true;
+                self.start = Start::Gap;
                 return backlog.push(event);
             }
             Event::Fin(..) => return backlog.push(event),
@@ -145,7 +143,7 @@ impl Layer {
             return (sniffers::unknown(self.carrier), Side::Client);
         };
         let judged = [Side::Client, Side::Server].into_iter().find_map(|side| {
-            match sniffers::judge(self.carrier, backlog.prefix(side).bytes(), self.midstream, true) {
+            match sniffers::judge(self.carrier, backlog.prefix(side).bytes(), self.start, true) {
                 Judgement::Row(row) => Some((row, side)),
                 Judgement::More | Judgement::None => None,
             }
@@ -165,7 +163,7 @@ impl Layer {
         let reader = (row.reader)(&Opening {
             protocol: row.protocol.unwrap_or("unknown"),
             requester: ledger.requester,
-            midstream: self.midstream,
+            start: self.start,
             may_switch,
             keys: self.keys.as_ref(),
             depth: self.depth,
@@ -184,8 +182,7 @@ impl Layer {
     fn switch(&mut self, ledger: &mut Ledger, from: Side, switch: Switch<'_>) {
         self.switches = self.switches.saturating_add(1);
         if let Some(name) = switch.name {
-            self.app.get_or_insert(name);
-            self.keeps_name = true;
+            (self.app, self.keeps_name) = (Some(name), true);
         }
         self.state = detecting();
         match switch.onward {

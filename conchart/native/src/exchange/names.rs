@@ -95,12 +95,12 @@ fn greeting(prefix: &[u8], name: &[u8], rival: &[u8]) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use crate::exchange::reader::Carrier;
+    use crate::exchange::reader::{Carrier, Start};
     use crate::exchange::sniffers::{Judgement, judge};
 
     /// What the table says: `None` with too few bytes to tell.
     fn name(prefix: &[u8]) -> Option<&'static str> {
-        match judge(Carrier::Stream, prefix, false, false) {
+        match judge(Carrier::Stream, prefix, Start::Beginning, false) {
             Judgement::Row(row) => row.protocol,
             Judgement::None => Some("unknown"),
             Judgement::More => None,

@@ -4,7 +4,7 @@
 //! The first [`LOOKED_AT`] datagrams of each side may yet turn out to be something known.
 
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Switch};
+use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
@@ -12,7 +12,7 @@ use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 const LOOKED_AT: u8 = 4;
 
 pub(super) struct Opaque {
-    midstream: bool,
+    start: Start,
     /// How many datagrams of each side may still be looked at.
     left: BySide<u8>,
     /// The first datagram and the last.
@@ -22,7 +22,7 @@ pub(super) struct Opaque {
 impl Opaque {
     pub fn new(opening: &Opening<'_>) -> Self {
         let left = if opening.may_switch { LOOKED_AT } else { 0 };
-        Self { midstream: opening.midstream, left: BySide { client: left, server: left }, stretch: None }
+        Self { start: opening.start, left: BySide { client: left, server: left }, stretch: None }
     }
 
     fn saw(&mut self, seen: Moment) {
@@ -41,7 +41,7 @@ impl Reader for Opaque {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         if let Some(left) = self.left[from].checked_sub(1) {
             self.left[from] = left;
-            if let Some(row) = sniffers::judge_later(Carrier::Datagrams, chunk.bytes, self.midstream) {
+            if let Some(row) = sniffers::judge_later(Carrier::Datagrams, chunk.bytes, self.start) {
                 self.end(ledger);
                 return Some(Switch { onward: Onward::Row(row), name: None, early: None, rest: chunk });
             }

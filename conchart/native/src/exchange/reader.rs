@@ -49,14 +49,31 @@ pub(super) trait Reader {
     }
 }
 
+/// What is missing before the first bytes that are looked at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Start {
+    /// Nothing: they are the connection's first.
+    Beginning,
+    /// The capture began after the connection.
+    Midstream,
+    /// Bytes that were not captured.
+    Gap,
+}
+
+impl Start {
+    /// May a message begin in any packet, and in none before?
+    pub fn is_midstream(self) -> bool {
+        self != Self::Beginning
+    }
+}
+
 /// What a reader is told when it is made.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
     /// Its row's name.
     pub protocol: &'static str,
     pub requester: Side,
-    /// The connection's first bytes are not in the capture.
-    pub midstream: bool,
+    pub start: Start,
     /// What is spoken may still turn out to be something better known.
     pub may_switch: bool,
     /// Where secrets may be known.

@@ -11,7 +11,7 @@ use super::http2::{self, Http2};
 use super::names;
 use super::opaque::Opaque;
 use super::prelude::{self, Prelude};
-use super::reader::{Carrier, Opening, Reader};
+use super::reader::{Carrier, Opening, Reader, Start};
 use super::tls::{self, OverTls};
 use super::unread::Unread;
 use crate::stream::Side;
@@ -38,14 +38,21 @@ pub(super) enum Sender {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum When {
     Never,
-    /// Where the capture began after the connection.
+    /// Where the connection's first bytes are missing.
     Midstream,
+    /// But not where bytes are known to be missing before: what begins so comes first.
+    NotAfterGap,
     Always,
 }
 
 impl When {
-    pub fn applies(self, midstream: bool) -> bool {
-        self == Self::Always || self == Self::Midstream && midstream
+    fn applies(self, start: Start) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Midstream => start.is_midstream(),
+            Self::NotAfterGap => start != Start::Gap,
+            Self::Always => true,
+        }
     }
 }
 
@@ -88,10 +95,10 @@ const DATAGRAMS: Row = Row {
 const TLS: Row =
     Row { protocol: Some("tls"), later: When::Always, reader: |opening| Box::new(OverTls::new(opening)), ..STREAM };
 
-const SOCKS: Row = Row { protocol: Some("socks"), sender: Sender::Requester, ..STREAM };
+const PRELUDE: Row = Row { sender: Sender::Requester, first: When::NotAfterGap, ..STREAM };
 
 const HTTP1: Row =
-    Row { protocol: None, later: When::Midstream, reader: |opening| Box::new(Http1::new(opening.midstream)), ..STREAM };
+    Row { protocol: None, later: When::Midstream, reader: |opening| Box::new(Http1::new(opening.start)), ..STREAM };
 
 const HTTP2: Row = Row { protocol: Some("h2"), reader: |opening| Box::new(Http2::new(opening.requester)), ..STREAM };
 
@@ -101,20 +108,21 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Responder, verdict: tls::server_hello, ..TLS },
     Row {
         protocol: Some("proxy"),
-        sender: Sender::Requester,
         verdict: prelude::sniff_proxy,
         reader: |_| Box::new(Prelude::new(prelude::Kind::Proxy)),
-        ..STREAM
+        ..PRELUDE
     },
     Row {
+        protocol: Some("socks"),
         verdict: prelude::sniff_socks4,
         reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V4))),
-        ..SOCKS
+        ..PRELUDE
     },
     Row {
+        protocol: Some("socks"),
         verdict: prelude::sniff_socks5,
         reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V5))),
-        ..SOCKS
+        ..PRELUDE
     },
     // A record from the middle of TLS.
     Row {
@@ -170,8 +178,8 @@ pub(super) enum Judgement {
 }
 
 /// Which row begins like this? `all`: more will not be looked at.
-pub(super) fn judge(carrier: Carrier, prefix: &[u8], midstream: bool, all: bool) -> Judgement {
-    for row in ROWS.iter().filter(|row| row.carrier == carrier && row.first.applies(midstream)) {
+pub(super) fn judge(carrier: Carrier, prefix: &[u8], start: Start, all: bool) -> Judgement {
+    for row in ROWS.iter().filter(|row| row.carrier == carrier && row.first.applies(start)) {
         match (row.verdict)(prefix) {
             Verdict::Yes => return Judgement::Row(row),
             Verdict::More if !all => return Judgement::More,
@@ -182,9 +190,9 @@ pub(super) fn judge(carrier: Carrier, prefix: &[u8], midstream: bool, all: bool)
 }
 
 /// Which row may begin like this in a packet of something unknown?
-pub(super) fn judge_later(carrier: Carrier, packet: &[u8], midstream: bool) -> Option<&'static Row> {
-    match judge(carrier, packet, midstream, carrier == Carrier::Datagrams) {
-        Judgement::Row(row) => Some(row).filter(|row| row.later.applies(midstream)),
+pub(super) fn judge_later(carrier: Carrier, packet: &[u8], start: Start) -> Option<&'static Row> {
+    match judge(carrier, packet, start, carrier == Carrier::Datagrams) {
+        Judgement::Row(row) => Some(row).filter(|row| row.later.applies(start)),
         Judgement::None | Judgement::More => None,
     }
 }
@@ -206,7 +214,7 @@ pub(super) fn unknown(carrier: Carrier) -> &'static Row {
 /// looked for in the middle of a connection counts.
 #[must_use]
 pub fn likely_sender(carrier: Carrier, payload: &[u8]) -> Option<Side> {
-    match judge_later(carrier, payload, true)?.sender {
+    match judge_later(carrier, payload, Start::Midstream)?.sender {
         Sender::Requester => Some(Side::Client),
         Sender::Responder => Some(Side::Server),
         Sender::Either => None,

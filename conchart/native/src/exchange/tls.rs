@@ -77,7 +77,7 @@ impl OverTls {
     fn over(tls: Tls, opening: &Opening<'_>) -> Self {
         Self {
             tls,
-            turns: Turns::new(opening.midstream, "tls", turns::RECORDS),
+            turns: Turns::new(opening.start, "tls", turns::RECORDS),
             inside: None,
             read: BySide::default(),
             agreed: None,

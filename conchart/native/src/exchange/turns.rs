@@ -5,6 +5,7 @@
 //! follows; a requester's byte after that begins the next exchange. Every exchange is `inferred`.
 
 use super::ledger::Ledger;
+use super::reader::Start;
 use super::{Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::AppRecord;
@@ -88,14 +89,13 @@ pub(super) struct Turns {
     fin: BySide<bool>,
     /// The latest bytes, or when the first could come.
     latest: Option<Moment>,
-    /// Midstream, the two sides' offsets do not begin at bytes that are known to match.
-    midstream: bool,
+    start: Start,
     /// End of what each side has sent so far.
     sent: BySide<u64>,
 }
 
 impl Turns {
-    pub fn new(midstream: bool, protocol: &'static str, confidence: f64) -> Self {
+    pub fn new(start: Start, protocol: &'static str, confidence: f64) -> Self {
         Self {
             protocol,
             named: false,
@@ -109,7 +109,7 @@ impl Turns {
             interruptions: 0,
             fin: BySide::default(),
             latest: None,
-            midstream,
+            start,
             sent: BySide::default(),
         }
     }
@@ -117,7 +117,8 @@ impl Turns {
     /// Does the sender speak although it has not yet received all that its peer has sent?
     pub fn interrupts(&mut self, from: Side, chunk: &Chunk<'_>) -> bool {
         self.sent[from] = chunk.offset.saturating_add(chunk.len());
-        !self.midstream && chunk.acked < self.sent[from.peer()]
+        // Midstream, the two sides' offsets do not begin at bytes that are known to match.
+        !self.start.is_midstream() && chunk.acked < self.sent[from.peer()]
     }
 
     /// The handshake is over: requests may come from then on.

@@ -6,14 +6,14 @@
 
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Switch};
+use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
 use super::turns::{self, Run, Turns};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 pub(super) struct Unread {
     turns: Turns,
-    midstream: bool,
+    start: Start,
     /// A packet may yet begin with something better known.
     may_switch: bool,
     /// Frame of each side's latest bytes: another frame means that a packet begins.
@@ -22,20 +22,18 @@ pub(super) struct Unread {
 
 impl Unread {
     pub fn new(opening: &Opening<'_>) -> Self {
-        let midstream = opening.midstream;
-        let turns = Turns::new(midstream, opening.protocol, turns::BYTES);
-        Self { turns, midstream, may_switch: opening.may_switch, packets: BySide::default() }
+        Self { may_switch: opening.may_switch, ..Self::upgraded(opening.start, opening.protocol) }
     }
 
     /// After an Upgrade: nothing else follows.
-    pub fn upgraded(midstream: bool, protocol: &'static str) -> Self {
-        let turns = Turns::new(midstream, protocol, turns::BYTES);
-        Self { turns, midstream, may_switch: false, packets: BySide::default() }
+    pub fn upgraded(start: Start, protocol: &'static str) -> Self {
+        let turns = Turns::new(start, protocol, turns::BYTES);
+        Self { turns, start, may_switch: false, packets: BySide::default() }
     }
 
     /// Something better known begins here: what came before it is over.
     fn leave(&mut self, ledger: &mut Ledger) {
-        if !self.midstream {
+        if !self.start.is_midstream() {
             self.turns.end(ledger);
         } else if let Some((since, until)) = self.turns.withdraw(ledger) {
             // The tail of a message whose beginning nobody saw: neither request nor response.
@@ -49,7 +47,7 @@ impl Reader for Unread {
         let packet_begins = std::mem::replace(&mut self.packets[from], chunk.seen.frame) != chunk.seen.frame;
         if self.may_switch && packet_begins {
             let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
-            if let Some(row) = sniffers::judge_later(Carrier::Stream, first, self.midstream) {
+            if let Some(row) = sniffers::judge_later(Carrier::Stream, first, self.start) {
                 self.leave(ledger);
                 return Some(Switch { onward: Onward::Row(row), name: None, early: None, rest: chunk });
             }

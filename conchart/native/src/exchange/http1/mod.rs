@@ -14,7 +14,7 @@ use super::body::{Body, Chunked, EmptyLine, Fed};
 use super::head::{self, Framing, Request, Response, Upgrade};
 use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
-use super::reader::{Onward, Reader, Switch};
+use super::reader::{Onward, Reader, Start, Switch};
 use super::sniffers::Verdict;
 use super::unread::Unread;
 use super::{Exchange, Span};
@@ -29,7 +29,9 @@ const GUESSED: f64 = 0.5;
 
 pub(super) struct Http1 {
     directions: BySide<Direction>,
-    midstream: bool,
+    start: Start,
+    /// `http/1.0` or `http/1.1`, as the first message that was read has it.
+    app: Option<&'static str>,
     /// Both are set while a response's head is taken in and acted on by [`Http1::data`].
     granted: Option<Granted>,
     refused: bool,
@@ -79,8 +81,8 @@ enum State {
 }
 
 impl Http1 {
-    pub fn new(midstream: bool) -> Self {
-        Self { directions: BySide::default(), midstream, granted: None, refused: false }
+    pub fn new(start: Start) -> Self {
+        Self { directions: BySide::default(), start, app: None, granted: None, refused: false }
     }
 
     /// Takes in bytes, up to the point where the connection stops to speak HTTP.
@@ -98,8 +100,8 @@ impl Http1 {
             if let Some(granted) = self.granted.take() {
                 let early = self.take_early(ledger);
                 self.finish(ledger);
-                let name = ledger.protocol();
-                return Some(Switch { onward: self.onward(ledger, granted), name, early, rest });
+                self.learn_name(ledger);
+                return Some(Switch { onward: self.onward(ledger, granted), name: self.app, early, rest });
             }
             if std::mem::take(&mut self.refused) {
                 self.ask_again(ledger);
@@ -108,7 +110,12 @@ impl Http1 {
         if rest.cut > 0 {
             self.missing(ledger, from, Gap::new(rest.offset, u64::from(rest.cut), rest.seen), true);
         }
+        self.learn_name(ledger);
         None
+    }
+
+    fn learn_name(&mut self, ledger: &Ledger) {
+        self.app = self.app.or_else(|| ledger.protocol());
     }
 
     /// CONNECT was refused: what the requester sent after it is a request like any other.
@@ -129,7 +136,7 @@ impl Http1 {
         match granted {
             Granted::Tunnel | Granted::Upgrade(Upgrade::Tls) => Onward::Anything,
             Granted::Upgrade(Upgrade::Http2) => Onward::Reader(Box::new(Http2::upgraded(ledger))),
-            Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::upgraded(self.midstream, upgrade.name()))),
+            Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::upgraded(self.start, upgrade.name()))),
         }
     }
 
@@ -406,6 +413,10 @@ impl Reader for Http1 {
     fn pending(&self) -> Option<Moment> {
         let unread = [self.directions.client.unread(), self.directions.server.unread()];
         Moment::earliest(unread)
+    }
+
+    fn app(&self) -> Option<&'static str> {
+        self.app
     }
 
     #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The table as a whole: which row fits what, and who sent it.
 
 use super::talk::Talk;
+use crate::exchange::reader::Start;
 use crate::exchange::sniffers::{Judgement, judge};
 use crate::exchange::{Carrier, likely_sender};
 use crate::stream::Side;
@@ -9,8 +10,8 @@ use crate::tls::build::Hello;
 const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64";
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-fn stream(prefix: &[u8], midstream: bool, all: bool) -> &'static str {
-    match judge(Carrier::Stream, prefix, midstream, all) {
+fn stream(prefix: &[u8], start: Start, all: bool) -> &'static str {
+    match judge(Carrier::Stream, prefix, start, all) {
         Judgement::Row(row) => row.protocol.unwrap_or("http/1"),
         Judgement::None => "unknown",
         Judgement::More => "more",
@@ -32,9 +33,9 @@ fn every_prefix_of_a_beginning_is_either_too_short_or_tells_the_same() {
         (SETTINGS, "h2"),
         (b"\x01\x02\x03", "unknown"),
     ] {
-        assert_eq!(stream(bytes, false, false), protocol);
+        assert_eq!(stream(bytes, Start::Beginning, false), protocol);
         for cut in 1..bytes.len() {
-            let early = stream(&bytes[..cut], false, false);
+            let early = stream(&bytes[..cut], Start::Beginning, false);
             assert!(early == "more" || early == protocol, "{protocol}: {early} after {cut} bytes");
         }
     }
@@ -42,15 +43,18 @@ fn every_prefix_of_a_beginning_is_either_too_short_or_tells_the_same() {
 
 #[test]
 fn what_is_still_too_short_when_no_more_comes_is_unknown() {
-    assert_eq!((stream(b"GET", false, false), stream(b"GET", false, true)), ("more", "unknown"));
+    assert_eq!((stream(b"GET", Start::Beginning, false), stream(b"GET", Start::Beginning, true)), ("more", "unknown"));
 }
 
 #[test]
 fn records_and_frames_begin_a_connection_only_where_its_beginning_is_missing() {
     let record = [&[23, 3, 3, 0, 100][..], &[0xda; 100]].concat();
-    assert_eq!((stream(&record, false, false), stream(&record, true, false)), ("unknown", "tls"));
+    assert_eq!(
+        (stream(&record, Start::Beginning, false), stream(&record, Start::Midstream, false)),
+        ("unknown", "tls")
+    );
     let frame = b"\0\0\x04\x08\0\0\0\0\0\0\0\xff\xff";
-    assert_eq!((stream(frame, false, false), stream(frame, true, false)), ("unknown", "h2"));
+    assert_eq!((stream(frame, Start::Beginning, false), stream(frame, Start::Gap, false)), ("unknown", "h2"));
 }
 
 #[test]

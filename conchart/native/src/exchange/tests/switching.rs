@@ -155,3 +155,12 @@ fn a_connection_is_named_after_what_was_upgraded_though_only_the_answer_was_capt
     talk.finish();
     assert_eq!(talk.conversation.app(), Some("http/1.1"));
 }
+
+#[test]
+fn a_tunnel_is_named_after_its_connect_though_the_snap_length_cut_the_answer() {
+    let mut talk = Talk::new().client(CONNECT).say(Side::Server, &GRANTED.as_bytes()[..24], 15);
+    // By the time the tunnel is used, its exchange has been handed out.
+    assert_eq!(talk.settled().len(), 1);
+    let talk = talk.client(client_hello()).server(server_hello());
+    assert_eq!(talk.conversation.app(), Some("http/1.1"));
+}
