@@ -19,6 +19,12 @@ impl Moment {
     pub fn max(self, other: Self) -> Self {
         if (other.at, other.frame) > (self.at, self.frame) { other } else { self }
     }
+
+    /// The earliest of those that are known.
+    #[must_use]
+    pub fn earliest(moments: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        moments.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
+    }
 }
 
 /// One end of a TCP connection: the client opened it, the server accepted it.

@@ -1,6 +1,6 @@
 //! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
 
-use conchart_native::exchange::{Conversation, Exchange};
+use conchart_native::exchange::{Carrier, Conversation, Exchange};
 use conchart_native::keys::Keys;
 use conchart_native::stream::{Chunk, Gap, Moment, Side};
 use conchart_native::tcp::Receiver;
@@ -31,10 +31,7 @@ impl Found {
     /// Where a law does not hold.
     #[must_use]
     pub fn of(talk: &Talk<'_>, size: usize, midstream: bool, keys: Option<Keys>) -> Self {
-        let conversation = match keys {
-            Some(keys) => Conversation::with_keys(midstream, keys),
-            None => Conversation::new(midstream),
-        };
+        let conversation = Conversation::new(Carrier::Stream, midstream, keys);
         let mut found = Self {
             exchanges: Vec::new(),
             handshakes: Vec::new(),

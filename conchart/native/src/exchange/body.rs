@@ -11,27 +11,27 @@ use memchr::memchr;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EmptyLine {
     /// Since the last LF there was nothing but CR.
-    at_line_start: bool,
+    line_start: bool,
 }
 
 impl EmptyLine {
     /// Bytes up to and including the empty line; `None` when it is still to come.
     pub fn find(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut at = 0;
+        let mut position = 0;
         loop {
-            let rest = bytes.get(at..)?;
-            if self.at_line_start {
+            let rest = bytes.get(position..)?;
+            if self.line_start {
                 match rest.first()? {
-                    b'\n' => return Some(at + 1),
+                    b'\n' => return Some(position + 1),
                     b'\r' => {
-                        at += 1;
+                        position += 1;
                         continue;
                     }
-                    _ => self.at_line_start = false,
+                    _ => self.line_start = false,
                 }
             }
-            at += memchr(b'\n', rest)? + 1;
-            self.at_line_start = true;
+            position += memchr(b'\n', rest)? + 1;
+            self.line_start = true;
         }
     }
 }
@@ -115,7 +115,7 @@ impl Chunked {
     }
 
     fn after_size(size: u64) -> Self {
-        if size == 0 { Self::Trailer(EmptyLine { at_line_start: true }) } else { Self::Data(size) }
+        if size == 0 { Self::Trailer(EmptyLine { line_start: true }) } else { Self::Data(size) }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Fed {

@@ -6,6 +6,8 @@
 
 use memchr::memchr;
 
+use super::sniffers::Verdict;
+
 /// Longest `method`, `target` or `host` kept.
 const MAX_TEXT: usize = 2048;
 
@@ -15,14 +17,6 @@ pub(super) enum Framing {
     Length(u64),
     Chunked,
     UntilClose,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Guess {
-    Yes,
-    No,
-    /// Too few bytes to tell.
-    More,
 }
 
 /// Methods in use (IANA registry, WebDAV, UPnP, caches, MS-RPC over HTTP).
@@ -78,46 +72,46 @@ const MAX_METHOD: usize = 24;
 
 /// Does a stream that begins like this carry HTTP/1 requests? A well-known method is enough; any
 /// other one needs a whole request line.
-pub(super) fn sniff_request(prefix: &[u8]) -> Guess {
+pub(super) fn sniff_request(prefix: &[u8]) -> Verdict {
     let Some((method, after)) = split_at_blank(prefix) else {
         return may_be_request(prefix);
     };
     if METHODS.contains(&method) {
         return match after.trim_ascii_start().first() {
-            None => Guess::More,
-            Some(b'!'..=b'~') => Guess::Yes,
-            Some(_) => Guess::No,
+            None => Verdict::More,
+            Some(b'!'..=b'~') => Verdict::Yes,
+            Some(_) => Verdict::No,
         };
     }
     let (line, rest) = first_line(prefix);
     let text =
         line.iter().all(|b| matches!(b, b' '..=b'~')) && method.iter().all(|b| matches!(b, b'A'..=b'Z' | b'-' | b'_'));
     match rest {
-        _ if !text || may_be_request(prefix) != Guess::Yes => Guess::No,
-        None => Guess::More,
-        Some(_) if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") => Guess::Yes,
-        Some(_) => Guess::No,
+        _ if !text || may_be_request(prefix) != Verdict::Yes => Verdict::No,
+        None => Verdict::More,
+        Some(_) if line.ends_with(b" HTTP/1.1") || line.ends_with(b" HTTP/1.0") => Verdict::Yes,
+        Some(_) => Verdict::No,
     }
 }
 
 /// Does a stream that begins like this carry HTTP/1 responses?
-pub(super) fn sniff_response(prefix: &[u8]) -> Guess {
+pub(super) fn sniff_response(prefix: &[u8]) -> Verdict {
     const VERSION: &[u8] = b"HTTP/1.";
     if prefix.starts_with(VERSION) {
-        Guess::Yes
+        Verdict::Yes
     } else if VERSION.starts_with(prefix) {
-        Guess::More
+        Verdict::More
     } else {
-        Guess::No
+        Verdict::No
     }
 }
 
 /// May a request begin like this, on a connection known to speak HTTP/1? Any method will do.
-pub(super) fn may_be_request(prefix: &[u8]) -> Guess {
+pub(super) fn may_be_request(prefix: &[u8]) -> Verdict {
     match prefix.iter().position(|&b| !is_token(b)) {
-        Some(1..=MAX_METHOD) if prefix.iter().find(|&&b| !is_token(b)) == Some(&b' ') => Guess::Yes,
-        None if prefix.len() <= MAX_METHOD => Guess::More,
-        _ => Guess::No,
+        Some(1..=MAX_METHOD) if prefix.iter().find(|&&b| !is_token(b)) == Some(&b' ') => Verdict::Yes,
+        None if prefix.len() <= MAX_METHOD => Verdict::More,
+        _ => Verdict::No,
     }
 }
 
@@ -148,9 +142,9 @@ impl Request {
         let (method, after) = split_at_blank(line)?;
         // The version is the last word: blanks inside a sloppy target stay in the target.
         let blank = after.iter().rposition(|&b| b == b' ');
-        let version = blank.and_then(|at| version_asked(after.get(at + 1..)?));
+        let version = blank.and_then(|blank| version_asked(after.get(blank + 1..)?));
         let Some(rest) = rest else {
-            let complete = version.and(blank).and_then(|at| after.get(..at));
+            let complete = version.and(blank).and_then(|blank| after.get(..blank));
             return Some(Self {
                 method: text(method),
                 target: complete.and_then(text),
@@ -162,7 +156,7 @@ impl Request {
             });
         };
         let (target, version) = match (version, version_asked(after)) {
-            (Some(version), _) => (blank.and_then(|at| after.get(..at)).unwrap_or_default(), version),
+            (Some(version), _) => (blank.and_then(|blank| after.get(..blank)).unwrap_or_default(), version),
             // Sloppy clients leave the target out …
             (None, Some(version)) => (&[][..], version),
             // … or the version. With another last word it is another protocol: SIP, RTSP.
@@ -199,7 +193,7 @@ pub(super) struct Response {
     /// `None`: no body, whatever the request was.
     pub framing: Option<Framing>,
     /// Protocol that a 101 switches to.
-    pub upgrade: &'static str,
+    pub upgrade: Upgrade,
 }
 
 impl Response {
@@ -224,21 +218,41 @@ impl Response {
             protocol: version.name(),
             keepalive: rest.map(|_| fields.keepalive(version)),
             framing,
-            upgrade: fields.upgrade.map_or("unknown", upgrade_name),
+            upgrade: fields.upgrade.map_or(Upgrade::Unknown, Upgrade::read),
         })
     }
 }
 
-/// Protocols are a closed set of words in the tables, the token is the sender's: unknown ones
-/// stay `unknown` (the registry is RFC 9110 section 16.7).
-fn upgrade_name(tokens: &[u8]) -> &'static str {
-    let first = list(tokens).next().unwrap_or_default();
-    let name = first.split(|&b| b == b'/').next().unwrap_or_default();
-    match name.to_ascii_lowercase().as_slice() {
-        b"websocket" => "websocket",
-        b"h2c" => "h2",
-        b"tls" => "tls",
-        _ => "unknown",
+/// What an Upgrade leads to. Protocols are a closed set of words in the tables, the token is the sender's: unknown
+/// ones stay `unknown` (the registry is RFC 9110 section 16.7).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Upgrade {
+    WebSocket,
+    Http2,
+    Tls,
+    Unknown,
+}
+
+impl Upgrade {
+    fn read(tokens: &[u8]) -> Self {
+        let first = list(tokens).next().unwrap_or_default();
+        let name = first.split(|&b| b == b'/').next().unwrap_or_default();
+        match name.to_ascii_lowercase().as_slice() {
+            b"websocket" => Self::WebSocket,
+            b"h2c" => Self::Http2,
+            b"tls" => Self::Tls,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The name in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WebSocket => "websocket",
+            Self::Http2 => "h2",
+            Self::Tls => "tls",
+            Self::Unknown => "unknown",
+        }
     }
 }
 
@@ -389,11 +403,11 @@ fn split_at_blank(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Host and port of an absolute target; they override Host (RFC 9112 section 3.2.2).
 fn authority(target: &[u8]) -> Option<&[u8]> {
-    let at = target.windows(3).position(|w| w == b"://")?;
-    if memchr(b'/', target) != Some(at + 1) {
+    let scheme = target.windows(3).position(|w| w == b"://")?;
+    if memchr(b'/', target) != Some(scheme + 1) {
         return None;
     }
-    let rest = target.get(at + 3..)?;
+    let rest = target.get(scheme + 3..)?;
     let end = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
     let authority = rest.get(..end)?;
     // Without the user's name and password.

@@ -1,20 +1,22 @@
 //! The conversation inside TLS, where its records could be opened.
 //!
-//! In: application data in clear, record by record. Out: chunks and gaps of the streams inside, whose offsets
-//! count content only. What a sender had received of its peer's content is known from what it had acknowledged
+//! In: application data in clear, record by record. Out: what the [`Layer`] inside finds in it, fed with chunks and
+//! gaps of streams whose offsets count content only. What a sender had received of its peer's content is known from what it had acknowledged
 //! of its peer's records: a record that was acknowledged in part cannot have been read.
 
 use std::collections::VecDeque;
 
-use super::conversation::Conversation;
-use crate::stream::{BySide, Chunk, Gap};
+use super::backlog::Event;
+use super::layer::Layer;
+use super::ledger::Ledger;
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{AppRecord, Clear};
 
 /// Records of one side on their way at once; when there are more, the oldest count as received.
 const MAX_UNACKNOWLEDGED: usize = 1024;
 
 pub(super) struct Inside {
-    pub conversation: Conversation,
+    layer: Layer,
     streams: BySide<Stream>,
 }
 
@@ -43,20 +45,20 @@ impl Stream {
 }
 
 impl Inside {
-    pub fn new(conversation: Conversation) -> Self {
-        Self { conversation, streams: BySide::default() }
+    pub fn new(layer: Layer) -> Self {
+        Self { layer, streams: BySide::default() }
     }
 
     /// A record that stayed sealed although others were opened.
-    pub fn miss(&mut self, record: &AppRecord) {
+    pub fn missing(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let stream = &mut self.streams[record.from];
         let gap = Gap::new(stream.sent, record.bytes, record.last);
         stream.sent = stream.sent.saturating_add(record.bytes);
-        self.conversation.gap(record.from, gap);
+        self.layer.event(ledger, Event::Gap(record.from, gap));
     }
 
     /// Takes in the next record.
-    pub fn hear(&mut self, clear: &Clear) {
+    pub fn record(&mut self, ledger: &mut Ledger, clear: &Clear) {
         let from = clear.from;
         let acked = self.streams[from.peer()].received(clear.acked);
         let stream = &mut self.streams[from];
@@ -64,15 +66,32 @@ impl Inside {
             let gap = Gap::new(stream.sent, clear.missing, clear.last);
             stream.sent = stream.sent.saturating_add(clear.missing);
             stream.ends.push_back((clear.end, stream.sent));
-            return self.conversation.gap(from, gap);
+            return self.layer.event(ledger, Event::Gap(from, gap));
         }
         let mut offset = stream.sent;
         stream.sent = stream.sent.saturating_add(clear.content.len() as u64);
         stream.ends.push_back((clear.end, stream.sent));
         for (bytes, seen) in clear.pieces() {
-            self.conversation.data(from, Chunk { bytes, cut: 0, offset, acked, seen });
+            self.layer.event(ledger, Event::Data(from, Chunk { bytes, cut: 0, offset, acked, seen }));
             offset = offset.saturating_add(bytes.len() as u64);
         }
+    }
+
+    pub fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
+        self.layer.event(ledger, Event::Fin(from, seen));
+    }
+
+    pub fn finish(&mut self, ledger: &mut Ledger) {
+        self.layer.finish(ledger);
+    }
+
+    /// First byte that is not yet in the ledger.
+    pub fn pending(&self) -> Option<Moment> {
+        self.layer.pending()
+    }
+
+    pub fn app(&self) -> Option<&'static str> {
+        self.layer.app()
     }
 }
 

@@ -1,12 +1,15 @@
-//! The exchanges of one connection, from their first byte until they are handed out.
+//! What was found on one connection: its exchanges from their first byte until they are handed out, its TLS
+//! handshakes, and the stretches of time of which nobody can say what went on.
 //!
-//! Numbers are given in the order in which exchanges begin and handed out in that order.
-//! Bounded: at most [`MAX_OPEN`] exchanges are open; beyond that the oldest goes out as it is.
+//! In: what readers find, at any depth: those inside TLS write here too. Out: the same, in order: numbers are given in
+//! the order in which exchanges begin, and handshakes end, and handed out in that order. Who asks is written here, and
+//! nowhere else. Bounded: at most [`MAX_OPEN`] exchanges are open; beyond that the oldest goes out as it is.
 
 use std::collections::VecDeque;
 
 use super::{Exchange, Span};
 use crate::stream::{Moment, Side};
+use crate::tls::Handshake;
 
 /// Pipelined requests that may wait for their response.
 const MAX_OPEN: usize = 1024;
@@ -18,18 +21,40 @@ pub(super) struct Entry {
     pub offset: u64,
 }
 
-#[derive(Default)]
 pub(super) struct Ledger {
+    /// Who asks: the client, as long as the protocol does not say otherwise.
+    pub requester: Side,
     next: u32,
     /// Invariant: numbers are consecutive and end at `next - 1`.
     open: VecDeque<Entry>,
     ready: VecDeque<Exchange>,
     unseen: VecDeque<(Moment, Moment)>,
+    next_handshake: u32,
+    handshakes: VecDeque<Box<Handshake>>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            requester: Side::Client,
+            next: 0,
+            open: VecDeque::new(),
+            ready: VecDeque::new(),
+            unseen: VecDeque::new(),
+            next_handshake: 0,
+            handshakes: VecDeque::new(),
+        }
+    }
 }
 
 impl Ledger {
+    /// Is it this side that asks?
+    pub fn asks(&self, from: Side) -> bool {
+        from == self.requester
+    }
+
     /// Begins an exchange and returns its number.
-    pub fn open(&mut self, requester: Side, protocol: &'static str, offset: u64) -> u32 {
+    pub fn open(&mut self, protocol: &'static str, offset: u64) -> u32 {
         if self.open.len() >= MAX_OPEN
             && let Some(oldest) = self.open.pop_front()
         {
@@ -39,7 +64,7 @@ impl Ledger {
         self.next = self.next.saturating_add(1);
         let exchange = Exchange {
             number,
-            requester,
+            requester: self.requester,
             request: Span::default(),
             response: Span::default(),
             protocol,
@@ -57,7 +82,7 @@ impl Ledger {
         number
     }
 
-    /// The open exchange of that number; `None` once it has been settled.
+    /// The open exchange of that number; `None` once it can be handed out.
     pub fn get(&mut self, number: u32) -> Option<&mut Entry> {
         let oldest = self.open.front()?.exchange.number;
         let index = usize::try_from(number.checked_sub(oldest)?).ok()?;
@@ -81,7 +106,7 @@ impl Ledger {
     }
 
     /// Takes back the newest exchange, which turned out not to be one.
-    pub fn retract(&mut self, number: u32) -> Option<Exchange> {
+    pub fn withdraw(&mut self, number: u32) -> Option<Exchange> {
         if self.open.back()?.exchange.number != number {
             return None;
         }
@@ -90,7 +115,7 @@ impl Ledger {
     }
 
     /// Moves exchanges that are over, oldest first, to those that can be handed out.
-    pub fn settle(&mut self) {
+    pub fn release(&mut self) {
         let over = |e: &Entry| {
             let (request, response) = (&e.exchange.request, &e.exchange.response);
             e.exchange.ended.is_some() || response.done && (request.done || request.first.is_none())
@@ -101,12 +126,12 @@ impl Ledger {
     }
 
     /// Nothing more will come: every exchange is handed out as it stands.
-    pub fn settle_all(&mut self) {
+    pub fn release_all(&mut self) {
         self.ready.extend(self.open.drain(..).map(|e| e.exchange));
     }
 
     /// Notes a stretch in which bytes are missing and nobody can say what went on.
-    pub fn lost(&mut self, from: Moment, to: Moment) {
+    pub fn unseen(&mut self, from: Moment, to: Moment) {
         if from != to {
             self.unseen.push_back((from, to));
         }
@@ -118,9 +143,21 @@ impl Ledger {
         (latest.protocol != "unknown").then_some(latest.protocol)
     }
 
-    /// Is there an exchange, or a stretch nobody saw, to be handed out?
+    /// Takes in a TLS handshake of which all is known. Those inside TLS are numbered on from those outside.
+    pub fn handshake(&mut self, mut handshake: Box<Handshake>) {
+        handshake.number = self.next_handshake;
+        self.next_handshake = self.next_handshake.saturating_add(1);
+        self.handshakes.push_back(handshake);
+    }
+
+    /// Is there anything to be handed out?
+    #[inline]
     pub fn has_news(&self) -> bool {
-        !self.ready.is_empty() || !self.unseen.is_empty()
+        !self.ready.is_empty() || !self.unseen.is_empty() || !self.handshakes.is_empty()
+    }
+
+    pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
+        self.handshakes.pop_front()
     }
 
     pub fn next_exchange(&mut self) -> Option<Exchange> {
@@ -136,11 +173,12 @@ impl Ledger {
         self.ready.iter().rev().find(|exchange| exchange.status == Some(101)).cloned()
     }
 
-    /// First byte of all exchanges not yet handed out. It need not be the oldest one's: of that, nobody may have seen
-    /// the request.
+    /// First byte of all that is not yet handed out. It need not be the oldest exchange's: of that, nobody may have
+    /// seen the request.
     pub fn earliest(&self) -> Option<Moment> {
         let exchanges = self.ready.iter().chain(self.open.iter().map(|entry| &entry.exchange));
-        exchanges.filter_map(Exchange::opened).min_by_key(|moment| (moment.at, moment.frame))
+        let hellos = self.handshakes.iter().filter_map(|handshake| handshake.hello);
+        Moment::earliest(exchanges.filter_map(Exchange::opened).chain(hellos).map(Some))
     }
 }
 
@@ -153,13 +191,13 @@ mod tests {
     fn the_first_byte_may_be_of_a_later_exchange() {
         let moment = |frame: u64| Moment { at: frame.cast_signed(), frame };
         let mut ledger = Ledger::default();
-        let numbers = [0, 1].map(|_| ledger.open(Side::Client, "http/1.1", 0));
+        let numbers = [0, 1].map(|_| ledger.open("http/1.1", 0));
         ledger.get(numbers[1]).unwrap().exchange.request.extend(moment(5), 1);
         ledger.get(numbers[0]).unwrap().exchange.response.extend(moment(7), 1);
         assert_eq!(ledger.earliest(), Some(moment(5)));
         // A response may overtake its request (RFC 9112 section 9.5).
         ledger.get(numbers[1]).unwrap().exchange.response.extend(moment(4), 1);
-        ledger.settle_all();
+        ledger.release_all();
         assert_eq!(ledger.earliest(), Some(moment(4)));
     }
 }

@@ -1,25 +1,42 @@
-//! Requests and their responses: HTTP/1 and HTTP/2 are read, everything else is taken as turns.
+//! Requests and their responses: of protocols that are read here, message by message; of all others, as turns.
 //!
-//! In: one connection's two streams as [`Chunk`](crate::stream::Chunk)s and
-//! [`Gap`](crate::stream::Gap)s. Out: [`Exchange`]s in the order of their number, TLS handshakes,
-//! and the stretches of time where missing packets left the reader lost. No IO, no clock, TLS is
-//! opened by `tls` where its secrets are known. Start at [`Conversation`].
+//! In: what two sides send, as [`Chunk`](crate::stream::Chunk)s and [`Gap`](crate::stream::Gap)s of streams, or as
+//! datagrams. Out: [`Exchange`]s in the order of their number, TLS handshakes, and the stretches of time of which
+//! nobody can say what went on. No IO, no clock; TLS is opened by `tls` where its secrets are known.
+//!
+//! The way of a chunk: [`Conversation`] → `layer`, which finds out by the table of `sniffers` what is spoken → one
+//! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
+//! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
+//!
+//! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
+//! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
+//! protocol begins into the table in `sniffers.rs`: its name in the tables, the carrier, who begins so, and how to make
+//! the reader. Nothing else here knows the protocol.
 
+mod backlog;
 mod body;
 mod conversation;
 mod head;
-mod held;
 mod http1;
 mod http2;
 mod inside;
+mod layer;
 mod ledger;
 mod names;
+mod opaque;
 mod prelude;
+mod reader;
+mod sniffers;
 #[cfg(test)]
 mod tests;
+mod tls;
+mod tls_adapter;
 mod turns;
+mod unread;
 
 pub use conversation::Conversation;
+pub use reader::Carrier;
+pub use sniffers::likely_sender;
 
 use crate::stream::{Gap, Moment, Side};
 
@@ -91,8 +108,12 @@ pub struct Exchange {
 impl Exchange {
     /// First byte seen of either message.
     fn opened(&self) -> Option<Moment> {
-        let firsts = [self.request.first, self.response.first];
-        firsts.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
+        Moment::earliest([self.request.first, self.response.first])
+    }
+
+    /// The message that this side sends.
+    fn message(&mut self, from: Side) -> &mut Span {
+        if from == self.requester { &mut self.request } else { &mut self.response }
     }
 
     /// Says that bytes are missing or make no sense: whatever was read here may be wrong.

@@ -1,79 +1,115 @@
-//! Names protocols that nobody reads here by what they say first: those that may go on with TLS (STARTTLS).
+//! Knows protocols that nobody reads here by what they say first: those that may go on with TLS (STARTTLS).
 //!
-//! In: a stream's first bytes, of either side. Out: a name, as in the tables. Nothing is kept.
+//! In: a stream's first bytes, of either side. Out: verdicts for the table of sniffers. Nothing is kept.
 
 use memchr::memchr;
 use memchr::memmem::find;
 
-use super::head::Guess;
+use super::sniffers::Verdict;
 
-/// First words that tell everything. PostgreSQL: SSLRequest, GSSENCRequest.
-const FIRST_WORDS: [(&[u8], &str); 5] = [
-    (b"* OK", "imap"),
-    (b"* PREAUTH", "imap"),
-    (b"+OK", "pop3"),
-    (b"\0\0\0\x08\x04\xd2\x16\x2f", "postgresql"),
-    (b"\0\0\0\x08\x04\xd2\x16\x30", "postgresql"),
-];
+pub(super) fn imap(prefix: &[u8]) -> Verdict {
+    words(prefix, &[b"* OK", b"* PREAUTH"])
+}
 
-/// Which of them is it? With [`Guess::More`], too few bytes to tell; `full`: more will not be looked at.
-pub(super) fn sniff(prefix: &[u8], full: bool) -> (Guess, &'static str) {
-    let yes = |name| (Guess::Yes, name);
-    if let Some(&(_, name)) = FIRST_WORDS.iter().find(|(words, _)| prefix.starts_with(words)) {
-        return yes(name);
-    }
-    let told = match prefix {
-        [b'2', b'2', b'0', ..] => greeting(prefix),
-        [b'<', ..] => find(prefix, b"<stream:stream").map(|_| "xmpp"),
-        // Length, sequence number 0, protocol 10, version.
-        [_, _, 0, 0, 10, b'1'..=b'9', ..] => Some("mysql"),
-        [0x30, rest @ ..] => is_ldap(rest).then_some("ldap"),
-        _ => None,
-    };
-    let may_tell = match prefix {
-        [b'2'] | [b'2', b'2'] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10] => true,
-        [b'2', b'2', b'0', rest @ ..] => memchr(b'\n', rest).is_none(),
-        [b'<', ..] => true,
-        [0x30, ..] => prefix.len() < 12,
-        _ => FIRST_WORDS.iter().any(|(words, _)| words.starts_with(prefix)),
-    };
-    match told {
-        Some(name) => yes(name),
-        None if may_tell && !full => (Guess::More, "unknown"),
-        None => (Guess::No, "unknown"),
+pub(super) fn pop3(prefix: &[u8]) -> Verdict {
+    words(prefix, &[b"+OK"])
+}
+
+/// SSLRequest or GSSENCRequest.
+pub(super) fn postgresql(prefix: &[u8]) -> Verdict {
+    words(prefix, &[b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"])
+}
+
+/// `220` greets on SMTP (RFC 5321 section 4.2) and on FTP; most say which.
+pub(super) fn smtp(prefix: &[u8]) -> Verdict {
+    greeting(prefix, b"SMTP", b"FTP")
+}
+
+/// RFC 959 section 5.4.
+pub(super) fn ftp(prefix: &[u8]) -> Verdict {
+    greeting(prefix, b"FTP", b"SMTP")
+}
+
+pub(super) fn xmpp(prefix: &[u8]) -> Verdict {
+    match prefix {
+        [b'<', ..] if find(prefix, b"<stream:stream").is_some() => Verdict::Yes,
+        [] | [b'<', ..] => Verdict::More,
+        _ => Verdict::No,
     }
 }
 
-/// `220` greets on SMTP (RFC 5321 section 4.2) and on FTP (RFC 959 section 5.4); most say which.
-fn greeting(line: &[u8]) -> Option<&'static str> {
-    let line = line.to_ascii_uppercase();
-    let names: [(&[u8], &str); 2] = [(b"SMTP", "smtp"), (b"FTP", "ftp")];
-    names.iter().find(|(word, _)| find(&line, word).is_some()).map(|(_, name)| *name)
+/// Length, sequence number 0, protocol 10, version.
+pub(super) fn mysql(prefix: &[u8]) -> Verdict {
+    match prefix {
+        [_, _, 0, 0, 10, b'1'..=b'9', ..] => Verdict::Yes,
+        [] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10] => Verdict::More,
+        _ => Verdict::No,
+    }
 }
 
 /// A sequence of a message number and a bind, search or extended request (RFC 4511 section 4.1.1).
-fn is_ldap(rest: &[u8]) -> bool {
-    let message = match rest {
-        [0x84, _, _, _, _, message @ ..] => message,
-        [0x81, _, message @ ..] => message,
-        [0..=0x7f, message @ ..] => message,
-        _ => return false,
+pub(super) fn ldap(prefix: &[u8]) -> Verdict {
+    /// So many bytes tell.
+    const ENOUGH: usize = 12;
+    let message = match prefix {
+        [0x30, 0x84, _, _, _, _, message @ ..] => message,
+        [0x30, 0x81, _, message @ ..] => message,
+        [0x30, 0..=0x7f, message @ ..] => message,
+        [] | [0x30, ..] => &[],
+        _ => return Verdict::No,
     };
     match message {
-        [2, length @ 1..=4, number @ ..] => {
-            matches!(number.get(usize::from(*length)), Some(0x60 | 0x63 | 0x77))
+        [2, length @ 1..=4, number @ ..] if matches!(number.get(usize::from(*length)), Some(0x60 | 0x63 | 0x77)) => {
+            Verdict::Yes
         }
-        _ => false,
+        _ if prefix.len() < ENOUGH => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+/// First words that tell everything.
+fn words(prefix: &[u8], words: &[&[u8]]) -> Verdict {
+    if words.iter().any(|words| prefix.starts_with(words)) {
+        Verdict::Yes
+    } else if words.iter().any(|words| words.starts_with(prefix)) {
+        Verdict::More
+    } else {
+        Verdict::No
+    }
+}
+
+/// A greeting that names its protocol, and not first another one.
+fn greeting(prefix: &[u8], name: &[u8], rival: &[u8]) -> Verdict {
+    let Verdict::Yes = words(prefix, &[b"220"]) else {
+        return words(prefix, &[b"220"]);
+    };
+    let line = prefix.to_ascii_uppercase();
+    if find(&line, name).is_some() {
+        Verdict::Yes
+    } else if find(&line, rival).is_some() || memchr(b'\n', prefix).is_some() {
+        Verdict::No
+    } else {
+        Verdict::More
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::exchange::reader::{Carrier, Start};
+    use crate::exchange::sniffers::{Judgement, judge};
+
+    /// What the table says: `None` with too few bytes to tell.
+    fn name(prefix: &[u8]) -> Option<&'static str> {
+        match judge(Carrier::Stream, prefix, Start::Beginning, false) {
+            Judgement::Row(row) => row.protocol,
+            Judgement::None => Some("unknown"),
+            Judgement::More => None,
+        }
+    }
 
     #[test]
     fn first_words_name_their_protocol() {
-        for (words, name) in [
+        for (words, protocol) in [
             (&b"220 mail.example ESMTP ready\r\n"[..], "smtp"),
             (b"220 (vsFTPd 3.0.3)\r\n", "ftp"),
             (b"* OK IMAP4rev1\r\n", "imap"),
@@ -83,13 +119,13 @@ mod tests {
             (b"\x4a\0\0\0\x0a8.0.31\0", "mysql"),
             (b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037", "ldap"),
         ] {
-            assert_eq!(sniff(words, false), (Guess::Yes, name));
+            assert_eq!(name(words), Some(protocol));
             for cut in 1..words.len() {
-                let (guess, early) = sniff(words.get(..cut).unwrap_or_default(), false);
-                assert!(guess != Guess::No && (guess == Guess::More || early == name), "{name} {cut}");
+                let early = name(words.get(..cut).unwrap_or_default());
+                assert!(early.is_none_or(|early| early == protocol), "{protocol} {cut}");
             }
         }
-        assert_eq!(sniff(b"220 hi\r\n", false), (Guess::No, "unknown"));
-        assert_eq!(sniff(b"\x30\x82abcdefghij", false), (Guess::No, "unknown"));
+        assert_eq!(name(b"220 hi\r\n"), Some("unknown"));
+        assert_eq!(name(b"\x30\x82abcdefghij"), Some("unknown"));
     }
 }

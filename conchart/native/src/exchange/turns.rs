@@ -1,11 +1,14 @@
 //! Requests and responses from nothing but who sends: for TLS records and unknown protocols.
 //!
+//! In: runs of bytes of both sides, and gaps. Out: exchanges in the [`Ledger`]. Nothing is kept but the current one.
 //! A request is a run of the requester's bytes, a response the run of the responder's bytes that
 //! follows; a requester's byte after that begins the next exchange. Every exchange is `inferred`.
 
 use super::ledger::Ledger;
+use super::reader::Start;
 use super::{Exchange, Span};
-use crate::stream::{BySide, Gap, Moment, Side};
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use crate::tls::AppRecord;
 
 /// Runs of TLS records: their boundaries are exact, only their meaning is guessed.
 pub(super) const RECORDS: f64 = 0.9;
@@ -21,9 +24,9 @@ const MANY_INTERRUPTIONS: u8 = 2;
 /// The largest record with a closing alert, CBC with SHA-384 (RFC 5246 section 6.2.3.2), and the FIN after it.
 const CLOSING_ALERT: u64 = 5 + 16 + 64 + 1;
 
-/// A run of bytes, or a part of one: a TLS record, a chunk.
+/// Bytes of one side, with nothing of its peer in between: a TLS record, a chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Words {
+pub(super) struct Run {
     pub from: Side,
     pub first: Moment,
     pub last: Moment,
@@ -37,49 +40,85 @@ pub(super) struct Words {
     pub may_be_finished: bool,
 }
 
+impl Run {
+    /// Bytes of which nothing is known but who sent them, and when the first and the last of them came.
+    pub fn new(from: Side, (first, last): (Moment, Moment), bytes: u64) -> Self {
+        Self {
+            from,
+            first,
+            last,
+            bytes,
+            confidence: 1.0,
+            interrupts: false,
+            may_be_interim: false,
+            may_be_finished: false,
+        }
+    }
+
+    /// A TLS record that stays sealed.
+    pub fn of_record(record: &AppRecord) -> Self {
+        Self {
+            confidence: record.confidence,
+            may_be_interim: record.may_be_interim,
+            may_be_finished: record.may_be_finished,
+            ..Self::new(record.from, (record.first, record.last), record.bytes)
+        }
+    }
+}
+
 /// A request that waits for 100 (Continue) has a head, which takes at least this.
 const EXPECTING_BYTES: u64 = 60;
 /// What looked like a 100 (Continue), or like a handshake in the middle, was read as one.
 const INTERIM: f64 = 0.8;
 
 pub(super) struct Turns {
-    pub requester: Side,
     protocol: &'static str,
-    /// The handshake or an Upgrade named the protocol: do not guess one.
+    /// The handshake or an Upgrade named the protocol: do not verdict one.
     named: bool,
     confidence: f64,
     current: Option<u32>,
     answered: bool,
     /// Bytes of the current request were captured.
-    heard: bool,
-    interim: Option<Words>,
+    captured: bool,
+    interim: Option<Run>,
     /// The server may ask for a certificate before it answers (RFC 8446 section 4.6.2).
     may_ask_later: bool,
-    /// The exchange before, as long as its response may have been such a question.
-    before: Option<u32>,
+    /// The exchange before, as long as its response may have been such a request.
+    previous: Option<u32>,
     interruptions: u8,
     fin: BySide<bool>,
-    /// The last words, or when the first could come.
+    /// The latest bytes, or when the first could come.
     latest: Option<Moment>,
+    start: Start,
+    /// End of what each side has sent so far.
+    sent: BySide<u64>,
 }
 
 impl Turns {
-    pub fn new(requester: Side, protocol: &'static str, confidence: f64) -> Self {
+    pub fn new(start: Start, protocol: &'static str, confidence: f64) -> Self {
         Self {
-            requester,
             protocol,
             named: false,
             confidence: if protocol == "h2" { DUPLEX } else { confidence },
             current: None,
             answered: false,
-            heard: false,
+            captured: false,
             interim: None,
             may_ask_later: false,
-            before: None,
+            previous: None,
             interruptions: 0,
             fin: BySide::default(),
             latest: None,
+            start,
+            sent: BySide::default(),
         }
+    }
+
+    /// Does the sender speak although it has not yet received all that its peer has sent?
+    pub fn interrupts(&mut self, from: Side, chunk: &Chunk<'_>) -> bool {
+        self.sent[from] = chunk.offset.saturating_add(chunk.len());
+        // Midstream, the two sides' offsets do not begin at bytes that are known to match.
+        !self.start.is_midstream() && chunk.acked < self.sent[from.peer()]
     }
 
     /// The handshake is over: requests may come from then on.
@@ -88,7 +127,7 @@ impl Turns {
     }
 
     /// The client has offered to prove who it is later, too.
-    pub fn expect_questions(&mut self) {
+    pub fn expect_certificate_request(&mut self) {
         self.may_ask_later = true;
     }
 
@@ -100,11 +139,6 @@ impl Turns {
         }
     }
 
-    /// Was HTTP/2 agreed on?
-    pub fn speaks_h2(&self) -> bool {
-        self.named && self.protocol == "h2"
-    }
-
     fn is_h2(&mut self, ledger: &mut Ledger) {
         (self.protocol, self.confidence) = ("h2", DUPLEX);
         if let Some(exchange) = self.exchange(ledger) {
@@ -113,23 +147,23 @@ impl Turns {
         }
     }
 
-    pub fn speak(&mut self, ledger: &mut Ledger, words: &Words) {
-        let asks = words.from == self.requester;
+    pub fn add(&mut self, ledger: &mut Ledger, run: &Run) {
+        let asks = ledger.asks(run.from);
         if let Some(interim) = self.interim.take() {
             if asks {
                 self.doubt(ledger, INTERIM);
             } else {
-                self.take(ledger, &interim);
+                self.append(ledger, &interim);
             }
-        } else if words.may_be_interim && !asks && self.is_expecting(ledger) {
-            self.interim = Some(*words);
+        } else if run.may_be_interim && !asks && self.may_expect_continue(ledger) {
+            self.interim = Some(*run);
             return;
         }
-        self.take(ledger, words);
+        self.append(ledger, run);
     }
 
     /// May the current request wait for 100 (Continue)?
-    fn is_expecting(&self, ledger: &mut Ledger) -> bool {
+    fn may_expect_continue(&self, ledger: &mut Ledger) -> bool {
         let answered = self.answered;
         self.exchange(ledger).is_some_and(|exchange| !answered && exchange.request.bytes >= EXPECTING_BYTES)
     }
@@ -140,22 +174,22 @@ impl Turns {
         }
     }
 
-    fn take(&mut self, ledger: &mut Ledger, words: &Words) {
-        let asks = words.from == self.requester;
-        if asks && words.may_be_finished && self.was_asked(ledger) {
+    fn append(&mut self, ledger: &mut Ledger, run: &Run) {
+        let asks = ledger.asks(run.from);
+        if asks && run.may_be_finished && self.was_certificate_request(ledger) {
             return;
         }
-        if !asks && self.before.take().is_some() {
-            ledger.settle();
+        if !asks && self.previous.take().is_some() {
+            ledger.release();
         }
-        if asks && self.answered && words.interrupts {
+        if asks && self.answered && run.interrupts {
             self.interrupted(ledger);
         }
-        let interrupted = asks && self.answered && words.interrupts;
+        let interrupted = asks && self.answered && run.interrupts;
         self.turn(ledger, asks);
-        let confidence = words.confidence.min(if interrupted { DUPLEX } else { self.confidence });
+        let confidence = run.confidence.min(if interrupted { DUPLEX } else { self.confidence });
         let answered = !asks;
-        let latest = self.latest.replace(words.last);
+        let latest = self.latest.replace(run.last);
         let mut unseen = None;
         let Some(exchange) = self.exchange(ledger) else {
             return;
@@ -164,30 +198,30 @@ impl Turns {
         let missed = exchange.request.first.is_none() && exchange.request.bytes > 0;
         if answered && missed && exchange.response.first.is_none() {
             // When the request came, nobody saw.
-            unseen = latest.map(|since| (since, words.first));
+            unseen = latest.map(|since| (since, run.first));
         }
         let span = if asks { &mut exchange.request } else { &mut exchange.response };
-        span.extend(words.first, 0);
-        span.extend(words.last, words.bytes);
+        span.extend(run.first, 0);
+        span.extend(run.last, run.bytes);
         exchange.request.done |= answered && exchange.request.first.is_some();
         self.answered |= answered;
-        self.heard |= asks;
+        self.captured |= asks;
         if let Some((since, until)) = unseen.filter(|(since, until)| since.max(*until) == *until) {
-            ledger.lost(since, until);
+            ledger.unseen(since, until);
         }
     }
 
     /// The requester did not go on: what looked like a 100 (Continue) was the response.
-    fn settle_interim(&mut self, ledger: &mut Ledger) {
+    fn accept_interim(&mut self, ledger: &mut Ledger) {
         if let Some(interim) = self.interim.take() {
-            self.take(ledger, &interim);
+            self.append(ledger, &interim);
         }
     }
 
     /// Bytes that were sent, but not captured.
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.settle_interim(ledger);
-        let asks = from == self.requester;
+        self.accept_interim(ledger);
+        let asks = ledger.asks(from);
         self.turn(ledger, asks);
         let Some(exchange) = self.exchange(ledger) else {
             return;
@@ -198,30 +232,30 @@ impl Turns {
         self.answered |= !asks;
     }
 
-    /// Begins the next exchange when these words do.
+    /// Begins the next exchange when these bytes do.
     fn turn(&mut self, ledger: &mut Ledger, asks: bool) {
         if self.current.is_none() || asks && self.answered {
-            let before = self.current.filter(|_| self.may_ask_later);
+            let previous = self.current.filter(|_| self.may_ask_later);
             self.close(ledger);
-            match before {
-                Some(_) => self.before = before,
-                None => ledger.settle(),
+            match previous {
+                Some(_) => self.previous = previous,
+                None => ledger.release(),
             }
-            self.current = Some(ledger.open(self.requester, self.protocol, 0));
-            self.heard = false;
+            self.current = Some(ledger.open(self.protocol, 0));
+            self.captured = false;
         }
     }
 
     /// What looked like a short exchange and another request was a CertificateRequest and its answer, which ends in
     /// a Finished: the exchange before goes on waiting.
-    fn was_asked(&mut self, ledger: &mut Ledger) -> bool {
+    fn was_certificate_request(&mut self, ledger: &mut Ledger) -> bool {
         let several = self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes > 0);
-        let Some((before, current)) = self.before.zip(self.current).filter(|_| several) else {
+        let Some((previous, current)) = self.previous.zip(self.current).filter(|_| several) else {
             return false;
         };
-        self.before = None;
-        ledger.retract(current);
-        self.current = Some(before);
+        self.previous = None;
+        ledger.withdraw(current);
+        self.current = Some(previous);
         self.answered = false;
         if let Some(exchange) = self.exchange(ledger) {
             exchange.response = Span::default();
@@ -247,12 +281,12 @@ impl Turns {
     /// The current exchange is over: its messages ended where they stand.
     pub fn end(&mut self, ledger: &mut Ledger) {
         self.close(ledger);
-        self.before = None;
-        ledger.settle();
+        self.previous = None;
+        ledger.release();
     }
 
     fn close(&mut self, ledger: &mut Ledger) {
-        self.settle_interim(ledger);
+        self.accept_interim(ledger);
         let answered = self.answered;
         if let Some(exchange) = self.exchange(ledger) {
             exchange.request.done = exchange.request.first.is_some();
@@ -262,8 +296,8 @@ impl Turns {
     }
 
     /// Takes the current exchange back; returns from when to when it went on.
-    pub fn retract(&mut self, ledger: &mut Ledger) -> Option<(Moment, Moment)> {
-        let Exchange { request, response, .. } = ledger.retract(self.current.take()?)?;
+    pub fn withdraw(&mut self, ledger: &mut Ledger) -> Option<(Moment, Moment)> {
+        let Exchange { request, response, .. } = ledger.withdraw(self.current.take()?)?;
         self.answered = false;
         let first = request.first.or(response.first)?;
         let last = |span: Span| span.last.unwrap_or(first);
@@ -271,9 +305,9 @@ impl Turns {
     }
 
     pub fn fin(&mut self, ledger: &mut Ledger, from: Side) {
-        self.settle_interim(ledger);
+        self.accept_interim(ledger);
         self.fin[from] = true;
-        if from != self.requester && self.answered {
+        if !ledger.asks(from) && self.answered {
             self.end(ledger);
         } else if let Some(exchange) = self.exchange(ledger)
             && from == exchange.requester
@@ -284,20 +318,20 @@ impl Turns {
 
     /// The connection is over. A response that was cut off by the end of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
-        self.settle_interim(ledger);
-        self.forget_goodbye(ledger);
+        self.accept_interim(ledger);
+        self.drop_closing_alert(ledger);
         if self.fin.client || self.fin.server {
             self.end(ledger);
         }
-        ledger.settle_all();
+        ledger.release_all();
         self.current = None;
     }
 
     /// Missing bytes at the end that nobody answered, as few as a closing alert has, are one.
-    fn forget_goodbye(&mut self, ledger: &mut Ledger) {
-        let unheard = !self.heard && !self.answered && self.protocol == "tls";
-        if unheard && self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes <= CLOSING_ALERT) {
-            self.retract(ledger);
+    fn drop_closing_alert(&mut self, ledger: &mut Ledger) {
+        let uncaptured = !self.captured && !self.answered && self.protocol == "tls";
+        if uncaptured && self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes <= CLOSING_ALERT) {
+            self.withdraw(ledger);
         }
     }
 

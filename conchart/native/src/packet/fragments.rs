@@ -42,7 +42,7 @@ impl<'a> Fragment<'a> {
         let bytes = frame.get(packet.offset..).unwrap_or_default();
         let bytes = bytes.get(..packet.len).unwrap_or(bytes);
         let len = u32::try_from(packet.len).unwrap_or(u32::MAX);
-        Self { packet, protocol, id, offset.into(), len, more, bytes }
+        Self { packet, protocol, id, offset: offset.into(), len, more, bytes }
     }
 
     fn key(&self) -> Key {

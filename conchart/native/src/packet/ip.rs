@@ -81,7 +81,7 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
         ttl,
-        offset + header,
+        offset: offset + header,
         len: total - header,
     };
     // More fragments, or an offset.
@@ -147,7 +147,7 @@ pub(super) fn v6(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         destination: Ipv6Addr::from(*destination).into(),
         id: None,
         ttl,
-        offset + 40,
+        offset: offset + 40,
         len,
     };
     payload(frame, packet, next)

@@ -8,6 +8,7 @@ use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
+use crate::exchange::{Carrier, likely_sender};
 use crate::facts::{Outbox, Output};
 use crate::flow::{Flow, Slot, Table, Transport};
 use crate::notes::About;
@@ -18,7 +19,7 @@ use crate::tables::Stopped;
 use crate::tally::Tally;
 use crate::tcp::{Connection, Receiver as _};
 use crate::udp::Datagrams;
-use traffic::{Carrier, Traffic};
+use traffic::{Packets, Traffic};
 
 /// Flows that may be open at once; more, and the longest silent ones become rows early.
 const MAX_OPEN: usize = 1 << 18;
@@ -317,7 +318,7 @@ impl<O: Output> Run<O> {
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
-        let Carrier::Tcp(tcp) = &mut traffic.carrier else { return Ok(()) };
+        let Packets::Tcp(tcp) = &mut traffic.packets else { return Ok(()) };
         let held_before = tcp.waiting_bytes();
         let mark = tcp.segment(from, segment, seen, &mut traffic.speech);
         let mut held = tcp.waiting_bytes();
@@ -347,7 +348,7 @@ impl<O: Output> Run<O> {
     fn is_of_another(&mut self, index: usize, from: Side, segment: &Segment<'_>) -> bool {
         let flow = self.flows.flow(index);
         flow.is_some_and(
-            |flow| matches!(&flow.content.carrier, Carrier::Tcp(tcp) if tcp.is_other_incarnation(from, segment)),
+            |flow| matches!(&flow.content.packets, Packets::Tcp(tcp) if tcp.is_other_incarnation(from, segment)),
         )
     }
 
@@ -361,11 +362,11 @@ impl<O: Output> Run<O> {
             (false, _) => {
                 // Servers listen on the lower port, mostly.
                 let by_port = if source.port < destination.port { Side::Server } else { Side::Client };
-                likely_sender(segment.payload).unwrap_or(by_port)
+                likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
             }
         };
-        let carrier = Carrier::Tcp(Box::new(Connection::new(seen)));
-        (self.open(Transport::Tcp, by_side(from, source, destination), seen, carrier, midstream), from)
+        let packets = Packets::Tcp(Box::new(Connection::new(seen)));
+        (self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream), from)
     }
 
     fn datagram(&mut self, datagram: &Datagram<'_>, seen: Moment) -> Result<(), Failure> {
@@ -380,7 +381,7 @@ impl<O: Output> Run<O> {
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
-        let Carrier::Udp(udp) = &mut traffic.carrier else { return Ok(()) };
+        let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
         let chunk = udp.datagram(from, datagram, seen);
         if let Some(chunk) = chunk {
             traffic.speech.data(from, chunk);
@@ -398,10 +399,14 @@ impl<O: Output> Run<O> {
         const SYSTEM_PORTS: std::ops::Range<u16> = 0..1024;
         let is_answer =
             SYSTEM_PORTS.contains(&datagram.source.port) && !SYSTEM_PORTS.contains(&datagram.destination.port);
-        let from = likely_sender(datagram.payload).unwrap_or(if is_answer { Side::Server } else { Side::Client });
+        let from = likely_sender(Carrier::Datagrams, datagram.payload).unwrap_or(if is_answer {
+            Side::Server
+        } else {
+            Side::Client
+        });
         let ends = by_side(from, datagram.source, datagram.destination);
-        let carrier = Carrier::Udp(Box::new(Datagrams::new(seen)));
-        (self.open(Transport::Udp, ends, seen, carrier, false), from)
+        let packets = Packets::Udp(Box::new(Datagrams::new(seen)));
+        (self.open(Transport::Udp, ends, seen, packets, false), from)
     }
 
     fn open(
@@ -409,11 +414,11 @@ impl<O: Output> Run<O> {
         transport: Transport,
         ends: BySide<Endpoint>,
         seen: Moment,
-        carrier: Carrier,
+        packets: Packets,
         midstream: bool,
     ) -> usize {
         let keys = Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned();
-        let traffic = Traffic::new(self.tally.capture, carrier, midstream, keys);
+        let traffic = Traffic::new(self.tally.capture, packets, midstream, keys);
         self.flows.open(transport, ends, seen.at, traffic)
     }
 
@@ -441,10 +446,10 @@ impl<O: Output> Run<O> {
     fn end(&mut self, mut flow: Box<Flow<Traffic>>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.content.waiting_bytes();
         Traffic::end(&mut flow, &mut self.out)?;
-        let Flow { stream, content: Traffic { capture, carrier, clock_stepped_back, .. }, .. } = *flow;
-        let (forced, duplicates) = match &carrier {
-            Carrier::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),
-            Carrier::Udp(udp) => (0, udp.duplicates),
+        let Flow { stream, content: Traffic { capture, packets, clock_stepped_back, .. }, .. } = *flow;
+        let (forced, duplicates) = match &packets {
+            Packets::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),
+            Packets::Udp(udp) => (0, udp.duplicates),
         };
         let tally = self.tally_of(capture);
         tally.duplicates += duplicates;
@@ -499,18 +504,5 @@ fn by_side(from: Side, source: Endpoint, destination: Endpoint) -> BySide<Endpoi
     match from {
         Side::Client => BySide { client: source, server: destination },
         Side::Server => BySide { client: destination, server: source },
-    }
-}
-
-/// Who says this, of the two sides of a connection that the capture joined midway?
-fn likely_sender(payload: &[u8]) -> Option<Side> {
-    const METHODS: [&[u8]; 9] =
-        [b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH ", b"PRI * "];
-    match payload {
-        [0x16, 3, _, _, _, 1, ..] => Some(Side::Client),
-        [0x16, 3, _, _, _, 2, ..] => Some(Side::Server),
-        text if text.starts_with(b"HTTP/1.") => Some(Side::Server),
-        text if METHODS.iter().any(|method| text.starts_with(method)) => Some(Side::Client),
-        _ => None,
     }
 }

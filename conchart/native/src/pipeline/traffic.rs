@@ -4,7 +4,7 @@
 //! each is certain.
 
 use super::Failure;
-use crate::exchange::Conversation;
+use crate::exchange::{Carrier, Conversation};
 use crate::facts::{Outbox, Output};
 use crate::flow::Flow;
 use crate::keys::Keys;
@@ -15,13 +15,13 @@ use crate::tables::Stopped;
 use crate::tcp::{Connection, Receiver};
 use crate::udp::Datagrams;
 
-/// What carries the bytes of a flow.
-pub(super) enum Carrier {
+/// What the packets of a flow amount to.
+pub(super) enum Packets {
     Tcp(Box<Connection>),
     Udp(Box<Datagrams>),
 }
 
-impl Carrier {
+impl Packets {
     /// Earliest packet.
     fn opened(&self) -> Moment {
         match self {
@@ -74,6 +74,7 @@ impl Carrier {
 /// What is said on a flow. A SYN that nobody answers needs no reader for it.
 pub(super) enum Speech {
     Nothing {
+        carrier: Carrier,
         midstream: bool,
         /// Where secrets may be known.
         keys: Option<Keys>,
@@ -86,12 +87,8 @@ pub(super) enum Speech {
 impl Speech {
     /// The reader of what is said now; `None` when it is over.
     fn reader(&mut self) -> Option<&mut Conversation> {
-        if let Self::Nothing { midstream, keys } = self {
-            let conversation = match keys.take() {
-                Some(keys) => Conversation::with_keys(*midstream, keys),
-                None => Conversation::new(*midstream),
-            };
-            *self = Self::Begun(Box::new(conversation));
+        if let Self::Nothing { carrier, midstream, keys } = self {
+            *self = Self::Begun(Box::new(Conversation::new(*carrier, *midstream, keys.take())));
         }
         self.begun()
     }
@@ -122,7 +119,7 @@ impl Receiver for Speech {
 /// What is kept for an open flow.
 pub(super) struct Traffic {
     pub capture: i32,
-    pub carrier: Carrier,
+    pub packets: Packets,
     pub speech: Speech,
     app: Option<&'static str>,
     tiler: Tiler,
@@ -132,21 +129,25 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
-    pub fn new(capture: i32, carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
-        let speech = Speech::Nothing { midstream, keys };
-        Self { capture, carrier, speech, app: None, tiler: Tiler::default(), clock_stepped_back: false }
+    pub fn new(capture: i32, packets: Packets, midstream: bool, keys: Option<Keys>) -> Self {
+        let carrier = match packets {
+            Packets::Tcp(_) => Carrier::Stream,
+            Packets::Udp(_) => Carrier::Datagrams,
+        };
+        let speech = Speech::Nothing { carrier, midstream, keys };
+        Self { capture, packets, speech, app: None, tiler: Tiler::default(), clock_stepped_back: false }
     }
 
     /// Nothing but strays are expected any more.
     pub fn is_closed(&self) -> bool {
-        matches!(&self.carrier, Carrier::Tcp(tcp) if tcp.is_closed())
+        matches!(&self.packets, Packets::Tcp(tcp) if tcp.is_closed())
     }
 
     /// Captured bytes that are held back for reordering.
     pub fn waiting_bytes(&self) -> usize {
-        match &self.carrier {
-            Carrier::Tcp(tcp) => tcp.waiting_bytes(),
-            Carrier::Udp(_) => 0,
+        match &self.packets {
+            Packets::Tcp(tcp) => tcp.waiting_bytes(),
+            Packets::Udp(_) => 0,
         }
     }
 
@@ -163,18 +164,18 @@ impl Traffic {
 
     /// Passes on what has become certain.
     pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
-        let Self { carrier, speech, tiler, clock_stepped_back, .. } = self;
+        let Self { packets, speech, tiler, clock_stepped_back, .. } = self;
         let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
             return Ok(());
         };
         let mut certain: Option<Moment> = None;
         let mut charge = |interval: Phase| {
-            begin(tiler, carrier, interval.start);
+            begin(tiler, packets, interval.start);
             tiler.push(interval);
             certain = Some(certain.map_or(interval.end, |latest| latest.max(interval.end)));
         };
-        let end = || carrier.closing();
-        let rtt = carrier.rtt();
+        let end = || packets.closing();
+        let rtt = packets.rtt();
         while let Some(mut handshake) = conversation.next_handshake() {
             *clock_stepped_back |= handshake.keep_order();
             if let Some(interval) = phases::of_handshake(&handshake, end) {
@@ -203,37 +204,37 @@ impl Traffic {
     pub fn end<O: Output>(flow: &mut Flow<Self>, out: &mut Outbox<O>) -> Result<(), Failure> {
         let stream = flow.stream;
         let traffic = &mut flow.content;
-        if let Carrier::Tcp(tcp) = &mut traffic.carrier {
+        if let Packets::Tcp(tcp) = &mut traffic.packets {
             tcp.finish(&mut traffic.speech);
         }
         traffic.conclude(stream, out)?;
 
-        let Self { capture, carrier, tiler, app, .. } = traffic;
-        let (end, last) = (carrier.closing(), carrier.last());
-        begin(tiler, carrier, end);
+        let Self { capture, packets, tiler, app, .. } = traffic;
+        let (end, last) = (packets.closing(), packets.last());
+        begin(tiler, packets, end);
         tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: last, inferred: false });
         let mut result = Ok(());
         tiler.finish(last, &mut |phase| {
             result = result.and_then(|()| out.phase(stream, phase));
         });
         result?;
-        let opened = tiler.opened().unwrap_or(carrier.opened());
+        let opened = tiler.opened().unwrap_or(packets.opened());
         let (capture, app) = (*capture, *app);
-        let row = match &flow.content.carrier {
-            Carrier::Tcp(tcp) => rows::tcp(flow, capture, opened, tcp, app),
-            Carrier::Udp(udp) => rows::udp(flow, capture, opened, udp, app),
+        let row = match &flow.content.packets {
+            Packets::Tcp(tcp) => rows::tcp(flow, capture, opened, tcp, app),
+            Packets::Udp(udp) => rows::udp(flow, capture, opened, udp, app),
         };
         Ok(out.connection(row)?)
     }
 }
 
 /// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.
-fn begin(tiler: &mut Tiler, carrier: &Carrier, first: Moment) {
+fn begin(tiler: &mut Tiler, packets: &Packets, first: Moment) {
     if tiler.opened().is_some() {
         return;
     }
-    tiler.begin(carrier.opened(), carrier.is_midstream());
-    if let Some(opening) = carrier.opening(first) {
+    tiler.begin(packets.opened(), packets.is_midstream());
+    if let Some(opening) = packets.opening(first) {
         tiler.push(opening);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: bytes of one side. Out: [`Header`]s and verdicts. Nothing is kept.
 
-use crate::exchange::head::Guess;
+use crate::exchange::sniffers::Verdict;
 
 pub(super) const HEADER: usize = 9;
 /// What a client says first (RFC 9113 section 3.4).
@@ -117,18 +117,18 @@ impl Header {
 }
 
 /// Does a stream that begins like this carry what an HTTP/2 client sends?
-pub(in crate::exchange) fn sniff_client(prefix: &[u8]) -> Guess {
+pub(in crate::exchange) fn sniff_client(prefix: &[u8]) -> Verdict {
     /// So much of the preface tells.
     const ENOUGH: usize = 16;
     match prefix.len() {
-        ..ENOUGH if PREFACE.starts_with(prefix) => Guess::More,
-        ENOUGH.. if prefix.iter().zip(PREFACE).all(|(a, b)| a == b) => Guess::Yes,
-        _ => Guess::No,
+        ..ENOUGH if PREFACE.starts_with(prefix) => Verdict::More,
+        ENOUGH.. if prefix.iter().zip(PREFACE).all(|(a, b)| a == b) => Verdict::Yes,
+        _ => Verdict::No,
     }
 }
 
 /// Does a stream begin with the SETTINGS that a server may send before it has heard its client?
-pub(in crate::exchange) fn sniff_server(prefix: &[u8]) -> Guess {
+pub(in crate::exchange) fn sniff_server(prefix: &[u8]) -> Verdict {
     let fits: [fn(u8) -> bool; HEADER + 2] = [
         |b| b == 0,
         |b| b == 0,
@@ -144,16 +144,20 @@ pub(in crate::exchange) fn sniff_server(prefix: &[u8]) -> Guess {
         |setting| matches!(setting, 1..=16),
     ];
     if prefix.iter().zip(fits).any(|(&byte, fits)| !fits(byte)) {
-        Guess::No
+        Verdict::No
     } else if prefix.len() < fits.len() {
-        Guess::More
+        Verdict::More
     } else {
-        Guess::Yes
+        Verdict::Yes
     }
 }
 
 /// Do frames begin where this packet does? Two headers in a row say so, or one frame that fills the packet.
-pub(in crate::exchange) fn begin_here(packet: &[u8]) -> bool {
+pub(in crate::exchange) fn sniff_frames(packet: &[u8]) -> Verdict {
+    if frames_begin(packet) { Verdict::Yes } else { Verdict::No }
+}
+
+fn frames_begin(packet: &[u8]) -> bool {
     let mut rest = packet;
     for seen in 0..2 {
         let Some(header) = Header::read(rest).filter(|header| header.is_usual()) else {

@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113): frames are followed, header blocks read, and every stream with a request is one exchange.
 //!
 //! In: the chunks and gaps of both sides, in clear. Out: exchanges in the [`Ledger`]. Of other frames only lengths
-//! matter. A reader that does not know where a frame begins is *blind* until a packet begins like frames do; what it
-//! missed is marked `inferred`, and of its headers only what does not refer to missed ones is known.
+//! matter. A direction in which nobody knows where a frame begins is *out of step* until a packet begins like frames do;
+//! what was missed is marked `inferred`, and of headers only what does not refer to missed ones is known.
 //!
 //! Bounded: a header block is read up to [`MAX_BLOCK`] bytes, streams are followed up to the limit of [`Streams`].
 
@@ -10,10 +10,12 @@ mod frame;
 mod hpack;
 mod streams;
 
-pub(super) use frame::{begin_here, sniff_client, sniff_server};
+pub(super) use frame::{sniff_client, sniff_frames, sniff_server};
 
+use super::Span;
 use super::ledger::Ledger;
-use super::{Exchange, Span};
+use super::reader::{Reader, Switch};
+use super::sniffers::Verdict;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use frame::{GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
 use hpack::Decoder;
@@ -24,11 +26,11 @@ const MAX_BLOCK: usize = 64 * 1024;
 
 pub(super) struct Http2 {
     streams: Streams,
-    readers: BySide<Reader>,
+    directions: BySide<Direction>,
 }
 
 /// One direction.
-struct Reader {
+struct Direction {
     state: State,
     /// First byte of the current frame's header.
     begun: Option<Moment>,
@@ -39,8 +41,8 @@ struct Reader {
     packet: u64,
     /// The latest byte.
     latest: Option<Moment>,
-    /// Since when and until when missing bytes left this reader blind.
-    lost: Option<(Moment, Moment)>,
+    /// Since when and until when missing bytes have kept it out of step.
+    unseen: Option<(Moment, Moment)>,
 }
 
 enum State {
@@ -56,7 +58,7 @@ enum State {
         /// All of it was captured.
         whole: bool,
     },
-    Blind,
+    OutOfStep,
 }
 
 struct Block {
@@ -68,9 +70,9 @@ struct Block {
     whole: bool,
 }
 
-impl Reader {
+impl Direction {
     fn new(state: State) -> Self {
-        Self { state, begun: None, block: None, decoder: Decoder::new(), packet: 0, latest: None, lost: None }
+        Self { state, begun: None, block: None, decoder: Decoder::new(), packet: 0, latest: None, unseen: None }
     }
 
     /// First byte of what is not yet in the ledger.
@@ -82,95 +84,70 @@ impl Reader {
 impl Http2 {
     /// A connection from its beginning: the requester sends its preface.
     pub fn new(requester: Side) -> Self {
-        let start = |side| Reader::new(if side == requester { State::Preface(0) } else { State::Header(Vec::new()) });
-        let readers = BySide { client: start(Side::Client), server: start(Side::Server) };
-        Self { streams: Streams::new(requester), readers }
+        let start =
+            |side| Direction::new(if side == requester { State::Preface(0) } else { State::Header(Vec::new()) });
+        let directions = BySide { client: start(Side::Client), server: start(Side::Server) };
+        Self { streams: Streams::new(), directions }
     }
 
     /// A connection that was joined later: frames have to be found.
-    pub fn midstream(requester: Side) -> Self {
-        let mut readers = [Reader::new(State::Blind), Reader::new(State::Blind)];
-        readers.iter_mut().for_each(|reader| reader.decoder.forget());
-        let [client, server] = readers;
-        Self { streams: Streams::midstream(requester), readers: BySide { client, server } }
+    pub fn midstream() -> Self {
+        let mut directions = [Direction::new(State::OutOfStep), Direction::new(State::OutOfStep)];
+        directions.iter_mut().for_each(|direction| direction.decoder.forget());
+        let [client, server] = directions;
+        Self { streams: Streams::midstream(), directions: BySide { client, server } }
     }
 
     /// After an Upgrade, stream 1 is the request that asked for it (RFC 7540 section 3.2).
-    pub fn upgraded(requester: Side, ledger: &mut Ledger, asked: &Exchange) -> Self {
-        let mut http2 = Self::new(requester);
-        http2.streams.upgraded(ledger, asked);
+    pub fn upgraded(ledger: &mut Ledger) -> Self {
+        let mut http2 = Self::new(ledger.requester);
+        if let Some(asked) = ledger.switched() {
+            http2.streams.upgraded(ledger, &asked);
+        }
         http2
     }
 
-    pub fn data(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
-        let reader = &mut self.readers[from];
-        let packet_begins = std::mem::replace(&mut reader.packet, chunk.seen.frame) != chunk.seen.frame;
-        if packet_begins && matches!(reader.state, State::Blind) && begin_here(chunk.bytes) {
-            reader.state = State::Header(Vec::new());
-            self.found(ledger, from);
+    fn read(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
+        let direction = &mut self.directions[from];
+        let packet_begins = std::mem::replace(&mut direction.packet, chunk.seen.frame) != chunk.seen.frame;
+        if packet_begins && matches!(direction.state, State::OutOfStep) && sniff_frames(chunk.bytes) == Verdict::Yes {
+            direction.state = State::Header(Vec::new());
+            self.back_in_step(ledger, from);
         }
         let mut bytes = chunk.bytes;
         while !bytes.is_empty() {
             let taken = self.take(ledger, from, bytes, chunk.seen, chunk.offset);
             bytes = bytes.get(taken..).unwrap_or_default();
         }
-        let reader = &mut self.readers[from];
-        reader.latest = Some(chunk.seen);
-        if let (State::Blind, Some((_, until))) = (&reader.state, &mut reader.lost) {
+        let direction = &mut self.directions[from];
+        direction.latest = Some(chunk.seen);
+        if let (State::OutOfStep, Some((_, until))) = (&direction.state, &mut direction.unseen) {
             *until = until.max(chunk.seen);
         }
         if chunk.cut > 0 {
             self.missing(ledger, from, u64::from(chunk.cut), Some(chunk.seen), chunk.seen);
         }
-        ledger.settle();
-    }
-
-    pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.missing(ledger, from, gap.len, None, gap.seen);
-    }
-
-    /// The connection is over: what is incomplete goes out as it stands.
-    pub fn finish(&mut self, ledger: &mut Ledger) {
-        for from in [Side::Client, Side::Server] {
-            self.found(ledger, from);
-            let reader = &mut self.readers[from];
-            (reader.begun, reader.block) = (None, None);
-        }
-        ledger.settle_all();
-    }
-
-    /// First byte that is not yet in the ledger.
-    pub fn pending(&self) -> [Option<Moment>; 2] {
-        [self.readers.client.pending(), self.readers.server.pending()]
-    }
-
-    #[cfg(test)]
-    pub fn held(&self) -> usize {
-        let held = |reader: &Reader| {
-            let kept = if let State::Payload { kept, .. } = &reader.state { kept.len() } else { 0 };
-            kept + reader.block.as_ref().map_or(0, |block| block.bytes.len())
-        };
-        held(&self.readers.client) + held(&self.readers.server)
+        ledger.release();
     }
 
     /// Takes in bytes from the front; returns how many, at least one.
     fn take(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], seen: Moment, offset: u64) -> usize {
-        let reader = &mut self.readers[from];
-        match &mut reader.state {
+        let direction = &mut self.directions[from];
+        match &mut direction.state {
             State::Preface(matched) => {
                 let expected = PREFACE.get(*matched..).unwrap_or_default();
                 let alike = expected.iter().zip(bytes).take_while(|(a, b)| a == b).count();
                 *matched += alike;
                 if *matched == PREFACE.len() {
-                    reader.state = State::Header(Vec::new());
+                    direction.state = State::Header(Vec::new());
                 } else if alike < bytes.len() {
-                    self.go_blind(ledger, from);
+                    self.lose_step(ledger, from);
                 }
                 alike.max(1)
             }
             State::Header(kept) => {
                 if kept.is_empty() {
-                    reader.begun = Some(seen);
+                    direction.begun = Some(seen);
                 }
                 let taken = (HEADER - kept.len()).min(bytes.len());
                 kept.extend_from_slice(bytes.get(..taken).unwrap_or_default());
@@ -193,23 +170,23 @@ impl Http2 {
                 }
                 taken.max(1)
             }
-            State::Blind => bytes.len(),
+            State::OutOfStep => bytes.len(),
         }
     }
 
     /// A frame's header is complete.
     fn begin(&mut self, ledger: &mut Ledger, from: Side, header: Header, seen: Moment, offset: u64) {
-        let reader = &mut self.readers[from];
-        let begun = reader.begun.take().unwrap_or(seen);
+        let direction = &mut self.directions[from];
+        let begun = direction.begun.take().unwrap_or(seen);
         // Nothing may come between the frames of a header block (RFC 9113 section 6.10).
-        let in_place = match &reader.block {
+        let in_place = match &direction.block {
             Some(block) => header.kind == frame::CONTINUATION && header.stream == block.opener.stream,
             None => header.kind != frame::CONTINUATION,
         };
         if !header.is_legal() || !in_place {
-            return self.go_blind(ledger, from);
+            return self.lose_step(ledger, from);
         }
-        reader.state = State::Payload {
+        direction.state = State::Payload {
             header,
             left: header.length,
             kept: Vec::new(),
@@ -218,7 +195,7 @@ impl Http2 {
         if header.has_block() {
             let fresh =
                 || Block { opener: header, promised: None, bytes: Vec::new(), span: Span::default(), whole: true };
-            reader.block.get_or_insert_with(fresh).span.extend(begun, 0);
+            direction.block.get_or_insert_with(fresh).span.extend(begun, 0);
             if header.kind == frame::HEADERS {
                 self.streams.open(ledger, from, header.stream, begun, offset);
             }
@@ -239,7 +216,7 @@ impl Http2 {
     fn count(&mut self, ledger: &mut Ledger, from: Side, header: Header, bytes: u64, seen: Option<Moment>) {
         if header.kind == frame::DATA {
             self.streams.extend(ledger, from, header.stream, seen, bytes);
-        } else if let Some(block) = &mut self.readers[from].block {
+        } else if let Some(block) = &mut self.directions[from].block {
             match seen {
                 Some(seen) => block.span.extend(seen, bytes),
                 None => block.span.extend_unseen(bytes),
@@ -252,8 +229,9 @@ impl Http2 {
 
     /// A frame is over.
     fn end(&mut self, ledger: &mut Ledger, from: Side, header: Header, seen: Moment) {
-        let reader = &mut self.readers[from];
-        let State::Payload { kept, whole, .. } = std::mem::replace(&mut reader.state, State::Header(Vec::new())) else {
+        let direction = &mut self.directions[from];
+        let State::Payload { kept, whole, .. } = std::mem::replace(&mut direction.state, State::Header(Vec::new()))
+        else {
             return;
         };
         if header.kind == GOAWAY && whole {
@@ -265,7 +243,7 @@ impl Http2 {
         if header.kind == frame::DATA && header.ends_stream() {
             self.streams.end(ledger, from, header.stream);
         }
-        let Some(block) = reader.block.as_mut().filter(|_| header.has_block()) else {
+        let Some(block) = direction.block.as_mut().filter(|_| header.has_block()) else {
             return;
         };
         match header.fragment(&kept) {
@@ -282,16 +260,16 @@ impl Http2 {
 
     /// A header block is complete.
     fn read_block(&mut self, ledger: &mut Ledger, from: Side) {
-        let reader = &mut self.readers[from];
-        let Some(Block { opener, promised, bytes, span, whole }) = reader.block.take() else {
+        let direction = &mut self.directions[from];
+        let Some(Block { opener, promised, bytes, span, whole }) = direction.block.take() else {
             return;
         };
         let mut headers = Headers::default();
         if whole {
             // What was read before a mistake holds.
-            let _ = reader.decoder.decode(&bytes, |field| headers.add(&field));
+            let _ = direction.decoder.decode(&bytes, |field| headers.add(&field));
         } else {
-            reader.decoder.forget();
+            direction.decoder.forget();
         }
         if opener.kind == PUSH_PROMISE {
             if let Some(promised) = promised {
@@ -308,10 +286,10 @@ impl Http2 {
     /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where that is known (a
     /// snap length cut them off); `by` when they had been.
     fn missing(&mut self, ledger: &mut Ledger, from: Side, len: u64, sent: Option<Moment>, by: Moment) {
-        let reader = &mut self.readers[from];
-        let since = reader.latest.unwrap_or(by);
+        let direction = &mut self.directions[from];
+        let since = direction.latest.unwrap_or(by);
         let mut rest = len;
-        if let State::Payload { header, left, whole, .. } = &mut reader.state {
+        if let State::Payload { header, left, whole, .. } = &mut direction.state {
             let skipped = len.min(u64::from(*left));
             *left -= u32::try_from(skipped).unwrap_or(*left);
             (*whole, rest) = (false, len - skipped);
@@ -325,27 +303,63 @@ impl Http2 {
             }
         }
         if rest > 0 {
-            self.go_blind(ledger, from);
-            let reader = &mut self.readers[from];
+            self.lose_step(ledger, from);
+            let direction = &mut self.directions[from];
             if sent.is_none() {
-                reader.lost = Some((reader.lost.map_or(since, |(since, _)| since), by));
+                direction.unseen = Some((direction.unseen.map_or(since, |(since, _)| since), by));
             }
         }
     }
 
     /// Where the next frame begins is unknown.
-    fn go_blind(&mut self, ledger: &mut Ledger, from: Side) {
-        let reader = &mut self.readers[from];
-        reader.state = State::Blind;
-        (reader.begun, reader.block) = (None, None);
-        reader.decoder.forget();
-        self.streams.lose(ledger);
+    fn lose_step(&mut self, ledger: &mut Ledger, from: Side) {
+        let direction = &mut self.directions[from];
+        direction.state = State::OutOfStep;
+        (direction.begun, direction.block) = (None, None);
+        direction.decoder.forget();
+        self.streams.lose_step(ledger);
     }
 
-    /// The reader is no longer blind.
-    fn found(&mut self, ledger: &mut Ledger, from: Side) {
-        if let Some((since, until)) = self.readers[from].lost.take() {
-            ledger.lost(since, until);
+    /// What was missing has an end: the stretch that nobody saw is known.
+    fn back_in_step(&mut self, ledger: &mut Ledger, from: Side) {
+        if let Some((since, until)) = self.directions[from].unseen.take() {
+            ledger.unseen(since, until);
         }
+    }
+}
+
+impl Reader for Http2 {
+    fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
+        self.read(ledger, from, &chunk);
+        None
+    }
+
+    fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        self.missing(ledger, from, gap.len, None, gap.seen);
+    }
+
+    /// Streams end by themselves.
+    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
+
+    fn finish(&mut self, ledger: &mut Ledger) {
+        for from in [Side::Client, Side::Server] {
+            self.back_in_step(ledger, from);
+            let direction = &mut self.directions[from];
+            (direction.begun, direction.block) = (None, None);
+        }
+        ledger.release_all();
+    }
+
+    fn pending(&self) -> Option<Moment> {
+        Moment::earliest([self.directions.client.pending(), self.directions.server.pending()])
+    }
+
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        let held = |direction: &Direction| {
+            let kept = if let State::Payload { kept, .. } = &direction.state { kept.len() } else { 0 };
+            kept + direction.block.as_ref().map_or(0, |block| block.bytes.len())
+        };
+        held(&self.directions.client) + held(&self.directions.server)
     }
 }

@@ -56,14 +56,13 @@ struct Stream {
     /// Its exchange.
     number: u32,
     /// The request's first header block was read.
-    heard: bool,
+    described: bool,
     /// Which sides have said all they had to say.
     asked: bool,
     answered: bool,
 }
 
 pub(super) struct Streams {
-    requester: Side,
     open: BTreeMap<u32, Stream>,
     /// Highest stream that the requester has opened.
     latest: u32,
@@ -72,13 +71,13 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub fn new(requester: Side) -> Self {
-        Self { requester, open: BTreeMap::new(), latest: 0, unseen: 0 }
+    pub fn new() -> Self {
+        Self { open: BTreeMap::new(), latest: 0, unseen: 0 }
     }
 
     /// Streams of before may go on.
-    pub fn midstream(requester: Side) -> Self {
-        Self { unseen: u32::MAX, ..Self::new(requester) }
+    pub fn midstream() -> Self {
+        Self { unseen: u32::MAX, ..Self::new() }
     }
 
     /// Stream 1 answers a request of HTTP/1.1.
@@ -86,7 +85,7 @@ impl Streams {
         let number = self.insert(ledger, 1, u64::MAX);
         self.latest = 1;
         if let Some(stream) = self.open.get_mut(&1) {
-            (stream.heard, stream.asked) = (true, true);
+            (stream.described, stream.asked) = (true, true);
         }
         if let Some(entry) = ledger.get(number) {
             let exchange = &mut entry.exchange;
@@ -101,7 +100,7 @@ impl Streams {
         if self.open.contains_key(&id) {
             return;
         }
-        let asks = from == self.requester;
+        let asks = ledger.asks(from);
         let fresh = asks && id > self.latest && id % 2 == 1;
         let unseen = id <= self.unseen && (!asks || id > self.latest);
         if !fresh && !unseen {
@@ -123,8 +122,8 @@ impl Streams {
 
     /// A request's first frame goes on: so far it is all there is of the request.
     pub fn touch(&self, ledger: &mut Ledger, from: Side, id: u32, block: Span) {
-        if from == self.requester
-            && self.open.get(&id).is_some_and(|stream| !stream.heard)
+        if ledger.asks(from)
+            && self.open.get(&id).is_some_and(|stream| !stream.described)
             && let Some(exchange) = self.exchange(ledger, id)
         {
             exchange.request = block;
@@ -134,7 +133,7 @@ impl Streams {
     /// Bytes of a message's content.
     pub fn extend(&self, ledger: &mut Ledger, from: Side, id: u32, seen: Option<Moment>, bytes: u64) {
         if let Some(exchange) = self.exchange(ledger, id) {
-            let span = if from == self.requester { &mut exchange.request } else { &mut exchange.response };
+            let span = exchange.message(from);
             match seen {
                 Some(seen) => span.extend(seen, bytes),
                 None => span.extend_unseen(bytes),
@@ -144,14 +143,15 @@ impl Streams {
 
     /// A header block is read: a request's, a response's, or trailers.
     pub fn headers(&mut self, ledger: &mut Ledger, from: Side, id: u32, block: Span, headers: Headers) {
+        let asks = ledger.asks(from);
         let Some(stream) = self.open.get_mut(&id) else {
             return;
         };
         let Some(exchange) = ledger.get(stream.number).map(|entry| &mut entry.exchange) else {
             return;
         };
-        if from == self.requester {
-            if std::mem::replace(&mut stream.heard, true) {
+        if asks {
+            if std::mem::replace(&mut stream.described, true) {
                 add(&mut exchange.request, block);
             } else {
                 exchange.request = block;
@@ -180,7 +180,7 @@ impl Streams {
         }
         let number = self.insert(ledger, id, u64::MAX);
         if let Some(stream) = self.open.get_mut(&id) {
-            (stream.heard, stream.asked) = (true, true);
+            (stream.described, stream.asked) = (true, true);
         }
         if let Some(entry) = ledger.get(number) {
             entry.exchange.request.done = true;
@@ -190,9 +190,9 @@ impl Streams {
 
     /// That side has said all on this stream.
     pub fn end(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
-        let asks = from == self.requester;
+        let asks = ledger.asks(from);
         if let Some(exchange) = self.exchange(ledger, id) {
-            (if asks { &mut exchange.request } else { &mut exchange.response }).done = true;
+            exchange.message(from).done = true;
         }
         if let Some(stream) = self.open.get_mut(&id) {
             *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
@@ -205,20 +205,21 @@ impl Streams {
     /// RST_STREAM: nothing more will come. A server may send it after its whole response, so that the
     /// client stops to ask (RFC 9113 section 8.1).
     pub fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u32, seen: Moment) {
+        let asks = ledger.asks(from);
         if let Some(exchange) = self.exchange(ledger, id) {
             exchange.ended = Some(seen);
             let (request, response) = (&mut exchange.request, &mut exchange.response);
-            if from != self.requester && response.first.is_some() {
+            if !asks && response.first.is_some() {
                 response.done = true;
             }
-            request.done |= from != self.requester && request.first.is_some();
+            request.done |= !asks && request.first.is_some();
         }
         self.open.remove(&id);
     }
 
     /// GOAWAY: the receiver's streams after `last` will not be answered (RFC 9113 section 6.8).
     pub fn go_away(&mut self, ledger: &mut Ledger, from: Side, last: u32, seen: Moment) {
-        if from == self.requester {
+        if ledger.asks(from) {
             return;
         }
         let refused = last.checked_add(1).map(|first| self.open.split_off(&first)).unwrap_or_default();
@@ -239,7 +240,7 @@ impl Streams {
     }
 
     /// Bytes are missing, and nobody knows of which streams.
-    pub fn lose(&mut self, ledger: &mut Ledger) {
+    pub fn lose_step(&mut self, ledger: &mut Ledger) {
         for stream in self.open.values() {
             if let Some(entry) = ledger.get(stream.number) {
                 entry.exchange.doubt(GUESSED);
@@ -255,8 +256,8 @@ impl Streams {
         {
             entry.exchange.doubt(GUESSED);
         }
-        let number = ledger.open(self.requester, "h2", offset);
-        self.open.insert(id, Stream { number, heard: false, asked: false, answered: false });
+        let number = ledger.open("h2", offset);
+        self.open.insert(id, Stream { number, described: false, asked: false, answered: false });
         number
     }
 

@@ -5,7 +5,7 @@
 use memchr::memchr;
 
 use super::Length;
-use crate::exchange::head::Guess;
+use crate::exchange::sniffers::Verdict;
 
 const V1: &[u8] = b"PROXY ";
 /// What may follow it.
@@ -14,13 +14,14 @@ const FAMILIES: [&[u8]; 3] = [b"TCP4 ", b"TCP6 ", b"UNKNOWN"];
 const MAX_LINE: usize = 107;
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-pub(super) fn sniff(prefix: &[u8]) -> Guess {
+/// Does a stream begin with a PROXY header?
+pub(in crate::exchange) fn sniff(prefix: &[u8]) -> Verdict {
     match length(prefix) {
-        Length::Is(_) => Guess::Yes,
-        Length::Broken => Guess::No,
+        Length::Is(_) => Verdict::Yes,
+        Length::Broken => Verdict::No,
         Length::More => {
             let line = prefix.strip_prefix(V1).is_some_and(|after| FAMILIES.iter().any(|f| after.starts_with(f)));
-            if line { Guess::Yes } else { Guess::More }
+            if line { Verdict::Yes } else { Verdict::More }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use memchr::memchr;
 
 use super::Length;
-use crate::exchange::head::Guess;
+use crate::exchange::sniffers::Verdict;
 
 const CONNECT_OR_BIND: std::ops::RangeInclusive<u8> = 1..=2;
 /// First byte of the exchange of name and password (RFC 1929 section 2).
@@ -22,12 +22,24 @@ pub(in crate::exchange) enum Version {
     V5,
 }
 
-/// Does a stream begin with a client's first message?
-pub(super) fn sniff(version: Version, prefix: &[u8]) -> Guess {
+/// Does a stream begin with the first message of a client of version 4?
+pub(in crate::exchange) fn sniff_v4(prefix: &[u8]) -> Verdict {
+    sniff(Version::V4, 4, prefix)
+}
+
+/// Does a stream begin with the first message of a client of version 5?
+pub(in crate::exchange) fn sniff_v5(prefix: &[u8]) -> Verdict {
+    sniff(Version::V5, 5, prefix)
+}
+
+fn sniff(version: Version, first: u8, prefix: &[u8]) -> Verdict {
+    if prefix.first().is_some_and(|&byte| byte != first) {
+        return Verdict::No;
+    }
     match asked(version, 0, prefix) {
-        Length::Is(whole) if whole <= prefix.len() => Guess::Yes,
-        Length::Is(_) | Length::More => Guess::More,
-        Length::Broken => Guess::No,
+        Length::Is(whole) if whole <= prefix.len() => Verdict::Yes,
+        Length::Is(_) | Length::More => Verdict::More,
+        Length::Broken => Verdict::No,
     }
 }
 

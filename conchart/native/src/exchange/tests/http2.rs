@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::talk::{Talk, moment, short};
-use crate::exchange::{Conversation, Exchange};
+use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::stream::{Chunk, Side};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -195,7 +195,7 @@ fn clean() -> impl Strategy<Value = Vec<(Side, Vec<u8>)>> {
 }
 
 fn feed(said: &[(Side, Vec<u8>)], size: usize, bytes: usize) -> Vec<Exchange> {
-    let mut conversation = Conversation::new(false);
+    let mut conversation = Conversation::new(Carrier::Stream, false, None);
     let mut sent = crate::stream::BySide::<u64>::default();
     let mut left = bytes;
     for (frame, (from, text)) in (1..).zip(said) {

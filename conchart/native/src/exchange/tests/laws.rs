@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
 use super::talk::{Packet, Talk, moment};
-use crate::exchange::{Conversation, Exchange};
+use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::stream::{Chunk, Gap, Moment, Side};
 
 /// Feeds packets, each cut at the given places; `seen_of` gives every byte its moment.
 fn feed(packets: &[Packet], cuts: impl Fn(usize) -> usize, seen_of: impl Fn(Moment, usize) -> Moment) -> Vec<Exchange> {
-    let mut conversation = Conversation::new(false);
+    let mut conversation = Conversation::new(Carrier::Stream, false, None);
     let mut total = 0;
     for packet in packets {
         let mut rest = &packet.bytes[..];
@@ -116,7 +116,7 @@ proptest! {
         midstream: bool,
         events in prop::collection::vec((any::<bool>(), anything(), 0..4u32, 0..9u8), 0..60),
     ) {
-        let mut conversation = Conversation::new(midstream);
+        let mut conversation = Conversation::new(Carrier::Stream, midstream, None);
         let mut sent = crate::stream::BySide::<u64>::default();
         let mut found = Vec::new();
         for (frame, (client, bytes, cut, what)) in (1..).zip(&events) {

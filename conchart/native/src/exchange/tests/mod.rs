@@ -1,12 +1,15 @@
 //! Stories: a scripted conversation, and what must be found in it. Laws: what holds for all.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+mod datagrams;
+pub(super) mod echo;
 mod http1;
 mod http2;
 mod laws;
-mod lost;
+mod missing;
 mod prelude;
 mod sealed;
+mod sniffers;
 mod switching;
 mod talk;
 mod turns;

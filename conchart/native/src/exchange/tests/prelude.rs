@@ -84,3 +84,13 @@ fn a_name_with_control_characters_is_not_socks_however_it_is_cut() {
         assert_eq!(found.iter().map(|e| e.protocol).collect::<Vec<_>>(), ["unknown"], "{cut}");
     }
 }
+
+#[test]
+fn what_follows_a_prelude_of_which_bytes_are_missing_is_found() {
+    // The request to connect looks like another greeting.
+    let talk = Talk::new().client(b"\x05\x01\0").gap(Side::Server, 2).client(b"\x05\x01\0\x01\x7f\0\0\x01\0\x50");
+    let mut talk = talk.server(b"\x05\0\0\x01\0\0\0\0\0\0").client(GET).server(OK5);
+    let found = talk.finish();
+    assert_eq!(found.last().map(|e| (e.protocol, e.status)), Some(("http/1.1", Some(200))));
+    assert_eq!(talk.conversation.app(), Some("http/1.1"));
+}

@@ -1,5 +1,5 @@
 use super::talk::{Talk, short};
-use crate::exchange::Conversation;
+use crate::exchange::{Carrier, Conversation};
 use crate::stream::Side;
 use crate::tls::build::{Hello, change_cipher_spec, message, server_hello13};
 use crate::tls::sealed::{
@@ -8,7 +8,7 @@ use crate::tls::sealed::{
 
 /// TLS 1.3 whose keys are known, up to and including the client's Finished.
 fn shaken() -> Talk {
-    let talk = Talk::on(Conversation::with_keys(false, all_secrets())).client(Hello::tls13().record());
+    let talk = Talk::on(Conversation::new(Carrier::Stream, false, Some(all_secrets()))).client(Hello::tls13().record());
     let flight = server_flight(&mut sealer(SERVER_HANDSHAKE), false);
     let talk = talk.server([server_hello13(0x1301, false), change_cipher_spec(), flight].concat());
     talk.client(sealer(CLIENT_HANDSHAKE).seal(22, &message(20, &[0xf2; 32])))

@@ -147,3 +147,20 @@ fn tls_that_begins_after_starttls_is_found() {
 fn the_hello_of_these_tests_is_one() {
     assert_eq!(sniff(&client_hello()), crate::tls::Sniff::Tls);
 }
+
+#[test]
+fn a_connection_is_named_after_what_was_upgraded_though_only_the_answer_was_captured() {
+    let switched = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n";
+    let mut talk = Talk::midstream().server(switched).server(b"\0\0\0\x04\0\0\0\0\0");
+    talk.finish();
+    assert_eq!(talk.conversation.app(), Some("http/1.1"));
+}
+
+#[test]
+fn a_tunnel_is_named_after_its_connect_though_the_snap_length_cut_the_answer() {
+    let mut talk = Talk::new().client(CONNECT).say(Side::Server, &GRANTED.as_bytes()[..24], 15);
+    // By the time the tunnel is used, its exchange has been handed out.
+    assert_eq!(talk.settled().len(), 1);
+    let talk = talk.client(client_hello()).server(server_hello());
+    assert_eq!(talk.conversation.app(), Some("http/1.1"));
+}

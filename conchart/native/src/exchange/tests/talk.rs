@@ -1,7 +1,7 @@
 //! A scripted connection for tests: who says what, when; offsets, acknowledgements and frame
 //! numbers follow by themselves.
 
-use crate::exchange::{Conversation, Exchange, Span};
+use crate::exchange::{Carrier, Conversation, Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Moments are `at = 1000 × frame`, and every `say` is one packet.
@@ -30,11 +30,11 @@ pub fn moment(frame: u64) -> Moment {
 
 impl Talk {
     pub fn new() -> Self {
-        Self::on(Conversation::new(false))
+        Self::on(Conversation::new(Carrier::Stream, false, None))
     }
 
     pub fn midstream() -> Self {
-        Self::on(Conversation::new(true))
+        Self::on(Conversation::new(Carrier::Stream, true, None))
     }
 
     pub fn on(conversation: Conversation) -> Self {

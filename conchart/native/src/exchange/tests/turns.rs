@@ -1,5 +1,6 @@
 use super::super::ledger::Ledger;
-use super::super::turns::{RECORDS, Turns, Words};
+use super::super::reader::Start;
+use super::super::turns::{RECORDS, Run, Turns};
 use super::talk::{Talk, moment, short};
 use crate::stream::Side;
 
@@ -81,20 +82,10 @@ fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
 /// Records of TLS: who, how long, and whether it has the size of a 100 (Continue).
 fn turns_of_records(said: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
     let mut ledger = Ledger::default();
-    let mut turns = Turns::new(Side::Client, "tls", RECORDS);
+    let mut turns = Turns::new(Start::Beginning, "tls", RECORDS);
     for (nth, &(from, bytes, may_be_interim)) in said.iter().enumerate() {
         let first = moment(nth as u64 + 1);
-        let words = Words {
-            from,
-            first,
-            last: first,
-            bytes,
-            confidence: 1.0,
-            interrupts: false,
-            may_be_interim,
-            may_be_finished: false,
-        };
-        turns.speak(&mut ledger, &words);
+        turns.add(&mut ledger, &Run { may_be_interim, ..Run::new(from, (first, first), bytes) });
     }
     turns.finish(&mut ledger);
     std::iter::from_fn(|| ledger.next_exchange()).collect()
@@ -114,18 +105,15 @@ fn what_has_the_size_of_100_continue_is_no_response_when_the_client_goes_on() {
 fn a_certificate_asked_for_in_the_middle_is_part_of_the_wait() {
     let said = |expects: bool| {
         let mut ledger = Ledger::default();
-        let mut turns = Turns::new(Side::Client, "tls", RECORDS);
+        let mut turns = Turns::new(Start::Beginning, "tls", RECORDS);
         if expects {
-            turns.expect_questions();
+            turns.expect_certificate_request();
         }
         let records = [(Side::Client, 130), (Side::Server, 137), (Side::Client, 1_696), (Side::Client, 281)];
         for (nth, (from, bytes)) in records.into_iter().chain([(Side::Client, 69), (Side::Server, 700)]).enumerate() {
             let first = moment(nth as u64 + 1);
-            let (interrupts, may_be_interim, may_be_finished) = (false, false, bytes == 69);
-            let confidence = 1.0;
-            let words =
-                Words { from, first, last: first, bytes, confidence, interrupts, may_be_interim, may_be_finished };
-            turns.speak(&mut ledger, &words);
+            let run = Run::new(from, (first, first), bytes);
+            turns.add(&mut ledger, &Run { may_be_finished: bytes == 69, ..run });
         }
         turns.finish(&mut ledger);
         std::iter::from_fn(|| ledger.next_exchange()).collect::<Vec<_>>()

@@ -3,54 +3,52 @@
 //! RFC 9112 section 6.3 (where a message ends) and 9.3 (pipelining). In: the chunks and gaps of
 //! both sides. Out: exchanges in the [`Ledger`], and the protocol that follows CONNECT or Upgrade.
 //!
-//! A reader that cannot know where a message ends is *blind*: it takes what comes as part of that
+//! A direction in which nobody can know where the message ends is *out of step*: what comes is taken as part of that
 //! message until a packet begins like a message, or the other side's next message shows that it is
-//! over. What it touches is marked `inferred`. Nothing grows: heads are kept up to [`MAX_HEAD`].
+//! over. What this touches is marked `inferred`. Nothing grows: heads are kept up to [`MAX_HEAD`].
 
-mod lost;
+mod missing;
 
+use super::backlog::{Backlog, Event};
 use super::body::{Body, Chunked, EmptyLine, Fed};
-use super::head::{self, Framing, Guess, Request, Response};
-use super::held::{Event, Held};
+use super::head::{self, Framing, Request, Response, Upgrade};
+use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
+use super::reader::{Onward, Reader, Start, Switch};
+use super::sniffers::Verdict;
+use super::unread::Unread;
 use super::{Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Longest head that is read; servers allow 8 to 64 KiB.
 const MAX_HEAD: usize = 64 * 1024;
 /// What a client may send through a tunnel before the proxy has agreed to it: a large ClientHello.
-const MAX_EAGER: usize = 16 * 1024;
+const MAX_EARLY: usize = 16 * 1024;
 /// Confidence in exchanges of which a boundary is guessed.
 const GUESSED: f64 = 0.5;
 
-/// What the connection speaks from here on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Onward {
-    /// CONNECT was granted: anything.
-    Tunnel,
-    Upgrade(&'static str),
-}
-
-/// The end of HTTP on this connection.
-pub(super) struct Switch<'a> {
-    pub onward: Onward,
-    /// What the requester sent through the tunnel too early.
-    pub eager: Option<Held>,
-    /// What is left of the chunk that switched.
-    pub rest: Chunk<'a>,
-}
-
 pub(super) struct Http1 {
-    pub requester: Side,
-    readers: BySide<Reader>,
+    directions: BySide<Direction>,
+    start: Start,
+    /// `http/1.0` or `http/1.1`, as the first message that was read has it.
+    app: Option<&'static str>,
     /// Both are set while a response's head is taken in and acted on by [`Http1::data`].
-    onward: Option<Onward>,
+    granted: Option<Granted>,
     refused: bool,
+}
+
+/// What a response has ended HTTP with.
+#[derive(Clone, Copy)]
+enum Granted {
+    /// CONNECT: anything may follow.
+    Tunnel,
+    /// 101 (Switching Protocols).
+    Upgrade(Upgrade),
 }
 
 /// One direction.
 #[derive(Default)]
-struct Reader {
+struct Direction {
     state: State,
     /// The exchange that the current message belongs to.
     number: Option<u32>,
@@ -63,8 +61,8 @@ struct Reader {
     frame: u64,
     /// The body waits for 100 (Continue).
     expecting: bool,
-    /// Since when and until when missing bytes left this reader blind.
-    lost: Option<(Moment, Moment)>,
+    /// Since when and until when missing bytes have kept it out of step.
+    unseen: Option<(Moment, Moment)>,
 }
 
 #[derive(Default)]
@@ -77,32 +75,33 @@ enum State {
         end: EmptyLine,
     },
     Body(Body),
-    Blind,
-    /// After CONNECT, until it is answered.
-    Eager(Held),
+    OutOfStep,
+    /// After CONNECT, until it is answered: what the requester sends too early.
+    Waiting(Backlog),
 }
 
 impl Http1 {
-    pub fn new(requester: Side) -> Self {
-        Self { requester, readers: BySide::default(), onward: None, refused: false }
+    pub fn new(start: Start) -> Self {
+        Self { directions: BySide::default(), start, app: None, granted: None, refused: false }
     }
 
     /// Takes in bytes, up to the point where the connection stops to speak HTTP.
-    pub fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        let reader = &mut self.readers[from];
-        let packet_begins = reader.frame != chunk.seen.frame;
-        reader.frame = chunk.seen.frame;
-        if packet_begins && matches!(reader.state, State::Blind) {
+    fn read<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
+        let direction = &mut self.directions[from];
+        let packet_begins = direction.frame != chunk.seen.frame;
+        direction.frame = chunk.seen.frame;
+        if packet_begins && matches!(direction.state, State::OutOfStep) {
             self.resynchronise(ledger, from, &chunk);
         }
         let mut rest = chunk;
         while !rest.bytes.is_empty() {
             let taken = self.take(ledger, from, &rest);
             rest = after(rest, taken);
-            if let Some(onward) = self.onward.take() {
-                let eager = self.release();
+            if let Some(granted) = self.granted.take() {
+                let early = self.take_early(ledger);
                 self.finish(ledger);
-                return Some(Switch { onward, eager, rest });
+                self.learn_name(ledger);
+                return Some(Switch { onward: self.onward(ledger, granted), name: self.app, early, rest });
             }
             if std::mem::take(&mut self.refused) {
                 self.ask_again(ledger);
@@ -111,69 +110,40 @@ impl Http1 {
         if rest.cut > 0 {
             self.missing(ledger, from, Gap::new(rest.offset, u64::from(rest.cut), rest.seen), true);
         }
+        self.learn_name(ledger);
         None
+    }
+
+    fn learn_name(&mut self, ledger: &Ledger) {
+        self.app = self.app.or_else(|| ledger.protocol());
     }
 
     /// CONNECT was refused: what the requester sent after it is a request like any other.
     fn ask_again(&mut self, ledger: &mut Ledger) {
-        let held = self.release();
-        for event in held.iter().flat_map(Held::events) {
+        let early = self.take_early(ledger);
+        for event in early.iter().flat_map(Backlog::events) {
             match event {
                 // Only a response ends HTTP, and these are requests: no switch can come of it.
-                Event::Data(from, chunk) => drop(self.data(ledger, from, chunk)),
+                Event::Data(from, chunk) => drop(self.read(ledger, from, chunk)),
                 Event::Gap(from, gap) => self.gap(ledger, from, gap),
                 Event::Fin(from, seen) => self.fin(ledger, from, seen),
             }
         }
     }
 
-    pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.missing(ledger, from, gap, false);
-    }
-
-    /// That side will send no more.
-    pub fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
-        match &mut self.readers[from].state {
-            State::Body(Body::UntilClose) | State::Blind => self.end(ledger, from),
-            State::Eager(held) => held.push(Event::Fin(from, seen)),
-            _ => {}
+    /// What is spoken after a response that ended HTTP.
+    fn onward(&self, ledger: &mut Ledger, granted: Granted) -> Onward {
+        match granted {
+            Granted::Tunnel | Granted::Upgrade(Upgrade::Tls) => Onward::Anything,
+            Granted::Upgrade(Upgrade::Http2) => Onward::Reader(Box::new(Http2::upgraded(ledger))),
+            Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::upgraded(self.start, upgrade.name()))),
         }
-    }
-
-    /// The connection is over: what is incomplete goes out as it stands.
-    pub fn finish(&mut self, ledger: &mut Ledger) {
-        for from in [self.requester, self.requester.peer()] {
-            if let State::Head { kept, .. } = &mut self.readers[from].state {
-                let kept = std::mem::take(kept);
-                self.go_blind(ledger, from, &kept);
-            }
-            self.note(ledger, from);
-            self.found(ledger, from);
-            self.readers[from].state = State::Start;
-        }
-        ledger.settle_all();
-    }
-
-    /// First byte of a response that is not yet in the ledger.
-    pub fn pending(&self) -> Option<Moment> {
-        let responder = &self.readers[self.requester.peer()];
-        matches!(responder.state, State::Head { .. }).then_some(responder.span.first)?
-    }
-
-    #[cfg(test)]
-    pub fn held(&self) -> usize {
-        let held = |reader: &Reader| match &reader.state {
-            State::Head { kept, .. } => kept.capacity(),
-            State::Eager(held) => held.len(),
-            _ => 0,
-        };
-        held(&self.readers.client) + held(&self.readers.server)
     }
 
     /// Takes in bytes from the front; returns how many, at least one.
     fn take(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
         let bytes = chunk.bytes;
-        match &mut self.readers[from].state {
+        match &mut self.directions[from].state {
             State::Start => {
                 // Stray line ends before a message are no part of it (RFC 9112 section 2.2).
                 let stray = bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
@@ -185,17 +155,17 @@ impl Http1 {
             }
             State::Head { .. } => self.take_head(ledger, from, chunk),
             State::Body(_) => self.take_body(ledger, from, chunk),
-            State::Blind => {
-                let reader = &mut self.readers[from];
-                reader.span.extend(chunk.seen, bytes.len() as u64);
-                if let Some((_, until)) = &mut reader.lost {
+            State::OutOfStep => {
+                let direction = &mut self.directions[from];
+                direction.span.extend(chunk.seen, bytes.len() as u64);
+                if let Some((_, until)) = &mut direction.unseen {
                     *until = until.max(chunk.seen);
                 }
                 self.note(ledger, from);
                 bytes.len()
             }
-            State::Eager(held) => {
-                held.push(Event::Data(from, Chunk { cut: 0, ..*chunk }));
+            State::Waiting(early) => {
+                early.push(Event::Data(from, Chunk { cut: 0, ..*chunk }));
                 bytes.len()
             }
         }
@@ -203,49 +173,49 @@ impl Http1 {
 
     /// A message begins here.
     fn begin(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
-        let reader = &mut self.readers[from];
-        reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
-        reader.span = Span::default();
-        (reader.offset, reader.acked) = (chunk.offset, chunk.acked);
-        if from == self.requester {
-            reader.number = Some(ledger.open(from, "unknown", chunk.offset));
+        let direction = &mut self.directions[from];
+        direction.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
+        direction.span = Span::default();
+        (direction.offset, direction.acked) = (chunk.offset, chunk.acked);
+        if ledger.asks(from) {
+            direction.number = Some(ledger.open("unknown", chunk.offset));
             // Whoever asks again has got the response before.
-            if matches!(self.readers[from.peer()].state, State::Blind) {
+            if matches!(self.directions[from.peer()].state, State::OutOfStep) {
                 self.end(ledger, from.peer());
             }
         }
     }
 
     fn take_head(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
-        let asks = from == self.requester;
-        let reader = &mut self.readers[from];
-        let State::Head { kept, end } = &mut reader.state else {
+        let asks = ledger.asks(from);
+        let direction = &mut self.directions[from];
+        let State::Head { kept, end } = &mut direction.state else {
             return chunk.bytes.len();
         };
         let room = MAX_HEAD.saturating_sub(kept.len());
-        let found = end.find(chunk.bytes).filter(|&n| n <= room);
-        let taken = found.unwrap_or(chunk.bytes.len().min(room));
-        let piece = chunk.bytes.get(..taken).unwrap_or_default();
-        reader.span.extend(chunk.seen, taken as u64);
+        let length = end.find(chunk.bytes).filter(|&n| n <= room);
+        let taken = length.unwrap_or(chunk.bytes.len().min(room));
+        let part = chunk.bytes.get(..taken).unwrap_or_default();
+        direction.span.extend(chunk.seen, taken as u64);
         // A head that is whole in one chunk, as most are, is read where it lies.
         let mut kept = std::mem::take(kept);
-        let head = if kept.is_empty() && found.is_some() {
-            piece
+        let head = if kept.is_empty() && length.is_some() {
+            part
         } else {
-            kept.extend_from_slice(piece);
+            kept.extend_from_slice(part);
             &kept
         };
-        let guess = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
-        if guess == Guess::No || found.is_none() && head.len() >= MAX_HEAD {
-            self.go_blind(ledger, from, head);
-        } else if found.is_some() {
+        let verdict = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
+        if verdict == Verdict::No || length.is_none() && head.len() >= MAX_HEAD {
+            self.lose_step(ledger, from, head);
+        } else if length.is_some() {
             let understood =
                 if asks { self.request(ledger, from, head) } else { self.response(ledger, from, head, true) };
             if !understood {
-                self.go_blind(ledger, from, head);
+                self.lose_step(ledger, from, head);
             }
         } else {
-            self.readers[from].keep(kept);
+            self.directions[from].keep(kept);
             if asks {
                 self.note(ledger, from);
             }
@@ -254,27 +224,27 @@ impl Http1 {
     }
 
     fn take_body(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
-        let reader = &mut self.readers[from];
-        if std::mem::take(&mut reader.expecting) {
+        let direction = &mut self.directions[from];
+        if std::mem::take(&mut direction.expecting) {
             // Refused instead of 100: some clients skip the body and ask again (RFC 9110 section 10.1.1).
-            let number = reader.number;
+            let number = direction.number;
             let answered = answered(ledger, number);
-            if answered && head::sniff_request(chunk.bytes) == Guess::Yes {
+            if answered && head::sniff_request(chunk.bytes) == Verdict::Yes {
                 self.end(ledger, from);
                 return self.take(ledger, from, chunk);
             }
         }
-        let reader = &mut self.readers[from];
-        let State::Body(body) = &mut reader.state else {
+        let direction = &mut self.directions[from];
+        let State::Body(body) = &mut direction.state else {
             return chunk.bytes.len();
         };
         let fed = body.feed(chunk.bytes);
         let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
-        reader.span.extend(chunk.seen, taken as u64);
+        direction.span.extend(chunk.seen, taken as u64);
         match fed {
             Fed::More => {}
             Fed::End(_) => self.end(ledger, from),
-            Fed::Broken => self.go_blind(ledger, from, &[]),
+            Fed::Broken => self.lose_step(ledger, from, &[]),
         }
         taken.max(1)
     }
@@ -287,17 +257,17 @@ impl Http1 {
         if request.protocol.is_none() {
             return false;
         }
-        let reader = &mut self.readers[from];
+        let direction = &mut self.directions[from];
         let framing = request.framing;
-        reader.expecting = request.expects_continue;
+        direction.expecting = request.expects_continue;
         let connect = request.method.as_deref() == Some("CONNECT");
-        if let Some(entry) = reader.number.and_then(|n| ledger.get(n)) {
+        if let Some(entry) = direction.number.and_then(|n| ledger.get(n)) {
             keepalive(&mut entry.exchange, from, request.keepalive);
             describe(&mut entry.exchange, request);
         }
         self.body(ledger, from, if connect { None } else { framing });
         if connect {
-            self.readers[from].state = State::Eager(Held::new(MAX_EAGER));
+            self.directions[from].state = State::Waiting(Backlog::new(MAX_EARLY));
         }
         true
     }
@@ -310,15 +280,15 @@ impl Http1 {
         let status = response.status;
         if matches!(status, 100 | 102..=199) {
             // Not the response that the client waits for (RFC 9110 section 15.2).
-            let reader = &mut self.readers[from];
-            reader.span = Span::default();
-            reader.number = None;
-            reader.state = if whole { State::Start } else { State::Blind };
+            let direction = &mut self.directions[from];
+            direction.span = Span::default();
+            direction.number = None;
+            direction.state = if whole { State::Start } else { State::OutOfStep };
             return true;
         }
         let number = self.pair(ledger, from, Some(status));
-        let number = number.unwrap_or_else(|| ledger.open(self.requester, "unknown", u64::MAX));
-        self.readers[from].number = Some(number);
+        let number = number.unwrap_or_else(|| ledger.open("unknown", u64::MAX));
+        self.directions[from].number = Some(number);
         let Some(exchange) = ledger.get(number).map(|e| &mut e.exchange) else {
             return true;
         };
@@ -337,22 +307,22 @@ impl Http1 {
             let keeps = response.keepalive.map(|k| k && framing != Some(Framing::UntilClose));
             keepalive(exchange, from, keeps);
         }
-        self.onward = match status {
-            101 => Some(Onward::Upgrade(response.upgrade)),
-            _ if tunnel => Some(Onward::Tunnel),
+        self.granted = match status {
+            101 => Some(Granted::Upgrade(response.upgrade)),
+            _ if tunnel => Some(Granted::Tunnel),
             _ => None,
         };
         self.refused = connect && !tunnel;
         self.note(ledger, from);
         // Whoever answers has got the request.
-        let asker = &self.readers[self.requester];
-        if matches!(asker.state, State::Blind) && asker.number == Some(number) {
-            self.end(ledger, self.requester);
+        let asker = &self.directions[ledger.requester];
+        if matches!(asker.state, State::OutOfStep) && asker.number == Some(number) {
+            self.end(ledger, ledger.requester);
         }
-        if whole || self.onward.is_some() {
+        if whole || self.granted.is_some() {
             self.body(ledger, from, framing);
         } else {
-            self.readers[from].state = State::Blind;
+            self.directions[from].state = State::OutOfStep;
         }
         true
     }
@@ -366,12 +336,12 @@ impl Http1 {
             Some(Framing::UntilClose) => Body::UntilClose,
         };
         self.note(ledger, from);
-        self.readers[from].state = State::Body(body);
+        self.directions[from].state = State::Body(body);
     }
 
     /// The exchange that this response answers.
     fn pair(&self, ledger: &Ledger, from: Side, status: Option<u16>) -> Option<u32> {
-        let acked = self.readers[from].acked;
+        let acked = self.directions[from].acked;
         // 408 may be sent because no request came: one that crossed it on the way is not its cause.
         let crossed = |e: &Entry| status == Some(408) && acked <= e.offset && e.exchange.request.first.is_some();
         ledger.unanswered(|e| !crossed(e))
@@ -379,29 +349,28 @@ impl Http1 {
 
     /// The current message of that side is over.
     fn end(&mut self, ledger: &mut Ledger, from: Side) {
-        let reader = &mut self.readers[from];
-        reader.span.done = true;
+        let direction = &mut self.directions[from];
+        direction.span.done = true;
         self.note(ledger, from);
-        self.found(ledger, from);
-        let reader = &mut self.readers[from];
-        (reader.state, reader.number, reader.span) = (State::Start, None, Span::default());
-        ledger.settle();
+        self.back_in_step(ledger, from);
+        let direction = &mut self.directions[from];
+        (direction.state, direction.number, direction.span) = (State::Start, None, Span::default());
+        ledger.release();
     }
 
     /// Copies what is known of the current message to its exchange.
     fn note(&self, ledger: &mut Ledger, from: Side) {
-        let reader = &self.readers[from];
-        if let Some(entry) = reader.number.and_then(|n| ledger.get(n)) {
-            let asks = from == self.requester;
-            *(if asks { &mut entry.exchange.request } else { &mut entry.exchange.response }) = reader.span;
+        let direction = &self.directions[from];
+        if let Some(entry) = direction.number.and_then(|n| ledger.get(n)) {
+            *entry.exchange.message(from) = direction.span;
         }
     }
 
     /// The proxy has answered CONNECT: hands back what was sent too early.
-    fn release(&mut self) -> Option<Held> {
-        let state = &mut self.readers[self.requester].state;
+    fn take_early(&mut self, ledger: &Ledger) -> Option<Backlog> {
+        let state = &mut self.directions[ledger.requester].state;
         match std::mem::take(state) {
-            State::Eager(held) => Some(held),
+            State::Waiting(early) => Some(early),
             other => {
                 *state = other;
                 None
@@ -410,7 +379,63 @@ impl Http1 {
     }
 }
 
-impl Reader {
+impl Reader for Http1 {
+    fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
+        self.read(ledger, from, chunk)
+    }
+
+    fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        self.missing(ledger, from, gap, false);
+    }
+
+    fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
+        match &mut self.directions[from].state {
+            State::Body(Body::UntilClose) | State::OutOfStep => self.end(ledger, from),
+            State::Waiting(early) => early.push(Event::Fin(from, seen)),
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, ledger: &mut Ledger) {
+        for from in [ledger.requester, ledger.requester.peer()] {
+            if let State::Head { kept, .. } = &mut self.directions[from].state {
+                let kept = std::mem::take(kept);
+                self.lose_step(ledger, from, &kept);
+            }
+            self.note(ledger, from);
+            self.back_in_step(ledger, from);
+            self.directions[from].state = State::Start;
+        }
+        ledger.release_all();
+    }
+
+    /// A request is in the ledger from its first byte on, a response once its head is read.
+    fn pending(&self) -> Option<Moment> {
+        let unread = [self.directions.client.unread(), self.directions.server.unread()];
+        Moment::earliest(unread)
+    }
+
+    fn app(&self) -> Option<&'static str> {
+        self.app
+    }
+
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        let held = |direction: &Direction| match &direction.state {
+            State::Head { kept, .. } => kept.capacity(),
+            State::Waiting(early) => early.len(),
+            _ => 0,
+        };
+        held(&self.directions.client) + held(&self.directions.server)
+    }
+}
+
+impl Direction {
+    /// First byte of a head whose exchange is not known.
+    fn unread(&self) -> Option<Moment> {
+        (matches!(self.state, State::Head { .. }) && self.number.is_none()).then_some(self.span.first)?
+    }
+
     fn keep(&mut self, head: Vec<u8>) {
         if let State::Head { kept, .. } = &mut self.state {
             *kept = head;

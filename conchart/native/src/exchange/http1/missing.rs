@@ -1,91 +1,92 @@
-//! What an HTTP/1 reader does when it cannot follow: bytes are missing, or make no sense.
+//! HTTP/1 where it cannot be followed: bytes are missing, or make no sense.
 //!
 //! In: gaps, cut heads, noise. Out: the same exchanges, marked `inferred`, and the stretch of time
-//! in which nobody can say what went on. See [`super`] for what *blind* means.
+//! in which nobody can say what went on. See [`super`] for what *out of step* means.
 
-use super::{EmptyLine, GUESSED, Http1, Reader, State, describe};
+use super::{Direction, EmptyLine, GUESSED, Http1, State, describe};
 use crate::exchange::Span;
-use crate::exchange::head::{self, Guess, Request};
-use crate::exchange::held::Event;
+use crate::exchange::backlog::Event;
+use crate::exchange::head::{self, Request};
 use crate::exchange::ledger::Ledger;
+use crate::exchange::sniffers::Verdict;
 use crate::stream::{Chunk, Gap, Side};
 
 impl Http1 {
     /// The end of the current message is unknown; `head` is what there is of its head.
-    pub(super) fn go_blind(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) {
-        let asks = from == self.requester;
+    pub(super) fn lose_step(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) {
+        let asks = ledger.asks(from);
         if !head.is_empty() {
             if asks {
-                let entry = self.readers[from].number.and_then(|n| ledger.get(n));
+                let entry = self.directions[from].number.and_then(|n| ledger.get(n));
                 if let (Some(entry), Some(request)) = (entry, Request::read(head)) {
                     describe(&mut entry.exchange, request);
                 }
             } else if self.response(ledger, from, head, false) {
-                if self.onward.is_none() {
+                if self.granted.is_none() {
                     self.doubt(ledger, from);
                 }
                 return;
             }
         }
-        if !asks && self.readers[from].number.is_none() {
-            self.readers[from].number = self.pair(ledger, from, None);
+        if !asks && self.directions[from].number.is_none() {
+            self.directions[from].number = self.pair(ledger, from, None);
         }
-        self.readers[from].state = State::Blind;
+        self.directions[from].state = State::OutOfStep;
         self.note(ledger, from);
         self.doubt(ledger, from);
     }
 
     pub(super) fn doubt(&self, ledger: &mut Ledger, from: Side) {
-        if let Some(entry) = self.readers[from].number.and_then(|n| ledger.get(n)) {
+        if let Some(entry) = self.directions[from].number.and_then(|n| ledger.get(n)) {
             entry.exchange.doubt(GUESSED);
         }
     }
 
-    /// A packet begins while the reader is blind: perhaps a message does.
+    /// A packet begins while this direction is out of step: perhaps a message does.
     pub(super) fn resynchronise(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
-        if from != self.requester {
-            if head::sniff_response(chunk.bytes) == Guess::Yes {
+        if !ledger.asks(from) {
+            if head::sniff_response(chunk.bytes) == Verdict::Yes {
                 self.next_response(ledger, from);
             }
             return;
         }
-        if head::sniff_request(chunk.bytes) != Guess::Yes {
+        if head::sniff_request(chunk.bytes) != Verdict::Yes {
             return;
         }
-        let number = self.readers[from].number;
+        let number = self.directions[from].number;
         let entry = number.and_then(|n| ledger.get(n));
         let senseless = entry.filter(|e| e.exchange.method.is_none() && e.exchange.response.first.is_none());
         if let Some(entry) = senseless {
             // Bytes that never made sense, and that nobody answered, were no request.
             entry.offset = chunk.offset;
-            self.found(ledger, from);
-            let reader = &mut self.readers[from];
-            reader.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
-            reader.span = Span::default();
+            self.back_in_step(ledger, from);
+            let direction = &mut self.directions[from];
+            direction.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
+            direction.span = Span::default();
         } else {
             self.end(ledger, from);
         }
     }
 
-    /// A response begins after blindness. Where nothing was seen of the one before it and no other
+    /// A response begins in a direction that was out of step. Where nothing was seen of the one before it and no other
     /// request waits, what is missing was not a response (but, say, a 100).
     fn next_response(&mut self, ledger: &mut Ledger, from: Side) {
-        let Reader { number, span, .. } = self.readers[from];
+        let Direction { number, span, .. } = self.directions[from];
         let others_wait = ledger.unanswered(|e| Some(e.exchange.number) != number).is_some();
         if span.first.is_some() || others_wait {
             return self.end(ledger, from);
         }
-        self.readers[from].span = Span::default();
+        self.directions[from].span = Span::default();
         self.note(ledger, from);
-        self.found(ledger, from);
-        let reader = &mut self.readers[from];
-        (reader.state, reader.number) = (State::Start, None);
+        self.back_in_step(ledger, from);
+        let direction = &mut self.directions[from];
+        (direction.state, direction.number) = (State::Start, None);
     }
 
-    /// The reader is no longer lost.
-    pub(super) fn found(&mut self, ledger: &mut Ledger, from: Side) {
-        if let Some((since, until)) = self.readers[from].lost.take() {
-            ledger.lost(since, until);
+    /// What was missing has an end: the stretch that nobody saw is known.
+    pub(super) fn back_in_step(&mut self, ledger: &mut Ledger, from: Side) {
+        if let Some((since, until)) = self.directions[from].unseen.take() {
+            ledger.unseen(since, until);
         }
     }
 
@@ -93,14 +94,14 @@ impl Http1 {
     /// were sent is known.
     pub(super) fn missing(&mut self, ledger: &mut Ledger, from: Side, gap: Gap, cut: bool) {
         let mut left = gap.len;
-        let reader = &mut self.readers[from];
-        match &mut reader.state {
-            State::Eager(held) => {
-                return held.push(Event::Gap(from, gap));
+        let direction = &mut self.directions[from];
+        match &mut direction.state {
+            State::Waiting(early) => {
+                return early.push(Event::Gap(from, gap));
             }
             State::Body(body) => {
                 let (skipped, over) = body.skip(gap.len);
-                reader.miss(skipped, gap, cut);
+                direction.miss(skipped, gap, cut);
                 left -= skipped;
                 if over {
                     if !cut {
@@ -114,37 +115,37 @@ impl Http1 {
             }
             _ => {}
         }
-        let since = self.readers[from].span.last.unwrap_or(gap.seen);
+        let since = self.directions[from].span.last.unwrap_or(gap.seen);
         if !cut {
             // Which response answers which request is no longer sure either.
             ledger.doubt(GUESSED);
         }
-        let reader = &mut self.readers[from];
-        match &mut reader.state {
+        let direction = &mut self.directions[from];
+        match &mut direction.state {
             State::Head { kept, .. } => {
                 let kept = std::mem::take(kept);
-                self.go_blind(ledger, from, &kept);
+                self.lose_step(ledger, from, &kept);
             }
-            State::Blind => {}
+            State::OutOfStep => {}
             _ => {
                 let offset = gap.offset + (gap.len - left);
                 let nothing = Chunk { bytes: &[], cut: 0, offset, acked: 0, seen: gap.seen };
-                if matches!(reader.state, State::Start) {
+                if matches!(direction.state, State::Start) {
                     self.begin(ledger, from, &nothing);
                 }
-                self.go_blind(ledger, from, &[]);
+                self.lose_step(ledger, from, &[]);
             }
         }
-        let reader = &mut self.readers[from];
-        reader.miss(left, gap, cut);
+        let direction = &mut self.directions[from];
+        direction.miss(left, gap, cut);
         if !cut {
-            reader.lost = Some((reader.lost.map_or(since, |(since, _)| since), gap.seen));
+            direction.unseen = Some((direction.unseen.map_or(since, |(since, _)| since), gap.seen));
         }
         self.note(ledger, from);
     }
 }
 
-impl Reader {
+impl Direction {
     fn miss(&mut self, bytes: u64, gap: Gap, cut: bool) {
         if cut && bytes > 0 {
             self.span.extend(gap.seen, bytes);

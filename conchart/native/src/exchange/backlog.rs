@@ -1,13 +1,14 @@
 //! Bytes kept until it is known who should read them, each with the packet that brought it.
 //!
-//! Replaying what is held gives a reader exactly what it would have been fed live, so that how
-//! TCP cut the stream does not matter. Bounded by [`Held::new`]'s limit: bytes beyond it are
+//! In: events of a connection. Out: the same events, once more: a reader is told exactly what it would have been told
+//! live, so that how TCP cut the stream does not matter. Bounded by [`Backlog::new`]'s limit: bytes beyond it are
 //! remembered as missing.
 
+use super::layer::SNIFFED;
 use crate::stream::{Chunk, Gap, Moment, Side};
 
-/// More pieces than this are not kept either: it takes a tiny-segment attack to get there.
-const MAX_PIECES: usize = 256;
+/// More items than this are not kept either: it takes a tiny-segment attack to get there.
+const MAX_ITEMS: usize = 256;
 
 /// Something that happened on a connection.
 #[derive(Clone, Copy)]
@@ -17,8 +18,8 @@ pub(super) enum Event<'a> {
     Fin(Side, Moment),
 }
 
-enum Piece {
-    /// `bytes..end` of the buffer, from where the piece before it ended.
+enum Item {
+    /// `bytes..end` of the buffer, from where the item before it ended.
     Data {
         from: Side,
         end: usize,
@@ -31,16 +32,16 @@ enum Piece {
     Fin(Side, Moment),
 }
 
-pub(super) struct Held {
+pub(super) struct Backlog {
     limit: usize,
     bytes: Vec<u8>,
-    pieces: Vec<Piece>,
+    items: Vec<Item>,
 }
 
-impl Held {
+impl Backlog {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self { limit, bytes: Vec::new(), pieces: Vec::new() }
+        Self { limit, bytes: Vec::new(), items: Vec::new() }
     }
 
     pub fn push(&mut self, event: Event<'_>) {
@@ -48,8 +49,8 @@ impl Held {
             Event::Data(from, chunk) => self.push_data(from, &chunk),
             Event::Gap(from, gap) => self.push_gap(from, gap),
             Event::Fin(from, seen) => {
-                if !self.pieces.iter().any(|p| matches!(p, Piece::Fin(by, _) if *by == from)) {
-                    self.pieces.push(Piece::Fin(from, seen));
+                if !self.items.iter().any(|p| matches!(p, Item::Fin(by, _) if *by == from)) {
+                    self.items.push(Item::Fin(from, seen));
                 }
             }
         }
@@ -57,12 +58,12 @@ impl Held {
 
     fn push_data(&mut self, from: Side, chunk: &Chunk<'_>) {
         let room = self.limit.saturating_sub(self.bytes.len());
-        if chunk.bytes.len() > room || self.pieces.len() >= MAX_PIECES {
+        if chunk.bytes.len() > room || self.items.len() >= MAX_ITEMS {
             let gap = Gap::new(chunk.offset, chunk.len(), chunk.seen);
             return self.push_gap(from, gap);
         }
         self.bytes.extend_from_slice(chunk.bytes);
-        if let Some(Piece::Data { from: by, end, cut, seen, .. }) = self.pieces.last_mut()
+        if let Some(Item::Data { from: by, end, cut, seen, .. }) = self.items.last_mut()
             && *by == from
             && *seen == chunk.seen
             && *cut == 0
@@ -70,7 +71,7 @@ impl Held {
             (*end, *cut) = (self.bytes.len(), chunk.cut);
             return;
         }
-        self.pieces.push(Piece::Data {
+        self.items.push(Item::Data {
             from,
             end: self.bytes.len(),
             cut: chunk.cut,
@@ -80,17 +81,17 @@ impl Held {
         });
     }
 
-    /// Gaps of one side that follow each other become one; at most a handful of pieces each.
+    /// Gaps of one side that follow each other become one; at most a handful of items each.
     fn push_gap(&mut self, from: Side, gap: Gap) {
-        let mut ours = self.pieces.iter_mut().rev().filter_map(|p| match p {
-            Piece::Gap(by, known) if *by == from => Some(known),
+        let mut ours = self.items.iter_mut().rev().filter_map(|p| match p {
+            Item::Gap(by, known) if *by == from => Some(known),
             _ => None,
         });
         if let Some(known) = ours.next() {
             known.len = known.len.saturating_add(gap.len);
             known.acked = known.acked.zip(gap.acked).map(|((first, _), (_, last))| (first, last));
         } else {
-            self.pieces.push(Piece::Gap(from, gap));
+            self.items.push(Item::Gap(from, gap));
         }
     }
 
@@ -99,19 +100,19 @@ impl Held {
         self.bytes.len()
     }
 
-    /// The held bytes of one side, in order: its prefix.
-    pub fn prefix(&self, side: Side) -> Vec<u8> {
-        let mut prefix = Vec::new();
+    /// The first bytes of one side that are kept.
+    pub fn prefix(&self, side: Side) -> Prefix {
+        let mut prefix = Prefix { bytes: [0; SNIFFED], len: 0 };
         for event in self.events() {
             match event {
-                Event::Data(from, chunk) if from == side => prefix.extend_from_slice(chunk.bytes),
+                Event::Data(from, chunk) if from == side => prefix.extend(chunk.bytes),
                 _ => {}
             }
         }
         prefix
     }
 
-    /// First packet that brought a held byte.
+    /// First packet that brought a byte that is kept.
     pub fn earliest(&self) -> Option<Moment> {
         self.events().find_map(|event| match event {
             Event::Data(_, chunk) => Some(chunk.seen),
@@ -119,17 +120,39 @@ impl Held {
         })
     }
 
-    /// What is held, in the order in which it came.
+    /// What is kept, in the order in which it came.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
         let mut start = 0;
-        self.pieces.iter().map(move |piece| match *piece {
-            Piece::Data { from, end, cut, offset, acked, seen } => {
+        self.items.iter().map(move |item| match *item {
+            Item::Data { from, end, cut, offset, acked, seen } => {
                 let bytes = self.bytes.get(start..end).unwrap_or_default();
                 start = end;
                 Event::Data(from, Chunk { bytes, cut, offset, acked, seen })
             }
-            Piece::Gap(from, gap) => Event::Gap(from, gap),
-            Piece::Fin(from, seen) => Event::Fin(from, seen),
+            Item::Gap(from, gap) => Event::Gap(from, gap),
+            Item::Fin(from, seen) => Event::Fin(from, seen),
         })
+    }
+}
+
+/// The first bytes of a stream.
+pub(super) struct Prefix {
+    bytes: [u8; SNIFFED],
+    len: usize,
+}
+
+impl Prefix {
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let room = self.bytes.get_mut(self.len..).unwrap_or_default();
+        self.len += room.len().min(bytes.len());
+        room.iter_mut().zip(bytes).for_each(|(byte, &new)| *byte = new);
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.len == SNIFFED
     }
 }

@@ -1,0 +1,104 @@
+//! What every protocol's reader is to the conversation that it reads.
+//!
+//! In: nothing. Out: the trait [`Reader`], what one is told when it is made, and how it says that something else is
+//! spoken from here on. Nothing is kept.
+
+use super::backlog::Backlog;
+use super::ledger::Ledger;
+use super::sniffers::Row;
+use crate::keys::Keys;
+use crate::stream::{Chunk, Gap, Moment, Side};
+
+/// How a conversation's bytes travel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Carrier {
+    /// A stream of bytes for each side, cut anywhere: TCP, what TLS carries.
+    Stream,
+    /// Every [`Chunk`] is one whole datagram: UDP.
+    Datagrams,
+}
+
+/// Reads one protocol. What it finds goes into the [`Ledger`] of the connection, which also knows who asks.
+pub(super) trait Reader {
+    /// Takes in the next bytes of one side, up to the point where something else is spoken.
+    fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>>;
+
+    /// Bytes that were sent, but not captured.
+    fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap);
+
+    /// That side sends no more.
+    fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment);
+
+    /// The connection is over: what is incomplete goes out as it stands.
+    fn finish(&mut self, ledger: &mut Ledger);
+
+    /// First byte that is not yet in the ledger.
+    fn pending(&self) -> Option<Moment> {
+        None
+    }
+
+    /// The name of what is spoken, where the reader knows it better than the table of sniffers does.
+    fn app(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Bytes that are kept at the moment.
+    #[cfg(test)]
+    fn held(&self) -> usize {
+        0
+    }
+}
+
+/// What is missing before the first bytes that are looked at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Start {
+    /// Nothing: they are the connection's first.
+    Beginning,
+    /// The capture began after the connection.
+    Midstream,
+    /// Bytes that were not captured.
+    Gap,
+}
+
+impl Start {
+    /// May a message begin in any packet, and in none before?
+    pub fn is_midstream(self) -> bool {
+        self != Self::Beginning
+    }
+}
+
+/// What a reader is told when it is made.
+#[derive(Clone, Copy)]
+pub(super) struct Opening<'a> {
+    /// Its row's name.
+    pub protocol: &'static str,
+    pub requester: Side,
+    pub start: Start,
+    /// What is spoken may still turn out to be something better known.
+    pub may_switch: bool,
+    /// Where secrets may be known.
+    pub keys: Option<&'a Keys>,
+    /// How many layers of TLS this is inside of.
+    pub depth: u8,
+}
+
+/// A reader has read all that it can read.
+pub(super) struct Switch<'a> {
+    pub onward: Onward,
+    /// The name that the connection keeps, whatever follows.
+    pub name: Option<&'static str>,
+    /// What was sent before it could be known who should read it.
+    pub early: Option<Backlog>,
+    /// What is left of the chunk that switched.
+    pub rest: Chunk<'a>,
+}
+
+/// What is spoken from here on.
+pub(super) enum Onward {
+    /// Anything: it has to be found out.
+    Anything,
+    /// What this row of the table begins.
+    Row(&'static Row),
+    /// What this reader reads.
+    Reader(Box<dyn Reader>),
+}

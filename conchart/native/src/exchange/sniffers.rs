@@ -1,0 +1,222 @@
+//! The table of what is known: how each protocol begins, and who reads it.
+//!
+//! In: the first bytes of one side's stream, or one datagram. Out: the row that fits, or who sent such bytes. Nothing
+//! is kept. The order matters: the first row that does not say No decides, so that what tells less comes later.
+//!
+//! To add a protocol: write its reader in a file of its own, and add a row here for each way in which it begins.
+
+use super::head;
+use super::http1::Http1;
+use super::http2::{self, Http2};
+use super::names;
+use super::opaque::Opaque;
+use super::prelude::{self, Prelude};
+use super::reader::{Carrier, Opening, Reader, Start};
+use super::tls::{self, OverTls};
+use super::unread::Unread;
+use crate::stream::Side;
+
+/// Does a protocol begin like this?
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Verdict {
+    Yes,
+    No,
+    /// Too few bytes to tell.
+    More,
+}
+
+/// Who begins like this?
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sender {
+    Requester,
+    Responder,
+    /// Either side may, or nobody has looked: who asked before goes on asking.
+    Either,
+}
+
+/// When a row is asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum When {
+    Never,
+    /// Where the connection's first bytes are missing.
+    Midstream,
+    /// But not where bytes are known to be missing before: what begins so comes first.
+    NotAfterGap,
+    Always,
+}
+
+impl When {
+    fn applies(self, start: Start) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Midstream => start.is_midstream(),
+            Self::NotAfterGap => start != Start::Gap,
+            Self::Always => true,
+        }
+    }
+}
+
+/// One way in which a protocol begins.
+pub(super) struct Row {
+    /// The name in the tables; `None`: its text tells (`http/1.0`, `http/1.1`).
+    pub protocol: Option<&'static str>,
+    pub carrier: Carrier,
+    pub sender: Sender,
+    /// May a stream begin like this?
+    pub first: When,
+    /// May it begin in any packet of something unknown?
+    pub later: When,
+    /// The name by which a TLS handshake agrees on it (RFC 7301): then nobody has to look.
+    pub alpn: Option<&'static str>,
+    pub verdict: fn(&[u8]) -> Verdict,
+    pub reader: fn(&Opening<'_>) -> Box<dyn Reader>,
+}
+
+/// What most rows of streams are like: nobody reads the protocol, it has only a name.
+const STREAM: Row = Row {
+    protocol: Some("unknown"),
+    carrier: Carrier::Stream,
+    sender: Sender::Either,
+    first: When::Always,
+    later: When::Never,
+    alpn: None,
+    verdict: |_| Verdict::No,
+    reader: |opening| Box::new(Unread::new(opening)),
+};
+
+/// What most rows of datagrams are like: any of them tells.
+const DATAGRAMS: Row = Row {
+    carrier: Carrier::Datagrams,
+    later: When::Always,
+    reader: |opening| Box::new(Opaque::new(opening)),
+    ..STREAM
+};
+
+const TLS: Row =
+    Row { protocol: Some("tls"), later: When::Always, reader: |opening| Box::new(OverTls::new(opening)), ..STREAM };
+
+const PRELUDE: Row = Row { sender: Sender::Requester, first: When::NotAfterGap, ..STREAM };
+
+const HTTP1: Row =
+    Row { protocol: None, later: When::Midstream, reader: |opening| Box::new(Http1::new(opening.start)), ..STREAM };
+
+const HTTP2: Row = Row { protocol: Some("h2"), reader: |opening| Box::new(Http2::new(opening.requester)), ..STREAM };
+
+/// All that is known.
+static ROWS: &[Row] = &[
+    Row { sender: Sender::Requester, verdict: tls::client_hello, ..TLS },
+    Row { sender: Sender::Responder, verdict: tls::server_hello, ..TLS },
+    Row {
+        protocol: Some("proxy"),
+        verdict: prelude::sniff_proxy,
+        reader: |_| Box::new(Prelude::new(prelude::Kind::Proxy)),
+        ..PRELUDE
+    },
+    Row {
+        protocol: Some("socks"),
+        verdict: prelude::sniff_socks4,
+        reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V4))),
+        ..PRELUDE
+    },
+    Row {
+        protocol: Some("socks"),
+        verdict: prelude::sniff_socks5,
+        reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V5))),
+        ..PRELUDE
+    },
+    // A record from the middle of TLS.
+    Row {
+        first: When::Midstream,
+        later: When::Midstream,
+        verdict: tls::record,
+        reader: |opening| Box::new(OverTls::midstream(opening)),
+        ..TLS
+    },
+    Row { sender: Sender::Requester, verdict: head::sniff_request, ..HTTP1 },
+    Row { sender: Sender::Responder, verdict: head::sniff_response, ..HTTP1 },
+    Row { sender: Sender::Requester, later: When::Always, alpn: Some("h2"), verdict: http2::sniff_client, ..HTTP2 },
+    Row { sender: Sender::Responder, verdict: http2::sniff_server, ..HTTP2 },
+    // Frames from the middle of HTTP/2.
+    Row {
+        first: When::Midstream,
+        later: When::Midstream,
+        verdict: http2::sniff_frames,
+        reader: |_| Box::new(Http2::midstream()),
+        ..HTTP2
+    },
+    // Nobody reads these here. They may go on with TLS.
+    Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
+    Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },
+    Row { protocol: Some("postgresql"), verdict: names::postgresql, ..STREAM },
+    Row { protocol: Some("smtp"), verdict: names::smtp, ..STREAM },
+    Row { protocol: Some("ftp"), verdict: names::ftp, ..STREAM },
+    Row { protocol: Some("xmpp"), verdict: names::xmpp, ..STREAM },
+    Row { protocol: Some("mysql"), verdict: names::mysql, ..STREAM },
+    Row { protocol: Some("ldap"), verdict: names::ldap, ..STREAM },
+    #[cfg(test)]
+    Row {
+        protocol: Some("echo"),
+        sender: Sender::Requester,
+        verdict: super::tests::echo::sniff,
+        reader: |_| Box::new(super::tests::echo::Echo::default()),
+        ..DATAGRAMS
+    },
+];
+
+/// What no row fits.
+static UNKNOWN_STREAM: Row = STREAM;
+static UNKNOWN_DATAGRAMS: Row = DATAGRAMS;
+
+/// What the table says of a prefix.
+#[derive(Clone, Copy)]
+pub(super) enum Judgement {
+    Row(&'static Row),
+    /// No row fits.
+    None,
+    /// Too few bytes to tell.
+    More,
+}
+
+/// Which row begins like this? `all`: more will not be looked at.
+pub(super) fn judge(carrier: Carrier, prefix: &[u8], start: Start, all: bool) -> Judgement {
+    for row in ROWS.iter().filter(|row| row.carrier == carrier && row.first.applies(start)) {
+        match (row.verdict)(prefix) {
+            Verdict::Yes => return Judgement::Row(row),
+            Verdict::More if !all => return Judgement::More,
+            Verdict::More | Verdict::No => {}
+        }
+    }
+    Judgement::None
+}
+
+/// Which row may begin like this in a packet of something unknown?
+pub(super) fn judge_later(carrier: Carrier, packet: &[u8], start: Start) -> Option<&'static Row> {
+    match judge(carrier, packet, start, carrier == Carrier::Datagrams) {
+        Judgement::Row(row) => Some(row).filter(|row| row.later.applies(start)),
+        Judgement::None | Judgement::More => None,
+    }
+}
+
+/// The row of what a TLS handshake agreed on, if it has one.
+pub(super) fn agreed(alpn: &str) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.alpn == Some(alpn))
+}
+
+/// The row of what is not known.
+pub(super) fn unknown(carrier: Carrier) -> &'static Row {
+    match carrier {
+        Carrier::Stream => &UNKNOWN_STREAM,
+        Carrier::Datagrams => &UNKNOWN_DATAGRAMS,
+    }
+}
+
+/// Which side sent this packet of a connection that the capture joined midway? `None`: it does not say. Only what is
+/// looked for in the middle of a connection counts.
+#[must_use]
+pub fn likely_sender(carrier: Carrier, payload: &[u8]) -> Option<Side> {
+    match judge_later(carrier, payload, Start::Midstream)?.sender {
+        Sender::Requester => Some(Side::Client),
+        Sender::Responder => Some(Side::Server),
+        Sender::Either => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! The table as a whole: which row fits what, and who sent it.
+
+use super::talk::Talk;
+use crate::exchange::reader::Start;
+use crate::exchange::sniffers::{Judgement, judge};
+use crate::exchange::{Carrier, likely_sender};
+use crate::stream::Side;
+use crate::tls::build::Hello;
+
+const SETTINGS: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64";
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+fn stream(prefix: &[u8], start: Start, all: bool) -> &'static str {
+    match judge(Carrier::Stream, prefix, start, all) {
+        Judgement::Row(row) => row.protocol.unwrap_or("http/1"),
+        Judgement::None => "unknown",
+        Judgement::More => "more",
+    }
+}
+
+#[test]
+fn every_prefix_of_a_beginning_is_either_too_short_or_tells_the_same() {
+    let hello = Hello::tls13().record();
+    for (bytes, protocol) in [
+        (&hello[..], "tls"),
+        (b"PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\n", "proxy"),
+        (b"\x05\x02\0\x02", "socks"),
+        (b"\x04\x01\0\x50\x7f\0\0\x01me\0", "socks"),
+        (b"GET /a HTTP/1.1\r\n", "http/1"),
+        (b"FROB /a HTTP/1.1\r\n", "http/1"),
+        (b"HTTP/1.1 200 OK\r\n", "http/1"),
+        (PREFACE, "h2"),
+        (SETTINGS, "h2"),
+        (b"\x01\x02\x03", "unknown"),
+    ] {
+        assert_eq!(stream(bytes, Start::Beginning, false), protocol);
+        for cut in 1..bytes.len() {
+            let early = stream(&bytes[..cut], Start::Beginning, false);
+            assert!(early == "more" || early == protocol, "{protocol}: {early} after {cut} bytes");
+        }
+    }
+}
+
+#[test]
+fn what_is_still_too_short_when_no_more_comes_is_unknown() {
+    assert_eq!((stream(b"GET", Start::Beginning, false), stream(b"GET", Start::Beginning, true)), ("more", "unknown"));
+}
+
+#[test]
+fn records_and_frames_begin_a_connection_only_where_its_beginning_is_missing() {
+    let record = [&[23, 3, 3, 0, 100][..], &[0xda; 100]].concat();
+    assert_eq!(
+        (stream(&record, Start::Beginning, false), stream(&record, Start::Midstream, false)),
+        ("unknown", "tls")
+    );
+    let frame = b"\0\0\x04\x08\0\0\0\0\0\0\0\xff\xff";
+    assert_eq!((stream(frame, Start::Beginning, false), stream(frame, Start::Gap, false)), ("unknown", "h2"));
+}
+
+#[test]
+fn what_a_packet_says_tells_who_sent_it() {
+    let sender = |bytes: &[u8]| likely_sender(Carrier::Stream, bytes);
+    let hello = Hello::tls13().record();
+    let mut answer = hello.clone();
+    answer[5] = 2;
+    for client in [&hello[..], b"GET / HTTP/1.1\r\n", b"PROPFIND /dav", PREFACE] {
+        assert_eq!(sender(client), Some(Side::Client), "{}", client.escape_ascii());
+    }
+    for server in [&answer[..], b"HTTP/1.1 200 OK\r\n"] {
+        assert_eq!(sender(server), Some(Side::Server), "{}", server.escape_ascii());
+    }
+    // What begins a connection is not looked for in the middle of one: SOCKS is three bytes.
+    for nobody in [b"\x05\x01\0".as_slice(), b"", b"\x17\x03\x03\0\x10", b"220 mail SMTP\r\n"] {
+        assert_eq!(sender(nobody), None, "{}", nobody.escape_ascii());
+    }
+}
+
+#[test]
+fn what_is_spoken_does_not_change_without_end() {
+    let talk = Talk::new().client("PROXY UNKNOWN\r\n".repeat(5000));
+    let found = talk.server("hi").exchanges();
+    assert_eq!(found.iter().filter(|e| e.protocol == "proxy").count(), 8);
+    assert_eq!(found.last().map(|e| (e.protocol, e.response.bytes)), Some(("unknown", 2)));
+}
