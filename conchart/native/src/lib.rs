@@ -19,6 +19,8 @@ pub mod tcp;
 
 pub mod tls;
 
+pub mod quic;
+
 pub mod exchange;
 
 pub mod phases;
