@@ -70,8 +70,8 @@ CASES = {
         see="""\
 - Chromium asks for the HTTPS and the A record of the name, each from a port of its own.
 - Then QUIC version 1. The ClientHello is longer than a packet: it comes in Initial packets whose CRYPTO frames are
-  split and shuffled, with PING and PADDING between them. Its SNI is `shop.example`, its ALPN `h3`; anyone can read it, as the
-  keys of Initial packets follow from the first Destination Connection ID (RFC 9001 section 5.2).
+  split and shuffled, with PING and PADDING between them. Its SNI is `shop.example`, its ALPN `h3`; anyone can
+  read it, as the keys of Initial packets follow from the first Destination Connection ID (RFC 9001 section 5.2).
 - The server acknowledges, then sends ServerHello (Initial), the rest of its flight (Handshake) and its first 1-RTT
   packet. The client's Finished comes in a Handshake packet, and its request in a 1-RTT packet after it.
 - With the secrets: a page and four requests that it makes a browser ask, each on a stream of its own.""",
