@@ -155,14 +155,19 @@ class Network:
         _plug_in(right, right_end, right_address, "gso_max_segs", "1")
 
     def name_the_site(self, host: Host, address: str, name: str) -> None:
-        """Tell ``host`` alone where the site is: ``ip netns exec`` mounts this file over /etc/hosts."""
+        """Tell ``host`` alone where the site is."""
+        self.set_file(host, "hosts", f"127.0.0.1 localhost\n{address} {name}\n")
+
+    def set_file(self, host: Host, name: str, text: str) -> None:
+        """Give ``host`` alone a file ``/etc/NAME``: ``ip netns exec`` mounts it over the machine's."""
         folder = Path("/etc/netns") / host.namespace
-        parent_is_ours = not folder.parent.is_dir()
-        folder.mkdir(parents=True)
-        if parent_is_ours:
-            self._undo.callback(_remove_if_empty, folder.parent)
-        self._undo.callback(shutil.rmtree, folder)
-        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{address} {name}\n")
+        if not folder.is_dir():
+            parent_is_ours = not folder.parent.is_dir()
+            folder.mkdir(parents=True)
+            if parent_is_ours:
+                self._undo.callback(_remove_if_empty, folder.parent)
+            self._undo.callback(shutil.rmtree, folder)
+        (folder / name).write_text(text)
 
 
 def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) -> None:

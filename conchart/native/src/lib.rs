@@ -23,6 +23,8 @@ pub mod udp;
 
 pub mod tls;
 
+pub mod quic;
+
 pub mod exchange;
 
 pub mod phases;

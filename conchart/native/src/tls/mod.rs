@@ -8,7 +8,7 @@
 //! 200 bytes once established.
 
 mod compute;
-mod decrypt;
+pub(crate) mod decrypt;
 mod fingerprint;
 mod flight;
 mod handshake;

@@ -12,7 +12,7 @@
 mod clear;
 mod direction;
 mod protection;
-mod suite;
+pub(crate) mod suite;
 #[cfg(test)]
 pub(crate) mod tests;
 

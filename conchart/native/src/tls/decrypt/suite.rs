@@ -51,7 +51,7 @@ impl Mac1 {
 
 /// The hash of TLS 1.3's key schedule, or the one behind the PRF.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Hash {
+pub(crate) enum Hash {
     /// TLS 1.1 and older.
     Md5Sha1,
     Sha256,
@@ -139,7 +139,7 @@ pub(super) fn key_block(
 }
 
 /// HKDF-Expand-Label with an empty context (RFC 8446 section 7.1).
-pub(super) fn expand_label(hash: Hash, secret: &[u8], label: &str, len: usize) -> Option<Vec<u8>> {
+pub(crate) fn expand_label(hash: Hash, secret: &[u8], label: &str, len: usize) -> Option<Vec<u8>> {
     let mut info = u16::try_from(len).ok()?.to_be_bytes().to_vec();
     info.push(u8::try_from(6 + label.len()).ok()?);
     info.extend_from_slice(b"tls13 ");

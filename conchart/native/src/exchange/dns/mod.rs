@@ -1,0 +1,321 @@
+//! DNS (RFC 1035): every query is one exchange, over UDP and over TCP.
+//!
+//! In: over UDP datagrams, each one message (RFC 1035 section 4.2.1); over TCP a stream of messages, each behind its
+//! length (RFC 7766 section 8). Out: exchanges in the [`Ledger`]: method is the QTYPE, host the QNAME, status the RCODE.
+//! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: resource
+//! records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
+//!
+//! Bounded: [`MAX_ASKED`] queries are remembered, and of each message its question.
+
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::Span;
+use super::head::Guess;
+use super::ledger::Ledger;
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use message::{MIN_QUERY, Message, QUESTION_END, Question};
+
+const PROTOCOL: &str = "dns";
+
+/// Queries that are remembered, answered or not.
+const MAX_ASKED: usize = 512;
+
+/// What stands before each message over TCP.
+const LENGTH: usize = 2;
+
+/// Is this datagram a DNS message?
+pub(super) fn sniff_datagram(datagram: &[u8]) -> bool {
+    matches!(message::sniff(datagram), Guess::Yes)
+}
+
+/// Does this stream begin with a DNS message?
+pub(super) fn sniff_stream(prefix: &[u8]) -> Guess {
+    let Some((length, rest)) = prefix.split_first_chunk::<LENGTH>() else {
+        return Guess::More;
+    };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length < MIN_QUERY {
+        return Guess::No;
+    }
+    match message::sniff(rest.get(..length).unwrap_or(rest)) {
+        // The message is over, and its question is not.
+        Guess::More if rest.len() >= length => Guess::No,
+        guess => guess,
+    }
+}
+
+/// The DNS messages of one flow.
+pub(super) struct Dns {
+    framing: Framing,
+    asked: VecDeque<Asked>,
+}
+
+/// How messages follow each other.
+enum Framing {
+    Datagrams,
+    Stream(Box<BySide<Stream>>),
+}
+
+/// A query that was seen.
+struct Asked {
+    number: u32,
+    from: Side,
+    id: u16,
+    question: Option<Question>,
+    answered: bool,
+}
+
+/// One direction over TCP.
+#[derive(Default)]
+struct Stream {
+    /// The length and beginning of the message under way.
+    kept: Vec<u8>,
+    /// Bytes of it that have come or are known to be missing, its length included.
+    passed: usize,
+    span: Span,
+    offset: u64,
+    /// Nobody knows where the next message begins.
+    out_of_step: bool,
+    /// Frame of the latest bytes: another one means that a packet begins.
+    frame: u64,
+    latest: Option<Moment>,
+    /// Since when and until when nobody could follow.
+    unseen: Option<(Moment, Moment)>,
+}
+
+impl Dns {
+    /// Over UDP: a chunk is a datagram.
+    pub fn over_datagrams() -> Self {
+        Self { framing: Framing::Datagrams, asked: VecDeque::new() }
+    }
+
+    /// Over TCP. `midstream`: its first bytes are not in the capture.
+    pub fn over_stream(midstream: bool) -> Self {
+        let stream = || Stream { out_of_step: midstream, ..Stream::default() };
+        let streams = BySide { client: stream(), server: stream() };
+        Self { framing: Framing::Stream(Box::new(streams)), asked: VecDeque::new() }
+    }
+
+    pub fn data(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'_>) {
+        match &mut self.framing {
+            Framing::Datagrams => {
+                let mut span = Span { done: true, ..Span::default() };
+                span.extend(chunk.seen, chunk.len());
+                self.message(ledger, from, chunk.bytes, span, chunk.offset);
+            }
+            Framing::Stream(streams) => {
+                let stream = &mut streams[from];
+                stream.packet(ledger, &chunk);
+                let (mut bytes, mut offset) = (chunk.bytes, chunk.offset);
+                while !bytes.is_empty() && !self.stream(from).is_none_or(|stream| stream.out_of_step) {
+                    let taken = self.take(ledger, from, bytes, chunk.seen, offset);
+                    bytes = bytes.get(taken..).unwrap_or_default();
+                    offset = offset.saturating_add(taken as u64);
+                }
+                if chunk.cut > 0 {
+                    self.pass_over(ledger, from, chunk.cut.into(), Some(chunk.seen), chunk.seen);
+                }
+            }
+        }
+        ledger.settle();
+    }
+
+    pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        self.pass_over(ledger, from, gap.len, None, gap.seen);
+        ledger.settle();
+    }
+
+    /// The flow is over: queries without a response go out as they stand.
+    pub fn finish(&mut self, ledger: &mut Ledger) {
+        if let Framing::Stream(streams) = &mut self.framing {
+            for from in [Side::Client, Side::Server] {
+                streams[from].in_step(ledger);
+            }
+            **streams = BySide::default();
+        }
+        ledger.settle_all();
+    }
+
+    /// First byte that is not yet in the ledger.
+    pub fn pending(&self) -> [Option<Moment>; 2] {
+        match &self.framing {
+            Framing::Datagrams => [None; 2],
+            Framing::Stream(streams) => [streams.client.span.first, streams.server.span.first],
+        }
+    }
+
+    fn stream(&mut self, from: Side) -> Option<&mut Stream> {
+        match &mut self.framing {
+            Framing::Datagrams => None,
+            Framing::Stream(streams) => Some(&mut streams[from]),
+        }
+    }
+
+    /// Takes in bytes of the message under way; returns how many, at least one.
+    fn take(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], seen: Moment, offset: u64) -> usize {
+        let Some(stream) = self.stream(from) else {
+            return bytes.len();
+        };
+        if stream.passed == 0 {
+            stream.offset = offset;
+        }
+        let taken = stream.left().min(bytes.len()).max(1);
+        let room = (LENGTH + QUESTION_END).saturating_sub(stream.kept.len());
+        // What comes after missing bytes has no known position in the message.
+        if stream.kept.len() == stream.passed {
+            stream.kept.extend(bytes.iter().take(taken.min(room)));
+        }
+        stream.passed += taken;
+        stream.span.extend(seen, taken as u64);
+        self.end_message(ledger, from);
+        taken
+    }
+
+    /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where that is known (a snap
+    /// length cut them off); `by` when they had been.
+    fn pass_over(&mut self, ledger: &mut Ledger, from: Side, len: u64, sent: Option<Moment>, by: Moment) {
+        let Some(stream) = self.stream(from) else {
+            return;
+        };
+        let inside = stream.kept.len() >= LENGTH && len <= stream.left() as u64 && !stream.out_of_step;
+        if !inside {
+            let since = stream.unseen.map(|(since, _)| since).or(stream.latest).unwrap_or(by);
+            let unseen = (sent.is_none() || stream.unseen.is_some()).then_some((since, by));
+            let (frame, latest) = (stream.frame, stream.latest);
+            *stream = Stream { out_of_step: true, frame, latest, unseen, ..Stream::default() };
+            return;
+        }
+        match sent {
+            Some(sent) => stream.span.extend(sent, len),
+            None => {
+                stream.span.extend_unseen(len);
+                stream.span.revealed = Some(by);
+            }
+        }
+        stream.passed = stream.passed.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
+        self.end_message(ledger, from);
+    }
+
+    /// Is the message under way complete? Then it is read.
+    fn end_message(&mut self, ledger: &mut Ledger, from: Side) {
+        let Some(stream) = self.stream(from) else {
+            return;
+        };
+        if stream.kept.len() < LENGTH || stream.left() > 0 {
+            return;
+        }
+        let kept = std::mem::take(&mut stream.kept);
+        let span = Span { done: true, ..std::mem::take(&mut stream.span) };
+        stream.passed = 0;
+        let offset = stream.offset;
+        self.message(ledger, from, kept.get(LENGTH..).unwrap_or_default(), span, offset);
+    }
+
+    fn message(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], span: Span, offset: u64) {
+        match message::parse(bytes) {
+            Some(message) if message.is_response => self.response(ledger, from, message, span, offset),
+            Some(message) => self.query(ledger, from, message, span, offset),
+            None => {}
+        }
+    }
+
+    fn query(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
+        let again = |asked: &Asked| !asked.answered && asked.from == from && asked.is(&message);
+        if self.asked.iter().any(again) {
+            return;
+        }
+        let number = open(ledger, from, message.question.as_ref(), offset);
+        if let Some(entry) = ledger.get(number) {
+            entry.exchange.request = span;
+            entry.exchange.ended = if message.is_multicast() { span.last } else { None };
+        }
+        self.remember(number, from, message, false);
+    }
+
+    fn response(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
+        let (asker, status) = (from.peer(), Some(u16::from(message.rcode)));
+        let fits = |asked: &Asked| asked.from == asker && asked.is(&message);
+        // The response to a query that was sent again comes again.
+        let is_known = self.asked.iter().any(fits) || message.is_multicast();
+        let number = match self.asked.iter_mut().find(|asked| !asked.answered && fits(asked)) {
+            Some(asked) => {
+                asked.answered = true;
+                asked.number
+            }
+            None if is_known => return,
+            // Nobody saw the query.
+            None => {
+                let number = open(ledger, asker, message.question.as_ref(), offset);
+                self.remember(number, asker, message, true);
+                number
+            }
+        };
+        if let Some(entry) = ledger.get(number) {
+            entry.exchange.response = span;
+            entry.exchange.status = status;
+        }
+    }
+
+    fn remember(&mut self, number: u32, from: Side, message: Message, answered: bool) {
+        if self.asked.len() >= MAX_ASKED {
+            self.asked.pop_front();
+        }
+        self.asked.push_back(Asked { number, from, id: message.id, question: message.question, answered });
+    }
+}
+
+/// Begins the exchange of a query for `question`.
+fn open(ledger: &mut Ledger, requester: Side, question: Option<&Question>, offset: u64) -> u32 {
+    let number = ledger.open(requester, PROTOCOL, offset);
+    if let (Some(entry), Some(question)) = (ledger.get(number), question) {
+        entry.exchange.method = Some(message::qtype(question.qtype).into());
+        entry.exchange.host = Some(question.name.clone());
+    }
+    number
+}
+
+impl Asked {
+    /// Is `message` this query again, or a response to it? A refusal may lack the question.
+    fn is(&self, message: &Message) -> bool {
+        let same = match (&self.question, &message.question) {
+            (Some(asked), Some(question)) => asked.is(question),
+            _ => true,
+        };
+        self.id == message.id && same
+    }
+}
+
+impl Stream {
+    /// Bytes that are missing to the end of the message, or of its length.
+    fn left(&self) -> usize {
+        let end = match self.kept.first_chunk::<LENGTH>() {
+            Some(length) => LENGTH + usize::from(u16::from_be_bytes(*length)),
+            None => LENGTH,
+        };
+        end.saturating_sub(self.passed)
+    }
+
+    /// Bytes come: a packet that begins like a message ends being out of step.
+    fn packet(&mut self, ledger: &mut Ledger, chunk: &Chunk<'_>) {
+        let packet_begins = std::mem::replace(&mut self.frame, chunk.seen.frame) != chunk.seen.frame;
+        self.latest = Some(chunk.seen);
+        if self.out_of_step {
+            if packet_begins && matches!(sniff_stream(chunk.bytes), Guess::Yes) {
+                self.in_step(ledger);
+            } else if let Some((_, until)) = &mut self.unseen {
+                *until = until.max(chunk.seen);
+            }
+        }
+    }
+
+    fn in_step(&mut self, ledger: &mut Ledger) {
+        self.out_of_step = false;
+        if let Some((since, until)) = self.unseen.take() {
+            ledger.lost(since, until);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The packets of RFC 9001 appendix A and RFC 9369 appendix A, conversations made of such, and laws.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
+
+use proptest::prelude::*;
+
+use super::initial::{Keys, seal};
+use super::*;
+
+/// The connection ID of both appendices.
+const DCID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+const SERVER_CID: [u8; 8] = [0xf0, 0x67, 0xa5, 0x50, 0x2a, 0x42, 0x62, 0xb5];
+
+/// The CRYPTO frame of the client's Initial packet: a ClientHello for example.com.
+const CLIENT_HELLO: &str = "060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e868\
+    04fe3a47f06a2b69484c00000413011302010000c000000010000e00000b6578616d706c652e636f6dff01000100000a\
+    00080006001d0017001800100007000504616c706e000500050100000000003300260024001d00209370b2c9caa47fba\
+    baf4559fedba753de171fa71f50f1ce15d43e994ec74d748002b0003020304000d0010000e0403050306030203080408\
+    050806002d00020101001c00024001003900320408ffffffffffffffff05048000ffff07048000ffff08011001048000\
+    75300901100f088394c8f03e51570806048000ffff";
+
+/// ACK and a CRYPTO frame: a ServerHello.
+const SERVER_PAYLOAD: &str = "02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf739\
+    88cfc79825df566dc5430b9a045a1200130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d10\
+    81287c834d5311bcf32bb9da1a002b00020304";
+
+const SERVER_V1: &str = "cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a\
+    5816b6394100f37a1c69797554780bb38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9\
+    c3bf9c73cc3f3bded74b562bfb19fb84022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc4\
+    2158407dd074ee";
+
+const SERVER_V2: &str = "dc6b3343cf0008f067a5502a4262b5004075d92faaf16f05d8a4398c47089698\
+    baeea26b91eb761d9b89237bbf87263017915358230035f7fd3945d88965cf17f9af6e16886c61bfc703106fbaf3cb4c\
+    fa52382dd16a393e42757507698075b2c984c707f0a0812d8cd5a6881eaf21ceda98f4bd23f6fe1a3e2c43edd9ce7ca8\
+    4bed8521e2e140";
+
+/// Its Source Connection ID is the one that the client's next packet goes to.
+const RETRY_V1: &str = "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba";
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+/// An Initial packet of a client, 1,200 bytes long with the appendices' connection ID and no token.
+fn client(version: Version, keys: &Keys, dcid: &[u8], token: &[u8], number: u32, frames: &[u8]) -> Vec<u8> {
+    let first = if version == Version::V2 { 0xd3 } else { 0xc3 };
+    let mut header = [&[first][..], &version.0.to_be_bytes(), &[dcid.len() as u8], dcid, &[0]].concat();
+    header.extend([&[token.len() as u8][..], token].concat());
+    let body = 1200 - header.len() - 2;
+    header.extend((0x4000 | body as u16).to_be_bytes());
+    header.extend(number.to_be_bytes());
+    let mut payload = frames.to_vec();
+    payload.resize(body - 4 - 16, 0);
+    seal::initial(keys, Side::Client, &header, &payload)
+}
+
+fn client_hello(version: Version, dcid: &[u8], token: &[u8]) -> Vec<u8> {
+    client(version, &Keys::of(version, dcid).unwrap(), dcid, token, 2, &hex(CLIENT_HELLO))
+}
+
+fn handshake(first: u8, version: Version) -> Vec<u8> {
+    [&[first][..], &version.0.to_be_bytes(), &[0, 8], &SERVER_CID, &[20], &[7; 20]].concat()
+}
+
+/// Listens to a conversation, a frame per datagram.
+#[derive(Default)]
+struct Heard {
+    quic: Quic,
+    frame: u64,
+    crypto: BySide<Vec<u8>>,
+    over: Vec<Facts>,
+}
+
+fn moment(frame: u64) -> Moment {
+    Moment { at: frame.cast_signed() * 1000, frame }
+}
+
+impl Heard {
+    fn hear(mut self, from: Side, datagram: &[u8]) -> Self {
+        self.frame += 1;
+        self.quic.datagram(from, datagram, moment(self.frame), |event| match event {
+            Event::Crypto { from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
+            Event::Over(facts) => {
+                self.crypto = BySide::default();
+                self.over.push(facts);
+            }
+        });
+        self
+    }
+
+    fn client(self, datagram: &[u8]) -> Self {
+        self.hear(Side::Client, datagram)
+    }
+
+    fn server(self, datagram: &[u8]) -> Self {
+        self.hear(Side::Server, datagram)
+    }
+
+    fn hellos(&self) -> (bool, bool) {
+        let client = self.crypto.client == hex(CLIENT_HELLO)[4..];
+        (client, self.crypto.server == hex(SERVER_PAYLOAD)[9..])
+    }
+}
+
+#[test]
+fn the_client_packets_of_the_rfcs_are_what_is_sealed_here() {
+    // Beginning and tag; the tag proves what lies between.
+    for (version, begin, tag) in [
+        (
+            Version::V1,
+            "c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11",
+            "e221af44860018ab0856972e194cd934",
+        ),
+        (
+            Version::V2,
+            "d76b3343cf088394c8f03e5157080000449ea0c95e82ffe67b6abcdb4298b485",
+            "a18b2faa745b6fe189cf772a9f84cbfc",
+        ),
+    ] {
+        let packet = client_hello(version, &DCID, &[]);
+        assert!(packet.starts_with(&hex(begin)) && packet.ends_with(&hex(tag)));
+        assert_eq!(packet.len(), 1200);
+    }
+}
+
+#[test]
+fn both_hellos_of_the_rfcs_are_read() {
+    for (version, server) in [(Version::V1, SERVER_V1), (Version::V2, SERVER_V2)] {
+        let heard = Heard::default().client(&client_hello(version, &DCID, &[])).server(&hex(server));
+        assert_eq!(heard.hellos(), (true, true));
+        let facts = heard.quic.facts();
+        assert_eq!((facts.version, facts.opened, facts.unopened), (Some(version), 2, 0));
+        let firsts = BySide { client: Some(moment(1)), server: Some(moment(2)) };
+        assert_eq!((facts.initial, facts.handshake, facts.close), (firsts, BySide::default(), None));
+    }
+}
+
+#[test]
+fn after_a_retry_its_connection_id_gives_the_keys() {
+    let again = client_hello(Version::V1, &SERVER_CID, b"token");
+    let first = client_hello(Version::V1, &DCID, &[]);
+    let heard = Heard::default().client(&first).server(&hex(RETRY_V1)).client(&again);
+    assert_eq!(heard.hellos(), (true, false));
+    assert_eq!(heard.quic.facts().retry, Some(moment(2)));
+    assert_eq!((heard.over.len(), heard.quic.facts().opened), (0, 2));
+    // The Retry is not in the capture: the token tells.
+    let heard = Heard::default().client(&first).client(&again);
+    assert_eq!((heard.hellos(), heard.over.len()), ((true, false), 0));
+}
+
+#[test]
+fn version_negotiation_begins_anew() {
+    let offer = [&[0x80, 0, 0, 0, 0, 0, 8][..], &SERVER_CID, &Version::V2.0.to_be_bytes()].concat();
+    let heard = Heard::default()
+        .client(&client_hello(Version::V1, &DCID, &[]))
+        .server(&offer)
+        .client(&client_hello(Version::V2, &DCID, &[]))
+        .server(&hex(SERVER_V2));
+    assert_eq!(heard.hellos(), (true, true));
+    assert_eq!(heard.over.len(), 1);
+    assert_eq!((heard.over[0].version, heard.over[0].version_negotiation), (Some(Version::V1), Some(moment(2))));
+    assert_eq!(heard.quic.facts().version, Some(Version::V2));
+}
+
+#[test]
+fn a_server_may_change_the_version_by_itself() {
+    // RFC 9368 section 2.3: its keys follow from the same connection ID, and the client follows.
+    let heard = Heard::default().client(&client_hello(Version::V1, &DCID, &[])).server(&hex(SERVER_V2));
+    assert_eq!((heard.hellos(), heard.over.len()), ((true, true), 0));
+    assert_eq!(heard.quic.facts().version, Some(Version::V2));
+    let keys = Keys::of(Version::V2, &DCID).unwrap();
+    let heard = heard.client(&client(Version::V2, &keys, &SERVER_CID, &[], 3, &[2, 0, 0, 0, 0]));
+    assert_eq!((heard.quic.facts().opened, heard.over.len()), (3, 0));
+}
+
+#[test]
+fn another_connection_at_the_same_ports_begins_anew() {
+    let other = [9; 8];
+    let heard = Heard::default()
+        .client(&client_hello(Version::V1, &DCID, &[]))
+        .server(&hex(SERVER_V1))
+        .client(&client_hello(Version::V1, &other, &[]));
+    assert_eq!((heard.hellos(), heard.over.len()), ((true, false), 1));
+    assert_eq!(heard.quic.facts().initial.client, Some(moment(3)));
+}
+
+#[test]
+fn a_shuffled_hello_over_two_packets_is_read() {
+    let keys = Keys::of(Version::V1, &DCID).unwrap();
+    let hello = &hex(CLIENT_HELLO)[4..];
+    let crypto = |start: usize, end: usize| {
+        let lengths = [0x4000 | start as u16, 0x4000 | (end - start) as u16].map(u16::to_be_bytes).concat();
+        [&[6][..], &lengths, &hello[start..end]].concat()
+    };
+    let frames = [crypto(200, 241), vec![0; 9], crypto(0, 10), vec![1], crypto(50, 120)].concat();
+    let rest = [crypto(110, 200), crypto(5, 60)].concat();
+    let heard = Heard::default().client(&client(Version::V1, &keys, &DCID, &[], 0, &frames)).client(&client(
+        Version::V1,
+        &keys,
+        &DCID,
+        &[],
+        1,
+        &rest,
+    ));
+    assert_eq!(heard.hellos(), (true, false));
+}
+
+#[test]
+fn packets_of_every_type_are_noted_once() {
+    let server = [hex(SERVER_V1), handshake(0xe0, Version::V1)].concat();
+    let client_end =
+        [&[0xe0, 0, 0, 0, 1, 8][..], &SERVER_CID, &[0, 20], &[7; 20], &[0x40], &SERVER_CID, &[1; 30]].concat();
+    let heard = Heard::default()
+        .client(&client_hello(Version::V1, &DCID, &[]))
+        .server(&server)
+        .server(&handshake(0xe0, Version::V1))
+        .client(&client_end)
+        .server(&handshake(0xe0, Version::V1))
+        .server(&[0x40; 40])
+        .server(&[0x40; 40]);
+    let facts = heard.quic.facts();
+    assert_eq!(facts.handshake, BySide { client: Some(moment(4)), server: Some(moment(2)) });
+    assert_eq!(facts.server_flight_end, Some(moment(3)));
+    assert_eq!(facts.one_rtt, BySide { client: Some(moment(4)), server: Some(moment(6)) });
+}
+
+#[test]
+fn a_refusal_in_the_initial_packet_is_noted() {
+    let keys = Keys::of(Version::V1, &DCID).unwrap();
+    let close = [0x1c, 0x41, 0x78, 0, 2, b'n', b'o'];
+    let heard = Heard::default().client(&client(Version::V1, &keys, &DCID, &[], 0, &close));
+    // 0x100 + no_application_protocol.
+    assert_eq!(heard.quic.facts().close, Some(Close { from: Side::Client, code: 0x178, seen: moment(1) }));
+}
+
+#[test]
+fn a_packet_that_was_changed_is_not_opened() {
+    let mut packet = client_hello(Version::V1, &DCID, &[]);
+    packet[700] ^= 1;
+    let heard = Heard::default().client(&packet);
+    assert_eq!((heard.hellos().0, heard.quic.facts().unopened), (false, 1));
+}
+
+#[test]
+fn what_begins_quic_and_who_sent_it() {
+    let sniffed = |bytes: &[u8]| sniff(bytes).map(|it| (it.version.name().into_owned(), it.sender));
+    let hello = client_hello(Version::V2, &DCID, &[]);
+    assert_eq!(sniffed(&hello), Some(("v2".into(), Some(Side::Client))));
+    assert_eq!(sniffed(&hello[..300]), Some(("v2".into(), None)));
+    assert_eq!(sniffed(&hex(SERVER_V1)), Some(("v1".into(), None)));
+    assert_eq!(sniffed(&hex(RETRY_V1)), Some(("v1".into(), Some(Side::Server))));
+    let mut greased = [0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8].to_vec();
+    greased.extend([DCID.as_slice(), &[0; 1190]].concat());
+    assert_eq!(sniffed(&greased), Some(("greased".into(), Some(Side::Client))));
+    assert_eq!(sniffed(&greased[..1000]), None);
+    // DNS, RTP, STUN, a short header.
+    assert_eq!(sniffed(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01"), None);
+    assert_eq!(sniffed(&[0x80; 200]), None);
+    assert_eq!(sniffed(&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42]), None);
+    assert_eq!(sniffed(&[0x40; 1200]), None);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_heard_without_panic(
+        datagrams in proptest::collection::vec(
+            (any::<bool>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..80)), 0..20,
+        ),
+    ) {
+        let mut quic = Quic::default();
+        for (client, version, mut bytes) in datagrams {
+            if version && bytes.len() > 5 {
+                bytes[0] |= 0xc0;
+                bytes[1..5].copy_from_slice(&[0, 0, 0, 1]);
+            }
+            let _ = sniff(&bytes);
+            let from = if client { Side::Client } else { Side::Server };
+            quic.datagram(from, &bytes, moment(1), |_| ());
+        }
+    }
+
+    #[test]
+    fn a_sealed_payload_of_any_bytes_is_heard_without_panic(
+        payload in proptest::collection::vec(prop_oneof![Just(6_u8), Just(2), Just(0), any::<u8>()], 0..900),
+    ) {
+        let keys = Keys::of(Version::V1, &DCID).unwrap();
+        let heard = Heard::default().client(&client(Version::V1, &keys, &DCID, &[], 0, &payload));
+        prop_assert_eq!(heard.quic.facts().opened, 1);
+    }
+
+    /// Law: packets that share a datagram tell what they tell one by one.
+    #[test]
+    fn coalesced_packets_add_up(kinds in proptest::collection::vec(0_u8..3, 1..6), cut in any::<bool>()) {
+        let packets: Vec<Vec<u8>> = kinds.iter().map(|kind| match kind {
+            0 => client_hello(Version::V1, &SERVER_CID, &[]),
+            1 => [&[0xd0, 0, 0, 0, 1, 8][..], &SERVER_CID, &[0, 20], &[7; 20]].concat(),
+            _ => [&[0xe0, 0, 0, 0, 1, 8][..], &SERVER_CID, &[0, 20], &[7; 20]].concat(),
+        }).collect();
+        let mut whole = packets.concat();
+        if cut {
+            whole.pop();
+        }
+        let lengths: Vec<usize> = Packets::of(&whole).map(|packet| match packet {
+            Packet::Long(long) => long.bytes.len(),
+            Packet::Short(bytes) => bytes.len(),
+        }).collect();
+        prop_assert_eq!(lengths.iter().sum::<usize>(), whole.len());
+        prop_assert_eq!(lengths.len(), packets.len());
+    }
+}

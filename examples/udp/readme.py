@@ -1,0 +1,71 @@
+"""A capture's README: topology, how it was made, what to see."""
+
+from __future__ import annotations
+
+import shlex
+
+from cases import Case
+from lab.programs import versions
+from street import CLIENT, DELAY_MS, LONG_TEXT, PATIENCE_SECONDS, RESOLVER, SERVER
+
+VERSIONS = {
+    "curl": ("curl", "--version"),
+    "dig": ("dig", "-v"),
+    "chromium": ("chromium", "--version"),
+}
+
+
+def readme(case: Case) -> str:
+    """Say how the capture was made and what to see in it."""
+    programs = list(dict.fromkeys(words[0] for words in case.commands))
+    commands = "\n".join(f"    {shlex.join(words)}" for words in case.commands)
+    named = [VERSIONS[name] for name in programs]
+    named += [("sh", "-c", "echo Caddy $(caddy version)")] * case.http3 + [
+        ("dnsmasq", "--version"),
+        ("tcpdump", "--version"),
+    ]
+    return f"""\
+# {case.title}
+
+Made by `examples/udp/make-captures`; what the set is for is in `examples/udp/README.md`.
+
+## Topology
+
+    client {CLIENT} ──{DELAY_MS} ms── {RESOLVER}:53 resolver, {SERVER} server
+
+Two network namespaces on one machine; resolver and server are two addresses of one host. Every packet takes
+{DELAY_MS} ms each way (`examples/lab/delay_line.py`).
+
+## How it was made
+
+Client, one command after the other:
+
+{commands}
+
+- Resolver: dnsmasq, which knows `shop.example` and keeps nothing.
+{site(case)}
+- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {case.packets}`.
+
+{versions(named)}
+
+## What to see
+
+{case.see}
+"""
+
+
+def site(case: Case) -> str:
+    """Say what stands at the server's address."""
+    if case.http3:
+        return """\
+- Server: Caddy, `examples/udp/Caddyfile`; EC certificate signed by a like authority. Behind it
+  `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds.
+- `keys.log` has the TLS secrets, as the client wrote them:
+  `tshark -o tls.keylog_file:keys.log -r input.pcap -Y http3`."""
+    if "dig" in case.commands[0]:
+        return f"- `long.example` has twelve TXT records of {len(LONG_TEXT) + 2} bytes and more."
+    return f"""\
+- `slow.example` and `lost.example` it asks for at `examples/udp/upstream.py`, which thinks for 120 ms and loses
+  the first query of each type.
+- The client's `resolv.conf`: `timeout:{PATIENCE_SECONDS}`, seconds until it asks again.
+- Server: `examples/lab/backend.py` at port 80; `/wait-MS/…` is answered after MS milliseconds."""

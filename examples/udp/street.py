@@ -1,0 +1,60 @@
+"""Client and server 5 ms apart; the server has a second address, where names are resolved.
+
+client 10.81.0.10 ──5 ms── 10.81.0.53 resolver, 10.81.0.20 server
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from lab.network import Host, Network, ip, wait_until
+
+CLIENT = "10.81.0.10"
+RESOLVER = "10.81.0.53"
+SERVER = "10.81.0.20"
+NAME = "shop.example"
+DELAY_MS = 5
+UPSTREAM_PORT = 5300
+PATIENCE_SECONDS = 1
+"""How long the client's resolver waits for an answer before it asks again."""
+
+LONG_TEXT = "what a resolver cannot say in 512 bytes, it says over TCP; "
+HERE = Path(__file__).resolve().parent
+
+
+class Street(Network):
+    """The two hosts."""
+
+    def __init__(self) -> None:
+        """Name the hosts."""
+        super().__init__("client", "server")
+        self.client, self.server = self.hosts
+
+    def build(self) -> None:
+        """Lay the cable, give the server its second address, and tell the client where names are resolved."""
+        self.long_cable(self.client, CLIENT, self.server, SERVER, DELAY_MS)
+        ip("-n", self.server.namespace, "address", "add", f"{RESOLVER}/24", "dev", "to-client")
+        self.set_file(self.client, "hosts", "127.0.0.1 localhost\n")
+        self.set_file(
+            self.client, "resolv.conf", f"nameserver {RESOLVER}\noptions timeout:{PATIENCE_SECONDS} attempts:3\n"
+        )
+
+    def start_resolver(self) -> None:
+        """Start dnsmasq: it knows shop.example, and asks upstream.py for slow.example and lost.example."""
+        words = [
+            "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=",
+            "--user=root", "--bind-interfaces", f"--listen-address={RESOLVER}", "--cache-size=0", "--local=/example/",
+            f"--address=/{NAME}/{SERVER}",
+            *(f"--server=/{name}/127.0.0.1#{UPSTREAM_PORT}" for name in ("slow.example", "lost.example")),
+            *(f"--txt-record=long.example,{number} {LONG_TEXT}" for number in range(12)),
+        ]  # fmt: skip
+        upstream = self.start(self.server, [sys.executable, HERE / "upstream.py", str(UPSTREAM_PORT), SERVER])
+        wait_until(lambda: listens_udp(self.server, UPSTREAM_PORT), f"{upstream.args} listens")
+        self.start_server(self.server, 53, words)
+
+
+def listens_udp(host: Host, port: int) -> bool:
+    """Say whether a program on this host has bound UDP ``port``."""
+    sockets = Path(f"/proc/{host.pids()[0]}/net/udp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") for line in sockets)
