@@ -16,7 +16,6 @@
 mod backlog;
 mod body;
 mod conversation;
-#[cfg_attr(not(test), expect(dead_code, reason = "until the table of readers knows it"))]
 mod dns;
 mod head;
 mod http1;

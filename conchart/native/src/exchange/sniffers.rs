@@ -5,6 +5,7 @@
 //!
 //! To add a protocol: write its reader in a file of its own, and add a row here for each way in which it begins.
 
+use super::dns::{self, Dns};
 use super::head;
 use super::http1::Http1;
 use super::http2::{self, Http2};
@@ -102,6 +103,15 @@ const HTTP1: Row =
 
 const HTTP2: Row = Row { protocol: Some("h2"), reader: |opening| Box::new(Http2::new(opening.requester)), ..STREAM };
 
+const DNS: Row = Row { protocol: Some("dns"), reader: |_| Box::new(Dns::over_datagrams()), ..DATAGRAMS };
+
+const DNS_IN_STREAM: Row = Row {
+    protocol: Some("dns"),
+    later: When::Midstream,
+    reader: |opening| Box::new(Dns::over_stream(opening.start)),
+    ..STREAM
+};
+
 /// All that is known.
 static ROWS: &[Row] = &[
     Row { sender: Sender::Requester, verdict: tls::client_hello, ..TLS },
@@ -144,6 +154,10 @@ static ROWS: &[Row] = &[
         reader: |_| Box::new(Http2::midstream()),
         ..HTTP2
     },
+    Row { sender: Sender::Requester, verdict: dns::query, ..DNS },
+    Row { sender: Sender::Responder, verdict: dns::response, ..DNS },
+    Row { sender: Sender::Requester, verdict: dns::query_in_stream, ..DNS_IN_STREAM },
+    Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     // Nobody reads these here. They may go on with TLS.
     Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
     Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },

@@ -1,11 +1,11 @@
 //! DNS messages (RFC 1035 section 4): header and first question of one, and whether bytes are one.
 //!
-//! In: the bytes of a message. Out: [`Message`], or a [`Guess`]. Non-goals: resource records, names in anything but the
+//! In: the bytes of a message. Out: [`Message`], or a [`Verdict`]. Non-goals: resource records, names in anything but the
 //! question.
 
 use std::borrow::Cow;
 
-use crate::exchange::head::Guess;
+use crate::exchange::sniffers::Verdict;
 
 const HEADER: usize = 12;
 /// Longest name on the wire (RFC 1035 section 3.1), and longest text that is made of one.
@@ -69,37 +69,37 @@ pub(super) fn parse(message: &[u8]) -> Option<Message> {
     })
 }
 
-/// Is this a DNS message? With [`Guess::More`], nothing speaks against it but its first question has not ended.
-pub(super) fn sniff(message: &[u8]) -> Guess {
+/// Is this a DNS message? With [`Verdict::More`], nothing speaks against it but its first question has not ended.
+pub(super) fn sniff(message: &[u8]) -> Verdict {
     let mut words = message.chunks_exact(2).filter_map(|pair| pair.first_chunk().copied().map(u16::from_be_bytes));
     let (_id, flags, questions) = (words.next(), words.next(), words.next());
     let fits = flags.is_none_or(flags_fit) && questions.is_none_or(|count| (1..=MAX_QUESTIONS).contains(&count));
     if !fits {
-        return Guess::No;
+        return Verdict::No;
     }
     let (Some([_, flags, questions, answers, authorities, additional]), Some(rest)) =
         (header(message), message.get(HEADER..))
     else {
-        return Guess::More;
+        return Verdict::More;
     };
     // A query may know answers already (RFC 6762 section 7.1), a transfer names its SOA record (RFC 1995 section 3).
     let asks = flags & QR == 0;
     let most = if asks { MAX_QUESTIONS } else { MAX_RECORDS };
     if [answers, authorities, additional].iter().any(|&count| count > most) || asks && additional > 3 {
-        return Guess::No;
+        return Verdict::No;
     }
     // Only mDNS has several questions in one message.
     match walk(rest) {
         Walk::Name(labels, [kind, class]) => {
             let known = qtype_name(kind).is_some() && matches!(class & !UNICAST_RESPONSE, 1 | 3 | 4 | 254 | 255);
             if known && !is_netbios(&labels, kind) && (questions == 1 || class & !UNICAST_RESPONSE == 1) {
-                Guess::Yes
+                Verdict::Yes
             } else {
-                Guess::No
+                Verdict::No
             }
         }
-        Walk::More => Guess::More,
-        Walk::Wrong => Guess::No,
+        Walk::More => Verdict::More,
+        Walk::Wrong => Verdict::No,
     }
 }
 
@@ -281,22 +281,22 @@ mod tests {
     #[test]
     fn messages_are_told_from_other_bytes() {
         for message in [QUERY, RESPONSE, NXDOMAIN] {
-            assert!(matches!(sniff(message), Guess::Yes));
+            assert!(matches!(sniff(message), Verdict::Yes));
             let question_end = HEADER + 14 + 4;
-            (0..question_end).for_each(|len| assert!(matches!(sniff(&message[..len]), Guess::More), "{len}"));
+            (0..question_end).for_each(|len| assert!(matches!(sniff(&message[..len]), Verdict::More), "{len}"));
         }
         let netbios =
             b"\x9a\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x20CKAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\x00\x00\x21\x00\x01";
         let stun = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
         let ntp = [0x23, 0, 6, 0xec, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for bytes in [&netbios[..], &stun, &ntp, b"GET / HTTP/1.1\r\n\r\n", &[0; 48], &[0xff; 48]] {
-            assert!(matches!(sniff(bytes), Guess::No), "{bytes:?}");
+            assert!(matches!(sniff(bytes), Verdict::No), "{bytes:?}");
         }
         // Bits and codes that no query has.
         for (position, byte) in [(2, 0x05), (2, 0x09), (3, 0x03), (3, 0x40), (5, 0), (6, 9), (27, 200), (29, 7)] {
             let mut message = QUERY.to_vec();
             message[position] = byte;
-            assert!(matches!(sniff(&message), Guess::No), "{position}");
+            assert!(matches!(sniff(&message), Verdict::No), "{position}");
         }
     }
 
@@ -316,7 +316,7 @@ mod tests {
             }).collect();
             let message = parse(&with_name(&wire));
             prop_assert_eq!(message.is_some(), wire.len() < MAX_NAME);
-            prop_assert_eq!(matches!(sniff(&with_name(&wire)), Guess::Yes), wire.len() < MAX_NAME);
+            prop_assert_eq!(matches!(sniff(&with_name(&wire)), Verdict::Yes), wire.len() < MAX_NAME);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! DNS (RFC 1035): every query is one exchange, over UDP and over TCP.
 //!
 //! In: over UDP datagrams, each one message (RFC 1035 section 4.2.1); over TCP a stream of messages, each behind its
-//! length (RFC 7766 section 8). Out: exchanges in the [`Ledger`]: method is the QTYPE, host the QNAME, status the RCODE.
+//! length (RFC 7766 section 8). Out: exchanges in the [`Ledger`]: method is the QTYPE, target the QNAME, status the RCODE.
 //! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: resource
 //! records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
 //!
@@ -14,8 +14,9 @@ mod tests;
 use std::collections::VecDeque;
 
 use super::Span;
-use super::head::Guess;
 use super::ledger::Ledger;
+use super::reader::{Reader, Start, Switch};
+use super::sniffers::Verdict;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use message::{MIN_QUERY, Message, QUESTION_END, Question};
 
@@ -27,24 +28,47 @@ const MAX_ASKED: usize = 512;
 /// What stands before each message over TCP.
 const LENGTH: usize = 2;
 
-/// Is this datagram a DNS message?
-pub(super) fn sniff_datagram(datagram: &[u8]) -> bool {
-    matches!(message::sniff(datagram), Guess::Yes)
+/// Where a message says that it is a response (RFC 1035 section 4.1.1): the first bit of its third byte.
+const FLAGS: usize = 2;
+const RESPONSE: u8 = 0x80;
+
+/// Is this datagram a query?
+pub(super) fn query(datagram: &[u8]) -> Verdict {
+    if is_response(datagram) { Verdict::No } else { message::sniff(datagram) }
 }
 
-/// Does this stream begin with a DNS message?
-pub(super) fn sniff_stream(prefix: &[u8]) -> Guess {
+/// Is this datagram a response?
+pub(super) fn response(datagram: &[u8]) -> Verdict {
+    if is_response(datagram) { message::sniff(datagram) } else { Verdict::No }
+}
+
+/// Does this stream begin with a query?
+pub(super) fn query_in_stream(prefix: &[u8]) -> Verdict {
+    if prefix.get(LENGTH..).is_some_and(is_response) { Verdict::No } else { sniff_stream(prefix) }
+}
+
+/// Does this stream begin with a response?
+pub(super) fn response_in_stream(prefix: &[u8]) -> Verdict {
+    if prefix.get(LENGTH..).is_some_and(is_response) { sniff_stream(prefix) } else { Verdict::No }
+}
+
+fn is_response(message: &[u8]) -> bool {
+    message.get(FLAGS).is_some_and(|flags| flags & RESPONSE != 0)
+}
+
+/// Does a message begin here, behind its length?
+fn sniff_stream(prefix: &[u8]) -> Verdict {
     let Some((length, rest)) = prefix.split_first_chunk::<LENGTH>() else {
-        return Guess::More;
+        return Verdict::More;
     };
     let length = usize::from(u16::from_be_bytes(*length));
     if length < MIN_QUERY {
-        return Guess::No;
+        return Verdict::No;
     }
     match message::sniff(rest.get(..length).unwrap_or(rest)) {
         // The message is over, and its question is not.
-        Guess::More if rest.len() >= length => Guess::No,
-        guess => guess,
+        Verdict::More if rest.len() >= length => Verdict::No,
+        verdict => verdict,
     }
 }
 
@@ -93,59 +117,11 @@ impl Dns {
         Self { framing: Framing::Datagrams, asked: VecDeque::new() }
     }
 
-    /// Over TCP. `midstream`: its first bytes are not in the capture.
-    pub fn over_stream(midstream: bool) -> Self {
-        let stream = || Stream { out_of_step: midstream, ..Stream::default() };
+    /// Over TCP.
+    pub fn over_stream(start: Start) -> Self {
+        let stream = || Stream { out_of_step: start.is_midstream(), ..Stream::default() };
         let streams = BySide { client: stream(), server: stream() };
         Self { framing: Framing::Stream(Box::new(streams)), asked: VecDeque::new() }
-    }
-
-    pub fn data(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'_>) {
-        match &mut self.framing {
-            Framing::Datagrams => {
-                let mut span = Span { done: true, ..Span::default() };
-                span.extend(chunk.seen, chunk.len());
-                self.message(ledger, from, chunk.bytes, span, chunk.offset);
-            }
-            Framing::Stream(streams) => {
-                let stream = &mut streams[from];
-                stream.packet(ledger, &chunk);
-                let (mut bytes, mut offset) = (chunk.bytes, chunk.offset);
-                while !bytes.is_empty() && !self.stream(from).is_none_or(|stream| stream.out_of_step) {
-                    let taken = self.take(ledger, from, bytes, chunk.seen, offset);
-                    bytes = bytes.get(taken..).unwrap_or_default();
-                    offset = offset.saturating_add(taken as u64);
-                }
-                if chunk.cut > 0 {
-                    self.pass_over(ledger, from, chunk.cut.into(), Some(chunk.seen), chunk.seen);
-                }
-            }
-        }
-        ledger.settle();
-    }
-
-    pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.pass_over(ledger, from, gap.len, None, gap.seen);
-        ledger.settle();
-    }
-
-    /// The flow is over: queries without a response go out as they stand.
-    pub fn finish(&mut self, ledger: &mut Ledger) {
-        if let Framing::Stream(streams) = &mut self.framing {
-            for from in [Side::Client, Side::Server] {
-                streams[from].in_step(ledger);
-            }
-            **streams = BySide::default();
-        }
-        ledger.settle_all();
-    }
-
-    /// First byte that is not yet in the ledger.
-    pub fn pending(&self) -> [Option<Moment>; 2] {
-        match &self.framing {
-            Framing::Datagrams => [None; 2],
-            Framing::Stream(streams) => [streams.client.span.first, streams.server.span.first],
-        }
     }
 
     fn stream(&mut self, from: Side) -> Option<&mut Stream> {
@@ -268,12 +244,68 @@ impl Dns {
     }
 }
 
+impl Reader for Dns {
+    fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
+        match &mut self.framing {
+            Framing::Datagrams => {
+                let mut span = Span { done: true, ..Span::default() };
+                span.extend(chunk.seen, chunk.len());
+                self.message(ledger, from, chunk.bytes, span, chunk.offset);
+            }
+            Framing::Stream(streams) => {
+                let stream = &mut streams[from];
+                stream.packet(ledger, &chunk);
+                let (mut bytes, mut offset) = (chunk.bytes, chunk.offset);
+                while !bytes.is_empty() && !self.stream(from).is_none_or(|stream| stream.out_of_step) {
+                    let taken = self.take(ledger, from, bytes, chunk.seen, offset);
+                    bytes = bytes.get(taken..).unwrap_or_default();
+                    offset = offset.saturating_add(taken as u64);
+                }
+                if chunk.cut > 0 {
+                    self.pass_over(ledger, from, chunk.cut.into(), Some(chunk.seen), chunk.seen);
+                }
+            }
+        }
+        ledger.release();
+        None
+    }
+
+    fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
+        self.pass_over(ledger, from, gap.len, None, gap.seen);
+        ledger.release();
+    }
+
+    /// Queries that were sent may still be answered.
+    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
+
+    /// The flow is over: queries without a response go out as they stand.
+    fn finish(&mut self, ledger: &mut Ledger) {
+        if let Framing::Stream(streams) = &mut self.framing {
+            for from in [Side::Client, Side::Server] {
+                streams[from].in_step(ledger);
+            }
+            **streams = BySide::default();
+        }
+        ledger.release_all();
+    }
+
+    /// First byte that is not yet in the ledger.
+    fn pending(&self) -> Option<Moment> {
+        match &self.framing {
+            Framing::Datagrams => None,
+            Framing::Stream(streams) => Moment::earliest([streams.client.span.first, streams.server.span.first]),
+        }
+    }
+}
+
 /// Begins the exchange of a query for `question`.
 fn open(ledger: &mut Ledger, requester: Side, question: Option<&Question>, offset: u64) -> u32 {
-    let number = ledger.open(requester, PROTOCOL, offset);
+    // Servers ask each other, too.
+    ledger.requester = requester;
+    let number = ledger.open(PROTOCOL, offset);
     if let (Some(entry), Some(question)) = (ledger.get(number), question) {
         entry.exchange.method = Some(message::qtype(question.qtype).into());
-        entry.exchange.host = Some(question.name.clone());
+        entry.exchange.target = Some(question.name.clone());
     }
     number
 }
@@ -304,7 +336,7 @@ impl Stream {
         let packet_begins = std::mem::replace(&mut self.frame, chunk.seen.frame) != chunk.seen.frame;
         self.latest = Some(chunk.seen);
         if self.out_of_step {
-            if packet_begins && matches!(sniff_stream(chunk.bytes), Guess::Yes) {
+            if packet_begins && matches!(sniff_stream(chunk.bytes), Verdict::Yes) {
                 self.in_step(ledger);
             } else if let Some((_, until)) = &mut self.unseen {
                 *until = until.max(chunk.seen);
@@ -315,7 +347,7 @@ impl Stream {
     fn in_step(&mut self, ledger: &mut Ledger) {
         self.out_of_step = false;
         if let Some((since, until)) = self.unseen.take() {
-            ledger.lost(since, until);
+            ledger.unseen(since, until);
         }
     }
 }

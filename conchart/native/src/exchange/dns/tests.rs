@@ -50,7 +50,7 @@ impl Flow {
     }
 
     fn tcp() -> Self {
-        Self::new(Dns::over_stream(false))
+        Self::new(Dns::over_stream(Start::Beginning))
     }
 
     fn say(mut self, from: Side, bytes: &[u8], cut: u32) -> Self {
@@ -103,11 +103,11 @@ fn a_query_and_its_response_are_an_exchange() {
     let [exchange] = &exchanges[..] else { unreachable!() };
     assert_eq!(short(exchange), (Some(1), Some(2), Some(0)));
     assert_eq!(
-        (exchange.protocol, exchange.method.as_deref(), exchange.host.as_deref()),
+        (exchange.protocol, exchange.method.as_deref(), exchange.target.as_deref()),
         ("dns", Some("A"), Some("shop.example"))
     );
     assert_eq!((exchange.request.bytes, exchange.response.bytes), (30, 46));
-    assert_eq!((exchange.requester, exchange.inferred, exchange.target.as_ref()), (Side::Client, false, None));
+    assert_eq!((exchange.requester, exchange.inferred, exchange.host.as_ref()), (Side::Client, false, None));
 }
 
 #[test]
@@ -163,12 +163,13 @@ fn over_tcp_a_length_comes_first() {
     let queries = [framed(&id(QUERY, 1)), framed(&id(QUERY, 2))].concat();
     let flow = Flow::tcp().client(&queries).server(&framed(&id(RESPONSE, 2))).server(&framed(&id(NXDOMAIN, 1)));
     assert_eq!(all(flow), [(Some(1), Some(3), Some(3)), (Some(1), Some(2), Some(0))]);
-    assert!(sniff_datagram(QUERY) && !sniff_datagram(&QUERY[..28]) && !sniff_datagram(&queries));
+    assert_eq!((query(QUERY), query(RESPONSE), response(RESPONSE)), (Verdict::Yes, Verdict::No, Verdict::Yes));
+    assert!(query(&QUERY[..28]) != Verdict::Yes && query(&queries) != Verdict::Yes);
     let flow = Flow::tcp().client(&queries[..5]);
-    assert_eq!(flow.dns.pending(), [Some(moment(1)), None]);
-    assert!(matches!(sniff_stream(&queries), Guess::Yes));
-    assert!(matches!(sniff_stream(&queries[..20]), Guess::More));
-    assert!(matches!(sniff_stream(&[0, 17, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9]), Guess::No));
+    assert_eq!(flow.dns.pending(), Some(moment(1)));
+    assert!(matches!(sniff_stream(&queries), Verdict::Yes));
+    assert!(matches!(sniff_stream(&queries[..20]), Verdict::More));
+    assert!(matches!(sniff_stream(&[0, 17, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9]), Verdict::No));
 }
 
 #[test]
@@ -217,7 +218,7 @@ proptest! {
         ),
         over_tcp in any::<bool>(),
     ) {
-        let mut flow = if over_tcp { Flow::new(Dns::over_stream(true)) } else { Flow::udp() };
+        let mut flow = if over_tcp { Flow::new(Dns::over_stream(Start::Midstream)) } else { Flow::udp() };
         for (client, cut, gap, bytes) in pieces {
             let from = if client { Side::Client } else { Side::Server };
             flow = flow.say(from, &bytes, cut);

@@ -31,7 +31,7 @@ fn every_prefix_of_a_beginning_is_either_too_short_or_tells_the_same() {
         (b"HTTP/1.1 200 OK\r\n", "http/1"),
         (PREFACE, "h2"),
         (SETTINGS, "h2"),
-        (b"\x01\x02\x03", "unknown"),
+        (b"\x01\x02\x03\xff\xff\xff", "unknown"),
     ] {
         assert_eq!(stream(bytes, Start::Beginning, false), protocol);
         for cut in 1..bytes.len() {
