@@ -54,9 +54,6 @@ impl Reader for Opaque {
         self.saw(gap.seen);
     }
 
-    /// Datagrams have no end.
-    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
-
     fn finish(&mut self, ledger: &mut Ledger) {
         self.end(ledger);
         ledger.release_all();

@@ -26,8 +26,8 @@ pub(super) trait Reader {
     /// Bytes that were sent, but not captured.
     fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap);
 
-    /// That side sends no more.
-    fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment);
+    /// That side sends no more. Most messages say by themselves where they end.
+    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
 
     /// The connection is over: what is incomplete goes out as it stands.
     fn finish(&mut self, ledger: &mut Ledger);

@@ -73,7 +73,7 @@ pub(super) struct Row {
     pub reader: fn(&Opening<'_>) -> Box<dyn Reader>,
 }
 
-/// What most rows of streams are like: nobody reads the protocol, it has only a name.
+/// What most rows of streams have in common: nobody reads the protocol, it has only a name.
 const STREAM: Row = Row {
     protocol: Some("unknown"),
     carrier: Carrier::Stream,
@@ -85,7 +85,7 @@ const STREAM: Row = Row {
     reader: |opening| Box::new(Unread::new(opening)),
 };
 
-/// What most rows of datagrams are like: any of them tells.
+/// What most rows of datagrams have in common: any datagram tells.
 const DATAGRAMS: Row = Row {
     carrier: Carrier::Datagrams,
     later: When::Always,
@@ -119,19 +119,19 @@ static ROWS: &[Row] = &[
     Row {
         protocol: Some("proxy"),
         verdict: prelude::sniff_proxy,
-        reader: |_| Box::new(Prelude::new(prelude::Kind::Proxy)),
+        reader: |opening| Box::new(Prelude::new(opening, prelude::Kind::Proxy)),
         ..PRELUDE
     },
     Row {
         protocol: Some("socks"),
         verdict: prelude::sniff_socks4,
-        reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V4))),
+        reader: |opening| Box::new(Prelude::new(opening, prelude::Kind::Socks(prelude::Version::V4))),
         ..PRELUDE
     },
     Row {
         protocol: Some("socks"),
         verdict: prelude::sniff_socks5,
-        reader: |_| Box::new(Prelude::new(prelude::Kind::Socks(prelude::Version::V5))),
+        reader: |opening| Box::new(Prelude::new(opening, prelude::Kind::Socks(prelude::Version::V5))),
         ..PRELUDE
     },
     // A record from the middle of TLS.

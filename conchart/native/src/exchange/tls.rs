@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::reader::{Opening, Reader, Switch};
 use super::sniffers::{self, Row, Verdict};
 use super::tls_adapter::{Agreement, Tls};
-use super::turns::{self, Run, Turns};
+use super::turns::{Run, Turns, Units};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{Sniff, sniff, sniff_midstream};
@@ -77,7 +77,7 @@ impl OverTls {
     fn over(tls: Tls, opening: &Opening<'_>) -> Self {
         Self {
             tls,
-            turns: Turns::new(opening.start, "tls", turns::RECORDS),
+            turns: Turns::new(opening.start, "tls", Units::Records),
             inside: None,
             read: BySide::default(),
             agreed: None,

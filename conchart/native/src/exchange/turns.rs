@@ -10,10 +10,24 @@ use super::{Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::AppRecord;
 
-/// Runs of TLS records: their boundaries are exact, only their meaning is guessed.
-pub(super) const RECORDS: f64 = 0.9;
-/// Runs of bytes of a protocol nobody read.
-pub(super) const BYTES: f64 = 0.8;
+/// What runs are made of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Units {
+    /// TLS records: their boundaries are exact, only their meaning is guessed.
+    Records,
+    /// Bytes of a protocol that nobody read.
+    Bytes,
+}
+
+impl Units {
+    fn confidence(self) -> f64 {
+        match self {
+            Self::Records => 0.9,
+            Self::Bytes => 0.8,
+        }
+    }
+}
+
 /// Both sides talk at once, as HTTP/2 does: runs are not requests.
 const DUPLEX: f64 = 0.3;
 /// Bytes of it are missing.
@@ -72,8 +86,11 @@ const EXPECTING_BYTES: u64 = 60;
 const INTERIM: f64 = 0.8;
 
 pub(super) struct Turns {
+    units: Units,
     protocol: &'static str,
-    /// The handshake or an Upgrade named the protocol: do not verdict one.
+    /// The handshake agreed on HTTP/2, or it looks like it.
+    h2: bool,
+    /// The handshake named the protocol: do not guess one.
     named: bool,
     confidence: f64,
     current: Option<u32>,
@@ -95,11 +112,13 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    pub fn new(start: Start, protocol: &'static str, confidence: f64) -> Self {
+    pub fn new(start: Start, protocol: &'static str, units: Units) -> Self {
         Self {
+            units,
             protocol,
+            h2: false,
             named: false,
-            confidence: if protocol == "h2" { DUPLEX } else { confidence },
+            confidence: units.confidence(),
             current: None,
             answered: false,
             captured: false,
@@ -140,7 +159,7 @@ impl Turns {
     }
 
     fn is_h2(&mut self, ledger: &mut Ledger) {
-        (self.protocol, self.confidence) = ("h2", DUPLEX);
+        (self.h2, self.protocol, self.confidence) = (true, "h2", DUPLEX);
         if let Some(exchange) = self.exchange(ledger) {
             exchange.protocol = "h2";
             exchange.doubt(DUPLEX);
@@ -272,7 +291,7 @@ impl Turns {
         self.interruptions = self.interruptions.saturating_add(1);
         if self.interruptions >= MANY_INTERRUPTIONS {
             self.confidence = DUPLEX;
-            if self.protocol == "tls" && !self.named {
+            if self.units == Units::Records && !self.h2 && !self.named {
                 self.is_h2(ledger);
             }
         }
@@ -329,7 +348,7 @@ impl Turns {
 
     /// Missing bytes at the end that nobody answered, as few as a closing alert has, are one.
     fn drop_closing_alert(&mut self, ledger: &mut Ledger) {
-        let uncaptured = !self.captured && !self.answered && self.protocol == "tls";
+        let uncaptured = !self.captured && !self.answered && self.units == Units::Records && !self.h2;
         if uncaptured && self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes <= CLOSING_ALERT) {
             self.withdraw(ledger);
         }

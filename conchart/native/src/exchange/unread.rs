@@ -8,7 +8,7 @@ use super::layer::SNIFFED;
 use super::ledger::Ledger;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
-use super::turns::{self, Run, Turns};
+use super::turns::{Run, Turns, Units};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 pub(super) struct Unread {
@@ -27,7 +27,7 @@ impl Unread {
 
     /// After an Upgrade: nothing else follows.
     pub fn upgraded(start: Start, protocol: &'static str) -> Self {
-        let turns = Turns::new(start, protocol, turns::BYTES);
+        let turns = Turns::new(start, protocol, Units::Bytes);
         Self { turns, start, may_switch: false, packets: BySide::default() }
     }
 

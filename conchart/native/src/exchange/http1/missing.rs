@@ -13,7 +13,7 @@ use crate::stream::{Chunk, Gap, Side};
 
 impl Http1 {
     /// The end of the current message is unknown; `head` is what there is of its head.
-    pub(super) fn lose_step(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) {
+    pub(super) fn go_out_of_step(&mut self, ledger: &mut Ledger, from: Side, head: &[u8]) {
         let asks = ledger.asks(from);
         if !head.is_empty() {
             if asks {
@@ -124,7 +124,7 @@ impl Http1 {
         match &mut direction.state {
             State::Head { kept, .. } => {
                 let kept = std::mem::take(kept);
-                self.lose_step(ledger, from, &kept);
+                self.go_out_of_step(ledger, from, &kept);
             }
             State::OutOfStep => {}
             _ => {
@@ -133,7 +133,7 @@ impl Http1 {
                 if matches!(direction.state, State::Start) {
                     self.begin(ledger, from, &nothing);
                 }
-                self.lose_step(ledger, from, &[]);
+                self.go_out_of_step(ledger, from, &[]);
             }
         }
         let direction = &mut self.directions[from];

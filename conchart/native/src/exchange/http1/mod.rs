@@ -32,7 +32,7 @@ pub(super) struct Http1 {
     start: Start,
     /// `http/1.0` or `http/1.1`, as the first message that was read has it.
     app: Option<&'static str>,
-    /// Both are set while a response's head is taken in and acted on by [`Http1::data`].
+    /// Both are set while a response's head is taken in and acted on by [`Http1::read`].
     granted: Option<Granted>,
     refused: bool,
 }
@@ -207,12 +207,12 @@ impl Http1 {
         };
         let verdict = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
         if verdict == Verdict::No || length.is_none() && head.len() >= MAX_HEAD {
-            self.lose_step(ledger, from, head);
+            self.go_out_of_step(ledger, from, head);
         } else if length.is_some() {
             let understood =
                 if asks { self.request(ledger, from, head) } else { self.response(ledger, from, head, true) };
             if !understood {
-                self.lose_step(ledger, from, head);
+                self.go_out_of_step(ledger, from, head);
             }
         } else {
             self.directions[from].keep(kept);
@@ -244,7 +244,7 @@ impl Http1 {
         match fed {
             Fed::More => {}
             Fed::End(_) => self.end(ledger, from),
-            Fed::Broken => self.lose_step(ledger, from, &[]),
+            Fed::Broken => self.go_out_of_step(ledger, from, &[]),
         }
         taken.max(1)
     }
@@ -400,7 +400,7 @@ impl Reader for Http1 {
         for from in [ledger.requester, ledger.requester.peer()] {
             if let State::Head { kept, .. } = &mut self.directions[from].state {
                 let kept = std::mem::take(kept);
-                self.lose_step(ledger, from, &kept);
+                self.go_out_of_step(ledger, from, &kept);
             }
             self.note(ledger, from);
             self.back_in_step(ledger, from);

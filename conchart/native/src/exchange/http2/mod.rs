@@ -141,7 +141,7 @@ impl Http2 {
                 if *matched == PREFACE.len() {
                     direction.state = State::Header(Vec::new());
                 } else if alike < bytes.len() {
-                    self.lose_step(ledger, from);
+                    self.go_out_of_step(ledger, from);
                 }
                 alike.max(1)
             }
@@ -184,7 +184,7 @@ impl Http2 {
             None => header.kind != frame::CONTINUATION,
         };
         if !header.is_legal() || !in_place {
-            return self.lose_step(ledger, from);
+            return self.go_out_of_step(ledger, from);
         }
         direction.state = State::Payload {
             header,
@@ -303,7 +303,7 @@ impl Http2 {
             }
         }
         if rest > 0 {
-            self.lose_step(ledger, from);
+            self.go_out_of_step(ledger, from);
             let direction = &mut self.directions[from];
             if sent.is_none() {
                 direction.unseen = Some((direction.unseen.map_or(since, |(since, _)| since), by));
@@ -312,12 +312,12 @@ impl Http2 {
     }
 
     /// Where the next frame begins is unknown.
-    fn lose_step(&mut self, ledger: &mut Ledger, from: Side) {
+    fn go_out_of_step(&mut self, ledger: &mut Ledger, from: Side) {
         let direction = &mut self.directions[from];
         direction.state = State::OutOfStep;
         (direction.begun, direction.block) = (None, None);
         direction.decoder.forget();
-        self.streams.lose_step(ledger);
+        self.streams.go_out_of_step(ledger);
     }
 
     /// What was missing has an end: the stretch that nobody saw is known.
@@ -337,9 +337,6 @@ impl Reader for Http2 {
     fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
         self.missing(ledger, from, gap.len, None, gap.seen);
     }
-
-    /// Streams end by themselves.
-    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
 
     fn finish(&mut self, ledger: &mut Ledger) {
         for from in [Side::Client, Side::Server] {

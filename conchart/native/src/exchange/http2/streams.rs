@@ -240,7 +240,7 @@ impl Streams {
     }
 
     /// Bytes are missing, and nobody knows of which streams.
-    pub fn lose_step(&mut self, ledger: &mut Ledger) {
+    pub fn go_out_of_step(&mut self, ledger: &mut Ledger) {
         for stream in self.open.values() {
             if let Some(entry) = ledger.get(stream.number) {
                 entry.exchange.doubt(GUESSED);

@@ -13,7 +13,7 @@ pub(super) use socks::{Version, sniff_v4 as sniff_socks4, sniff_v5 as sniff_sock
 use super::Span;
 use super::backlog::{Backlog, Event};
 use super::ledger::Ledger;
-use super::reader::{Onward, Reader, Switch};
+use super::reader::{Onward, Opening, Reader, Switch};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Longer than any message here but a PROXY header, of which only the beginning is needed.
@@ -37,17 +37,9 @@ pub(super) enum Kind {
     Socks(Version),
 }
 
-impl Kind {
-    /// The name in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Proxy => "proxy",
-            Self::Socks(_) => "socks",
-        }
-    }
-}
-
 pub(super) struct Prelude {
+    /// The name in the tables.
+    protocol: &'static str,
     kind: Kind,
     directions: BySide<Direction>,
     /// All was asked: what the requester says now is for the other end.
@@ -71,8 +63,15 @@ struct Direction {
 }
 
 impl Prelude {
-    pub fn new(kind: Kind) -> Self {
-        Self { kind, directions: BySide::default(), asked: false, out_of_step: false, early: Backlog::new(MAX_EARLY) }
+    pub fn new(opening: &Opening<'_>, kind: Kind) -> Self {
+        Self {
+            protocol: opening.protocol,
+            kind,
+            directions: BySide::default(),
+            asked: false,
+            out_of_step: false,
+            early: Backlog::new(MAX_EARLY),
+        }
     }
 
     /// Takes in bytes, up to the point where something else is spoken.
@@ -113,7 +112,7 @@ impl Prelude {
         let direction = &mut self.directions[from];
         if direction.span.first.is_none() {
             direction.number =
-                if asks { Some(ledger.open(self.kind.name(), chunk.offset)) } else { ledger.unanswered(|_| true) };
+                if asks { Some(ledger.open(self.protocol, chunk.offset)) } else { ledger.unanswered(|_| true) };
         }
         let room = MAX_KEPT.saturating_sub(direction.kept.len());
         direction.kept.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));

@@ -3,7 +3,7 @@
 use crate::exchange::ledger::Ledger;
 use crate::exchange::reader::{Reader, Switch};
 use crate::exchange::sniffers::Verdict;
-use crate::stream::{Chunk, Gap, Moment, Side};
+use crate::stream::{Chunk, Gap, Side};
 
 pub fn sniff(datagram: &[u8]) -> Verdict {
     if datagram.starts_with(b"?echo") { Verdict::Yes } else { Verdict::No }
@@ -30,8 +30,6 @@ impl Reader for Echo {
     }
 
     fn gap(&mut self, _ledger: &mut Ledger, _from: Side, _gap: Gap) {}
-
-    fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
 
     fn finish(&mut self, ledger: &mut Ledger) {
         ledger.release_all();

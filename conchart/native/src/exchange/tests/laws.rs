@@ -88,7 +88,7 @@ proptest! {
     ) {
         let whole = feed(&packets, |_| usize::MAX, |seen, _| seen);
         prop_assert_eq!(&feed(&packets, |_| 1, |seen, _| seen), &whole);
-        prop_assert_eq!(&feed(&packets, |at| sizes[at % sizes.len()], |seen, _| seen), &whole);
+        prop_assert_eq!(&feed(&packets, |nth| sizes[nth % sizes.len()], |seen, _| seen), &whole);
     }
 
     /// Byte by byte, each with a moment of its own, the boundaries lie in the packets in which they
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn how_tcp_cuts_a_clean_stream_changes_no_fact(packets in clean_conversations()) {
         let whole = feed(&packets, |_| usize::MAX, |seen, _| seen);
-        let single = feed(&packets, |_| 1, |_, at| moment(at as u64 + 1));
+        let single = feed(&packets, |_| 1, |_, nth| moment(nth as u64 + 1));
         let owner: Vec<Moment> = packets.iter().flat_map(|p| vec![p.seen; p.bytes.len()]).collect();
         let packet_of = |m: &mut Option<Moment>| *m = m.map(|m| owner[m.frame as usize - 1]);
         let single: Vec<Exchange> = single.into_iter().map(|mut e| {

@@ -1,6 +1,6 @@
 use super::super::ledger::Ledger;
 use super::super::reader::Start;
-use super::super::turns::{RECORDS, Run, Turns};
+use super::super::turns::{Run, Turns, Units};
 use super::talk::{Talk, moment, short};
 use crate::stream::Side;
 
@@ -82,7 +82,7 @@ fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
 /// Records of TLS: who, how long, and whether it has the size of a 100 (Continue).
 fn turns_of_records(said: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
     let mut ledger = Ledger::default();
-    let mut turns = Turns::new(Start::Beginning, "tls", RECORDS);
+    let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
     for (nth, &(from, bytes, may_be_interim)) in said.iter().enumerate() {
         let first = moment(nth as u64 + 1);
         turns.add(&mut ledger, &Run { may_be_interim, ..Run::new(from, (first, first), bytes) });
@@ -105,7 +105,7 @@ fn what_has_the_size_of_100_continue_is_no_response_when_the_client_goes_on() {
 fn a_certificate_asked_for_in_the_middle_is_part_of_the_wait() {
     let said = |expects: bool| {
         let mut ledger = Ledger::default();
-        let mut turns = Turns::new(Start::Beginning, "tls", RECORDS);
+        let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
         if expects {
             turns.expect_certificate_request();
         }

@@ -165,7 +165,7 @@ mod tests {
 
     fn read(decoder: &mut Decoder, hex: &str) -> Vec<(Option<String>, Option<String>)> {
         let bytes: Vec<u8> =
-            (0..hex.len() / 2).map(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap()).collect();
+            (0..hex.len() / 2).map(|byte| u8::from_str_radix(&hex[2 * byte..2 * byte + 2], 16).unwrap()).collect();
         let mut found = Vec::new();
         let text = |t: Text| t.map(|t| String::from_utf8(t.to_vec()).unwrap());
         decoder.decode(&bytes, |field| found.push((text(field.name), text(field.value)))).unwrap();
