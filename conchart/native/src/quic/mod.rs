@@ -43,6 +43,9 @@ pub fn sniff(datagram: &[u8]) -> Option<Sniffed> {
         return None;
     };
     let version = first.version;
+    if !first.is_fixed() && first.kind != Kind::VersionNegotiation {
+        return None;
+    }
     let sender = match first.kind {
         Kind::VersionNegotiation => {
             let told = |version: Version| version.is_read() || version.is_google() || version.is_greased();

@@ -98,6 +98,12 @@ pub struct Long<'a> {
 }
 
 impl<'a> Long<'a> {
+    /// Its fixed bit is 1 (RFC 9000 section 17.2).
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        self.bytes.first().is_some_and(|first| first & FIXED != 0)
+    }
+
     /// What follows the header: the protected packet number and payload, or the content.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
@@ -148,7 +154,8 @@ impl<'a> Iterator for Packets<'a> {
         let first = *packet.first()?;
         if first & LONG == 0 {
             let belongs = match self.dcid {
-                Some(dcid) => first & FIXED != 0 && packet.get(1..).is_some_and(|rest| rest.starts_with(dcid)),
+                Some([]) => first & FIXED != 0,
+                Some(dcid) => packet.get(1..).is_some_and(|rest| rest.starts_with(dcid)),
                 None => true,
             };
             return (belongs && packet.len() >= MIN_SHORT).then_some(Packet::Short(packet));
@@ -164,6 +171,7 @@ impl<'a> Iterator for Packets<'a> {
 }
 
 const LONG: u8 = 0x80;
+/// Always 1 in the first packets; later ones may have 0 in its place (RFC 9287).
 const FIXED: u8 = 0x40;
 
 /// A short header without connection ID, and as many bytes as header protection samples (RFC 9001 section 5.4.2).
@@ -195,7 +203,7 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
     let scid = fields.vec8()?;
     let kind = kind(version, first);
     if kind != Kind::Unknown && kind != Kind::VersionNegotiation {
-        if first & FIXED == 0 || dcid.len() > MAX_CID || scid.len() > MAX_CID {
+        if dcid.len() > MAX_CID || scid.len() > MAX_CID {
             return None;
         }
         if kind == Kind::Retry && fields.rest().len() < RETRY_TAG {

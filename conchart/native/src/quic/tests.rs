@@ -206,6 +206,18 @@ fn a_shuffled_hello_over_two_packets_is_read() {
 }
 
 #[test]
+fn a_server_may_hide_the_fixed_bit() {
+    // RFC 9287, when the client's transport parameters allow it.
+    let keys = Keys::of(Version::V1, &DCID).unwrap();
+    let header = [&[0x81, 0, 0, 0, 1, 0, 8][..], &SERVER_CID, &[0, 0x40, 0x75, 0, 1]].concat();
+    let server = seal::initial(&keys, Side::Server, &header, &hex(SERVER_PAYLOAD));
+    let all = [server, handshake(0xa0, Version::V1)].concat();
+    let heard = Heard::default().client(&client_hello(Version::V1, &DCID, &[])).server(&all);
+    assert_eq!((heard.hellos(), sniff(&all)), ((true, true), None));
+    assert_eq!(heard.quic.facts().handshake.server, Some(moment(2)));
+}
+
+#[test]
 fn packets_of_every_type_are_noted_once() {
     let server = [hex(SERVER_V1), handshake(0xe0, Version::V1)].concat();
     let client_end =
