@@ -186,13 +186,13 @@ impl Conversation {
 
     /// TLS handshakes that are over, once it is known whether their keys open what follows.
     pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
-        if let Some(handshake) = self.handshakes.front_mut() {
-            if let Layer::Tls { tls, .. } = &self.layer
-                && !tls.settle_keys(handshake)
-            {
-                return None;
-            }
-            return self.handshakes.pop_front();
+        if let Some(handshake) = self.handshakes.pop_front() {
+            return Some(handshake);
+        }
+        if let Layer::Tls { tls, .. } = &self.layer
+            && tls.handshakes() > self.handshaken
+        {
+            return None;
         }
         let mut handshake = self.inside()?.next_handshake()?;
         handshake.number = handshake.number.saturating_add(self.handshaken);
@@ -216,9 +216,10 @@ impl Conversation {
             Layer::Detecting(held) => held.earliest(),
             Layer::Http(http) => http.pending(),
             Layer::Http2(http) => earliest(http.pending()),
-            Layer::Tls { read, inside, .. } => {
+            Layer::Tls { tls, read, inside, .. } => {
                 let inside = inside.as_ref().and_then(|inside| inside.conversation.earliest_open());
-                earliest([read.client, read.server, inside])
+                let handshake = tls.earliest_open();
+                earliest([read.client, read.server, inside, handshake])
             }
             Layer::Prelude(_) | Layer::Turns { .. } => None,
         };
@@ -307,7 +308,7 @@ impl Conversation {
             }
             (Layer::Tls { tls, .. }, Event::Gap(from, gap)) => {
                 let beyond = tls.gap(from, gap);
-                let spoken = tls.lost_data(from);
+                let spoken = tls.missed_data(from);
                 self.collect(false);
                 if spoken && let Layer::Tls { turns, inside: None, .. } = &mut self.layer {
                     turns.gap(&mut self.ledger, from, beyond);
@@ -389,10 +390,7 @@ impl Conversation {
     fn settle_for(&mut self, verdict: Verdict, from: Side) {
         let requester = self.requester;
         let (layer, app) = match verdict {
-            Verdict::Tls => {
-                let tls = self.keys.clone().map_or_else(Tls::new, Tls::with_keys);
-                (tls_layer(tls, requester), Some("tls"))
-            }
+            Verdict::Tls => (tls_layer(Tls::new(self.keys.clone()), requester), Some("tls")),
             Verdict::Prelude(kind) => {
                 self.preludes = self.preludes.saturating_add(1);
                 (Layer::Prelude(Box::new(Prelude::new(from, kind))), Some(kind.name()))
@@ -470,14 +468,16 @@ impl Conversation {
         let Layer::Tls { tls, turns, read, inside } = &mut self.layer else {
             return;
         };
-        while let Some(handshake) = tls.next_handshake() {
-            if let Some(alpn) = &handshake.alpn {
+        while let Some(agreement) = tls.next_agreement() {
+            if let Some(alpn) = &agreement.alpn {
                 turns.agreed(&mut self.ledger, alpn);
             }
-            turns.may_begin(handshake.ready);
-            if handshake.may_ask_later && handshake.version.as_deref() == Some("TLSv1.3") {
+            turns.may_begin(agreement.ready);
+            if agreement.asks_later {
                 turns.expect_questions();
             }
+        }
+        while let Some(handshake) = tls.next_handshake() {
             self.handshaken = self.handshaken.max(handshake.number.saturating_add(1));
             self.handshakes.push_back(handshake);
         }
