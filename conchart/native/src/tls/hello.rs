@@ -51,7 +51,6 @@ pub(super) enum Body<'a> {
     },
     CertificateRequest,
     ServerHelloDone,
-    NewSessionTicket(&'a [u8]),
     Finished,
     /// Nothing that counts here, or too little of it.
     Other,
@@ -71,7 +70,6 @@ impl<'a> Body<'a> {
             message::SERVER_KEY_EXCHANGE => Self::ServerKeyExchange { named_curve: named_curve(body) },
             message::CERTIFICATE_REQUEST => Self::CertificateRequest,
             message::SERVER_HELLO_DONE => Self::ServerHelloDone,
-            message::NEW_SESSION_TICKET => Self::NewSessionTicket(body),
             message::FINISHED => Self::Finished,
             _ => Self::Other,
         }

@@ -1,6 +1,7 @@
 //! Codes to text, hellos to fingerprints.
 
 use super::build::*;
+use crate::tls::{KeyCoverage, Kind, Outcome};
 use crate::tls::hello::ClientHello;
 use crate::tls::{fingerprint, names};
 
@@ -83,4 +84,15 @@ fn unknown_codes_stay_visible() {
     assert_eq!(&*names::Version(0x0305).name(), "0x0305");
     assert_eq!(&*names::alert(2, 48), "fatal unknown_ca (48)");
     assert_eq!(&*names::alert(7, 200), "level-7 unknown (200)");
+}
+
+#[test]
+fn tables_say_these_words() {
+    let kinds = [Kind::Full, Kind::SessionId, Kind::Ticket, Kind::Psk, Kind::Psk0Rtt];
+    assert_eq!(kinds.map(Kind::name), ["full", "session-id", "ticket", "psk", "psk-0rtt"]);
+    let outcomes = [Outcome::Complete, Outcome::Failed, Outcome::Incomplete];
+    assert_eq!(outcomes.map(Outcome::name), ["complete", "failed", "incomplete"]);
+    use KeyCoverage::{All, None, Partial, Unsupported, Wrong};
+    let coverage = [All, Partial, None, Wrong, Unsupported].map(KeyCoverage::name);
+    assert_eq!(coverage, ["all", "partial", "none", "wrong", "unsupported"]);
 }

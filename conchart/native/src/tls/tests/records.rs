@@ -114,6 +114,46 @@ fn lost_server_flight_leaves_facts_unknown_and_data_readable() {
     assert_eq!(shake.outcome, Outcome::Complete);
 }
 
+/// `ipfixprobe__functional-inputs-tls`, stream 22: the certificates are missing, and what follows them is there.
+#[test]
+fn messages_are_read_again_at_the_next_record_that_begins_with_one() {
+    let certificates = record(22, &certificate(&[900, 1_100]));
+    let rest = [record(22, &key_exchange(23)), record(22, &message(14, &[]))].concat();
+    for (missing, chop) in [(certificates.len(), 1), (certificates.len(), usize::MAX), (1_000, usize::MAX)] {
+        let mut talk = Talk::new();
+        talk.client(&Hello::tls12().record());
+        talk.server(&record(22, &server_hello(0x0303, 0xc02f, &[], &[])));
+        talk.gap(Server, missing as u64);
+        talk.server(&certificates[missing..]);
+        // Out of step, a chunk has to begin with a whole header.
+        talk.server(&rest[..5]);
+        talk.chop = chop;
+        let done = talk.server(&rest[5..]);
+        talk.client(&[record(22, &message(16, &[4; 66])), finished12()].concat());
+        talk.server(&finished12());
+        let shake = talk.end();
+        assert_eq!((shake.outcome, shake.kind), (Outcome::Complete, Some(Kind::Full)));
+        assert_eq!((shake.named_group.as_deref(), shake.server_done), (Some("secp256r1"), Some(done)));
+        assert_eq!((shake.client_auth, shake.certificates), (None, None), "nobody saw whether it was asked for");
+    }
+}
+
+#[test]
+fn a_record_after_missing_bytes_that_does_not_begin_with_a_message_is_none() {
+    // A type that nobody knows, one byte more than the record has, and the middle of a certificate.
+    for body in [message(99, &[0; 20]), vec![14, 0, 0, 1], vec![0x30; 600]] {
+        let mut talk = Talk::new();
+        talk.client(&Hello::tls12().record());
+        talk.server(&record(22, &server_hello(0x0303, 0xc02f, &[], &[])));
+        talk.gap(Server, 500);
+        talk.server(&[record(22, &body), record(22, &[0])].concat());
+        talk.client(&finished12());
+        talk.server(&finished12());
+        let shake = talk.end();
+        assert_eq!((shake.outcome, shake.kind), (Outcome::Complete, None));
+    }
+}
+
 #[test]
 fn unknown_content_types_are_passed_over() {
     let mut talk = Talk::new().full12();

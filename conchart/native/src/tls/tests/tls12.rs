@@ -157,6 +157,32 @@ fn encrypted_alert_in_place_of_finished_is_a_failure() {
     assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("encrypted")));
 }
 
+/// `ndpi__malware`, stream 2: who needs nothing any more closes in the flight of its Finished.
+#[test]
+fn a_client_may_close_before_the_servers_finished_comes() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    talk.server(&server_flight12());
+    talk.client(&[finished12(), record(21, &[9; 26])].concat());
+    talk.fin(Client);
+    assert!(talk.tls.next_handshake().is_none());
+    let last = talk.server(&finished12());
+    let shake = talk.end();
+    assert_eq!((shake.outcome, shake.kind, shake.alert), (Outcome::Complete, Some(Kind::Full), None));
+    assert_eq!((shake.ready, shake.complete), (Some(last), Some(last)));
+}
+
+#[test]
+fn a_client_that_closes_and_gets_no_finished_has_failed() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    talk.server(&server_flight12());
+    talk.client(&[finished12(), record(21, &[9; 26])].concat());
+    let shake = talk.end();
+    assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("encrypted")));
+    assert_eq!((shake.ready, shake.complete), (None, None));
+}
+
 #[test]
 fn close_notify_after_the_handshake_is_not_data() {
     let mut talk = Talk::new().full12();
@@ -278,6 +304,29 @@ fn hello_from_the_tcp_server_is_a_reverse_tunnel() {
     let shake = talk.end();
     assert_eq!((shake.hello_by, shake.ready, shake.kind), (Some(Server), Some(ready), Some(Kind::Full)));
     assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server - 15));
+}
+
+#[test]
+fn what_was_agreed_is_said_once_and_the_handshake_is_open_until_it_is_fetched() {
+    let mut talk = Talk::new().full12();
+    assert_eq!(talk.tls.earliest_open(), Some(at(1)));
+    let agreement = talk.tls.next_agreement().unwrap();
+    assert_eq!((agreement.alpn.as_deref(), agreement.ready), (Some("http/1.1"), Some(at(4))));
+    assert!(!agreement.asks_later);
+    assert_eq!(talk.tls.next_agreement(), None);
+    assert_eq!((talk.tls.earliest_open(), talk.tls.handshakes()), (Some(at(1)), 1));
+    talk.handshake();
+    assert_eq!((talk.tls.earliest_open(), talk.tls.next_agreement()), (None, None));
+}
+
+#[test]
+fn protocols_that_the_client_offered_are_listed() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().alpn_list(&["h2", "http/1.1", "\u{fc}"]).record());
+    assert_eq!(talk.end().alpn_offered.as_deref(), Some("h2,http/1.1,\u{fc}"));
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    assert_eq!(talk.end().alpn_offered, None);
 }
 
 #[test]
