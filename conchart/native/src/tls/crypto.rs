@@ -8,7 +8,7 @@
 
 use super::machine::{Carrier, Handshaking, Machine};
 use super::messages::Stretch;
-use super::{Handshake, Outcome};
+use super::Handshake;
 use crate::stream::{Moment, Side};
 
 /// A handshake whose messages come in CRYPTO frames.
@@ -61,8 +61,8 @@ impl CryptoHandshake {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::tests::build::{Hello, at, server_hello, server_hello13};
-    use super::super::{Kind, Version};
+    use super::super::tests::build::{Hello, at, server_hello13};
+    use super::super::{Kind, Outcome, Version};
     use super::*;
     use crate::stream::Side::{Client, Server};
 
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn without_a_hello_there_is_no_handshake() {
         let mut crypto = CryptoHandshake::new();
-        crypto.data(Client, &server_hello(0x0303, 0x1301, &[], &[])[..3], at(1));
+        crypto.data(Client, &[1, 0, 0], at(1));
         crypto.data(Server, &[0xff; 300], at(2));
         assert_eq!(crypto.finish(), None);
     }

@@ -236,11 +236,7 @@ impl Tls {
         let found = self.found.as_mut()?;
         let handshake = found.handshakes.get(found.announced)?;
         found.announced += 1;
-        Some(Agreement {
-            alpn: handshake.alpn.clone(),
-            ready: handshake.ready,
-            asks_later: handshake.asks_later(),
-        })
+        Some(Agreement { alpn: handshake.alpn.clone(), ready: handshake.ready, asks_later: handshake.asks_later() })
     }
 
     /// The next handshake that has ended, once it is known how much its keys open.

@@ -22,7 +22,12 @@ pub struct Clear {
 
 impl Clear {
     /// A record that could not be opened.
-    pub(super) fn unopened(from: Side, (acked, end): (u64, u64), (first, last): (Moment, Moment), missing: u64) -> Self {
+    pub(super) fn unopened(
+        from: Side,
+        (acked, end): (u64, u64),
+        (first, last): (Moment, Moment),
+        missing: u64,
+    ) -> Self {
         Self { from, acked, end, content: Vec::new(), missing, first, last, cuts: Vec::new() }
     }
 

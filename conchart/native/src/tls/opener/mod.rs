@@ -282,9 +282,7 @@ impl Opener {
         self.promised = match (self.keys.of(&random, hello.session_id), Suite::of(code, hello.version.0)) {
             (None, _) => KeyCoverage::None.into(),
             (Some(_), None) => KeyCoverage::Unsupported.into(),
-            (Some(secrets), Some(suite)) if hello.version.is_tls13() => {
-                self.expect13(from, suite, &secrets, hello.psk)
-            }
+            (Some(secrets), Some(suite)) if hello.version.is_tls13() => self.expect13(from, suite, &secrets, hello.psk),
             (Some(secrets), Some(suite)) => self.expect12(from, suite, &secrets, &random, hello),
         };
         self.offered = Vec::new();

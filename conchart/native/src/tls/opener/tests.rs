@@ -166,7 +166,10 @@ fn keys_make_a_handshake_of_tls13_exact() {
     assert_eq!(talk.tls.next_handshake(), None, "no application data has shown that the keys are the right ones");
     let handshake = talk.end();
     assert!(!handshake.inferred);
-    assert_eq!((handshake.outcome, handshake.kind, handshake.keys), (Outcome::Complete, Some(Kind::Full), Some(KeyCoverage::All)));
+    assert_eq!(
+        (handshake.outcome, handshake.kind, handshake.keys),
+        (Outcome::Complete, Some(Kind::Full), Some(KeyCoverage::All))
+    );
     assert_eq!(handshake.alpn.as_deref(), Some("http/1.1"));
     assert_eq!(handshake.client_auth, Some(true));
     assert_eq!((handshake.certificates, handshake.certificate_bytes), (Some(2), Some(1214)));
@@ -281,7 +284,10 @@ fn with_traffic_secrets_only_data_is_read_and_the_handshake_inferred() {
     talk.server(&sealer(SERVER_TRAFFIC).seal(23, b"answer"));
     assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))]);
     let handshake = talk.end();
-    assert_eq!((handshake.outcome, handshake.inferred, handshake.keys), (Outcome::Complete, true, Some(KeyCoverage::Partial)));
+    assert_eq!(
+        (handshake.outcome, handshake.inferred, handshake.keys),
+        (Outcome::Complete, true, Some(KeyCoverage::Partial))
+    );
     let missing = "CLIENT_HANDSHAKE_TRAFFIC_SECRET,SERVER_HANDSHAKE_TRAFFIC_SECRET";
     assert_eq!(handshake.missing_keys.as_deref(), Some(missing));
 }

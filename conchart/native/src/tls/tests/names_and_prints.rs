@@ -1,8 +1,8 @@
 //! Codes to text, hellos to fingerprints.
 
 use super::build::*;
-use crate::tls::{KeyCoverage, Kind, Outcome};
 use crate::tls::hello::ClientHello;
+use crate::tls::{KeyCoverage, Kind, Outcome};
 use crate::tls::{fingerprint, names};
 
 fn prints(hello: &Hello) -> (Box<str>, Box<str>) {

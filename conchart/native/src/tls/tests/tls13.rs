@@ -13,7 +13,10 @@ fn full_handshake_is_ready_when_the_clients_finished_is_sent() {
     assert_eq!((shake.hello, shake.server_hello, shake.server_done), (Some(at(1)), Some(at(2)), Some(at(2))));
     assert_eq!((shake.client_finished, shake.ready, shake.complete), (Some(sent), Some(sent), Some(sent)));
     assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some(Kind::Full), Outcome::Complete, Some(1)));
-    assert_eq!((shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256")));
+    assert_eq!(
+        (shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()),
+        (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256"))
+    );
     assert_eq!((shake.named_group.as_deref(), shake.alpn), (Some("x25519"), None));
     assert_eq!((shake.client_auth, shake.early_data, shake.false_start), (Some(false), Some(false), Some(false)));
     assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, server_bytes));
@@ -57,7 +60,10 @@ fn server_hellos_of_drafts_are_read() {
         talk.server(&[record(22, &message), server_flight13(false)].concat());
         talk.client(&finished13());
         let shake = talk.end();
-        assert_eq!((shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some(cipher)));
+        assert_eq!(
+            (shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()),
+            (Some("TLSv1.3"), Some(cipher))
+        );
         assert_eq!((shake.named_group.as_deref(), shake.outcome), (Some(group), Outcome::Complete));
     }
 }
