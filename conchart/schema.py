@@ -74,7 +74,7 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
             ready_at BIGINT, complete_at BIGINT,
-            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR,
+            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR, quic_version VARCHAR,
             kind VARCHAR, outcome VARCHAR,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,

@@ -429,19 +429,6 @@ def cut_header(line: Line, cause: bool) -> None:
     line.send("client", change=(lambda ip: ip[:32] + b"\xf0" + ip[33:]) if cause else (lambda ip: ip))
 
 
-@shows("TLS handshakes whose end is missed", "complete_at", server_port=443)
-def missed_end(line: Line, cause: bool) -> None:
-    (_, hello), (_, flight), (_, keys), (_, done) = Tls(version="TLSv1.2", cipher=0xC02F).messages()
-    line.open()
-    line.say("client", hello)
-    line.say("server", flight)
-    line.send("client", keys)
-    if cause:
-        line.send("client", record(21, filler(26)), flags=FIN | ACK)
-        line.send("server")
-    line.send("server", done)
-
-
 @shows("TLS inside another framing", "tls", server_port=1194)
 def openvpn(line: Line, cause: bool) -> None:
     line.open()

@@ -9,7 +9,7 @@ use crate::rows::{self, ConnectionRow, PacketRow};
 use crate::stream::BySide;
 use crate::tables::{Rows, Sink, Stopped};
 use crate::tally::Tally;
-use crate::tls::Handshake;
+use crate::tls::{Handshake, Version};
 
 /// Facts that are handed over together: enough to make that cheap, few enough to cost little memory.
 const TOGETHER: usize = 512;
@@ -62,7 +62,8 @@ impl Facts {
     /// [`Stopped`] when the sink wants no more.
     pub fn write(self, tables: &mut Rows<impl Sink>) -> Result<(), Stopped> {
         for (stream, handshake, rtt) in &self.handshakes {
-            tables.handshake(rows::handshake(*stream, handshake, *rtt))?;
+            let version = handshake.version.map(Version::name);
+            tables.handshake(rows::handshake(*stream, handshake, version.as_deref(), *rtt))?;
         }
         for (stream, exchange, rtt) in &self.exchanges {
             tables.exchange(rows::exchange(*stream, exchange, *rtt))?;

@@ -10,7 +10,7 @@ use crate::stream::{BySide, Moment, Side};
 use crate::tables;
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark};
-use crate::tls::Handshake;
+use crate::tls::{Handshake, KeyCoverage, Kind};
 use crate::udp::Datagrams;
 
 /// The name of a side in the tables.
@@ -146,8 +146,13 @@ pub fn udp<T>(of: &Flow<T>, capture: i32, opened: Moment, udp: &Datagrams, app: 
     ConnectionRow { ips: BySide { client: of.ends.client.ip, server: of.ends.server.ip }, row }
 }
 
-/// `rtt`: nanoseconds between the capture point and each end.
-pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tables::Handshake<'_> {
+/// `version` is the name of the handshake's; `rtt`: nanoseconds between the capture point and each end.
+pub fn handshake<'a>(
+    stream: i32,
+    tls: &'a Handshake,
+    version: Option<&'a str>,
+    rtt: BySide<Option<i64>>,
+) -> tables::Handshake<'a> {
     // Who sent the ClientHello is the client of TLS, whoever opened the connection.
     let client = tls.hello_by.unwrap_or(Side::Client);
     let compute = |side| tls.flights.compute_ns(side, rtt[side]);
@@ -160,14 +165,15 @@ pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tabl
         client_finished_at: at(tls.client_finished),
         ready_at: at(tls.ready),
         complete_at: at(tls.complete),
-        version: tls.version.as_deref(),
+        version,
         cipher: tls.cipher.as_deref(),
         named_group: tls.named_group.as_deref(),
         sni: tls.sni.as_deref(),
         alpn: tls.alpn.as_deref(),
         alpn_offered: tls.alpn_offered.as_deref(),
-        kind: tls.kind,
-        outcome: Some(tls.outcome),
+        quic_version: tls.quic_version.as_deref(),
+        kind: tls.kind.map(Kind::name),
+        outcome: Some(tls.outcome.name()),
         hello_retry: Some(tls.hello_retry),
         client_auth: tls.client_auth,
         early_data: tls.early_data,
@@ -184,7 +190,7 @@ pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tabl
         ja3: tls.ja3.as_deref(),
         ja4: tls.ja4.as_deref(),
         inferred: Some(tls.inferred),
-        keys: tls.keys,
+        keys: tls.keys.map(KeyCoverage::name),
         missing_keys: tls.missing_keys.as_deref(),
     }
 }

@@ -122,7 +122,7 @@ table! {
     Handshakes of Handshake as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
         client_finished_at: Int64, ready_at: Int64, complete_at: Int64, version: Text, cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, kind: Text, outcome: Text, hello_retry: Bool,
+        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, quic_version: Text, kind: Text, outcome: Text, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
         certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
         client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,

@@ -8,6 +8,7 @@ use conchart_fuzz::sealed::{Epoch, HANDSHAKE, client_hello, keys, message, seale
 use conchart_fuzz::{Found, Input, Records, Talk, kind, sender};
 use conchart_native::keys::Keys;
 use conchart_native::stream::{BySide, Side};
+use conchart_native::tls::Outcome;
 use libfuzzer_sys::fuzz_target;
 
 const DATA: u8 = 23;
@@ -100,7 +101,7 @@ fn sealed(mut input: Input<'_>, without: u8, how: u8) {
         }
         assert!(found.records.is_empty(), "{:?} were not opened", found.records);
         let [handshake] = &found.handshakes[..] else { panic!("{:?}", found.handshakes) };
-        assert_eq!((handshake.outcome, handshake.inferred), ("complete", false));
+        assert_eq!((handshake.outcome, handshake.inferred), (Outcome::Complete, false));
     }
     let _ = Found::of(&talk, size, false, Some(keys(without)));
 }

@@ -3,7 +3,7 @@
 use conchart_native::keys::Keys;
 use conchart_native::stream::{Chunk, Gap, Moment, Side};
 use conchart_native::tcp::Receiver;
-use conchart_native::tls::{AppRecord, Clear, Handshake, Tls};
+use conchart_native::tls::{Agreement, AppRecord, Clear, Handshake, Tls};
 
 use crate::Talk;
 use crate::exchanges::in_order;
@@ -16,9 +16,9 @@ const MOST_MEMORY: usize = 1 << 20;
 #[derive(Debug, Default, PartialEq)]
 pub struct Records {
     pub handshakes: Vec<Box<Handshake>>,
+    pub agreements: Vec<Agreement>,
     pub records: Vec<AppRecord>,
     pub clear: Vec<Clear>,
-    pub derailed: Option<Side>,
 }
 
 struct Reading {
@@ -36,15 +36,14 @@ impl Records {
     pub fn of(talk: &Talk<'_>, size: usize, midstream: bool, keys: Option<Keys>) -> Self {
         let tls = match keys {
             _ if midstream => Tls::midstream(),
-            Some(keys) => Tls::with_keys(keys),
-            None => Tls::new(),
+            keys => Tls::new(keys),
         };
         let mut reading = Reading { tls, found: Self::default(), in_order: !talk.is_mixed };
         bounded(MOST_MEMORY, || talk.tell(size, &mut reading));
         reading.tls.finish();
         reading.collect();
-        let Reading { tls, mut found, .. } = reading;
-        found.derailed = tls.derailed();
+        let found = reading.found;
+        assert_eq!(found.agreements.len(), found.handshakes.len(), "each handshake is announced");
         let records: u64 = found.records.iter().map(|record| record.bytes).sum();
         let clear: u64 = found.clear.iter().map(|clear| clear.content.len() as u64 + clear.missing).sum();
         assert!(records + clear <= talk.sent.client + talk.sent.server, "{records} and {clear} bytes of records");
@@ -54,9 +53,9 @@ impl Records {
 
 impl Reading {
     fn collect(&mut self) {
-        while let Some(mut handshake) = self.tls.next_handshake() {
+        self.found.agreements.extend(std::iter::from_fn(|| self.tls.next_agreement()));
+        while let Some(handshake) = self.tls.next_handshake() {
             assert_eq!(handshake.number as usize, self.found.handshakes.len(), "number of a handshake");
-            self.tls.settle_keys(&mut handshake);
             if self.in_order {
                 in_order(&handshake);
             }

@@ -26,12 +26,12 @@ mod ledger;
 mod names;
 mod opaque;
 mod prelude;
+mod quic;
 mod reader;
 mod sniffers;
 #[cfg(test)]
 mod tests;
 mod tls;
-mod tls_adapter;
 mod turns;
 mod unread;
 

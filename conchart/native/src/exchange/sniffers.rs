@@ -12,6 +12,7 @@ use super::http2::{self, Http2};
 use super::names;
 use super::opaque::Opaque;
 use super::prelude::{self, Prelude};
+use super::quic::{self, OverQuic};
 use super::reader::{Carrier, Opening, Reader, Start};
 use super::tls::{self, OverTls};
 use super::unread::Unread;
@@ -112,6 +113,8 @@ const DNS_IN_STREAM: Row = Row {
     ..STREAM
 };
 
+const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
+
 /// All that is known.
 static ROWS: &[Row] = &[
     Row { sender: Sender::Requester, verdict: tls::client_hello, ..TLS },
@@ -156,6 +159,9 @@ static ROWS: &[Row] = &[
     },
     Row { sender: Sender::Requester, verdict: dns::query, ..DNS },
     Row { sender: Sender::Responder, verdict: dns::response, ..DNS },
+    Row { sender: Sender::Requester, verdict: quic::client, ..QUIC },
+    Row { sender: Sender::Responder, verdict: quic::server, ..QUIC },
+    Row { verdict: quic::either, ..QUIC },
     Row { sender: Sender::Requester, verdict: dns::query_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     // Nobody reads these here. They may go on with TLS.

@@ -8,11 +8,10 @@ use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::{Opening, Reader, Switch};
 use super::sniffers::{self, Row, Verdict};
-use super::tls_adapter::{Agreement, Tls};
 use super::turns::{Run, Turns, Units};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use crate::tls::{Sniff, sniff, sniff_midstream};
+use crate::tls::{Agreement, Sniff, Tls, sniff, sniff_midstream};
 
 /// How deep TLS inside TLS is opened.
 const MAX_DEPTH: u8 = 3;

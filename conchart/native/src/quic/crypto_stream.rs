@@ -46,6 +46,7 @@ impl CryptoStream {
     }
 
     /// Nothing waits for earlier bytes.
+    #[cfg(test)]
     pub fn is_whole(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -13,7 +13,7 @@ use sha2::Sha256;
 
 use super::packet::{Fields, Kind, Long, Version};
 use crate::stream::{BySide, Side};
-use crate::tls::decrypt::suite::{Hash, expand_label};
+use crate::tls::{Hash, expand_label};
 
 const TAG: usize = 16;
 

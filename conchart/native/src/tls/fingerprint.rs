@@ -20,6 +20,14 @@ const EMPTY: &str = "000000000000";
 /// Programs whose fingerprints are remembered.
 const REMEMBERED: usize = 32;
 
+/// What carries a handshake: JA4 begins with it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Transport {
+    #[default]
+    Tcp,
+    Quic,
+}
+
 /// JA3 and JA4 of one kind of hello.
 #[derive(Clone)]
 pub(super) struct Fingerprints {
@@ -32,14 +40,14 @@ thread_local! {
     static LATEST: RefCell<Vec<(Vec<u8>, Fingerprints)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The fingerprints of a hello.
-pub(super) fn of(hello: &ClientHello<'_>) -> Fingerprints {
-    let material = material(hello);
+/// The fingerprints of a hello; `over` is what carried it.
+pub(super) fn of(hello: &ClientHello<'_>, over: Transport) -> Fingerprints {
+    let material = material(hello, over);
     LATEST.with_borrow_mut(|latest| {
         if let Some((_, known)) = latest.iter().rev().find(|(of, _)| *of == material) {
             return known.clone();
         }
-        let found = Fingerprints { ja3: ja3(hello), ja4: ja4(hello) };
+        let found = Fingerprints { ja3: ja3(hello), ja4: ja4(hello, over) };
         if latest.len() >= REMEMBERED {
             latest.remove(0);
         }
@@ -49,8 +57,9 @@ pub(super) fn of(hello: &ClientHello<'_>) -> Fingerprints {
 }
 
 /// Every byte that a fingerprint depends on, each list with its length.
-fn material(hello: &ClientHello<'_>) -> Vec<u8> {
+fn material(hello: &ClientHello<'_>, over: Transport) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(512);
+    bytes.push(over as u8);
     bytes.extend(hello.version.to_be_bytes());
     for list in [
         hello.ciphers,
@@ -58,7 +67,7 @@ fn material(hello: &ClientHello<'_>) -> Vec<u8> {
         hello.point_formats,
         hello.versions,
         hello.signature_algorithms,
-        hello.alpn.unwrap_or_default(),
+        hello.protocols().next().unwrap_or_default(),
     ] {
         bytes.extend(list.len().to_be_bytes());
         bytes.extend(list);
@@ -83,7 +92,7 @@ fn ja3(hello: &ClientHello<'_>) -> Box<str> {
 }
 
 /// `t13d1516h2_8daaf6152771_e5627efa2ab1`: what is offered, sorted ciphers, sorted extensions.
-fn ja4(hello: &ClientHello<'_>) -> Box<str> {
+fn ja4(hello: &ClientHello<'_>, over: Transport) -> Box<str> {
     let mut ciphers: Vec<u16> = codes(hello.ciphers).filter(|&code| !is_grease(code)).collect();
     let mut extensions: Vec<u16> = hello.extensions.iter().copied().filter(|&code| !is_grease(code)).collect();
     let version = codes(hello.versions).filter(|&code| !is_grease(code)).max().unwrap_or(hello.version);
@@ -97,7 +106,12 @@ fn ja4(hello: &ClientHello<'_>) -> Box<str> {
         _ => "00",
     };
     let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
-    let head = format!("t{version}{name}{:02}{:02}{}", ciphers.len().min(99), extensions.len().min(99), alpn(hello));
+    let transport = match over {
+        Transport::Tcp => 't',
+        Transport::Quic => 'q',
+    };
+    let (offered, extended) = (ciphers.len().min(99), extensions.len().min(99));
+    let head = format!("{transport}{version}{name}{offered:02}{extended:02}{}", alpn(hello));
 
     ciphers.sort_unstable();
     extensions.retain(|&code| code != SERVER_NAME && code != ALPN);
@@ -112,7 +126,7 @@ fn ja4(hello: &ClientHello<'_>) -> Box<str> {
 
 /// First and last character of the first protocol; of its hex form where they are not alphanumeric.
 fn alpn(hello: &ClientHello<'_>) -> String {
-    let protocol = hello.alpn.unwrap_or_default();
+    let protocol = hello.protocols().next().unwrap_or_default();
     let (Some(&first), Some(&last)) = (protocol.first(), protocol.last()) else {
         return "00".to_owned();
     };

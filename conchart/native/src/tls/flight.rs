@@ -7,7 +7,7 @@
 
 use crate::stream::{Moment, Side};
 
-use super::{AppRecord, MAX_HELD, record::Piece};
+use super::{AppRecord, MAX_HELD, record::RecordPart};
 
 /// A type-23 record whose meaning is still open.
 #[derive(Clone, Copy, Debug)]
@@ -21,18 +21,18 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// `piece` is the one that ends the record.
-    pub fn new(from: Side, piece: &Piece<'_>) -> Self {
+    /// `part` is the one that ends the record.
+    pub fn new(from: Side, part: &RecordPart<'_>) -> Self {
         let record = AppRecord {
             from,
-            first: piece.record.first,
-            last: piece.seen,
-            bytes: u64::from(piece.record.length),
+            first: part.record.first,
+            last: part.seen,
+            bytes: u64::from(part.record.length),
             confidence: 1.0,
-            may_be_finished: Sizes::of(None).is_finished(u64::from(piece.record.length)),
-            may_be_interim: Sizes::CONTINUE.contains(&u64::from(piece.record.length)),
+            may_be_finished: Sizes::of(None).is_finished(u64::from(part.record.length)),
+            may_be_interim: Sizes::CONTINUE.contains(&u64::from(part.record.length)),
         };
-        Self { record, offset: piece.record.offset, end: piece.record.end(), acked: piece.record.acked }
+        Self { record, offset: part.record.offset, end: part.record.end(), acked: part.record.acked }
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) enum Reading {
     /// More records are needed.
     Open,
     /// The client's Finished is (in) this record.
-    Finished { at: usize, exact: bool },
+    Finished { index: usize, exact: bool },
     /// The client sent an alert instead.
     Alert,
 }
@@ -154,23 +154,23 @@ impl Flight {
         let early_end = self.early_end(context);
         let skipped = early_end.map_or(0, |end| end + 1);
         let mut first = None;
-        for (at, seen) in self.0.iter().enumerate().skip(skipped).filter(of_client) {
+        for (index, seen) in self.0.iter().enumerate().skip(skipped).filter(of_client) {
             if sizes.is_finished(seen.record.bytes) {
-                return Reading::Finished { at, exact: true };
+                return Reading::Finished { index, exact: true };
             }
             if sizes.is_alert(seen.record.bytes) {
                 return Reading::Alert;
             }
-            first = first.or(Some((at, seen.offset)));
+            first = first.or(Some((index, seen.offset)));
         }
-        let Some((at, offset)) = first else {
+        let Some((index, offset)) = first else {
             return Reading::Open;
         };
         // No Finished by its size, and the server has gone on: the flight was packed into one record.
         let answered = |seen: &Seen| seen.record.from != context.client && seen.acked > offset;
         let sure = !context.early_data || early_end.is_some();
-        if over || sure && self.0.iter().skip(at).any(answered) {
-            return Reading::Finished { at, exact: false };
+        if over || sure && self.0.iter().skip(index).any(answered) {
+            return Reading::Finished { index, exact: false };
         }
         Reading::Open
     }
@@ -185,15 +185,15 @@ impl Flight {
         if context.early_data { self.0.iter().position(is_end) } else { None }
     }
 
-    /// Splits the records at the client's Finished, found at index `at`.
-    pub fn split(self, context: Context, at: usize, exact: bool) -> Option<Split> {
-        let finished = *self.0.get(at)?;
-        let early_end = self.early_end(context).filter(|&end| end < at);
+    /// Splits the records at the client's Finished, found at `finished_index`.
+    pub fn split(self, context: Context, finished_index: usize, exact: bool) -> Option<Split> {
+        let finished = *self.0.get(finished_index)?;
+        let early_end = self.early_end(context).filter(|&end| end < finished_index);
         let server_done = self.server_done(context, finished);
         let mut split = Split {
             finished,
             server_done: server_done.map(|(_, moment)| moment),
-            client_auth: self.client_auth(context, at, exact),
+            client_auth: self.client_auth(context, finished_index, exact),
             early_data: early_end.is_some(),
             ticket: None,
             data: Vec::new(),
@@ -203,10 +203,10 @@ impl Flight {
         for (index, &seen) in self.0.iter().enumerate() {
             let of_client = seen.record.from == context.client;
             let is_data = if of_client {
-                index > at || early_end.is_some_and(|end| index < end)
+                index > finished_index || early_end.is_some_and(|end| index < end)
             } else {
                 // Half-RTT data answers early data; without early data it is a ticket or a greeting of HTTP/2.
-                index > at || early_end.is_some() && server_done.is_some_and(|(done, _)| index > done)
+                index > finished_index || early_end.is_some() && server_done.is_some_and(|(done, _)| index > done)
             };
             if is_data {
                 split.data.push(seen);
@@ -237,7 +237,7 @@ impl Flight {
     }
 
     /// Did the client send a Certificate message before its Finished? `None`: cannot be told.
-    fn client_auth(&self, context: Context, at: usize, exact: bool) -> Option<bool> {
+    fn client_auth(&self, context: Context, finished_index: usize, exact: bool) -> Option<bool> {
         if context.psk {
             return Some(false);
         }
@@ -245,11 +245,11 @@ impl Flight {
             // One record for the whole flight: that long only with a certificate. A short one is settings
             // and Finished, or else hides its sizes by padding.
             const CERTIFICATE_AT_LEAST: u64 = 400;
-            let size = self.0.get(at)?.record.bytes;
+            let size = self.0.get(finished_index)?.record.bytes;
             let certificate = size >= CERTIFICATE_AT_LEAST;
             return (certificate || context.application_settings).then_some(certificate);
         }
-        let mut before = self.0.iter().take(at).filter(|seen| seen.record.from == context.client);
+        let mut before = self.0.iter().take(finished_index).filter(|seen| seen.record.from == context.client);
         Some(match (before.next(), before.next()) {
             (None, _) => false,
             (Some(only), None) => {

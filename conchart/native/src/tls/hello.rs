@@ -1,8 +1,11 @@
-//! ClientHello, ServerHello and the few other clear handshake messages that state facts.
+//! The handshake messages that state facts: ClientHello, ServerHello and a few others.
 //!
 //! Wire format: RFC 8446 section 4.1 and 4.2, RFC 5246 section 7.4, RFC 5246 appendix E.2 (SSLv2 form),
-//! RFC 8422 section 5.4. In: message bodies, possibly cut short. Out: what is known of them, borrowed.
+//! RFC 8422 section 5.4. In: messages, possibly cut short. Out: what is known of them, borrowed ([`Body`]).
 //! A body that ends early gives everything before its end.
+
+use super::messages::{Message, message};
+use super::names::Version;
 
 /// SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
 const RETRY_RANDOM: [u8; 32] = [
@@ -28,6 +31,49 @@ mod extension {
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// `application_settings`, old and new code point (draft-vvv-tls-alps).
     pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
+}
+
+/// What a handshake message says.
+#[derive(Clone, Debug)]
+pub(super) enum Body<'a> {
+    ClientHello(ClientHello<'a>),
+    ServerHello(ServerHello<'a>),
+    /// The message of that name, of drafts.
+    HelloRetryRequest,
+    EncryptedExtensions(EncryptedExtensions<'a>),
+    EndOfEarlyData,
+    /// Read with [`certificates`] or [`certificates13`].
+    Certificate(&'a [u8]),
+    CompressedCertificate,
+    ServerKeyExchange {
+        /// Where the exchange is ECDHE.
+        named_curve: Option<u16>,
+    },
+    CertificateRequest,
+    ServerHelloDone,
+    Finished,
+    /// Nothing that counts here, or too little of it.
+    Other,
+}
+
+impl<'a> Body<'a> {
+    pub fn read(message: &Message<'a>) -> Self {
+        let body = message.body;
+        match message.kind {
+            message::CLIENT_HELLO => Self::ClientHello(ClientHello::read(body, message.length)),
+            message::SERVER_HELLO => ServerHello::read(body).map_or(Self::Other, Self::ServerHello),
+            message::HELLO_RETRY_REQUEST => Self::HelloRetryRequest,
+            message::ENCRYPTED_EXTENSIONS => Self::EncryptedExtensions(EncryptedExtensions::read(body)),
+            message::END_OF_EARLY_DATA => Self::EndOfEarlyData,
+            message::CERTIFICATE => Self::Certificate(body),
+            message::COMPRESSED_CERTIFICATE => Self::CompressedCertificate,
+            message::SERVER_KEY_EXCHANGE => Self::ServerKeyExchange { named_curve: named_curve(body) },
+            message::CERTIFICATE_REQUEST => Self::CertificateRequest,
+            message::SERVER_HELLO_DONE => Self::ServerHelloDone,
+            message::FINISHED => Self::Finished,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// Reads big-endian fields off the front of a slice; `None` where it ends.
@@ -100,7 +146,7 @@ pub(super) struct ClientHello<'a> {
     /// Types, in order of appearance.
     pub extensions: Vec<u16>,
     pub server_name: Option<&'a [u8]>,
-    /// The first protocol offered by ALPN.
+    /// The protocols offered by ALPN, each with its length: read with [`ClientHello::protocols`].
     pub alpn: Option<&'a [u8]>,
     /// A session ticket of at least one byte.
     pub ticket: bool,
@@ -121,6 +167,12 @@ impl<'a> ClientHello<'a> {
         let whole = u64::from(length) == body.len() as u64;
         hello.whole = hello.read_fields(Fields(body)).is_some() && whole;
         hello
+    }
+
+    /// The names of the protocols offered by ALPN, in order.
+    pub fn protocols(&self) -> impl Iterator<Item = &'a [u8]> {
+        let mut fields = Fields(self.alpn.unwrap_or_default());
+        std::iter::from_fn(move || fields.vec8())
     }
 
     fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
@@ -148,7 +200,7 @@ impl<'a> ClientHello<'a> {
             extension::SUPPORTED_GROUPS => self.groups = body.vec16()?,
             extension::EC_POINT_FORMATS => self.point_formats = body.vec8()?,
             extension::SIGNATURE_ALGORITHMS => self.signature_algorithms = body.vec16()?,
-            extension::ALPN => self.alpn = Fields(body.vec16()?).vec8(),
+            extension::ALPN => self.alpn = body.vec16(),
             extension::SESSION_TICKET => self.ticket = !body.0.is_empty(),
             extension::EARLY_DATA => self.early_data = true,
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
@@ -162,10 +214,10 @@ impl<'a> ClientHello<'a> {
 }
 
 /// A ServerHello or a HelloRetryRequest.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct ServerHello<'a> {
     /// The version in use: `supported_versions` over `legacy_version`.
-    pub version: u16,
+    pub version: Version,
     pub retry: bool,
     pub random: Option<[u8; 32]>,
     pub session_id: &'a [u8],
@@ -181,7 +233,17 @@ impl<'a> ServerHello<'a> {
     /// Reads the body of a ServerHello; `None` when not even the version is there.
     pub fn read(body: &'a [u8]) -> Option<Self> {
         let mut fields = Fields(body);
-        let mut hello = Self { version: fields.u16()?, ..Self::default() };
+        let mut hello = Self {
+            version: Version(fields.u16()?),
+            retry: false,
+            random: None,
+            session_id: &[],
+            cipher: None,
+            group: None,
+            alpn: None,
+            psk: false,
+            encrypt_then_mac: false,
+        };
         hello.read_fields(fields);
         Some(hello)
     }
@@ -190,7 +252,7 @@ impl<'a> ServerHello<'a> {
         self.random = fields.take(32)?.first_chunk().copied();
         self.retry = self.random == Some(RETRY_RANDOM);
         // Drafts before 22 had neither session id nor compression, and no 0x0303 to look like TLS 1.2.
-        let draft = self.version == 0x0304 || self.version >> 8 == 0x7f;
+        let draft = self.version == Version::TLS13 || self.version.0 >> 8 == 0x7f;
         if !draft {
             self.session_id = fields.vec8()?;
         }
@@ -201,7 +263,7 @@ impl<'a> ServerHello<'a> {
         for (kind, body) in fields.extensions() {
             let mut fields = Fields(body);
             match kind {
-                extension::SUPPORTED_VERSIONS => self.version = fields.u16().unwrap_or(self.version),
+                extension::SUPPORTED_VERSIONS => self.version = fields.u16().map_or(self.version, Version),
                 extension::KEY_SHARE | extension::KEY_SHARE_DRAFT => self.group = fields.u16(),
                 extension::ALPN => self.alpn = fields.vec16().and_then(|list| Fields(list).vec8()),
                 extension::PRE_SHARED_KEY => self.psk = true,
@@ -266,7 +328,7 @@ impl<'a> EncryptedExtensions<'a> {
 }
 
 /// Named curve of an ECDHE ServerKeyExchange (curve type 3).
-pub(super) fn named_curve(body: &[u8]) -> Option<u16> {
+fn named_curve(body: &[u8]) -> Option<u16> {
     let mut fields = Fields(body);
     (fields.u8()? == 3).then(|| fields.u16()).flatten()
 }

@@ -9,22 +9,33 @@ use tls_parser::TlsCipherSuite;
 /// A name people know, or hex.
 pub type Name = Cow<'static, str>;
 
-/// `TLSv1.2` and so on; drafts of TLS 1.3 count as TLS 1.3.
-pub(super) fn version(code: u16) -> Name {
-    match code {
-        0x0002 | 0x0200 => "SSLv2".into(),
-        0x0300 => "SSLv3".into(),
-        0x0301 => "TLSv1.0".into(),
-        0x0302 => "TLSv1.1".into(),
-        0x0303 => "TLSv1.2".into(),
-        _ if is_tls13(code) => "TLSv1.3".into(),
-        _ => hex(code),
-    }
-}
+/// A protocol version, by its code on the wire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Version(pub(super) u16);
 
-/// TLS 1.3, its drafts (`0x7f..`), and what Facebook (`0xfb..`) and Google (`0x7e..`) deployed of them.
-pub(super) fn is_tls13(code: u16) -> bool {
-    code == 0x0304 || matches!(code >> 8, 0x7e | 0x7f | 0xfb)
+impl Version {
+    pub(super) const SSL2: Self = Self(0x0002);
+    pub(super) const TLS13: Self = Self(0x0304);
+
+    /// TLS 1.3, its drafts (`0x7f..`), and what Facebook (`0xfb..`) and Google (`0x7e..`) deployed of them.
+    #[must_use]
+    pub fn is_tls13(self) -> bool {
+        self == Self::TLS13 || matches!(self.0 >> 8, 0x7e | 0x7f | 0xfb)
+    }
+
+    /// `TLSv1.2` and so on; drafts of TLS 1.3 count as TLS 1.3.
+    #[must_use]
+    pub fn name(self) -> Name {
+        match self.0 {
+            0x0002 | 0x0200 => "SSLv2".into(),
+            0x0300 => "SSLv3".into(),
+            0x0301 => "TLSv1.0".into(),
+            0x0302 => "TLSv1.1".into(),
+            0x0303 => "TLSv1.2".into(),
+            _ if self.is_tls13() => "TLSv1.3".into(),
+            code => hex(code),
+        }
+    }
 }
 
 /// IANA's name of a cipher suite.

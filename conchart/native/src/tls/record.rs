@@ -2,7 +2,7 @@
 //!
 //! Wire format: RFC 8446 section 5.1 and RFC 5246 section 6.2.1 (the same five bytes); the
 //! SSLv2-compatible ClientHello of RFC 5246 appendix E.2 is accepted as the first record only.
-//! In: the chunks and gaps of ONE direction. Out: [`Piece`]s that borrow the chunk's bytes. Bodies are
+//! In: the chunks and gaps of ONE direction. Out: [`RecordPart`]s that borrow the chunk's bytes. Bodies are
 //! never copied, nothing is decrypted, no message is read.
 
 use crate::stream::{Chunk, Gap, Moment};
@@ -44,21 +44,21 @@ impl Record {
 
 /// A stretch of one record's body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece<'a> {
+pub(super) struct RecordPart<'a> {
     pub record: Record,
     pub bytes: &'a [u8],
     /// Body bytes after `bytes` that the capture does not hold.
     pub missing: u16,
     /// True when `bytes` is the beginning of the body.
     pub starts: bool,
-    /// True when the record ends with this piece.
+    /// True when the record ends with this part.
     pub done: bool,
     /// When the record had arrived up to here: bytes that overtook others count from the latest of them.
     pub seen: Moment,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum At {
+enum State {
     /// Before anything was read: an SSLv2 hello is still possible.
     Start,
     Header,
@@ -66,7 +66,7 @@ enum At {
     Fresh,
     Body,
     /// Out of step since bytes went missing; a chunk that starts with a plausible header ends it.
-    Lost,
+    OutOfStep,
     /// These bytes are not TLS: nothing after them is followed.
     Stopped,
 }
@@ -82,34 +82,29 @@ pub(super) struct Walk {
     left: u16,
     header: [u8; HEADER],
     have: u8,
-    at: At,
+    state: State,
 }
 
 impl Walk {
     pub fn new(midstream: bool) -> Self {
         let nowhere = Moment { at: 0, frame: 0 };
         let record = Record { kind: 0, version: 0, length: 0, offset: 0, acked: 0, first: nowhere };
-        let at = if midstream { At::Lost } else { At::Start };
-        Self { record, latest: nowhere, left: 0, header: [0; HEADER], have: 0, at }
-    }
-
-    /// True once this direction turned out not to be TLS records.
-    pub fn stopped(&self) -> bool {
-        self.at == At::Stopped
+        let state = if midstream { State::OutOfStep } else { State::Start };
+        Self { record, latest: nowhere, left: 0, header: [0; HEADER], have: 0, state }
     }
 
     /// True while it is unknown where the next record starts.
-    pub fn lost(&self) -> bool {
-        self.at == At::Lost
+    pub fn is_out_of_step(&self) -> bool {
+        self.state == State::OutOfStep
     }
 
     /// True when `chunk`, which comes next, is nothing but ChangeCipherSpec records or parts of them.
     pub fn is_at_change_cipher(&self, chunk: &Chunk<'_>) -> bool {
-        let have = match self.at {
-            At::Start | At::Header if self.have == 0 || self.header.starts_with(&CHANGE_CIPHER[..1]) => {
+        let have = match self.state {
+            State::Start | State::Header if self.have == 0 || self.header.starts_with(&CHANGE_CIPHER[..1]) => {
                 usize::from(self.have)
             }
-            At::Fresh | At::Body if self.record.kind == CHANGE_CIPHER_SPEC => HEADER,
+            State::Fresh | State::Body if self.record.kind == CHANGE_CIPHER_SPEC => HEADER,
             _ => return false,
         };
         let expected = CHANGE_CIPHER.iter().cycle().skip(have);
@@ -117,42 +112,42 @@ impl Walk {
     }
 
     pub fn stop(&mut self) {
-        self.at = At::Stopped;
+        self.state = State::Stopped;
     }
 
-    /// Takes the next piece of a record off the front of `chunk`; `None` when it is used up.
-    pub fn next<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<Piece<'a>> {
+    /// Takes the next part of a record off the front of `chunk`; `None` when it is used up.
+    pub fn next<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<RecordPart<'a>> {
         loop {
-            match self.at {
-                At::Stopped => return None,
-                At::Lost if plausible_chain(chunk.bytes) => self.await_header(),
-                At::Lost => return None,
-                At::Start | At::Header => self.collect_header(chunk)?,
-                At::Fresh | At::Body => return self.take_body(chunk),
+            match self.state {
+                State::Stopped => return None,
+                State::OutOfStep if plausible_chain(chunk.bytes) => self.await_header(),
+                State::OutOfStep => return None,
+                State::Start | State::Header => self.collect_header(chunk)?,
+                State::Fresh | State::Body => return self.take_body(chunk),
             }
         }
     }
 
     /// Passes over bytes the capture does not hold.
-    pub fn gap(&mut self, gap: Gap) -> Option<Piece<'static>> {
-        match self.at {
-            At::Stopped => return None,
-            At::Fresh | At::Body => {}
-            At::Start | At::Header | At::Lost => {
-                self.at = At::Lost;
+    pub fn gap(&mut self, gap: Gap) -> Option<RecordPart<'static>> {
+        match self.state {
+            State::Stopped => return None,
+            State::Fresh | State::Body => {}
+            State::Start | State::Header | State::OutOfStep => {
+                self.state = State::OutOfStep;
                 return None;
             }
         }
         let missing = u16::try_from(gap.len).unwrap_or(u16::MAX).min(self.left);
-        let piece = self.piece(&[], missing, gap.seen);
+        let part = self.part(&[], missing, gap.seen);
         if gap.len > u64::from(missing) {
-            self.at = At::Lost;
+            self.state = State::OutOfStep;
         }
-        Some(piece)
+        Some(part)
     }
 
     fn await_header(&mut self) {
-        self.at = At::Header;
+        self.state = State::Header;
         self.have = 0;
     }
 
@@ -160,7 +155,7 @@ impl Walk {
     fn collect_header(&mut self, chunk: &mut Chunk<'_>) -> Option<()> {
         if chunk.bytes.is_empty() {
             if chunk.cut > 0 {
-                self.at = At::Lost;
+                self.state = State::OutOfStep;
             }
             return None;
         }
@@ -186,7 +181,7 @@ impl Walk {
 
     fn read_header(&mut self) {
         let [kind, major, minor, high, low] = self.header;
-        let first = self.at == At::Start;
+        let first = self.state == State::Start;
         let length = u16::from_be_bytes([high, low]);
         if major == 3 && length <= MAX_BODY {
             self.record =
@@ -194,11 +189,11 @@ impl Walk {
         } else if let Some(length) = first.then(|| v2_length(self.header)).flatten() {
             self.record = Record { kind: SSLV2, version: u16::from_be_bytes([high, low]), length, ..self.record };
         } else {
-            self.at = At::Stopped;
+            self.state = State::Stopped;
             return;
         }
         self.left = self.record.length;
-        self.at = At::Fresh;
+        self.state = State::Fresh;
     }
 
     /// Message type of an SSLv2 hello whose record is being walked.
@@ -206,7 +201,7 @@ impl Walk {
         self.header[2]
     }
 
-    fn take_body<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<Piece<'a>> {
+    fn take_body<'a>(&mut self, chunk: &mut Chunk<'a>) -> Option<RecordPart<'a>> {
         let (bytes, _) = chunk.bytes.split_at(chunk.bytes.len().min(usize::from(self.left)));
         skip(chunk, bytes.len());
         let wanted = self.left.saturating_sub(u16::try_from(bytes.len()).unwrap_or(u16::MAX));
@@ -216,27 +211,27 @@ impl Walk {
         }
         chunk.cut -= u32::from(missing);
         chunk.offset += u64::from(missing);
-        Some(self.piece(bytes, missing, chunk.seen))
+        Some(self.part(bytes, missing, chunk.seen))
     }
 
-    fn piece<'a>(&mut self, bytes: &'a [u8], missing: u16, seen: Moment) -> Piece<'a> {
+    fn part<'a>(&mut self, bytes: &'a [u8], missing: u16, seen: Moment) -> RecordPart<'a> {
         let taken = u16::try_from(bytes.len()).unwrap_or(u16::MAX).saturating_add(missing);
         self.left = self.left.saturating_sub(taken);
         self.latest = self.latest.max(seen);
-        let piece = Piece {
+        let part = RecordPart {
             record: self.record,
             bytes,
             missing,
-            starts: self.at == At::Fresh,
+            starts: self.state == State::Fresh,
             done: self.left == 0,
             seen: self.latest,
         };
-        if piece.done {
+        if part.done {
             self.await_header();
         } else {
-            self.at = At::Body;
+            self.state = State::Body;
         }
-        piece
+        part
     }
 }
 

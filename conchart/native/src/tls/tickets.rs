@@ -35,14 +35,14 @@ pub(super) struct Watch {
 
 /// Records that wait until it is known what they are.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Undecided {
     records: Vec<Seen>,
     sizes: Sizes,
     /// Present while the server's first turn may contain tickets.
     watch: Option<Watch>,
 }
 
-impl Held {
+impl Undecided {
     pub fn new(sizes: Sizes, watch: Option<Watch>) -> Self {
         Self { records: Vec::new(), sizes, watch }
     }
@@ -62,7 +62,7 @@ impl Held {
         if let Some(watch) = self.watch
             && (full || Turn::read(&self.records, watch).is_clear(&self.records, watch))
         {
-            self.settle(watch);
+            self.judge(watch);
         }
         self.release(out);
         if full {
@@ -79,7 +79,7 @@ impl Held {
     /// `from` sends no more: its last record was an alert if it has the size of one.
     pub fn fin(&mut self, from: Side, out: &mut VecDeque<AppRecord>) {
         if let Some(watch) = self.watch.filter(|watch| watch.client != from) {
-            self.settle(watch);
+            self.judge(watch);
         }
         if let Some(last) = self.records.iter().rposition(|seen| seen.record.from == from)
             && self.records.get(last).is_some_and(|seen| self.sizes.is_alert(seen.record.bytes))
@@ -89,10 +89,10 @@ impl Held {
         self.release(out);
     }
 
-    /// Records went missing: what they would have told about those that are held will not come.
+    /// Records are missing: what they would have told about those that wait will not come.
     pub fn interrupted(&mut self, out: &mut VecDeque<AppRecord>) {
         if let Some(watch) = self.watch {
-            self.settle(watch);
+            self.judge(watch);
         }
         out.extend(self.records.drain(..).map(|seen| seen.record));
     }
@@ -102,7 +102,7 @@ impl Held {
         self.fin(Side::Server, out);
     }
 
-    fn settle(&mut self, watch: Watch) {
+    fn judge(&mut self, watch: Watch) {
         self.watch = None;
         drop_tickets(&mut self.records, watch);
     }
@@ -233,9 +233,9 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
     let dropped = turn.answers.get(..tickets).unwrap_or_default();
     let mut greeting = greeting(&unasked, watch, turn.request);
 
-    let mut index = 0..;
+    let mut indices = 0..;
     records.retain_mut(|seen| {
-        let at = index.next();
+        let index = indices.next();
         if is_unasked(seen) {
             seen.record.confidence = 0.5;
             return greeting.next().unwrap_or(false);
@@ -243,7 +243,7 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
         if seen.record.from != watch.client {
             seen.record.confidence = confidence;
         }
-        !at.is_some_and(|at| dropped.contains(&at))
+        !index.is_some_and(|index| dropped.contains(&index))
     });
 }
 

@@ -23,7 +23,7 @@ fn a_request_that_is_missing_is_told_of_though_nothing_is_said_after_it() {
     let found = talk.finish();
     let [asked] = &found[..] else { panic!("{}", found.len()) };
     assert_eq!((short(asked.request).0, short(asked.request).1, asked.response.first), (Some(4), Some(5), None));
-    assert_eq!(talk.conversation.next_handshake().unwrap().keys, Some("all"));
+    assert_eq!(talk.conversation.next_handshake().unwrap().keys, Some(crate::tls::KeyCoverage::All));
     assert_eq!(talk.conversation.earliest_open(), None);
 }
 

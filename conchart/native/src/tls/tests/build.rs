@@ -82,6 +82,11 @@ impl Hello {
         self.extension(16, vec16(&vec8(protocol.as_bytes())))
     }
 
+    pub fn alpn_list(self, protocols: &[&str]) -> Self {
+        let names: Vec<u8> = protocols.iter().flat_map(|name| vec8(name.as_bytes())).collect();
+        self.extension(16, vec16(&names))
+    }
+
     pub fn codes(self, kind: u16, codes: &[u16]) -> Self {
         self.extension(kind, vec16(&words(codes)))
     }
@@ -178,7 +183,7 @@ pub struct Talk {
 
 impl Talk {
     pub fn new() -> Self {
-        Self::over(Tls::new())
+        Self::over(Tls::new(None))
     }
 
     pub fn over(tls: Tls) -> Self {

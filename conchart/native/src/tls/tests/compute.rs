@@ -2,7 +2,7 @@
 
 use super::build::*;
 use crate::stream::Side::{self, Client, Server};
-use crate::tls::Handshake;
+use crate::tls::{Handshake, Kind};
 
 /// `rtt` in milliseconds to either end.
 fn compute(shake: &Handshake, rtt: i64) -> [Option<i64>; 2] {
@@ -115,7 +115,7 @@ fn accepted_early_data_waits_for_nothing() {
     talk.after(13).server(&[server_hello13(0x1301, true), server_flight13(true)].concat());
     talk.after(30).client(&[data(4 + 17), data(FINISHED13)].concat());
     let shake = talk.end();
-    assert_eq!((shake.kind, shake.round_trips), (Some("psk-0rtt"), Some(0)));
+    assert_eq!((shake.kind, shake.round_trips), (Some(Kind::Psk0Rtt), Some(0)));
     assert_eq!(compute(&shake, 5), [Some(25), Some(15)], "the server answers the hello, not the early data");
 }
 

@@ -2,13 +2,14 @@
 
 use super::build::*;
 use crate::tls::hello::ClientHello;
+use crate::tls::{KeyCoverage, Kind, Outcome};
 use crate::tls::{fingerprint, names};
 
 fn prints(hello: &Hello) -> (Box<str>, Box<str>) {
     let message = hello.message();
     let read = ClientHello::read(&message[4..], message.len() as u32 - 4);
     assert!(read.whole);
-    let prints = fingerprint::of(&read);
+    let prints = fingerprint::of(&read, fingerprint::Transport::Tcp);
     (prints.ja3, prints.ja4)
 }
 
@@ -79,8 +80,19 @@ fn unknown_codes_stay_visible() {
     assert_eq!(&*names::cipher(0xfefe), "0xfefe");
     assert_eq!(&*names::group(4588), "X25519MLKEM768");
     assert_eq!(&*names::group(0x6a6a), "0x6a6a");
-    assert_eq!(&*names::version(0x7f1c), "TLSv1.3");
-    assert_eq!(&*names::version(0x0305), "0x0305");
+    assert_eq!(&*names::Version(0x7f1c).name(), "TLSv1.3");
+    assert_eq!(&*names::Version(0x0305).name(), "0x0305");
     assert_eq!(&*names::alert(2, 48), "fatal unknown_ca (48)");
     assert_eq!(&*names::alert(7, 200), "level-7 unknown (200)");
+}
+
+#[test]
+fn tables_say_these_words() {
+    let kinds = [Kind::Full, Kind::SessionId, Kind::Ticket, Kind::Psk, Kind::Psk0Rtt];
+    assert_eq!(kinds.map(Kind::name), ["full", "session-id", "ticket", "psk", "psk-0rtt"]);
+    let outcomes = [Outcome::Complete, Outcome::Failed, Outcome::Incomplete];
+    assert_eq!(outcomes.map(Outcome::name), ["complete", "failed", "incomplete"]);
+    use KeyCoverage::{All, None, Partial, Unsupported, Wrong};
+    let coverage = [All, Partial, None, Wrong, Unsupported].map(KeyCoverage::name);
+    assert_eq!(coverage, ["all", "partial", "none", "wrong", "unsupported"]);
 }

@@ -2,7 +2,7 @@
 
 use super::build::*;
 use crate::stream::Side::{Client, Server};
-use crate::tls::Tls;
+use crate::tls::{Kind, Outcome, Tls, Version};
 
 #[test]
 fn full_handshake_is_ready_when_the_servers_finished_arrives() {
@@ -13,8 +13,8 @@ fn full_handshake_is_ready_when_the_servers_finished_arrives() {
     assert_eq!(shake.server_done, Some(at(2)));
     assert_eq!(shake.client_finished, Some(at(3)));
     assert_eq!((shake.ready, shake.complete), (Some(at(4)), Some(at(4))));
-    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some("full"), "complete", Some(2)));
-    assert_eq!(shake.version.as_deref(), Some("TLSv1.2"));
+    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some(Kind::Full), Outcome::Complete, Some(2)));
+    assert_eq!(shake.version.map(Version::name).as_deref(), Some("TLSv1.2"));
     assert_eq!(shake.cipher.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     assert_eq!(shake.named_group.as_deref(), Some("x25519"));
     assert_eq!(shake.sni.as_deref(), Some("example.org"));
@@ -51,7 +51,7 @@ fn request_in_the_segment_of_the_finished_is_a_false_start() {
     assert_eq!(talk.sizes(), [(Server, 900)]);
     let shake = talk.end();
     assert_eq!((shake.ready, shake.complete), (Some(sent), Some(at(4))));
-    assert_eq!((shake.false_start, shake.round_trips, shake.kind), (Some(true), Some(1), Some("full")));
+    assert_eq!((shake.false_start, shake.round_trips, shake.kind), (Some(true), Some(1), Some(Kind::Full)));
 }
 
 fn resume(hello: &Hello, session_id: &[u8]) -> crate::tls::Handshake {
@@ -67,7 +67,7 @@ fn resume(hello: &Hello, session_id: &[u8]) -> crate::tls::Handshake {
 #[test]
 fn ticket_resumption_is_ready_when_the_servers_finished_arrives() {
     let shake = resume(&Hello::tls12().extension(35, vec![1; 160]), &[]);
-    assert_eq!((shake.kind, shake.round_trips, shake.false_start), (Some("ticket"), Some(1), Some(false)));
+    assert_eq!((shake.kind, shake.round_trips, shake.false_start), (Some(Kind::Ticket), Some(1), Some(false)));
     assert_eq!((shake.ready, shake.server_done, shake.complete), (Some(at(2)), Some(at(2)), Some(at(3))));
     assert_eq!((shake.certificates, shake.client_auth), (None, Some(false)));
 }
@@ -75,13 +75,13 @@ fn ticket_resumption_is_ready_when_the_servers_finished_arrives() {
 #[test]
 fn echoed_session_id_is_a_resumption() {
     let hello = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![]);
-    assert_eq!(resume(&hello, &[5; 32]).kind, Some("session-id"));
+    assert_eq!(resume(&hello, &[5; 32]).kind, Some(Kind::SessionId));
 }
 
 #[test]
 fn session_id_beside_a_ticket_counts_as_ticket() {
     let hello = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![1; 9]);
-    assert_eq!(resume(&hello, &[5; 32]).kind, Some("ticket"));
+    assert_eq!(resume(&hello, &[5; 32]).kind, Some(Kind::Ticket));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn offers_prove_nothing() {
     talk.server(&[ours, record(22, &certificate(&[500])), record(22, &message(14, &[]))].concat());
     talk.client(&finished12());
     talk.server(&finished12());
-    assert_eq!(talk.end().kind, Some("full"));
+    assert_eq!(talk.end().kind, Some(Kind::Full));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn unfinished_handshake_has_no_kind() {
     talk.client(&Hello::tls12().extension(35, vec![1; 160]).record());
     talk.server(&record(22, &server_hello(0x0303, 0xc02f, &[], &[])));
     let shake = talk.end();
-    assert_eq!((shake.kind, shake.outcome, shake.ready), (None, "incomplete", None));
+    assert_eq!((shake.kind, shake.outcome, shake.ready), (None, Outcome::Incomplete, None));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn connection_closed_before_ready_failed() {
     let mut talk = Talk::new();
     talk.client(&Hello::tls12().record());
     talk.fin(Server);
-    assert_eq!(talk.end().outcome, "failed");
+    assert_eq!(talk.end().outcome, Outcome::Failed);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn clear_alert_ends_the_handshake() {
     talk.client(&Hello::tls12().record());
     talk.server(&alert(2, 40));
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("fatal handshake_failure (40)")));
+    assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("fatal handshake_failure (40)")));
     assert!(shake.ready.is_none() && shake.round_trips.is_none());
 }
 
@@ -131,7 +131,7 @@ fn warning_lets_the_handshake_go_on() {
     talk.client(&finished12());
     talk.server(&finished12());
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert), ("complete", None));
+    assert_eq!((shake.outcome, shake.alert), (Outcome::Complete, None));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn close_notify_during_the_handshake_is_a_failure() {
     talk.server(&server_flight12());
     talk.client(&alert(1, 0));
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("warning close_notify (0)")));
+    assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("warning close_notify (0)")));
 }
 
 #[test]
@@ -154,7 +154,33 @@ fn encrypted_alert_in_place_of_finished_is_a_failure() {
     talk.server(&data(100));
     assert_eq!(talk.sizes(), []);
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert.as_deref()), ("failed", Some("encrypted")));
+    assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("encrypted")));
+}
+
+/// `ndpi__malware`, stream 2: who needs nothing any more closes in the flight of its Finished.
+#[test]
+fn a_client_may_close_before_the_servers_finished_comes() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    talk.server(&server_flight12());
+    talk.client(&[finished12(), record(21, &[9; 26])].concat());
+    talk.fin(Client);
+    assert!(talk.tls.next_handshake().is_none());
+    let last = talk.server(&finished12());
+    let shake = talk.end();
+    assert_eq!((shake.outcome, shake.kind, shake.alert), (Outcome::Complete, Some(Kind::Full), None));
+    assert_eq!((shake.ready, shake.complete), (Some(last), Some(last)));
+}
+
+#[test]
+fn a_client_that_closes_and_gets_no_finished_has_failed() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    talk.server(&server_flight12());
+    talk.client(&[finished12(), record(21, &[9; 26])].concat());
+    let shake = talk.end();
+    assert_eq!((shake.outcome, shake.alert.as_deref()), (Outcome::Failed, Some("encrypted")));
+    assert_eq!((shake.ready, shake.complete), (None, None));
 }
 
 #[test]
@@ -164,7 +190,7 @@ fn close_notify_after_the_handshake_is_not_data() {
     talk.client(&record(21, &[9; 26]));
     assert_eq!(talk.sizes(), [(Client, 100)]);
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert), ("complete", None));
+    assert_eq!((shake.outcome, shake.alert), (Outcome::Complete, None));
 }
 
 #[test]
@@ -196,7 +222,7 @@ fn messages_may_share_a_record_or_span_several() {
         let shake = talk.end();
         assert_eq!((shake.certificates, shake.certificate_bytes), (Some(2), Some(40_029)));
         assert_eq!(shake.named_group.as_deref(), Some("secp256r1"));
-        assert_eq!(shake.kind, Some("full"));
+        assert_eq!(shake.kind, Some(Kind::Full));
     }
 }
 
@@ -207,7 +233,7 @@ fn older_versions_have_their_names() {
         talk.client(&Hello { version: code, extensions: vec![], ..Hello::tls12() }.record());
         talk.server(&record(22, &server_hello(code, 0x0005, &[], &[])));
         let shake = talk.end();
-        assert_eq!(shake.version.as_deref(), Some(name));
+        assert_eq!(shake.version.map(Version::name).as_deref(), Some(name));
         assert_eq!(shake.cipher.as_deref(), Some("TLS_RSA_WITH_RC4_128_SHA"));
     }
 }
@@ -221,7 +247,7 @@ fn sslv2_compatible_hello_opens_a_handshake() {
     talk.client(&finished12());
     talk.server(&finished12());
     let shake = talk.end();
-    assert_eq!((shake.hello, shake.kind, shake.outcome), (Some(at(1)), Some("full"), "complete"));
+    assert_eq!((shake.hello, shake.kind, shake.outcome), (Some(at(1)), Some(Kind::Full), Outcome::Complete));
     assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server));
     assert!(shake.ja3.is_none());
 }
@@ -235,7 +261,7 @@ fn sslv2_itself_is_named_and_not_followed() {
     talk.fin(Server);
     assert_eq!(talk.sizes(), []);
     let shake = talk.end();
-    assert_eq!((shake.version.as_deref(), shake.outcome), (Some("SSLv2"), "incomplete"));
+    assert_eq!((shake.version.map(Version::name).as_deref(), shake.outcome), (Some("SSLv2"), Outcome::Incomplete));
 }
 
 #[test]
@@ -253,7 +279,7 @@ fn renegotiation_is_a_handshake_of_its_own() {
     assert_eq!(talk.handshake().number, 0);
     let second = talk.end();
     assert_eq!((second.number, second.hello, second.hello_by), (1, Some(first), Some(Client)));
-    assert_eq!((second.outcome, second.complete, second.version), ("complete", Some(last), None));
+    assert_eq!((second.outcome, second.complete, second.version), (Outcome::Complete, Some(last), None));
 }
 
 #[test]
@@ -276,8 +302,31 @@ fn hello_from_the_tcp_server_is_a_reverse_tunnel() {
     assert_eq!(talk.sizes(), [(Server, 10)]);
     assert_eq!(talk.tls.requester(), Some(Server));
     let shake = talk.end();
-    assert_eq!((shake.hello_by, shake.ready, shake.kind), (Some(Server), Some(ready), Some("full")));
+    assert_eq!((shake.hello_by, shake.ready, shake.kind), (Some(Server), Some(ready), Some(Kind::Full)));
     assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, talk.sent.server - 15));
+}
+
+#[test]
+fn what_was_agreed_is_said_once_and_the_handshake_is_open_until_it_is_fetched() {
+    let mut talk = Talk::new().full12();
+    assert_eq!(talk.tls.earliest_open(), Some(at(1)));
+    let agreement = talk.tls.next_agreement().unwrap();
+    assert_eq!((agreement.alpn.as_deref(), agreement.ready), (Some("http/1.1"), Some(at(4))));
+    assert!(!agreement.asks_later);
+    assert_eq!(talk.tls.next_agreement(), None);
+    assert_eq!((talk.tls.earliest_open(), talk.tls.handshakes()), (Some(at(1)), 1));
+    talk.handshake();
+    assert_eq!((talk.tls.earliest_open(), talk.tls.next_agreement()), (None, None));
+}
+
+#[test]
+fn protocols_that_the_client_offered_are_listed() {
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().alpn_list(&["h2", "http/1.1", "\u{fc}"]).record());
+    assert_eq!(talk.end().alpn_offered.as_deref(), Some("h2,http/1.1,\u{fc}"));
+    let mut talk = Talk::new();
+    talk.client(&Hello::tls12().record());
+    assert_eq!(talk.end().alpn_offered, None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::build::*;
 use crate::stream::Side::{Client, Server};
+use crate::tls::{Kind, Outcome, Version};
 
 #[test]
 fn full_handshake_is_ready_when_the_clients_finished_is_sent() {
@@ -11,8 +12,11 @@ fn full_handshake_is_ready_when_the_clients_finished_is_sent() {
     let shake = talk.handshake();
     assert_eq!((shake.hello, shake.server_hello, shake.server_done), (Some(at(1)), Some(at(2)), Some(at(2))));
     assert_eq!((shake.client_finished, shake.ready, shake.complete), (Some(sent), Some(sent), Some(sent)));
-    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some("full"), "complete", Some(1)));
-    assert_eq!((shake.version.as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256")));
+    assert_eq!((shake.kind, shake.outcome, shake.round_trips), (Some(Kind::Full), Outcome::Complete, Some(1)));
+    assert_eq!(
+        (shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()),
+        (Some("TLSv1.3"), Some("TLS_AES_128_GCM_SHA256"))
+    );
     assert_eq!((shake.named_group.as_deref(), shake.alpn), (Some("x25519"), None));
     assert_eq!((shake.client_auth, shake.early_data, shake.false_start), (Some(false), Some(false), Some(false)));
     assert_eq!((shake.bytes_client, shake.bytes_server), (talk.sent.client, server_bytes));
@@ -56,14 +60,17 @@ fn server_hellos_of_drafts_are_read() {
         talk.server(&[record(22, &message), server_flight13(false)].concat());
         talk.client(&finished13());
         let shake = talk.end();
-        assert_eq!((shake.version.as_deref(), shake.cipher.as_deref()), (Some("TLSv1.3"), Some(cipher)));
-        assert_eq!((shake.named_group.as_deref(), shake.outcome), (Some(group), "complete"));
+        assert_eq!(
+            (shake.version.map(Version::name).as_deref(), shake.cipher.as_deref()),
+            (Some("TLSv1.3"), Some(cipher))
+        );
+        assert_eq!((shake.named_group.as_deref(), shake.outcome), (Some(group), Outcome::Complete));
     }
 }
 
 #[test]
 fn echoed_session_id_is_no_resumption_and_psk_is() {
-    for (psk, kind) in [(false, "full"), (true, "psk")] {
+    for (psk, kind) in [(false, Kind::Full), (true, Kind::Psk)] {
         let mut talk = Talk::new().hellos13(&Hello::tls13().extension(41, vec![0; 40]), psk);
         talk.client(&finished13());
         assert_eq!(talk.end().kind, Some(kind));
@@ -91,7 +98,7 @@ fn hello_retry_request_costs_a_round_trip() {
     let shake = talk.end();
     assert!(shake.hello_retry);
     assert_eq!((shake.hello, shake.server_hello), (Some(at(1)), Some(at(4))));
-    assert_eq!((shake.round_trips, shake.kind, shake.outcome), (Some(2), Some("full"), "complete"));
+    assert_eq!((shake.round_trips, shake.kind, shake.outcome), (Some(2), Some(Kind::Full), Outcome::Complete));
     assert_eq!(shake.sni.as_deref(), Some("example.org"));
 }
 
@@ -114,7 +121,7 @@ fn clients_own_extensions_are_no_certificate() {
     let mut talk = Talk::new().hellos13(&hello, false);
     talk.client(&[data(36), data(FINISHED13)].concat());
     let shake = talk.end();
-    assert_eq!((shake.client_auth, shake.outcome), (Some(false), "complete"));
+    assert_eq!((shake.client_auth, shake.outcome), (Some(false), Outcome::Complete));
 }
 
 #[test]
@@ -124,7 +131,7 @@ fn flight_in_one_record_ends_when_the_server_goes_on() {
     assert!(talk.tls.next_handshake().is_none());
     talk.server(&data(4_000));
     let shake = talk.handshake();
-    assert_eq!((shake.ready, shake.client_auth, shake.outcome), (Some(sent), Some(true), "complete"));
+    assert_eq!((shake.ready, shake.client_auth, shake.outcome), (Some(sent), Some(true), Outcome::Complete));
     assert_eq!(talk.sizes(), [(Client, 88), (Server, 4_000)]);
 }
 
@@ -148,7 +155,7 @@ fn alert_instead_of_finished_rejects_the_certificate() {
     talk.client(&[change_cipher_spec(), data(19)].concat());
     talk.fin(Client);
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.alert.as_deref(), shake.ready), ("failed", Some("encrypted"), None));
+    assert_eq!((shake.outcome, shake.alert.as_deref(), shake.ready), (Outcome::Failed, Some("encrypted"), None));
     assert_eq!(talk.sizes(), []);
 }
 
@@ -163,7 +170,7 @@ fn clear_alert_after_the_server_hello_is_named() {
 fn capture_that_ends_before_the_finished_is_incomplete() {
     let mut talk = Talk::new().hellos13(&Hello::tls13(), false);
     let shake = talk.end();
-    assert_eq!((shake.outcome, shake.kind), ("incomplete", Some("full")));
+    assert_eq!((shake.outcome, shake.kind), (Outcome::Incomplete, Some(Kind::Full)));
     assert_eq!(talk.sizes(), []);
 }
 
@@ -197,7 +204,7 @@ fn accepted_early_data_is_the_request() {
     assert_eq!(records.iter().map(|r| (r.from, r.bytes)).collect::<Vec<_>>(), [(Client, 35), (Server, 8_000)]);
     assert_eq!(records[0].first, hello);
     let shake = talk.end();
-    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some("psk-0rtt"), Some(true), Some(0)));
+    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some(Kind::Psk0Rtt), Some(true), Some(0)));
     assert_eq!((shake.ready, shake.complete, shake.server_done), (Some(hello), Some(at(4)), Some(at(2))));
 }
 
@@ -210,7 +217,7 @@ fn rejected_early_data_is_waste() {
     talk.server(&data(8_000));
     assert_eq!(talk.sizes(), [(Client, 37), (Server, 8_000)]);
     let shake = talk.end();
-    assert_eq!((shake.kind, shake.early_data, shake.ready), (Some("psk"), Some(false), Some(sent)));
+    assert_eq!((shake.kind, shake.early_data, shake.ready), (Some(Kind::Psk), Some(false), Some(sent)));
 }
 
 #[test]
@@ -221,7 +228,7 @@ fn early_data_of_the_finisheds_size_is_not_the_finished() {
     talk.client(&[data(21), data(FINISHED13)].concat());
     talk.server(&data(2_500));
     assert_eq!(talk.sizes(), [(Client, 53), (Server, 2_500)]);
-    assert_eq!(talk.end().kind, Some("psk-0rtt"));
+    assert_eq!(talk.end().kind, Some(Kind::Psk0Rtt));
 }
 
 #[test]
@@ -235,7 +242,7 @@ fn retry_rejects_early_data() {
     talk.server(&data(8_000));
     assert_eq!(talk.sizes(), [(Client, 37), (Server, 8_000)]);
     let shake = talk.end();
-    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some("full"), Some(false), Some(2)));
+    assert_eq!((shake.kind, shake.early_data, shake.round_trips), (Some(Kind::Full), Some(false), Some(2)));
 }
 
 #[test]

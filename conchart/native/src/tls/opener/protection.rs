@@ -23,7 +23,7 @@ pub struct Content {
     pub kind: u16,
     pub bytes: Vec<u8>,
     /// Position of the content's first byte in the sealed body.
-    pub at: usize,
+    pub offset: usize,
 }
 
 /// A record as it stands on the wire.
@@ -119,7 +119,7 @@ impl Protection for Aead13 {
         let end = bytes.iter().rposition(|&byte| byte != 0)?;
         let kind = u16::from(*bytes.get(end)?);
         bytes.truncate(end);
-        Some(Content { kind, bytes, at: 0 })
+        Some(Content { kind, bytes, offset: 0 })
     }
 
     fn overhead(&self) -> u64 {
@@ -142,17 +142,17 @@ impl std::fmt::Debug for Aead12 {
 
 impl Protection for Aead12 {
     fn open(&mut self, sequence: u64, record: Sealed<'_>) -> Option<Content> {
-        let (nonce, at) = if self.explicit {
+        let (nonce, offset) = if self.explicit {
             let mut whole = self.iv;
             whole.get_mut(4..)?.copy_from_slice(record.body.get(..8)?);
             (whole, 8)
         } else {
             (nonce(self.iv, sequence), 0)
         };
-        let sealed = record.body.get(at..)?;
+        let sealed = record.body.get(offset..)?;
         let additional = record.additional(sequence, sealed.len().checked_sub(self.aead.tag())?)?;
         let bytes = self.aead.open(&nonce, &additional, sealed)?;
-        Some(Content { kind: record.kind.into(), bytes, at })
+        Some(Content { kind: record.kind.into(), bytes, offset })
     }
 
     fn overhead(&self) -> u64 {
@@ -191,7 +191,7 @@ impl Protection for Cbc {
             Some(iv) => (iv.clone(), body),
             None => body.split_at_checked(BLOCK).map(|(iv, rest)| (iv.to_vec(), rest))?,
         };
-        let at = body.len() - sealed.len();
+        let offset = body.len() - sealed.len();
         let mut bytes = sealed.to_vec();
         match self.key.len() {
             16 => decrypt::<cbc::Decryptor<Aes128>>(&self.key, &iv, &mut bytes)?,
@@ -213,7 +213,7 @@ impl Protection for Cbc {
         if let Some(iv) = &mut self.chained {
             *iv = body.last_chunk::<BLOCK>()?.to_vec();
         }
-        Some(Content { kind: record.kind.into(), bytes, at })
+        Some(Content { kind: record.kind.into(), bytes, offset })
     }
 
     fn overhead(&self) -> u64 {

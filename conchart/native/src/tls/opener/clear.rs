@@ -22,20 +22,25 @@ pub struct Clear {
 
 impl Clear {
     /// A record that could not be opened.
-    pub(super) fn lost(from: Side, (acked, end): (u64, u64), (first, last): (Moment, Moment), missing: u64) -> Self {
+    pub(super) fn unopened(
+        from: Side,
+        (acked, end): (u64, u64),
+        (first, last): (Moment, Moment),
+        missing: u64,
+    ) -> Self {
         Self { from, acked, end, content: Vec::new(), missing, first, last, cuts: Vec::new() }
     }
 
     /// The same record, opened. `marks` are the ends of the packets in the sealed body, where the content
-    /// begins `at`.
+    /// begins at `offset`.
     ///
     /// The first byte gets the record's first moment, the last one its last: whoever sees only records finds
     /// the same times. (A single byte gets the last moment.)
-    pub(super) fn opened(self, content: Vec<u8>, at: usize, marks: &[(usize, Moment)]) -> Self {
+    pub(super) fn opened(self, content: Vec<u8>, offset: usize, marks: &[(usize, Moment)]) -> Self {
         let len = content.len();
         let last_byte = len.saturating_sub(1);
         let mut cuts: Vec<(usize, Moment)> = Vec::new();
-        let within = marks.iter().map(|&(end, seen)| (end.saturating_sub(at).min(last_byte), seen));
+        let within = marks.iter().map(|&(end, seen)| (end.saturating_sub(offset).min(last_byte), seen));
         for (end, seen) in [(last_byte.min(1), self.first)].into_iter().chain(within).chain([(len, self.last)]) {
             match cuts.last_mut() {
                 Some((until, moment)) if *moment == seen => *until = end.max(*until),

@@ -6,11 +6,11 @@
 use crate::keys::Secret;
 use crate::stream::Moment;
 
-use super::super::messages::Messages;
+use super::super::record::RecordPart;
 use super::protection::{self, Content, Protection, Sealed};
 use super::suite::{Suite, expand_label};
 
-/// Sequence numbers that are tried after bytes went missing.
+/// Sequence numbers that are tried after missing bytes.
 pub(super) const WINDOW: u64 = 256;
 /// Records of a direction that may stay sealed before the first one opens: flights whose secret is missing.
 const MAX_SEALED: u32 = 64;
@@ -25,7 +25,7 @@ pub(super) enum Epoch {
 
 /// Keys of one direction, for as long as they do not change.
 #[derive(Debug)]
-pub(super) struct Opener {
+pub(super) struct EpochKeys {
     pub epoch: Epoch,
     pub protection: Box<dyn Protection>,
     /// Of the next record.
@@ -34,7 +34,7 @@ pub(super) struct Opener {
     pub secret: Option<(Suite, Secret)>,
 }
 
-impl Opener {
+impl EpochKeys {
     pub fn of_secret(epoch: Epoch, suite: Suite, secret: Secret) -> Option<Self> {
         let protection = protection::of_secret(suite, secret.bytes())?;
         Some(Self { epoch, protection, sequence: 0, secret: Some((suite, secret)) })
@@ -63,44 +63,66 @@ impl Opener {
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     /// In the order of their use.
-    pub openers: Vec<Opener>,
-    /// TLS 1.2 and older: this side has sent its ChangeCipherSpec.
-    pub changed: bool,
+    pub keys: Vec<EpochKeys>,
     /// Some record was opened; one of application keys was.
     pub opened: bool,
     pub data: bool,
     pub sealed: u32,
-    /// Records went missing: the sequence number is not known for sure.
+    /// Records are missing: the sequence number is not known for sure.
     pub unsure: bool,
-    /// They did before any data was opened.
-    pub lost_sealed: bool,
-    pub messages: Messages,
+    /// They are from before any data was opened.
+    pub missed_sealed: bool,
     /// End in its stream of the last sealed record.
     pub end: Option<u64>,
     /// The record that is being collected, the packets' ends in it, and whether a part is missing.
     pub body: Vec<u8>,
     pub marks: Vec<(usize, Moment)>,
-    pub holed: bool,
+    pub cut: bool,
 }
 
 impl Direction {
+    /// Are there keys of that epoch that are in use, or will be?
+    pub fn has_keys_of(&self, epoch: Epoch) -> bool {
+        self.keys.iter().any(|keys| keys.epoch == epoch)
+    }
+
+    /// Sequence number of the next record.
+    pub fn next_sequence(&self) -> u64 {
+        self.keys.first().map_or(0, |keys| keys.sequence)
+    }
+
+    /// Takes in the next part of a record; true when it ends it. A record in one part is not copied.
+    pub fn collect(&mut self, part: &RecordPart<'_>) -> bool {
+        if part.starts {
+            self.body.clear();
+            self.marks.clear();
+            self.cut = false;
+        }
+        if !(part.starts && part.done) {
+            self.body.extend_from_slice(part.bytes);
+            self.marks.push((self.body.len(), part.seen));
+            self.cut |= part.missing > 0;
+        }
+        part.done
+    }
+
     /// Opens a record with the present keys, or the next ones.
     pub fn open(&mut self, record: Sealed<'_>) -> Option<(Epoch, Content)> {
         let window = if self.unsure { WINDOW } else { 0 };
-        for at in 0..self.openers.len() {
-            if let Some(found) = self.openers.get_mut(at).and_then(|opener| opener.open(record, window)) {
-                self.openers.drain(..at);
+        for index in 0..self.keys.len() {
+            if let Some(found) = self.keys.get_mut(index).and_then(|keys| keys.open(record, window)) {
+                self.keys.drain(..index);
                 return self.note_opened(found);
             }
         }
-        let mut updated = self.openers.last().filter(|_| self.data)?.updated()?;
+        let mut updated = self.keys.last().filter(|_| self.data)?.updated()?;
         let found = updated.open(record, window)?;
-        self.openers = vec![updated];
+        self.keys = vec![updated];
         self.note_opened(found)
     }
 
     fn note_opened(&mut self, content: Content) -> Option<(Epoch, Content)> {
-        let epoch = self.openers.first()?.epoch;
+        let epoch = self.keys.first()?.epoch;
         self.opened = true;
         self.unsure = false;
         self.data |= epoch == Epoch::Data;
@@ -109,14 +131,14 @@ impl Direction {
 
     /// Were there records, but never one of application data that its keys opened?
     pub fn is_sealed_for_good(&self) -> bool {
-        self.sealed > 0 && !self.data && self.openers.is_empty()
+        self.sealed > 0 && !self.data && self.keys.is_empty()
     }
 
     /// A record could not be opened.
     pub fn fail(&mut self) {
         self.sealed += 1;
         if self.opened || self.sealed >= MAX_SEALED {
-            self.openers.clear();
+            self.keys.clear();
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::tls::tests::build::{
     Hello, MS, Talk, alert, change_cipher_spec, data, finished12, message, record, server_flight12, server_hello13,
     vec16,
 };
-use crate::tls::{Clear, Tls};
+use crate::tls::{Clear, KeyCoverage, Kind, Outcome, Tls};
 
 fn unhex(text: &str) -> Vec<u8> {
     let digits: String = text.split_whitespace().collect();
@@ -131,7 +131,7 @@ pub(crate) fn server_flight(server: &mut Sealer, asks: bool) -> Vec<u8> {
 
 /// TLS 1.3 up to and including the client's Finished.
 fn shaken(keys: Keys) -> Talk {
-    let mut talk = Talk::over(Tls::with_keys(keys));
+    let mut talk = Talk::over(Tls::new(Some(keys)));
     talk.client(&Hello::tls13().record());
     let flight = server_flight(&mut sealer(SERVER_HANDSHAKE), false);
     talk.server(&[server_hello13(0x1301, false), change_cipher_spec(), flight].concat());
@@ -152,7 +152,7 @@ fn said(talk: &mut Talk) -> Vec<(Side, Result<String, u64>)> {
 
 #[test]
 fn keys_make_a_handshake_of_tls13_exact() {
-    let mut talk = Talk::over(Tls::with_keys(all_secrets()));
+    let mut talk = Talk::over(Tls::new(Some(all_secrets())));
     talk.client(&Hello::tls13().record());
     let mut server = sealer(SERVER_HANDSHAKE);
     talk.server(&[server_hello13(0x1301, false), change_cipher_spec()].concat());
@@ -160,9 +160,16 @@ fn keys_make_a_handshake_of_tls13_exact() {
     let mut client = sealer(CLIENT_HANDSHAKE);
     talk.client(&client.seal(22, &[message(11, &[0, 0, 0, 0]), message(15, &[0; 70])].concat()));
     let finished = talk.client(&client.seal(22, &message(20, &[0xf2; 32])));
-    let handshake = talk.handshake();
+    let agreement = talk.tls.next_agreement().unwrap();
+    assert_eq!((agreement.alpn.as_deref(), agreement.ready), (Some("http/1.1"), Some(finished)));
+    assert_eq!(talk.tls.next_agreement(), None);
+    assert_eq!(talk.tls.next_handshake(), None, "no application data has shown that the keys are the right ones");
+    let handshake = talk.end();
     assert!(!handshake.inferred);
-    assert_eq!((handshake.outcome, handshake.kind, handshake.keys), ("complete", Some("full"), Some("all")));
+    assert_eq!(
+        (handshake.outcome, handshake.kind, handshake.keys),
+        (Outcome::Complete, Some(Kind::Full), Some(KeyCoverage::All))
+    );
     assert_eq!(handshake.alpn.as_deref(), Some("http/1.1"));
     assert_eq!(handshake.client_auth, Some(true));
     assert_eq!((handshake.certificates, handshake.certificate_bytes), (Some(2), Some(1214)));
@@ -266,7 +273,7 @@ fn wrong_keys_change_nothing_but_are_named() {
     }
     assert_eq!(with.sizes(), without.sizes());
     let (with, without) = (with.handshake(), without.handshake());
-    assert_eq!((with.keys, without.keys), (Some("wrong"), Some("none")));
+    assert_eq!((with.keys, without.keys), (Some(KeyCoverage::Wrong), Some(KeyCoverage::None)));
     assert_eq!((with.ready, with.inferred), (without.ready, true));
 }
 
@@ -277,7 +284,10 @@ fn with_traffic_secrets_only_data_is_read_and_the_handshake_inferred() {
     talk.server(&sealer(SERVER_TRAFFIC).seal(23, b"answer"));
     assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))]);
     let handshake = talk.end();
-    assert_eq!((handshake.outcome, handshake.inferred, handshake.keys), ("complete", true, Some("partial")));
+    assert_eq!(
+        (handshake.outcome, handshake.inferred, handshake.keys),
+        (Outcome::Complete, true, Some(KeyCoverage::Partial))
+    );
     let missing = "CLIENT_HANDSHAKE_TRAFFIC_SECRET,SERVER_HANDSHAKE_TRAFFIC_SECRET";
     assert_eq!(handshake.missing_keys.as_deref(), Some(missing));
 }
@@ -290,17 +300,17 @@ fn with_handshake_secrets_only_the_handshake_is_exact_and_data_keeps_its_records
     talk.tls.finish();
     assert_eq!(talk.sizes(), [(Client, 100), (Server, 3000)]);
     let handshake = talk.handshake();
-    assert_eq!((handshake.inferred, handshake.keys), (false, Some("partial")));
+    assert_eq!((handshake.inferred, handshake.keys), (false, Some(KeyCoverage::Partial)));
 }
 
 #[test]
 fn an_alert_instead_of_a_finished_has_a_name() {
-    let mut talk = Talk::over(Tls::with_keys(all_secrets()));
+    let mut talk = Talk::over(Tls::new(Some(all_secrets())));
     talk.client(&Hello::tls13().record());
     talk.server(&[server_hello13(0x1301, false), server_flight(&mut sealer(SERVER_HANDSHAKE), false)].concat());
     talk.client(&sealer(CLIENT_HANDSHAKE).seal(21, &[2, 48]));
     let handshake = talk.end();
-    assert_eq!((handshake.outcome, handshake.alert.as_deref()), ("failed", Some("fatal unknown_ca (48)")));
+    assert_eq!((handshake.outcome, handshake.alert.as_deref()), (Outcome::Failed, Some("fatal unknown_ca (48)")));
 }
 
 /// A resumption with early data; `taken` is what the server says to it.
@@ -308,7 +318,7 @@ fn early(taken: bool) -> Talk {
     let keys = all_secrets();
     let line = format!("CLIENT_EARLY_TRAFFIC_SECRET {} {}", "11".repeat(32), "ce".repeat(32));
     assert_eq!(keys.add(line.as_bytes()).valid, 1);
-    let mut talk = Talk::over(Tls::with_keys(keys));
+    let mut talk = Talk::over(Tls::new(Some(keys)));
     let mut early = sealer(CLIENT_EARLY);
     talk.client(&Hello::tls13().extension(42, vec![]).record());
     talk.client(&[change_cipher_spec(), early.seal(23, b"early")].concat());
@@ -328,7 +338,7 @@ fn early_data_counts_when_the_server_takes_it() {
     let mut talk = early(true);
     assert_eq!(said(&mut talk), [(Client, Ok("early".to_owned())), (Client, Ok("late".to_owned()))]);
     let handshake = talk.end();
-    assert_eq!((handshake.kind, handshake.early_data, handshake.inferred), (Some("psk-0rtt"), Some(true), false));
+    assert_eq!((handshake.kind, handshake.early_data, handshake.inferred), (Some(Kind::Psk0Rtt), Some(true), false));
     assert_eq!(handshake.ready.map(|ready| ready.at), Some(MS));
 }
 
@@ -337,7 +347,7 @@ fn early_data_that_is_refused_was_never_said() {
     let mut talk = early(false);
     assert_eq!(said(&mut talk), [(Client, Ok("late".to_owned()))]);
     let handshake = talk.end();
-    assert_eq!((handshake.kind, handshake.early_data), (Some("psk"), Some(false)));
+    assert_eq!((handshake.kind, handshake.early_data), (Some(Kind::Psk), Some(false)));
 }
 
 /// Seals a record of TLS 1.2 with the keys of [`key_log`]'s master secret.
@@ -369,7 +379,7 @@ fn seal12(from: Side, sequence: u64, kind: u8, content: &[u8], cbc: bool) -> Vec
 #[test]
 fn tls12_is_opened_with_the_master_secret() {
     for cbc in [false, true] {
-        let mut talk = Talk::over(Tls::with_keys(key_log(&[("CLIENT_RANDOM", 0xaa)])));
+        let mut talk = Talk::over(Tls::new(Some(key_log(&[("CLIENT_RANDOM", 0xaa)]))));
         talk.client(&Hello::tls12().record());
         let mut flight = server_flight12();
         if cbc {
@@ -387,14 +397,14 @@ fn tls12_is_opened_with_the_master_secret() {
         talk.server(&seal(Server, 2, 21, &[1, 0]));
         assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "cbc {cbc}");
         let handshake = talk.end();
-        assert_eq!((handshake.keys, handshake.ready), (Some("all"), Some(ready)));
+        assert_eq!((handshake.keys, handshake.ready), (Some(KeyCoverage::All), Some(ready)));
         assert!(talk.records().is_empty());
     }
 }
 
 #[test]
 fn an_encrypted_alert_of_tls12_has_a_name_with_keys() {
-    let mut talk = Talk::over(Tls::with_keys(key_log(&[("CLIENT_RANDOM", 0xaa)])));
+    let mut talk = Talk::over(Tls::new(Some(key_log(&[("CLIENT_RANDOM", 0xaa)]))));
     talk.client(&Hello::tls12().record());
     talk.server(&server_flight12());
     talk.client(&[change_cipher_spec(), seal12(Client, 0, 21, &[2, 42], false)].concat());
@@ -403,14 +413,14 @@ fn an_encrypted_alert_of_tls12_has_a_name_with_keys() {
 
 #[test]
 fn without_the_secrets_of_this_connection_nothing_is_kept_or_changed() {
-    let mut talk = Talk::over(Tls::with_keys(Keys::default()));
+    let mut talk = Talk::over(Tls::new(Some(Keys::default())));
     talk.client(&Hello::tls12().record());
     talk.server(&server_flight12());
     talk.client(&[record(22, &message(16, &[4; 66])), finished12()].concat());
     talk.server(&finished12());
-    assert!(talk.tls.decryption.is_none());
+    assert!(talk.tls.opener.is_none());
     talk.client(&data(50));
     talk.server(&alert(1, 0));
     assert_eq!(talk.sizes(), [(Client, 50)]);
-    assert_eq!(talk.handshake().keys, Some("none"));
+    assert_eq!(talk.handshake().keys, Some(KeyCoverage::None));
 }

@@ -1,0 +1,426 @@
+//! One handshake, from its ClientHello until both sides are done or gave up.
+//!
+//! Rules: RFC 5246 section 7 (flights of TLS 1.2), RFC 5077 (tickets), RFC 7918 (False Start), RFC 8446
+//! sections 2 and 4 (TLS 1.3); when a client is ready: docs on phases. In: handshake messages of both sides, whatever
+//! carried them, and the records around them that are no messages, in causal order. Out: a [`Handshake`] and the
+//! application records met on the way. Non-goals: framing, and keys. This state is dropped when the handshake has
+//! ended.
+
+use crate::stream::{BySide, Moment, Side};
+
+use super::fingerprint::{self, Fingerprints, Transport};
+use super::flight::{Flight, Seen, Sizes};
+use super::hello::{Body, ClientHello, ServerHello, certificates};
+use super::messages::{Event, Message, Messages, Stretch};
+use super::opener::Opener;
+use super::tickets::Watch;
+use super::{Flights, Handshake, Kind, Outcome, Version, names};
+
+mod tls12;
+mod tls13;
+
+/// What carried a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carrier {
+    /// Content in clear; `offset` is where its record begins in its stream.
+    Clear { offset: u64 },
+    /// A record that was opened.
+    Protected(Seen),
+}
+
+impl Carrier {
+    fn offset(self) -> u64 {
+        match self {
+            Self::Clear { offset } => offset,
+            Self::Protected(seen) => seen.offset,
+        }
+    }
+}
+
+/// A handshake in progress: each side's stream of messages, and what they say.
+#[derive(Debug, Default)]
+pub(super) struct Handshaking {
+    pub machine: Machine,
+    messages: BySide<Messages>,
+}
+
+impl Handshaking {
+    pub fn new(machine: Machine) -> Self {
+        Self { machine, messages: BySide::default() }
+    }
+
+    /// Takes in the next content of `from`'s stream of messages. The opener hears each of them, too.
+    pub fn push(&mut self, from: Side, stretch: Stretch<'_>, carrier: Carrier, opener: Option<&mut Opener>) {
+        let Self { machine, messages } = self;
+        messages[from].push(stretch, &mut hearing(machine, from, carrier, opener));
+    }
+
+    /// Bytes of `from` are missing, and it is not known which.
+    pub fn miss(&mut self, from: Side, seen: Moment, opener: Option<&mut Opener>) {
+        let Self { machine, messages } = self;
+        messages[from].miss(seen, &mut hearing(machine, from, Carrier::Clear { offset: 0 }, opener));
+        machine.miss(from, seen);
+    }
+
+    /// Content of `from`'s messages could not be opened.
+    pub fn skip(&mut self, from: Side) {
+        self.messages[from].skip();
+    }
+
+    #[cfg(test)]
+    pub fn buffered(&self) -> usize {
+        self.messages.client.kept() + self.messages.server.kept()
+    }
+}
+
+/// Reads each message once, for all who want to know it.
+fn hearing<'a>(
+    machine: &'a mut Machine,
+    from: Side,
+    carrier: Carrier,
+    mut opener: Option<&'a mut Opener>,
+) -> impl FnMut(Event<'_>) + 'a {
+    move |event| {
+        let Event::Message(message) = event else {
+            machine.missing[from] = true;
+            return;
+        };
+        let body = Body::read(&message);
+        if let Some(opener) = &mut opener {
+            opener.hear(from, &body);
+        }
+        match carrier {
+            Carrier::Protected(record) if machine.is_tls13() => machine.protected_message(from, message, &body, record),
+            _ => machine.message(from, carrier.offset(), message, &body),
+        }
+    }
+}
+
+/// A session id: at most 32 bytes (RFC 5246 section 7.4.1.2), empty where there is none.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct SessionId {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl SessionId {
+    fn new(id: &[u8]) -> Self {
+        let mut bytes = [0; 32];
+        bytes.iter_mut().zip(id).for_each(|(slot, byte)| *slot = *byte);
+        Self { bytes, length: id.len() }
+    }
+}
+
+/// What the client offered; offers alone prove nothing.
+#[derive(Debug, Default)]
+struct Offer {
+    session_id: SessionId,
+    ticket: bool,
+    early_data: bool,
+    alpn: bool,
+    application_settings: bool,
+    /// Last byte of the first ClientHello.
+    sent: Option<Moment>,
+}
+
+/// An alert in clear, as far as it has arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Alert {
+    bytes: [u8; 2],
+    have: u8,
+}
+
+/// What is known of the handshake in progress.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    pub facts: Box<Handshake>,
+    /// Application data met on the way, in causal order.
+    pub data: Vec<Seen>,
+    transport: Transport,
+    ended: bool,
+    /// Inside an established connection every message is encrypted, and known only where there are keys.
+    renegotiates: bool,
+    offer: Offer,
+    version: Option<Version>,
+    cipher: Option<u16>,
+    psk: bool,
+    session_echoed: bool,
+    /// The server sent a message that only a full handshake of TLS 1.2 has.
+    full: bool,
+    server_hello_offset: u64,
+    /// Size of a ticket that the server sent before the client's Finished.
+    ticket: Option<u64>,
+    /// The server took early data; here the client's Finished ends.
+    early_until: Option<u64>,
+    /// Messages of that side are missing.
+    missing: BySide<bool>,
+    alert: BySide<Alert>,
+    /// TLS 1.2 and older: that side's ChangeCipherSpec has gone by.
+    changed_cipher: BySide<bool>,
+    /// The server answered with a ServerHello of SSLv2, which is in no TLS record.
+    sslv2: bool,
+    /// TLS 1.2 and older: when that side's Finished was sent.
+    finished: BySide<Option<Moment>>,
+    /// An alert of a side that had sent its Finished: it ended the handshake unless the peer's Finished comes.
+    parting_alert: Option<Box<str>>,
+    flight: Flight,
+}
+
+impl Machine {
+    pub fn new(number: u32) -> Self {
+        Self { facts: Box::new(Handshake { number, ..Handshake::default() }), ..Self::default() }
+    }
+
+    /// A handshake inside an established connection of TLS 1.2 or older, begun by `client`.
+    pub fn renegotiation(number: u32, client: Side, first: Moment) -> Self {
+        let facts = Handshake { number, hello_by: Some(client), hello: Some(first), ..Handshake::default() };
+        Self { facts: Box::new(facts), renegotiates: true, ..Self::default() }
+    }
+
+    /// A handshake whose messages come in CRYPTO frames (RFC 9001 section 4.1.3).
+    pub fn over_quic() -> Self {
+        Self { transport: Transport::Quic, ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.flight.len() + self.data.len()
+    }
+
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    pub fn is_tls13(&self) -> bool {
+        self.version.is_some_and(Version::is_tls13)
+    }
+
+    /// Not TLS: what follows its hellos are not TLS records.
+    pub fn is_sslv2(&self) -> bool {
+        self.sslv2
+    }
+
+    /// Are the records of `from` encrypted by now? Application data always is, and in TLS 1.3 nothing else.
+    pub fn encrypts(&self, from: Side) -> bool {
+        self.renegotiates || self.changed_cipher[from] && !self.is_tls13()
+    }
+
+    pub fn sizes(&self) -> Sizes {
+        Sizes::of(self.cipher)
+    }
+
+    /// How to look at the records that follow a complete TLS 1.3 handshake.
+    pub fn watch(&self) -> Option<Watch> {
+        let client = self.facts.hello_by?;
+        let (resumed, client_first, ticket) = (self.psk, self.offer.alpn, self.ticket);
+        Some(Watch { client, resumed, client_first, ticket, early_until: self.early_until })
+    }
+
+    /// The connection is over; `closed` when an end closed it, else the capture stopped.
+    pub fn finish(&mut self, closed: bool) {
+        if self.is_tls13() {
+            self.read_flight(true);
+        }
+        if self.ended {
+            return;
+        }
+        if let Some(alert) = self.parting_alert.take() {
+            return self.fail(alert);
+        }
+        let is_whole = !self.missing.client && !self.missing.server;
+        let gave_up = closed && self.facts.ready.is_none() && is_whole && !self.sslv2;
+        self.end(if gave_up { Outcome::Failed } else { Outcome::Incomplete });
+    }
+
+    /// The handshake is over, as QUIC shows it: no record tells when the client's Finished was sent, but `seen`
+    /// is the first packet that it sends after it.
+    pub fn infer_finished(&mut self, seen: Moment) {
+        if self.ended {
+            return;
+        }
+        self.ready_by(seen);
+        self.facts.client_finished = Some(seen);
+        let answered = self.facts.server_hello.is_some();
+        self.facts.complete = Some(seen).filter(|_| answered);
+        self.end(if answered { Outcome::Complete } else { Outcome::Incomplete });
+    }
+
+    /// The handshake has ended: counts its flights.
+    pub fn close_flights(&mut self) {
+        let facts = &mut self.facts;
+        if self.renegotiates {
+            // Inside an established connection, flights mingle with application data.
+            facts.flights = Flights::default();
+            return;
+        }
+        facts.flights.close(facts.complete);
+        if facts.early_data == Some(true)
+            && let Some(sent) = self.offer.sent
+        {
+            facts.flights.first_answer(sent);
+        }
+        facts.round_trips = facts
+            .ready
+            .zip(facts.hello_by)
+            .filter(|_| facts.hello.is_some() && facts.server_hello.is_some())
+            .map(|(ready, client)| facts.flights.round_trips(client, ready));
+        if facts.complete.is_none() {
+            // Where it broke off is no end that compares with any other.
+            facts.flights = Flights::default();
+        }
+    }
+
+    /// Adds to the stream bytes of the handshake.
+    pub fn count(&mut self, from: Side, bytes: u64) {
+        match from {
+            Side::Client => self.facts.bytes_client += bytes,
+            Side::Server => self.facts.bytes_server += bytes,
+        }
+    }
+
+    fn is_client(&self, from: Side) -> bool {
+        self.facts.hello_by == Some(from)
+    }
+
+    /// The client may send from `since` on.
+    fn set_ready(&mut self, since: Moment) {
+        self.facts.ready.get_or_insert(since);
+    }
+
+    /// Nobody sends data before the handshake is over: the moment that ended it is missing.
+    fn ready_by(&mut self, seen: Moment) {
+        self.facts.inferred = true;
+        self.set_ready(seen);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.ended = true;
+        self.facts.outcome = outcome;
+        // What the server chose in clear holds even if the handshake never ended.
+        if self.facts.kind.is_none() && self.facts.server_hello.is_some() {
+            self.facts.kind = match (self.is_tls13(), self.psk) {
+                (true, true) => Some(Kind::Psk),
+                (true, false) => Some(Kind::Full),
+                (false, _) => self.full.then_some(Kind::Full),
+            };
+        }
+    }
+
+    fn fail(&mut self, alert: Box<str>) {
+        self.facts.alert = Some(alert);
+        self.end(Outcome::Failed);
+    }
+
+    /// Bytes of `from` are missing where it is unknown which.
+    fn miss(&mut self, from: Side, seen: Moment) {
+        if self.is_client(from) && self.is_tls13() && self.flight.is_only_of(from.peer()) {
+            // What the client sends after the server's flight, and nobody captured, is its Finished.
+            self.facts.server_done = self.facts.server_done.or(self.flight.last());
+            self.flight.clear();
+            self.ready_by(seen);
+            self.end(Outcome::Complete);
+        }
+    }
+
+    /// A message in clear, or one inside an established connection of TLS 1.2 or older.
+    fn message(&mut self, from: Side, offset: u64, message: Message<'_>, body: &Body<'_>) {
+        match body {
+            Body::ClientHello(hello) => self.client_hello(from, message, hello),
+            Body::ServerHello(hello) if self.facts.server_hello.is_none() => {
+                self.facts.hello_by.get_or_insert(from.peer());
+                if hello.retry { self.retry() } else { self.server_hello(offset, message.first, hello) }
+            }
+            Body::HelloRetryRequest if !self.is_client(from) => self.retry(),
+            Body::Certificate(list) if !self.is_client(from) => {
+                self.full = true;
+                self.facts.certificate_bytes = Some(message.length);
+                self.facts.certificates = certificates(list);
+            }
+            Body::ServerKeyExchange { named_curve } => {
+                self.full = true;
+                if self.has_named_curve() {
+                    self.facts.named_group = named_curve.map(names::group);
+                }
+            }
+            Body::CertificateRequest => self.facts.client_auth = Some(true),
+            Body::ServerHelloDone => {
+                self.full = true;
+                self.facts.server_done = Some(message.last);
+                if !self.missing[from] {
+                    self.facts.client_auth.get_or_insert(false);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn client_hello(&mut self, from: Side, message: Message<'_>, hello: &ClientHello<'_>) {
+        // What comes after its answer is not what was answered.
+        let first = self.offer.sent.is_none() && self.facts.server_hello.is_none();
+        if first {
+            self.facts.hello_by = Some(from);
+            self.facts.hello = Some(message.first);
+            self.facts.sni = hello.server_name.map(text);
+            self.facts.alpn_offered = joined(hello.protocols());
+            self.offer.sent = Some(message.last);
+            self.facts.post_handshake_auth = hello.post_handshake_auth;
+            self.facts.ech = (hello.whole || hello.ech).then_some(hello.ech);
+            if hello.whole {
+                let Fingerprints { ja3, ja4 } = fingerprint::of(hello, self.transport);
+                self.facts.ja3 = Some(ja3);
+                self.facts.ja4 = Some(ja4);
+            }
+        }
+        self.offer.session_id = SessionId::new(hello.session_id);
+        self.offer.ticket = hello.ticket;
+        self.offer.alpn = hello.protocols().next().is_some();
+        self.offer.application_settings = hello.application_settings;
+        // The second ClientHello has none: early data is over with a HelloRetryRequest.
+        self.offer.early_data = hello.early_data && first;
+    }
+
+    fn server_hello(&mut self, offset: u64, first: Moment, hello: &ServerHello<'_>) {
+        self.version = Some(hello.version);
+        self.cipher = hello.cipher;
+        self.psk = hello.psk;
+        let echoed = SessionId::new(hello.session_id) == self.offer.session_id;
+        self.session_echoed = !hello.session_id.is_empty() && echoed;
+        self.server_hello_offset = offset;
+        self.facts.server_hello = Some(first);
+        self.facts.version = Some(hello.version);
+        self.facts.cipher = hello.cipher.map(names::cipher);
+        self.facts.named_group = hello.group.map(names::group);
+        self.facts.alpn = hello.alpn.map(text);
+        self.facts.inferred = self.is_tls13();
+        if !self.is_tls13() {
+            // Early data that an older server cannot even recognise.
+            self.flight.clear();
+        }
+    }
+
+    fn retry(&mut self) {
+        self.facts.hello_retry = true;
+        self.version = Some(Version::TLS13);
+        self.offer.early_data = false;
+        self.flight.clear();
+    }
+}
+
+/// Text from the wire: hostile, and not always UTF-8.
+fn text(bytes: &[u8]) -> Box<str> {
+    String::from_utf8_lossy(bytes).into()
+}
+
+/// Names joined by commas; `None` where there is none.
+fn joined<'a>(mut names: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
+    let mut text = String::from_utf8_lossy(names.next()?).into_owned();
+    for name in names {
+        text.push(',');
+        text.push_str(&String::from_utf8_lossy(name));
+    }
+    Some(text.into())
+}

@@ -1,0 +1,137 @@
+//! How a handshake of TLS 1.3 ends: read from the sizes of its records, or from its messages where they are opened.
+//!
+//! RFC 8446 sections 4.3 (EncryptedExtensions, CertificateRequest), 4.4 (Certificate, Finished), 4.5
+//! (EndOfEarlyData), RFC 8879 (compressed certificates). In: encrypted records, and messages of opened ones. Out:
+//! facts; the handshake ends at the client's Finished.
+
+use super::super::flight::{Context, Flight, Reading, Seen};
+use super::super::hello::{Body, certificates13};
+use super::super::messages::Message;
+use super::{Kind, Machine, Moment, Outcome, Side, text};
+
+impl Machine {
+    /// A record of handshake messages was opened: its size counts where not all of them are.
+    pub fn opened_record(&mut self, record: Seen) {
+        self.flight.push(record);
+    }
+
+    /// The messages of an opened record were read; the client's Finished is told by its size.
+    pub fn infer(&mut self) {
+        if !self.ended {
+            self.read_flight(false);
+        }
+    }
+
+    /// An alert that was opened.
+    pub fn opened_alert13(&mut self, content: &[u8]) {
+        if let &[level, description] = content {
+            self.alert(level, description);
+        }
+    }
+
+    /// An application record of the client was opened: its Finished has gone by.
+    pub fn application_began(&mut self, from: Side) {
+        if self.is_tls13() && self.is_client(from) && self.facts.server_hello.is_some() {
+            self.read_flight(true);
+        }
+    }
+
+    /// A message of an opened record.
+    pub(super) fn protected_message(&mut self, from: Side, message: Message<'_>, body: &Body<'_>, record: Seen) {
+        let client = self.is_client(from);
+        let facts = &mut self.facts;
+        match body {
+            Body::EncryptedExtensions(extensions) if !client => {
+                facts.alpn = extensions.alpn.map(text);
+                facts.early_data = Some(extensions.early_data);
+                facts.client_auth = Some(false);
+            }
+            Body::CertificateRequest if !client => facts.client_auth = Some(true),
+            Body::Certificate(list) if !client => {
+                facts.certificate_bytes = Some(message.length);
+                facts.certificates = certificates13(list);
+            }
+            Body::CompressedCertificate if !client => facts.certificate_bytes = Some(message.length),
+            Body::Certificate(_) => facts.client_auth = Some(true),
+            Body::EndOfEarlyData if client => facts.early_data = Some(true),
+            Body::Finished if client => self.read_finished(record),
+            Body::Finished => facts.server_done = Some(message.last),
+            _ => {}
+        }
+    }
+
+    /// The client's Finished was read.
+    fn read_finished(&mut self, record: Seen) {
+        // Without the server's keys, where its flight ended is told by sizes.
+        let by_size = self.context().and_then(|context| self.flight.server_done(context, record));
+        let Flight(flight) = std::mem::take(&mut self.flight);
+        for seen in &flight {
+            self.count(seen.record.from, seen.end - seen.offset);
+        }
+        let facts = &mut self.facts;
+        facts.inferred = facts.server_done.is_none();
+        facts.server_done = facts.server_done.or(by_size.map(|(_, last)| last));
+        facts.client_auth.get_or_insert(false);
+        let early_data = facts.early_data == Some(true);
+        self.finish13(record.record.first, record.record.last, early_data);
+    }
+
+    /// Looks for the client's Finished among the encrypted records; `over` when there are no more.
+    pub(super) fn read_flight(&mut self, over: bool) {
+        let Some(context) = self.context() else {
+            return;
+        };
+        match self.flight.read(context, over) {
+            Reading::Open => {}
+            Reading::Alert => self.fail("encrypted".into()),
+            Reading::Finished { index, exact } => self.split_flight(context, index, exact),
+        }
+    }
+
+    fn context(&self) -> Option<Context> {
+        Some(Context {
+            client: self.facts.hello_by?,
+            sizes: self.sizes(),
+            early_data: self.offer.early_data,
+            application_settings: self.offer.application_settings,
+            psk: self.psk,
+            server_hello: self.server_hello_offset,
+        })
+    }
+
+    /// The client's Finished is the record at `index`, as sizes tell.
+    fn split_flight(&mut self, context: Context, index: usize, exact: bool) {
+        let Some(split) = std::mem::take(&mut self.flight).split(context, index, exact) else {
+            return;
+        };
+        let finished = split.finished.record;
+        self.ticket = split.ticket;
+        self.early_until = split.early_data.then_some(split.finished.end);
+        self.data.extend(split.data);
+        self.count(context.client, split.client_bytes);
+        self.count(context.client.peer(), split.server_bytes);
+        // What keys have shown counts more than sizes.
+        self.facts.server_done = self.facts.server_done.or(split.server_done);
+        self.facts.client_auth = self.facts.client_auth.or(split.client_auth);
+        self.finish13(finished.first, finished.last, split.early_data);
+    }
+
+    /// The record of the client's Finished was sent from `first` to `last`.
+    fn finish13(&mut self, first: Moment, last: Moment, early_data: bool) {
+        let ready = if early_data { self.offer.sent } else { Some(last) };
+        if let Some(since) = ready {
+            self.set_ready(since);
+        }
+        let facts = &mut self.facts;
+        facts.client_finished = Some(first);
+        facts.complete = Some(last);
+        facts.early_data = Some(early_data);
+        facts.false_start = Some(false);
+        facts.kind = Some(match (early_data, self.psk) {
+            (true, _) => Kind::Psk0Rtt,
+            (false, true) => Kind::Psk,
+            (false, false) => Kind::Full,
+        });
+        self.end(Outcome::Complete);
+    }
+}
