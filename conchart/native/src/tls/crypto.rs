@@ -6,9 +6,9 @@
 //! protection; the Handshake level, whose keys are secret. Memory: at most 128 KiB per side of a message that
 //! arrives in pieces.
 
+use super::Handshake;
 use super::machine::{Carrier, Handshaking, Machine};
 use super::messages::Stretch;
-use super::Handshake;
 use crate::stream::{Moment, Side};
 
 /// A handshake whose messages come in CRYPTO frames.
