@@ -6,7 +6,7 @@
 //!
 //! A flight waits from the last byte of the peer's that its sender had acknowledged; less the round trip, that
 //! is computing. A pause of at least [`PAUSE_NS`] inside a flight is computing too, unless a whole initial
-//! window went out before it: then the sender waited for an ACK, which is one more round trip. A segment lost
+//! window went out before it: then the sender waited for an ACK, which is one more round trip. A segment dropped
 //! where the capture cannot see it counts as computing of the end that had to repeat it or wait for it.
 
 use crate::stream::{Chunk, Moment, Side};

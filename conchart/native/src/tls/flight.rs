@@ -117,7 +117,7 @@ impl Flight {
     /// Adds a record; when there are too many, one side's consecutive records become one.
     pub fn push(&mut self, seen: Seen) {
         if self.0.len() >= MAX_HELD {
-            if let Some(last) = self.0.iter_mut().rfind(|held| held.record.from == seen.record.from) {
+            if let Some(last) = self.0.iter_mut().rfind(|last| last.record.from == seen.record.from) {
                 last.record.bytes += seen.record.bytes;
                 last.record.last = seen.record.last;
                 last.end = seen.end;

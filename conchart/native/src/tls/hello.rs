@@ -33,6 +33,9 @@ mod extension {
     pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
 }
 
+/// Extensions of a ClientHello, mostly; browsers send a few less.
+const USUAL_EXTENSIONS: usize = 20;
+
 /// What a handshake message says.
 #[derive(Clone, Debug)]
 pub(super) enum Body<'a> {
@@ -181,6 +184,7 @@ impl<'a> ClientHello<'a> {
         self.session_id = fields.vec8()?;
         self.ciphers = fields.vec16()?;
         fields.vec8()?;
+        self.extensions.reserve(USUAL_EXTENSIONS);
         for (kind, body) in fields.extensions() {
             self.extensions.push(kind);
             self.read_extension(kind, Fields(body));

@@ -49,7 +49,7 @@ use record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart,
 use tickets::Undecided;
 
 /// Records that may wait at once until it is known whether they are application data.
-pub const MAX_HELD: usize = 32;
+const MAX_HELD: usize = 32;
 
 /// What the records of a connection mean at present.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -206,7 +206,7 @@ impl Tls {
     pub fn finish(&mut self) {
         if let Some(mut handshaking) = self.handshaking.take() {
             handshaking.machine.finish(self.closed);
-            self.conclude(*handshaking);
+            self.conclude(handshaking);
         }
         if let Some(opener) = &mut self.opener {
             opener.finish();
@@ -452,16 +452,17 @@ impl Tls {
         let data = std::mem::take(&mut machine.data);
         if let Some(mut handshaking) = self.handshaking.take_if(|handshaking| handshaking.machine.ended()) {
             handshaking.machine.data = data;
-            return self.conclude(*handshaking);
+            return self.conclude(handshaking);
         }
         data.into_iter().for_each(|seen| self.application(seen));
     }
 
     /// Takes over from a handshake that has ended.
-    fn conclude(&mut self, Handshaking { mut machine, .. }: Handshaking) {
+    fn conclude(&mut self, mut handshaking: Box<Handshaking>) {
         self.take_earlier();
+        let machine = &mut handshaking.machine;
         if self.state == State::Established(None) && machine.facts.hello_by.is_none() {
-            return machine.data.into_iter().for_each(|seen| self.application(seen));
+            return std::mem::take(&mut machine.data).into_iter().for_each(|seen| self.application(seen));
         }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
@@ -476,13 +477,14 @@ impl Tls {
         if machine.facts.outcome == Outcome::Complete && machine.is_tls13() && !opens {
             self.undecided = Some(Box::new(Undecided::new(machine.sizes(), machine.watch())));
         }
+        let Machine { facts, data, .. } = handshaking.machine;
         let has_opener = self.opener.is_some();
         let found = self.found();
-        found.handshakes.push_back(machine.facts);
+        found.handshakes.push_back(facts);
         found.undecided = has_opener;
         self.decide_coverage(false);
         self.opener.take_if(|opener| !opener.is_of_use());
-        machine.data.into_iter().for_each(|seen| self.application(seen));
+        data.into_iter().for_each(|seen| self.application(seen));
     }
 
     /// Early data that the server has taken by now, and word of data that is missing.

@@ -65,7 +65,7 @@ enum State {
     /// Body of which nothing has been handed out yet.
     Fresh,
     Body,
-    /// Out of step since bytes went missing; a chunk that starts with a plausible header ends it.
+    /// Out of step since bytes are missing; a chunk that starts with a plausible header ends it.
     OutOfStep,
     /// These bytes are not TLS: nothing after them is followed.
     Stopped,

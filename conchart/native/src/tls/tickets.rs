@@ -123,7 +123,7 @@ impl Undecided {
     }
 }
 
-/// The server's first turn, as far as the held records show it.
+/// The server's first turn, as far as the records that wait show it.
 struct Turn {
     /// The client's first record.
     request: Option<Seen>,

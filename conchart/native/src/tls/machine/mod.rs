@@ -365,7 +365,7 @@ impl Machine {
             self.facts.hello_by = Some(from);
             self.facts.hello = Some(message.first);
             self.facts.sni = hello.server_name.map(text);
-            self.facts.alpn_offered = joined(hello.protocols());
+            self.facts.alpn_offered = joined(hello);
             self.offer.sent = Some(message.last);
             self.facts.post_handshake_auth = hello.post_handshake_auth;
             self.facts.ech = (hello.whole || hello.ech).then_some(hello.ech);
@@ -415,12 +415,17 @@ fn text(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes).into()
 }
 
-/// Names joined by commas; `None` where there is none.
-fn joined<'a>(mut names: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
-    let mut text = String::from_utf8_lossy(names.next()?).into_owned();
-    for name in names {
-        text.push(',');
-        text.push_str(&String::from_utf8_lossy(name));
+/// The protocols offered by ALPN, joined by commas; `None` where there is none.
+fn joined(hello: &ClientHello<'_>) -> Option<Box<str>> {
+    hello.protocols().next()?;
+    // On the wire, each name has its length before it: as much room as a comma takes.
+    let room = hello.alpn.unwrap_or_default().len().saturating_sub(1);
+    let mut joined = String::with_capacity(room);
+    for name in hello.protocols() {
+        if !joined.is_empty() {
+            joined.push(',');
+        }
+        joined.push_str(&String::from_utf8_lossy(name));
     }
-    Some(text.into())
+    Some(joined.into())
 }

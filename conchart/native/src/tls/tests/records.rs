@@ -1,4 +1,4 @@
-//! The record walk: pieces, holes, nonsense.
+//! The record walk: parts, gaps, nonsense.
 
 use super::build::*;
 use crate::stream::Side::{Client, Server};
@@ -21,7 +21,7 @@ fn record_whose_end_overtook_its_middle_ends_when_it_is_whole() {
     let mut talk = Talk::new().full12();
     let bytes = data(3_000);
     let before = talk.frame;
-    // Frame by frame as sent; the last third was captured first, a retransmission filled the hole.
+    // Frame by frame as sent; the last third was captured first, a retransmission filled the gap.
     for (frame, part) in
         [(before + 2, &bytes[..1_000]), (before + 3, &bytes[1_000..2_000]), (before + 1, &bytes[2_000..])]
     {
@@ -67,7 +67,7 @@ fn bytes_the_snap_length_cut_are_skipped() {
     let mut talk = Talk::new().full12();
     talk.send_cut(Server, &data(1_000), 40);
     talk.send_cut(Server, &[data(20), data(900)].concat(), 60);
-    talk.send_cut(Server, &[data(1_000), data(30)].concat(), 60); // the second header is lost
+    talk.send_cut(Server, &[data(1_000), data(30)].concat(), 60); // the second header is missing
     talk.server(&data(80));
     assert_eq!(talk.sizes().len(), 5);
 }
