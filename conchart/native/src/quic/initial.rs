@@ -26,13 +26,15 @@ fn salt(version: Version) -> Option<([u8; 20], &'static str)> {
     const V2: [u8; 20] = *b"\x0d\xed\xe3\xde\xf7\x00\xa6\xdb\x81\x93\x81\xbe\x6e\x26\x9d\xcb\xf9\xbd\x2e\xd9";
     const DRAFT_29: [u8; 20] = *b"\xaf\xbf\xec\x28\x99\x93\xd2\x4c\x9e\x97\x86\xf1\x9c\x61\x11\xe0\x43\x90\xa8\x99";
     const DRAFT_23: [u8; 20] = *b"\xc3\xee\xf7\x12\xc7\x2e\xbb\x5a\x11\xa7\xd2\x43\x2b\xb4\x63\x65\xbe\xf9\xf5\x02";
+    const DRAFT_22: [u8; 20] = *b"\x7f\xbc\xdb\x0e\x7c\x66\xbb\xe9\x19\x3a\x96\xcd\x21\x51\x9e\xbd\x7a\x02\x64\x4a";
     match version {
         Version::V1 => Some((V1, "quic")),
         Version::V2 => Some((V2, "quicv2")),
         _ => match version.draft()? {
+            22 => Some((DRAFT_22, "quic")),
             23..=28 => Some((DRAFT_23, "quic")),
             29..=32 => Some((DRAFT_29, "quic")),
-            33..=34 => Some((V1, "quic")),
+            33 | 34 => Some((V1, "quic")),
             _ => None,
         },
     }

@@ -12,7 +12,7 @@ mod crypto_stream;
 mod initial;
 mod packet;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use packet::{Kind, Long, Packet, Packets, Version};
 

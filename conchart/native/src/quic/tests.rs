@@ -1,6 +1,8 @@
 //! The packets of RFC 9001 appendix A and RFC 9369 appendix A, conversations made of such, and laws.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
+pub(crate) mod lab;
+
 use proptest::prelude::*;
 
 use super::initial::{Keys, seal};
@@ -115,6 +117,12 @@ fn the_client_packets_of_the_rfcs_are_what_is_sealed_here() {
             Version::V2,
             "d76b3343cf088394c8f03e5157080000449ea0c95e82ffe67b6abcdb4298b485",
             "a18b2faa745b6fe189cf772a9f84cbfc",
+        ),
+        // As aioquic 0.9.21 seals the same.
+        (
+            Version(0xff00_001d),
+            "cdff00001d088394c8f03e5157080000449e9cdb990bfb66bc6a93032b50dd89",
+            "7b8e5feb469d358e629f0496c0c6859e",
         ),
     ] {
         let packet = client_hello(version, &DCID, &[]);
@@ -272,7 +280,38 @@ fn what_begins_quic_and_who_sent_it() {
     assert_eq!(sniffed(&[0x40; 1200]), None);
 }
 
+#[test]
+fn chromium_asks_a_lab_server() {
+    let (mut heard, mut flows) = (Heard::default(), lab::flows("http3", 443));
+    let [flow] = &mut flows[..] else { unreachable!() };
+    let first = sniff(&flow[0].bytes).unwrap();
+    assert_eq!((first.version, first.sender), (Version::V1, Some(Side::Client)));
+    for datagram in flow.iter() {
+        heard = heard.hear(datagram.from, &datagram.bytes);
+    }
+    let name = b"\0\0\0\x11\0\x0f\0\0\x0cshop.example";
+    assert!(heard.crypto.client.windows(name.len()).any(|bytes| bytes == name));
+    // ClientHello and ServerHello, whole.
+    let whole = |hello: &[u8], kind| {
+        hello[0] == kind && hello.len() == 4 + u32::from_be_bytes([0, hello[1], hello[2], hello[3]]) as usize
+    };
+    assert!(whole(&heard.crypto.client, 1) && whole(&heard.crypto.server, 2));
+    let facts = heard.quic.facts();
+    assert_eq!((facts.unopened, facts.retry, facts.close), (0, None, None));
+    let frames = [
+        facts.initial.client,
+        facts.initial.server,
+        facts.server_flight_end,
+        facts.handshake.client,
+        facts.one_rtt.client,
+    ];
+    let frames = frames.map(|moment| moment.unwrap().frame);
+    assert!(frames.is_sorted(), "{frames:?}");
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn any_bytes_are_heard_without_panic(
         datagrams in proptest::collection::vec(

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::exchange::Exchange;
+use crate::quic::tests::lab;
 
 /// `shop.example`, A: a query of curl, and what dnsmasq says.
 pub(super) const QUERY: &[u8] =
@@ -208,6 +209,42 @@ fn no_more_queries_are_remembered_than_that() {
         assert!(flow.dns.asked.len() <= MAX_ASKED);
     }
     assert_eq!(flow.finish().len(), 3000);
+}
+
+/// What a flow of the lab tells: type, name, RCODE of each exchange.
+fn told(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u16>)> {
+    let mut told = Flow::udp();
+    for datagram in flow {
+        assert!(sniff_datagram(&datagram.bytes));
+        told = told.say(datagram.from, &datagram.bytes, 0);
+    }
+    let text = |text: Option<Box<str>>| text.unwrap().into_string();
+    told.finish().into_iter().map(|exchange| (text(exchange.method), text(exchange.host), exchange.status)).collect()
+}
+
+#[test]
+fn curl_asks_a_lab_resolver() {
+    let flows = lab::flows("dns-before-http", 53);
+    let names = ["shop.example", "slow.example", "lost.example", "none.example"];
+    assert_eq!(flows.len(), names.len());
+    for (flow, name) in flows.iter().zip(names) {
+        let rcodes = match name {
+            "shop.example" => [0, 3],
+            "none.example" => [3, 3],
+            _ => [0, 0],
+        };
+        let expected =
+            ["A", "AAAA"].into_iter().zip(rcodes).map(|(kind, rcode)| (kind.into(), name.into(), Some(rcode)));
+        assert_eq!(told(flow), expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn queries_of_chromium_and_dig() {
+    let of = |case| lab::flows(case, 53).iter().flat_map(|flow| told(flow)).collect::<Vec<_>>();
+    let row = |kind: &str, name: &str, rcode| (kind.to_owned(), name.to_owned(), Some(rcode));
+    assert_eq!(of("http3"), [row("HTTPS", "shop.example", 3), row("A", "shop.example", 0)]);
+    assert_eq!(of("dns-truncated"), [row("TXT", "long.example", 0), row("HTTPS", "shop.example", 3)]);
 }
 
 proptest! {
