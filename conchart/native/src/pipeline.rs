@@ -272,6 +272,9 @@ impl<O: Output> Run<O> {
         match decoded {
             Ok(Decoded::Tcp(segment)) => {
                 self.tally.decoded += frames;
+                if segment.beyond_frame > 0 {
+                    self.tally.beyond_frame(seen.frame, segment.beyond_frame);
+                }
                 self.segment(&segment, seen)?;
             }
             Ok(Decoded::Fragment(fragment)) if depth < MAX_FRAGMENTED => self.fragment(&fragment, seen, depth)?,

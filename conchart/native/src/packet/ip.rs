@@ -2,8 +2,8 @@
 //!
 //! In: captured bytes, where the IP header starts, where what holds it ends. Out: where TCP
 //! starts and how long it is by the IP header, so that padding, frame check sequences and trailers
-//! never become payload. A length of 0 (the capture saw the packet before the network card filled
-//! it in) means: to the end of what holds it.
+//! never become payload; but never longer than what holds it, for nobody received more. A length of 0
+//! (the capture saw the packet before the network card filled it in) means: to the end of what holds it.
 //!
 //! Addresses are those that TCP's checksum covers: where a packet is routed by its sender, the last
 //! destination (RFC 8200 section 8.1), and a mobile host's home (RFC 6275 section 6.3).
@@ -41,6 +41,23 @@ pub(super) struct IpPacket {
     pub(super) at: usize,
     /// Length of header and payload together, captured or not.
     pub(super) len: usize,
+    /// What the IP header claims beyond the end of what holds the packet; `len` is without it.
+    pub(super) beyond_frame: u32,
+}
+
+impl Carried<'_> {
+    /// The same, but no longer than to `end`. A fragment's length is left: its packet says how long the whole is.
+    #[inline]
+    pub(super) fn within(mut self, end: usize) -> Self {
+        if let Self::Tcp(packet) | Self::Tunnel(_, packet) = &mut self {
+            let room = end.saturating_sub(packet.at);
+            if packet.len > room {
+                packet.beyond_frame = u32::try_from(packet.len - room).unwrap_or(u32::MAX);
+                packet.len = room;
+            }
+        }
+        self
+    }
 }
 
 /// Reads the IPv4 header at `at`. `end` is where what holds it ends, captured or not.
@@ -83,6 +100,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         ttl,
         at: at + header,
         len: total - header,
+        beyond_frame: 0,
     };
     // More fragments, or an offset.
     let place = u16::from_be_bytes([f0, f1]);
@@ -149,6 +167,7 @@ pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         ttl,
         at: at + 40,
         len,
+        beyond_frame: 0,
     };
     payload(frame, packet, next)
 }

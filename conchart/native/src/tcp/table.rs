@@ -13,7 +13,7 @@ use super::connection::Connection;
 use crate::packet::{Endpoint, Segment};
 use crate::stream::{Moment, Side};
 
-/// A closed connection waits this long for stray packets before it becomes rows (TIME-WAIT, RFC 9293).
+/// After this long it is looked at again whether a closed connection has become rows (TIME-WAIT, RFC 9293).
 const LINGER_NS: i64 = 30_000_000_000;
 /// Closed connections that wait; more, and the oldest go at once.
 const MAX_LINGERING: usize = 8_192;
@@ -126,9 +126,7 @@ impl<T: Default> Table<T> {
                     return Slot::Ended;
                 };
                 let from = side_of(&flow.tcp, segment);
-                let base = flow.tcp.halves[from].base;
-                let other_incarnation = is_syn && base.is_some_and(|base| base != segment.seq.plus(1));
-                if !other_incarnation {
+                if !flow.tcp.is_other_incarnation(from, segment) {
                     return Slot::Open(at, from);
                 }
                 match self.remove(at) {
@@ -173,6 +171,10 @@ impl<T: Default> Table<T> {
             match same {
                 // Refused at first, and then opened after all.
                 Some(flow) if !flow.tcp.is_closed() => flow.lingering = false,
+                // It still says something, or a FIN may be sent again.
+                Some(flow) if now < flow.tcp.lingers_until() && self.lingering.len() < MAX_LINGERING => {
+                    self.lingering.push_back((at, stream, now));
+                }
                 Some(_) => return self.remove(at),
                 None => {}
             }
