@@ -74,17 +74,15 @@ pub(super) struct Assembler {
     /// acknowledgement.
     claimed: u64,
     /// Where nothing of this side is captured: when it first acknowledged up to a position; in order.
-    unseen_acks: VecDeque<(u64, Moment)>,
+    unseen_acks: Option<Box<VecDeque<(u64, Moment)>>>,
     /// Where the stream ends, and the packet that said so.
     pub fin: Option<(u64, Moment)>,
     pub waiting: VecDeque<Waiting>,
     pub waiting_bytes: usize,
-    /// What was passed over.
-    gaps: Gaps,
+    /// What was passed over; most streams are whole.
+    gaps: Option<Box<Gaps>>,
     /// Distinct stream bytes captured.
     pub bytes: u64,
-    /// Of these, those that came after they had been passed over: nobody was told of them.
-    pub late: u64,
 }
 
 impl Default for Assembler {
@@ -99,13 +97,12 @@ impl Default for Assembler {
             sent: 0,
             acked: 0,
             claimed: 0,
-            unseen_acks: VecDeque::new(),
+            unseen_acks: None,
             fin: None,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            gaps: Gaps::default(),
+            gaps: None,
             bytes: 0,
-            late: 0,
         }
     }
 }
@@ -126,11 +123,6 @@ impl Assembler {
     /// The sequence number that was seen first.
     pub fn first(&self) -> Option<Seq> {
         self.base
-    }
-
-    /// Nothing of the stream was captured yet.
-    pub fn is_untouched(&self) -> bool {
-        self.high == 0
     }
 
     /// Nothing is known of its sequence numbers.
@@ -161,7 +153,7 @@ impl Assembler {
     pub fn start_here(&mut self) {
         if !self.started {
             self.start_at(ORIGIN);
-            self.gaps.joined_midway(self.start);
+            self.gaps.get_or_insert_default().joined_midway(self.start);
         }
     }
 
@@ -217,17 +209,18 @@ impl Assembler {
 
     /// Nothing of this side is captured, and `seen` acknowledges up to `position`: as soon as its sender had it.
     pub fn note_unseen(&mut self, position: u64, seen: Moment) {
-        if self.unseen_acks.len() >= MAX_UNSEEN_ACKS {
+        let acks = self.unseen_acks.get_or_insert_default();
+        if acks.len() >= MAX_UNSEEN_ACKS {
             // Not the latest: what comes after it may be a FIN.
-            self.unseen_acks.remove(MAX_UNSEEN_ACKS - 2);
+            acks.remove(MAX_UNSEEN_ACKS - 2);
         }
-        self.unseen_acks.push_back((position, seen));
+        acks.push_back((position, seen));
     }
 
     /// Where nothing of this side is captured: where its FIN stands, and when it was acknowledged. It looks like one
     /// more byte, acknowledged on its own (RFC 9293 section 3.4).
     pub fn unseen_fin(&self) -> Option<(u64, Moment)> {
-        let mut latest = self.unseen_acks.iter().rev();
+        let mut latest = self.unseen_acks.iter().flat_map(|acks| acks.iter().rev());
         let &(position, seen) = latest.next()?;
         let before = latest.next().map_or(self.next, |&(position, _)| position);
         (position == before + 1).then_some((before, seen))
@@ -255,20 +248,28 @@ impl Assembler {
     /// The bytes from `next` to `end` will never come: `seen` says so. `captured`: packets of this side are.
     pub fn pass_over(&mut self, end: u64, seen: Moment, captured: bool) -> Gap {
         let acked = |beyond: u64| {
-            let ack = self.unseen_acks.iter().find(|(position, _)| *position >= beyond);
+            let ack = self.unseen_acks.iter().flat_map(|acks| acks.iter()).find(|(position, _)| *position >= beyond);
             ack.map(|(_, at)| *at).filter(|at| at.max(seen) == seen)
         };
         let acked = acked(self.next + 1).zip(acked(end)).filter(|_| !captured);
-        self.unseen_acks.retain(|(position, _)| *position > end);
+        if let Some(acks) = &mut self.unseen_acks {
+            acks.retain(|(position, _)| *position > end);
+        }
         let gap = Gap { offset: self.next - self.start, len: end - self.next, acked, seen };
-        self.gaps.add(self.next, end, self.acknowledged());
+        let acknowledged = self.acknowledged();
+        self.gaps.get_or_insert_default().add(self.next, end, acknowledged);
         self.next = end;
         gap
     }
 
     /// Acknowledged, but not captured.
     pub fn missing(&self) -> u64 {
-        self.gaps.missing()
+        self.gaps.as_ref().map_or(0, |gaps| gaps.missing)
+    }
+
+    /// Of the captured bytes, those that came after they had been passed over: nobody was told of them.
+    pub fn late(&self) -> u64 {
+        self.gaps.as_ref().map_or(0, |gaps| gaps.late)
     }
 
     /// What the peer acknowledged, without the sequence number that the FIN takes.
@@ -288,7 +289,7 @@ impl Assembler {
 
     /// Bytes of `[position, end)` that were not captured before: still due, or passed over.
     pub fn new_bytes(&self, position: u64, end: u64) -> u64 {
-        self.due_bytes(position, end) + self.gaps.overlap(position, end)
+        self.due_bytes(position, end) + self.gaps.as_ref().map_or(0, |gaps| gaps.overlap(position, end))
     }
 
     /// Bytes of `[position, end)` that are neither delivered nor passed over nor waiting.
@@ -314,10 +315,10 @@ impl Assembler {
         let due = if in_order { end.saturating_sub(self.next) } else { self.due_bytes(position, end) };
         self.high = self.high.max(end);
         self.bytes += due;
-        if position < self.next {
-            let found = self.gaps.fill(position, end);
-            self.bytes += found;
-            self.late += found;
+        if position < self.next
+            && let Some(gaps) = &mut self.gaps
+        {
+            self.bytes += gaps.fill(position, end);
         }
         match (due, in_order) {
             (0, _) => Due::Nothing,
@@ -363,14 +364,19 @@ impl Assembler {
         }
     }
 
-    /// End of the furthest byte that was captured or passed over; 0: none was.
-    pub fn captured_until(&self) -> u64 {
-        if self.next > self.start { self.high.max(self.next) } else { self.high }
+    /// Was any byte captured or passed over?
+    pub fn has_begun(&self) -> bool {
+        self.high > 0 || self.next > self.start
+    }
+
+    /// Data that begins before this goes back; 0: none can.
+    pub fn reached(&self) -> u64 {
+        if self.started { self.high.max(self.next) } else { self.high }
     }
 
     /// Is nothing missing right before `seq`?
     pub fn continues(&mut self, seq: Seq) -> bool {
-        self.position(seq) <= self.captured_until().max(self.start)
+        self.position(seq) <= self.reached().max(self.start)
     }
 
     /// Does anything wait, if only for what may come before it?

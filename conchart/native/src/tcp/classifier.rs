@@ -34,8 +34,8 @@ impl Mark {
 pub(super) struct Extent {
     pub position: u64,
     pub end: u64,
-    /// The furthest byte that was captured or passed over before it; 0: none was.
-    pub high: u64,
+    /// The end of what was captured or passed over before it; 0: nothing was.
+    pub reached: u64,
 }
 
 impl Extent {
@@ -45,7 +45,7 @@ impl Extent {
 
     /// Does it lie, or begin, where something was seen already?
     pub fn goes_back(self) -> bool {
-        self.position < self.high
+        self.position < self.reached
     }
 }
 
@@ -53,14 +53,15 @@ impl Extent {
 #[derive(Debug, Default)]
 pub(super) struct Classifier {
     pub copies: Copies,
-    /// When the furthest byte was captured.
-    high_at: i64,
+    /// When a segment last went further than all before it.
+    reached_at: i64,
     /// A segment whose acknowledgement is being timed: its end and when it was sent.
     timed: Option<(u64, i64)>,
     /// Least time from this side's data, seen here, to its acknowledgement.
     pub round_trip_ns: Option<i64>,
-    /// Position of the byte of a zero-window probe: it is sent again with its successors (RFC 9293 section 3.8.6.1).
-    probe: Option<u64>,
+    /// Position of the byte of a zero-window probe: it is sent again with its successors (RFC 9293 section 3.8.6.1). 0:
+    /// there was none.
+    probe: u64,
     /// This side's latest window was 0.
     pub window_closed: bool,
     pub retransmits: i32,
@@ -79,14 +80,14 @@ impl Classifier {
     /// A segment without SYN, FIN and RST that repeats at most the last byte probes whether the peer is still there
     /// (RFC 9293 section 3.8.4).
     pub fn keepalive(&mut self, extent: Extent) -> Option<Mark> {
-        let is_probe = extent.len() <= 1 && extent.position + 1 == extent.high;
+        let is_probe = extent.len() <= 1 && extent.position + 1 == extent.reached;
         if is_probe {
             self.copies.saw_repetition();
         }
         is_probe.then_some(Mark::Keepalive)
     }
 
-    /// A segment with data. `is_new`: some of its bytes below `high` were not captured before. `reordering_ns`: a gap that
+    /// A segment with data. `is_new`: some of its bytes below `reached` were not captured before. `reordering_ns`: a gap that
     /// is filled within this time was reordering, not loss. `peer_window_closed`: only a probe may be sent.
     pub fn data(
         &mut self,
@@ -96,22 +97,22 @@ impl Classifier {
         reordering_ns: i64,
         peer_window_closed: bool,
     ) -> Option<Mark> {
-        let Extent { position, end, high } = extent;
+        let Extent { position, end, reached } = extent;
         let mut mark = None;
-        let probe = self.probe.take();
-        if probe == Some(position) && high == position + 1 && end > high {
+        let probe = std::mem::take(&mut self.probe);
+        if probe == position && reached == position + 1 && end > reached {
             self.timed = None;
         } else if extent.goes_back() {
             // Karn's rule: whose acknowledgement comes now is not known (RFC 6298 section 3).
             self.timed = None;
-            mark = Some(if is_new && at - self.high_at < reordering_ns { self.out_of_order() } else { self.repeated() });
+            mark = Some(if is_new && at - self.reached_at < reordering_ns { self.out_of_order() } else { self.repeated() });
         } else if self.timed.is_none() {
             self.timed = Some((end, at));
         }
-        if end > high {
-            self.high_at = at;
+        if end > reached {
+            self.reached_at = at;
             if peer_window_closed && extent.len() == 1 {
-                self.probe = Some(position);
+                self.probe = position;
             }
         }
         mark

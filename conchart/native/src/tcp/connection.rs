@@ -191,8 +191,9 @@ impl Connection {
         let sender = &mut self.halves[from];
         let position = sender.assembler.position(segment.seq.plus(flags.syn().into()));
         let end = position + u64::from(segment.payload_len);
-        let extent = Extent { position, end, high: sender.assembler.captured_until() };
+        let extent = Extent { position, end, reached: sender.assembler.reached() };
         if flags.is_plain()
+            && sender.assembler.has_begun()
             && let keepalive @ Some(_) = sender.classifier.keepalive(extent)
         {
             return keepalive;
@@ -227,7 +228,7 @@ impl Connection {
         seen: Moment,
         receiver: &mut impl Receiver,
     ) -> Option<Mark> {
-        let Extent { position, end, high } = extent;
+        let Extent { position, end, reached } = extent;
         let reordering = self.reordering_ns();
         let peer = &self.halves[from.peer()];
         let acked = peer.assembler.clip(acked);
@@ -235,7 +236,7 @@ impl Connection {
         let is_causal = peer.assembler.next >= acked;
         let peer_window_closed = peer.classifier.window_closed;
         let Half { assembler, classifier, .. } = &mut self.halves[from];
-        let is_new = extent.goes_back() && assembler.new_bytes(position, end.min(high)) > 0;
+        let is_new = extent.goes_back() && assembler.new_bytes(position, end.min(reached)) > 0;
         if end < assembler.start && assembler.is_started() && !is_new {
             return None;
         }

@@ -20,7 +20,9 @@ struct Stretch {
 pub(super) struct Gaps {
     stretches: Vec<Stretch>,
     /// Bytes that were acknowledged and not captured.
-    missing: u64,
+    pub missing: u64,
+    /// Bytes that were captured after they had been passed over.
+    pub late: u64,
 }
 
 impl Gaps {
@@ -37,10 +39,6 @@ impl Gaps {
         self.push(middle, to, false);
     }
 
-    pub fn missing(&self) -> u64 {
-        self.missing
-    }
-
     /// How much of `[from, to)` was passed over.
     pub fn overlap(&self, from: u64, to: u64) -> u64 {
         self.stretches.iter().map(|gap| gap.to.min(to).saturating_sub(gap.from.max(from))).sum()
@@ -50,6 +48,7 @@ impl Gaps {
     pub fn fill(&mut self, from: u64, to: u64) -> u64 {
         let found = self.overlap(from, to);
         if found > 0 {
+            self.late += found;
             let before = std::mem::take(&mut self.stretches);
             for gap in before {
                 let (left, right) = (gap.to.min(from).max(gap.from), gap.from.max(to).min(gap.to));

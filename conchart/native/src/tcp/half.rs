@@ -29,7 +29,7 @@ impl Half {
     /// Of these, those that came after they had been passed over: no [`Receiver`](super::Receiver) heard them.
     #[must_use]
     pub fn late(&self) -> u64 {
-        self.assembler.late
+        self.assembler.late()
     }
 
     /// Bytes that were acknowledged, but not captured.

@@ -67,7 +67,7 @@ impl Connection {
     pub(super) fn choose_syn_ack(&mut self, segment: &Segment<'_>) {
         let Some(seq) = self.later_syn_ack.take_if(|seq| segment.ack == seq.plus(1)) else { return };
         let server = &mut self.halves.server;
-        if server.assembler.is_untouched() {
+        if !server.assembler.has_begun() {
             server.isn = Some(seq);
             server.assembler.restart(seq.plus(1));
         }
