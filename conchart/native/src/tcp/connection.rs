@@ -172,7 +172,7 @@ impl Connection {
             peer.assembler.note_unseen(position, seen);
         }
         peer.classifier.acknowledged(position.min(peer.assembler.acked), seen.at);
-        if from == Side::Client {
+        if from == Side::Client && position == believed {
             self.complete_handshake(segment, position, seen);
         }
         believed
