@@ -105,7 +105,11 @@ impl Classifier {
         } else if extent.goes_back() {
             // Karn's rule: whose acknowledgement comes now is not known (RFC 6298 section 3).
             self.timed = None;
-            mark = Some(if is_new && at - self.reached_at < reordering_ns { self.out_of_order() } else { self.repeated() });
+            mark = Some(if is_new && at - self.reached_at < reordering_ns {
+                self.out_of_order()
+            } else {
+                self.repeated()
+            });
         } else if self.timed.is_none() {
             self.timed = Some((end, at));
         }

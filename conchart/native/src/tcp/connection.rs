@@ -229,17 +229,18 @@ impl Connection {
         receiver: &mut impl Receiver,
     ) -> Option<Mark> {
         let Extent { position, end, reached } = extent;
-        let reordering = self.reordering_ns();
+        let (reordering, is_midstream) = (self.reordering_ns(), self.is_midstream());
         let peer = &self.halves[from.peer()];
         let acked = peer.assembler.clip(acked);
         let peer_start = peer.assembler.start;
         let is_causal = peer.assembler.next >= acked;
         let peer_window_closed = peer.classifier.window_closed;
         let Half { assembler, classifier, .. } = &mut self.halves[from];
-        let is_new = extent.goes_back() && assembler.new_bytes(position, end.min(reached)) > 0;
-        if end < assembler.start && assembler.is_started() && !is_new {
+        if end < assembler.start && assembler.is_started() && !is_midstream {
+            // Before the SYN: of an older connection, or of none.
             return None;
         }
+        let is_new = extent.goes_back() && assembler.new_bytes(position, end.min(reached)) > 0;
         let mark = classifier.data(extent, seen.at, is_new, reordering, peer_window_closed);
         let cut = segment.payload_len.saturating_sub(u32::try_from(segment.payload.len()).unwrap_or(u32::MAX));
         let chunk = Chunk { bytes: segment.payload, cut, offset: position, acked, seen };

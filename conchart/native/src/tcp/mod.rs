@@ -12,8 +12,8 @@ mod connection;
 mod copies;
 mod delivery;
 mod gaps;
-mod handshake;
 mod half;
+mod handshake;
 mod state;
 mod table;
 

@@ -1,4 +1,10 @@
+//! Scripts of packets in, what was heard out.
+
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+
+mod copies;
+mod handshake;
+mod reassembly;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -142,118 +148,9 @@ fn play(packets: &[Sent]) -> (Connection, Heard, Vec<Option<Mark>>) {
 }
 
 #[test]
-fn handshake_gives_both_round_trips_and_sequence_numbers_wrap() {
-    let (connection, heard) =
-        Script::new().handshake().client(30, 0, 0, "GET /").server(60, 0, 5, "hello").client(61, 5, 5, " again").run();
-    assert_eq!(heard.text.client, "GET / again");
-    assert_eq!(heard.text.server, "hello");
-    assert_eq!(connection.rtt(Side::Server), Some(20 * MS));
-    assert_eq!(connection.rtt(Side::Client), Some(MS));
-    assert_eq!(connection.state(), State::Open);
-}
-
-#[test]
-fn retransmitted_syn_starts_at_the_first_and_times_the_last() {
-    let (connection, _) = Script::new()
-        .packet(0, Side::Client, SYN, 0, 0, "")
-        .packet(1_000 * MS, Side::Client, SYN, 0, 0, "")
-        .packet(1_020 * MS, Side::Server, SYN | ACK, 0, 0, "")
-        .packet(1_021 * MS, Side::Client, ACK, 0, 0, "")
-        .run();
-    assert_eq!(connection.syn.unwrap().at, 0);
-    assert_eq!(connection.syn_retransmits, 1);
-    assert_eq!(connection.rtt(Side::Server), Some(20 * MS));
-}
-
-#[test]
-fn of_two_syn_acks_the_one_that_the_client_acknowledges_counts() {
-    let script = |chosen: u32| {
-        let mut script = Script::new()
-            .packet(0, Side::Client, SYN, 0, 0, "")
-            .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
-            .packet(1_000 * MS, Side::Client, SYN, 0, 0, "")
-            .packet(1_020 * MS, Side::Server, SYN | ACK, 77_000, 0, "")
-            .client(1_021, 0, chosen, "ping")
-            .server(1_050, chosen, 4, "pong");
-        script.0[3].seq = SERVER_ISN + 77_000;
-        script.run()
-    };
-    for chosen in [0, 77_000] {
-        let (connection, heard) = script(chosen);
-        assert_eq!(heard.text.server, "pong");
-        assert_eq!((connection.syn_ack.unwrap().at, connection.ack.unwrap().at), (20 * MS, 1_021 * MS));
-        assert_eq!(connection.halves.server.missing(), 0);
-    }
-}
-
-#[test]
-fn both_may_open_at_once() {
-    let (connection, heard, marks) = play(
-        &Script::new()
-            .packet(0, Side::Client, SYN, 0, 0, "")
-            .packet(MS, Side::Server, SYN, 0, 0, "")
-            .packet(2 * MS, Side::Client, SYN | ACK, 0, 0, "")
-            .packet(3 * MS, Side::Server, SYN | ACK, 0, 0, "")
-            .client(4, 0, 0, "ping")
-            .server(5, 0, 4, "pong")
-            .0,
-    );
-    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ping", "pong"));
-    assert_eq!((connection.syn.unwrap().at, connection.syn_ack.unwrap().at), (0, 3 * MS));
-    assert_eq!(connection.ack.unwrap().at, 4 * MS);
-    assert_eq!((connection.state(), connection.syn_retransmits), (State::Open, 0));
-    assert_eq!(connection.halves.server.retransmits(), 0);
-    assert_eq!(marks, [None; 6]);
-}
-
-#[test]
-fn data_in_the_syn_is_offset_zero() {
-    let (connection, heard) = Script::new()
-        .packet(0, Side::Client, SYN, 0, 0, "GET /")
-        .packet(20 * MS, Side::Server, SYN | ACK, 0, 5, "hello")
-        .client(21, 5, 5, "more")
-        .run();
-    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("GET /more", "hello"));
-    assert_eq!(connection.halves.client.missing() + connection.halves.server.missing(), 0);
-}
-
-#[test]
-fn data_in_the_syn_that_the_server_refused_is_heard_once() {
-    let (connection, heard) = Script::new()
-        .packet(0, Side::Client, SYN, 0, 0, "GET /")
-        .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
-        .client(21, 0, 0, "GET /")
-        .run();
-    assert_eq!(heard.text.client, "GET /");
-    assert_eq!((connection.halves.client.bytes(), connection.halves.client.retransmits()), (5, 1));
-}
-
-#[test]
 fn the_first_packet_of_a_side_gives_its_ttl() {
     let (connection, _) = Script::new().handshake().client(30, 0, 0, "ping").run();
     assert_eq!((connection.halves.client.ttl, connection.halves.server.ttl), (Some(64), Some(64)));
-}
-
-#[test]
-fn an_ack_of_something_older_does_not_complete_the_handshake() {
-    let (connection, _) = Script::new()
-        .packet(0, Side::Client, SYN, 0, 0, "")
-        .packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "")
-        .packet(21 * MS, Side::Client, ACK, 0, 0u32.wrapping_sub(500), "")
-        .run();
-    assert_eq!(connection.ack, None);
-}
-
-#[test]
-fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
-    let refused =
-        Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Server, RST | ACK, 0, 0, "").run().0;
-    assert_eq!(refused.state(), State::Refused);
-    assert_eq!(refused.closing().unwrap().at, MS);
-    let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
-    assert_eq!(unanswered.state(), State::Unanswered);
-    let one_sided = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(9, Side::Client, ACK, 1, 1, "").run().0;
-    assert_eq!(one_sided.state(), State::Open);
 }
 
 #[test]
@@ -268,29 +165,6 @@ fn a_fin_that_only_its_acknowledgement_tells_of_is_no_byte() {
     assert_eq!(heard.gaps, [(1, 10), (2, 20)]);
     assert_eq!(connection.halves.server.assembler.fin.unwrap().1.at, 5_000 * MS);
     assert_eq!(connection.state(), State::Complete);
-}
-
-#[test]
-fn a_syn_that_meets_an_older_connection_is_sent_again_and_opens_a_new_one() {
-    let mut script = Script::new().packet(0, Side::Client, SYN, 0, 0, "");
-    script = script.packet(1, Side::Server, ACK, 77_777, 1_000_000, "").packet(2, Side::Client, RST, 1_000_000, 0, "");
-    let (connection, _) = script.run();
-    assert!(!connection.is_closed());
-    let (connection, heard) = script.handshake().client(30, 0, 0, "ping").server(31, 0, 4, "pong").run();
-    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ping", "pong"));
-    assert_eq!((connection.state(), connection.rst_by), (State::Open, Some(Side::Client)));
-    assert_eq!((connection.syn_retransmits, connection.halves.server.missing()), (1, 0));
-    assert!(heard.fins.is_empty());
-}
-
-#[test]
-fn a_refused_connection_may_be_opened_with_the_same_syn() {
-    let script = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(1, Side::Server, RST | ACK, 0, 0, "");
-    let (connection, _) = script.run();
-    assert!(connection.is_closed());
-    let (connection, heard) = script.handshake().client(30, 0, 0, "ping").run();
-    assert_eq!((connection.state(), heard.text.client.as_str()), (State::Open, "ping"));
-    assert!(!connection.is_closed());
 }
 
 #[test]
@@ -434,94 +308,6 @@ fn each_side_acknowledging_the_others_future_still_ends() {
 }
 
 #[test]
-fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
-    let mut script =
-        Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd").server(400, 0, 0, "abcd");
-    script.0[4].ip_id = script.0[3].ip_id;
-    script.0[4].at += 50_000;
-    let (connection, heard, marks) = play(&script.0);
-    assert_eq!(heard.text.server, "abcd");
-    assert_eq!(marks[4], Some(Mark::Duplicate));
-    assert_eq!(marks[5], Some(Mark::Retransmit));
-    assert_eq!(connection.halves.server.packets, 3);
-}
-
-/// Plays a script in which one packet was captured at another place and another one reports bytes received twice.
-fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)>) -> (Connection, Vec<Option<Mark>>) {
-    let first = segment(&packets[0]);
-    let mut connection = Connection::new(first.source, first.destination, Moment { at: packets[0].at, frame: 1 });
-    let mut heard = Heard::default();
-    let marks = packets.iter().enumerate().map(|(index, sent)| {
-        let seq = |offset: u32| Seq(SERVER_ISN + 1 + offset);
-        let duplicate_sack = twice.filter(|(at, ..)| *at == index).map(|(_, from, to)| (seq(from), seq(to)));
-        let segment = Segment { capture_point: u64::from(index == elsewhere), duplicate_sack, ..segment(sent) };
-        connection.segment(sent.from, &segment, Moment { at: sent.at, frame: index as u64 + 1 }, &mut heard)
-    });
-    let marks = marks.collect();
-    connection.finish(&mut heard);
-    assert_eq!(heard.text.server, "abcd");
-    (connection, marks)
-}
-
-#[test]
-fn a_copy_from_elsewhere_may_come_later() {
-    for (elsewhere, late_ms, mark) in
-        [(4, 9, Mark::Duplicate), (4, 150, Mark::Retransmit), (0, 9, Mark::Retransmit), (0, 1, Mark::Duplicate)]
-    {
-        let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30 + late_ms, 0, 0, "abcd");
-        script.0[4].ip_id = script.0[3].ip_id;
-        assert_eq!(play_with(&script.0, elsewhere, None).1[4], Some(mark), "{elsewhere} {late_ms}");
-    }
-}
-
-#[test]
-fn resets_that_come_through_a_middlebox_are_no_copies() {
-    let mut script = Script::new().handshake().server(30, 0, 0, "abcd").packet(31 * MS, Side::Server, RST, 4, 0, "");
-    script = script.packet(33 * MS, Side::Server, RST, 4, 0, "");
-    script.0[4].ip_id = 0;
-    script.0[5].ip_id = 0;
-    assert_eq!(play_with(&script.0, 5, None).1[4..], [None, None]);
-}
-
-#[test]
-fn what_the_receiver_got_twice_was_sent_twice() {
-    for (range, retransmits) in [((0, 4), 1), ((0, 2), 0)] {
-        let mut script =
-            Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd").client(31, 0, 4, "");
-        script.0[4].ip_id = script.0[3].ip_id;
-        let (connection, _) = play_with(&script.0, 9, Some((5, range.0, range.1)));
-        let server = &connection.halves.server;
-        assert_eq!((server.retransmits(), server.packets), (retransmits, 2 + i64::from(retransmits)));
-        assert_eq!(connection.duplicates, 1 - i64::from(retransmits));
-    }
-}
-
-#[test]
-fn what_the_receiver_got_twice_may_be_a_retransmission_that_was_seen() {
-    let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30, 0, 0, "abcd");
-    script = script.server(300, 0, 0, "abcd").client(301, 0, 4, "");
-    script.0[4].ip_id = script.0[3].ip_id;
-    let (connection, _) = play_with(&script.0, 9, Some((6, 0, 4)));
-    assert_eq!((connection.halves.server.retransmits(), connection.duplicates), (1, 1));
-}
-
-#[test]
-fn two_resets_that_refuse_two_packets_are_no_copies() {
-    let mut script = Script::new()
-        .handshake()
-        .packet(30 * MS, Side::Client, RST, 0, 0, "")
-        .server(30, 0, 0, "late")
-        .packet(30 * MS + 40_000, Side::Client, RST, 0, 0, "")
-        .packet(30 * MS + 50_000, Side::Client, RST, 0, 0, "");
-    for packet in [3, 5, 6] {
-        script.0[packet].ip_id = 0;
-    }
-    let (connection, _, marks) = play(&script.0);
-    assert_eq!(marks[3..], [None, None, None, Some(Mark::Duplicate)]);
-    assert_eq!(connection.halves.client.packets, 4);
-}
-
-#[test]
 fn hostile_sequence_numbers_do_not_make_memory_grow() {
     let mut script = Script::new().handshake();
     for n in 0..20_000u32 {
@@ -592,9 +378,4 @@ proptest! {
             prop_assert_eq!(connection.halves[side].assembler.waiting_bytes, 0);
         }
     }
-}
-
-#[test]
-fn sizes_tmp() {
-    eprintln!("Connection {} Half {} Copies {} Segment {}", size_of::<Connection>(), size_of::<Half>(), size_of::<crate::tcp::copies::Copies>(), size_of::<Segment<'static>>());
 }
