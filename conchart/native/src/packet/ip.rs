@@ -45,18 +45,15 @@ pub(super) struct IpPacket {
     pub(super) beyond_frame: u32,
 }
 
-impl Carried<'_> {
-    /// The same, but no longer than to `end`. A fragment's length is left: its packet says how long the whole is.
+impl IpPacket {
+    /// Cuts off what lies beyond `end`. A fragment is left as it is: lengths say how its packet is put together.
     #[inline]
-    pub(super) fn within(mut self, end: usize) -> Self {
-        if let Self::Tcp(packet) | Self::Tunnel(_, packet) = &mut self {
-            let room = end.saturating_sub(packet.at);
-            if packet.len > room {
-                packet.beyond_frame = u32::try_from(packet.len - room).unwrap_or(u32::MAX);
-                packet.len = room;
-            }
+    fn keep_within(&mut self, end: usize) {
+        let room = end.saturating_sub(self.at);
+        if self.len > room {
+            self.beyond_frame = u32::try_from(self.len - room).unwrap_or(u32::MAX);
+            self.len = room;
         }
-        self
     }
 }
 
@@ -93,7 +90,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         return Err(PacketError::Cut { layer: LAYER, offset: at, need: header, have: bytes.len() });
     };
     let destination = source_route(options).unwrap_or(Ipv4Addr::new(d0, d1, d2, d3));
-    let packet = IpPacket {
+    let mut packet = IpPacket {
         source: Ipv4Addr::new(s0, s1, s2, s3).into(),
         destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
@@ -109,6 +106,7 @@ pub(super) fn v4(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         let more = place & 0x2000 != 0;
         return Ok(Carried::Fragment(Fragment::new(frame, packet, protocol, id, (place & 0x1fff) << 3, more)));
     }
+    packet.keep_within(end);
     if protocol == TCP { Ok(Carried::Tcp(packet)) } else { payload(frame, packet, protocol) }
 }
 
@@ -169,7 +167,17 @@ pub(super) fn v6(frame: &[u8], at: usize, end: usize) -> Result<Carried<'_>, Pac
         len,
         beyond_frame: 0,
     };
-    payload(frame, packet, next)
+    Ok(match payload(frame, packet, next)? {
+        Carried::Tcp(mut packet) => {
+            packet.keep_within(end);
+            Carried::Tcp(packet)
+        }
+        Carried::Tunnel(protocol, mut packet) => {
+            packet.keep_within(end);
+            Carried::Tunnel(protocol, packet)
+        }
+        other => other,
+    })
 }
 
 /// Steps over extension headers (RFC 8200 section 4; AH, RFC 4302, after IPv4 too) to TCP or a tunnel.

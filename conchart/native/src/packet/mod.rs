@@ -161,8 +161,8 @@ impl Datagram {
 fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, PacketError> {
     for _ in 0..MAX_HEADERS {
         match next {
-            Next::Ipv4(at) => return Ok(ip::v4(data, at, end)?.within(end)),
-            Next::Ipv6(at) => return Ok(ip::v6(data, at, end)?.within(end)),
+            Next::Ipv4(at) => return ip::v4(data, at, end),
+            Next::Ipv6(at) => return ip::v6(data, at, end),
             Next::Aggregate(at) => return Ok(ip::Carried::Aggregate(Aggregate::new(data, at, end))),
             Next::Other => break,
             _ => next = ether::step(data, next)?,

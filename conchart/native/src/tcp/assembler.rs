@@ -66,7 +66,8 @@ pub(super) struct Assembler {
     pub next: u64,
     /// End of the furthest byte captured; 0: none was.
     pub high: u64,
-    /// The furthest position that a packet of this side names: what it sent goes that far at least.
+    /// The furthest position that a packet of this side names: what it sent goes that far at least. The peer speaks of
+    /// [`ORIGIN`] if nobody else does.
     sent: u64,
     /// The peer acknowledged everything before this; 0: nothing known.
     pub acked: u64,
@@ -94,7 +95,7 @@ impl Default for Assembler {
             start: ORIGIN,
             next: ORIGIN,
             high: 0,
-            sent: 0,
+            sent: ORIGIN,
             acked: 0,
             claimed: 0,
             unseen_acks: None,
@@ -109,6 +110,7 @@ impl Default for Assembler {
 
 impl Assembler {
     /// The position of `seq`: of all that it can mean, the one nearest to where the stream is now.
+    #[inline]
     pub fn position(&mut self, seq: Seq) -> u64 {
         let Some(base) = self.base else {
             self.base = Some(seq);
@@ -131,12 +133,12 @@ impl Assembler {
     }
 
     fn reference(&self) -> u64 {
-        self.sent.max(self.acked).max(ORIGIN)
+        self.sent.max(self.acked)
     }
 
     /// Begins anew at `seq`: what was seen before was about another connection.
     pub fn restart(&mut self, seq: Seq) {
-        *self = Self { base: Some(seq), started: true, sent: ORIGIN, ..Self::default() };
+        *self = Self { base: Some(seq), started: true, ..Self::default() };
     }
 
     /// The stream starts at `position`, or before it where bytes were captured already.
@@ -185,9 +187,8 @@ impl Assembler {
     /// A damaged packet may acknowledge anything. What goes beyond all that was seen to be sent is believed when a second
     /// packet says as much, whoever sends it, and forgotten when the next one says less.
     pub fn acknowledge(&mut self, position: u64, captured: bool) -> u64 {
-        let is_first = self.acked == 0 && self.sent == 0;
         let is_near = position <= self.reference() + MAX_WINDOW;
-        if position <= self.sent || is_first || !captured && is_near {
+        if position <= self.sent || !captured && is_near {
             self.acked = self.acked.max(position);
             self.claimed = 0;
         } else {

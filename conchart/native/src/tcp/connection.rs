@@ -115,20 +115,21 @@ impl Connection {
         } else {
             self.payload(from, segment, acked, seen, receiver)
         };
-        let syn = match (repeats_syn, from) {
-            (false, _) => None,
-            // A client's are counted apart.
-            (true, Side::Client) => Some(Mark::Retransmit),
-            (true, Side::Server) if mark == Some(Mark::Retransmit) => None,
-            (true, Side::Server) => Some(self.halves.server.classifier.repeated()),
-        };
+        let mark = mark.or(window).or_else(|| repeats_syn.then(|| self.repeated_syn(from)));
         self.advance(seen, receiver);
-        let sender = &mut self.halves[from].assembler;
-        if segment.flags.rst() && !sender.fin_delivered && !self.is_opening() {
+        if segment.flags.rst() && !self.halves[from].assembler.fin_delivered && !self.is_opening() {
             self.halves[from].assembler.fin_delivered = true;
             receiver.fin(from, seen);
         }
-        mark.or(window).or(syn)
+        mark
+    }
+
+    /// A SYN was sent again, and its data, if it has any, was not. A client's are counted apart.
+    fn repeated_syn(&mut self, from: Side) -> Mark {
+        match from {
+            Side::Client => Mark::Retransmit,
+            Side::Server => self.halves.server.classifier.repeated(),
+        }
     }
 
     /// The receiver of `side`'s bytes reports that it got a range twice: what was taken for a second capture was sent.
@@ -159,10 +160,10 @@ impl Connection {
         // Only bytes that nobody captured are timed by what acknowledges them. A response does not tell when its request
         // had come: a server may take its time.
         let is_timely = !is_captured && self.halves[from].acknowledges_at_once(segment, from == Side::Client);
-        let is_midstream = self.is_midstream();
+        let opens = !self.halves[from.peer()].assembler.is_started() && !self.is_midstream();
         let peer = &mut self.halves[from.peer()];
         let position = peer.assembler.position(segment.ack);
-        if !is_midstream {
+        if opens {
             // The SYN was captured, or what answers it: what it acknowledges first is the other SYN.
             peer.assembler.start_at(position);
         }
@@ -229,17 +230,18 @@ impl Connection {
         receiver: &mut impl Receiver,
     ) -> Option<Mark> {
         let Extent { position, end, reached } = extent;
-        let (reordering, is_midstream) = (self.reordering_ns(), self.is_midstream());
+        let own = &self.halves[from].assembler;
+        if end < own.start && own.is_started() && !self.is_midstream() {
+            // Before the SYN: of an older connection, or of none.
+            return None;
+        }
+        let reordering = if extent.goes_back() { self.reordering_ns() } else { 0 };
         let peer = &self.halves[from.peer()];
         let acked = peer.assembler.clip(acked);
         let peer_start = peer.assembler.start;
         let is_causal = peer.assembler.next >= acked;
         let peer_window_closed = peer.classifier.window_closed;
         let Half { assembler, classifier, .. } = &mut self.halves[from];
-        if end < assembler.start && assembler.is_started() && !is_midstream {
-            // Before the SYN: of an older connection, or of none.
-            return None;
-        }
         let is_new = extent.goes_back() && assembler.new_bytes(position, end.min(reached)) > 0;
         let mark = classifier.data(extent, seen.at, is_new, reordering, peer_window_closed);
         let cut = segment.payload_len.saturating_sub(u32::try_from(segment.payload.len()).unwrap_or(u32::MAX));
