@@ -81,26 +81,6 @@ def syn_after_the_end(line: Line, cause: bool) -> None:
         line.send("client", flags=SYN, seq=1_000)
 
 
-@shows("Keep-alives that a duplicate SACK reports", "packets", "resent")
-def reported_keep_alive(line: Line, cause: bool) -> None:
-    line.open()
-    line.exchange()
-    last = line.next["client"] - 1
-    line.send("client", b"\0", seq=last, after=60 * SECOND)
-    line.send("client", b"\0", seq=last, after=MS // 20, again=True)
-    twice = b"\1\1\5\x0a" + struct.pack(">II", last, last + 1) if cause else b""
-    line.send("server", options=twice)
-
-
-@shows("A repeated SYN with data", "resent")
-def repeated_syn_with_data(line: Line, cause: bool) -> None:
-    text = b"hi" if cause else b""
-    line.send("client", flags=SYN, seq=1_000)
-    for after in (MS, SECOND):
-        line.send("server", text, SYN | ACK, seq=5_000, after=after)
-    line.send("client", ack=5_001 + len(text))
-
-
 @shows("Acknowledged before it was captured", "resent", "resent_frames")
 def acknowledged_first(line: Line, cause: bool) -> None:
     line.open()
@@ -108,20 +88,6 @@ def acknowledged_first(line: Line, cause: bool) -> None:
         line.send("server", ack=1_001 + len(GET))
     line.send("client", GET)
     line.say("server", OK)
-
-
-@shows("Acknowledgements ahead of the data", "bytes")
-def acknowledgements_ahead(line: Line, cause: bool) -> None:
-    line.open()
-    line.exchange()
-    hole = line.next["server"]
-    line.next["server"] += 1_000
-    if not cause:
-        line.send("server", filler(1_000), seq=hole)
-    line.say("server", filler(2_000))
-    line.send("server", filler(100), after=200 * MS)
-    if cause:  # so long after the acknowledgement that conchart has passed over it
-        line.send("server", filler(1_000), seq=hole)
 
 
 @shows("Acknowledgements of what was never sent", "ack_at")
@@ -150,15 +116,6 @@ def only_an_interim_response(line: Line, cause: bool) -> None:
     if cause:
         line.say("server", b"HTTP/1.1 100 ok\r\nContent-Length: 5\r\n\r\nhello")
     line.close()
-
-
-@shows("Before the first byte seen", "bytes")
-def before_the_first_byte(line: Line, cause: bool) -> None:
-    late = filler(500)
-    line.send("server", filler(22), seq=5_001 + (500 if cause else 0))
-    line.send("client", ack=5_001 + (0 if cause else 22))
-    line.send("server", late, seq=5_001 + (0 if cause else 22))
-    line.send("client", ack=5_001 + 522)
 
 
 @shows("Behind what tshark cannot decode", "group", server_port=443)
@@ -242,34 +199,6 @@ def half_open(line: Line, cause: bool) -> None:
     line.send("server", flags=SYN | ACK, seq=5_000)
     line.send("client")
     line.exchange()
-
-
-@shows("Holes of more than a gibibyte", "bytes")
-def a_gibibyte_of_hole(line: Line, cause: bool) -> None:
-    line.open()
-    line.exchange()
-    line.next["server"] += 1_700_000_000 if cause else 1_000
-    line.send("server", filler(700))
-
-
-def total_length(length: int) -> Callable[[bytes], bytes]:
-    """An IP header that says another length."""
-    return lambda ip: ip[:2] + length.to_bytes(2, "big") + ip[4:]
-
-
-@shows("Lengths beyond the frame", "bytes")
-def length_beyond_the_frame(line: Line, cause: bool) -> None:
-    line.open()
-    line.exchange()
-    line.send("server", b"more", change=total_length(4_044 if cause else 44))
-
-
-@shows("Lengths that acknowledgements confirm", "bytes")
-def confirmed_length(line: Line, cause: bool) -> None:
-    line.open()
-    line.exchange()
-    line.send("server", filler(54), change=total_length(1_040 if cause else 94))
-    line.send("client", ack=line.next["server"] + (946 if cause else 0))
 
 
 @shows("Long texts", "target")
@@ -521,3 +450,14 @@ def told_without_data(line: Line, cause: bool) -> None:
     if cause:
         line.send("server", flags=FIN | ACK, seq=5_001 + len(OK))
     line.send("server", OK)
+
+
+@shows("Streams of more than four gibibytes", "bytes")
+def numbers_come_round(line: Line, cause: bool) -> None:
+    line.open()
+    line.exchange()
+    for _ in range(3):
+        line.say("server", filler(700))
+        line.next["server"] += (2**32 // 3 if cause else 1_000_000_000) - 700
+        line.send("client", after=10 * SECOND)
+    line.say("server", filler(700))

@@ -314,19 +314,6 @@ def never_answered(case: Case) -> bool:
     return len(asking) == 2 and not answered and case.outcome.fact in ("request", "response_at")
 
 
-def reported_keep_alive(case: Case) -> bool:
-    """The frames agree; what is counted beyond them are second captures of keep-alives, whose byte came twice."""
-    mine = case.mine
-    if mine is None or mine.packets is None or case.outcome.sender is None:
-        return False
-    packets = mine.packets[case.outcome.sender]
-    again = mine.by_end["packets"][case.outcome.sender] - len(packets.frames)
-    copies = [packet for packet in case.packets if packet.number in packets.copies]
-    probes = sum(packet.length == 1 and not new_bytes(case, packet) for packet in copies)
-    counted = case.outcome.got - case.outcome.expected if case.outcome.fact in ("packets", "resent") else None
-    return 0 < again <= probes and counted == again
-
-
 Rule = Callable[[Case], bool]
 RULES: dict[str, Rule] = {
     "Data at the SYN's own number": at_the_syn,
@@ -338,7 +325,6 @@ RULES: dict[str, Rule] = {
     "Packets with the same timestamp": one_timestamp,
     "Acknowledged before it was captured": acknowledged_first,
     "What a packet without data tells of": told_without_data,
-    "Keep-alives that a duplicate SACK reports": reported_keep_alive,
     "Responses that only ACKs tell of": inferred,
     "Requests that only the responses tell of": unasked,
     "The port of another protocol": by_port,

@@ -27,6 +27,8 @@ pub enum About {
     /// Frames whose header of this layer cannot be read.
     Unreadable(&'static str),
     Fragments,
+    /// Packets that are longer, by their IP header, than the frame that brought them.
+    BeyondFrame,
     /// Packets of connections that had ended long before.
     Stray,
     KeyLog,
@@ -44,6 +46,7 @@ impl About {
             Self::ImpossibleTime => format!("in all, {count} packets have such a time"),
             Self::BackwardHandshake => format!("in all, {count} TLS handshakes"),
             Self::Unreadable(layer) => format!("in all, {count} frames cannot be read: {layer} header"),
+            Self::BeyondFrame => format!("in all, {count} packets claim more than their frame had"),
             Self::KeyLog => format!("in all, {count} key logs"),
             Self::Damage | Self::LinkType | Self::ClockStep | Self::Fragments | Self::Stray | Self::Format => {
                 format!("in all, {count} such places")

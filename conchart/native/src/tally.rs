@@ -1,7 +1,7 @@
 //! What one capture file amounts to: the counts and notes behind a row of `captures`.
 
 use crate::capture::{Facts, Frame, LinkType};
-use crate::error::CaptureError;
+use crate::error::{CaptureError, grouped};
 use crate::notes::{About, Notes};
 
 /// Counts of one capture file.
@@ -48,6 +48,15 @@ impl Tally {
         self.snapped += i64::from(frame.data.len() < frame.original_len as usize);
         self.first_at = Some(self.first_at.map_or(frame.at, |at| at.min(frame.at)));
         self.last_at = Some(self.last_at.map_or(frame.at, |at| at.max(frame.at)));
+    }
+
+    /// Notes a packet whose IP header claims `bytes` more than its frame had.
+    #[cold]
+    pub fn beyond_frame(&mut self, frame: u64, bytes: u32) {
+        self.notes.add(About::BeyondFrame, || {
+            let bytes = grouped(bytes.into());
+            format!("frame {frame}: the IP header claims {bytes} bytes more than the frame had; they are not counted")
+        });
     }
 
     /// Counts `frames` fragments of a packet that began in frame `first` and never became whole.

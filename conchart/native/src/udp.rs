@@ -10,12 +10,12 @@ use foldhash::fast::FixedState;
 use crate::packet::Datagram;
 use crate::stream::{BySide, Chunk, Moment, Side};
 
-/// Another capture of a packet at the same place follows within this time.
-const SAME_PLACE_NS: u64 = 1_000_000;
+/// Another capture of a packet at the same capture point follows within this time.
+const SAME_POINT_NS: u64 = 1_000_000;
 /// Without an IP identification a program that sends the same twice looks alike, so we look less far.
 const UNNUMBERED_NS: u64 = 200_000;
-/// At another place of its way, a router or a radio link may be between the two.
-const OTHER_PLACE_NS: u64 = 100_000_000;
+/// At another point of its way, a router or a radio link may be between the two.
+const OTHER_POINT_NS: u64 = 100_000_000;
 /// Datagrams of one side that are remembered.
 const REMEMBERED: usize = 4;
 /// Bytes of a datagram that tell it from others.
@@ -88,13 +88,13 @@ impl Sent {
         let beginning = datagram.payload.get(..COMPARED).unwrap_or(datagram.payload);
         // The lowest bit is set, so that nothing matches an empty slot.
         let print = FixedState::default().hash_one((beginning, datagram.payload_len, datagram.ip_id)) | 1;
-        let here = if datagram.ip_id.is_some_and(|id| id != 0) { SAME_PLACE_NS } else { UNNUMBERED_NS };
-        let is_copy = self.recent.iter().any(|&(then, place, known)| {
-            known == print && at.abs_diff(then) <= if place == datagram.place { here } else { OTHER_PLACE_NS }
+        let here = if datagram.ip_id.is_some_and(|id| id != 0) { SAME_POINT_NS } else { UNNUMBERED_NS };
+        let is_copy = self.recent.iter().any(|&(then, point, known)| {
+            known == print && at.abs_diff(then) <= if point == datagram.capture_point { here } else { OTHER_POINT_NS }
         });
         if !is_copy {
             if let Some(slot) = self.recent.get_mut(usize::from(self.oldest)) {
-                *slot = (at, datagram.place, print);
+                *slot = (at, datagram.capture_point, print);
             }
             self.oldest = (self.oldest + 1) % 4;
         }
@@ -111,7 +111,15 @@ mod tests {
     fn datagram(payload: &[u8], ip_id: u16, place: u64) -> Datagram<'_> {
         let end = Endpoint { ip: [10, 0, 0, 1].into(), port: 53 };
         let payload_len = payload.len() as u32 + 3;
-        Datagram { source: end, destination: end, payload, payload_len, ip_id: Some(ip_id), ttl: 64, place }
+        Datagram {
+            source: end,
+            destination: end,
+            payload,
+            payload_len,
+            ip_id: Some(ip_id),
+            ttl: 64,
+            capture_point: place,
+        }
     }
 
     fn moment(at: i64) -> Moment {

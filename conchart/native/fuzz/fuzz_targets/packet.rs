@@ -17,7 +17,7 @@ fn check(segment: &Segment<'_>, frame: Option<&[u8]>) {
         // Link layer, IP and TCP come before it.
         assert!(segment.payload.len() + 40 <= frame.len());
     }
-    if let Some((from, to)) = segment.twice {
+    if let Some((from, to)) = segment.duplicate_sack {
         let _ = to.since(from);
     }
 }

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use crate::packet::Endpoint;
 use crate::stream::{BySide, Side};
 
-/// A closed connection waits this long for stray packets before it becomes rows (TIME-WAIT, RFC 9293 section 3.6.1).
+/// After this long it is looked at whether a closed connection can become rows (TIME-WAIT, RFC 9293 section 3.6.1).
 const LINGER_NS: i64 = 30_000_000_000;
 /// Closed connections that wait; more, and the oldest go at once.
 const MAX_LINGERING: usize = 8_192;
@@ -211,19 +211,22 @@ impl<T> Table<T> {
         }
     }
 
-    /// A closed flow whose time is over, if there is one. `is_closed` is asked once more: a connection that was
-    /// refused may have been opened after all.
+    /// A closed flow whose time is over, if there is one. `lingers_until` is asked once more until when it waits for
+    /// packets that are its own, `None` where it is not closed: what was refused may have been opened after all.
     #[inline]
-    pub fn expired(&mut self, now: i64, is_closed: impl Fn(&T) -> bool) -> Option<Box<Flow<T>>> {
+    pub fn expired(&mut self, now: i64, lingers_until: impl Fn(&T) -> Option<i64>) -> Option<Box<Flow<T>>> {
         while let Some(&(index, stream, since)) = self.lingering.front() {
-            if now - since < LINGER_NS && self.lingering.len() <= MAX_LINGERING {
+            let are_many = self.lingering.len() > MAX_LINGERING;
+            if now - since < LINGER_NS && !are_many {
                 return None;
             }
             self.lingering.pop_front();
-            match self.flow(index).filter(|flow| flow.stream == stream) {
-                Some(flow) if !is_closed(&flow.content) => flow.lingering = false,
+            let Some(flow) = self.flow(index).filter(|flow| flow.stream == stream) else { continue };
+            match lingers_until(&flow.content) {
+                None => flow.lingering = false,
+                // It still says something, or a FIN may be sent again.
+                Some(until) if now < until && !are_many => self.lingering.push_back((index, stream, now)),
                 Some(_) => return self.remove(index),
-                None => {}
             }
         }
         None
@@ -294,10 +297,10 @@ mod tests {
     #[test]
     fn a_packet_of_a_flow_that_became_rows_is_a_stray() {
         let mut table = Table::new(10);
-        let index = table.open(Transport::Tcp, ENDS, 0, true);
+        let index = table.open(Transport::Tcp, ENDS, 0, Some(0));
         table.linger(index, 0);
-        assert!(table.expired(LINGER_NS - 1, |closed| *closed).is_none());
-        assert!(table.expired(LINGER_NS, |closed| *closed).is_some());
+        assert!(table.expired(LINGER_NS - 1, |until| *until).is_none());
+        assert!(table.expired(LINGER_NS, |until| *until).is_some());
         assert_eq!(table.locate(Transport::Tcp, SERVER, CLIENT, LINGER_NS), Slot::Stray);
         assert_eq!(table.locate(Transport::Udp, SERVER, CLIENT, LINGER_NS), Slot::New);
     }
@@ -305,11 +308,20 @@ mod tests {
     #[test]
     fn a_flow_that_was_opened_after_all_does_not_expire() {
         let mut table = Table::new(10);
-        let index = table.open(Transport::Tcp, ENDS, 0, true);
+        let index = table.open(Transport::Tcp, ENDS, 0, Some(0));
         table.linger(index, 0);
-        table.flow(index).into_iter().for_each(|flow| flow.content = false);
-        assert!(table.expired(2 * LINGER_NS, |closed| *closed).is_none());
+        table.flow(index).into_iter().for_each(|flow| flow.content = None);
+        assert!(table.expired(2 * LINGER_NS, |until| *until).is_none());
         assert_eq!(table.locate(Transport::Tcp, CLIENT, SERVER, 2 * LINGER_NS), Slot::Open(index, Side::Client));
+    }
+
+    #[test]
+    fn a_closed_flow_that_still_says_something_waits_on() {
+        let mut table = Table::new(10);
+        let index = table.open(Transport::Tcp, ENDS, 0, Some(LINGER_NS + 1));
+        table.linger(index, 0);
+        assert!(table.expired(LINGER_NS, |until| *until).is_none());
+        assert!(table.expired(2 * LINGER_NS, |until| *until).is_some());
     }
 
     #[test]

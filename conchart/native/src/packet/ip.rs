@@ -2,8 +2,8 @@
 //!
 //! In: captured bytes, where the IP header starts, where what holds it ends. Out: where TCP
 //! starts and how long it is by the IP header, so that padding, frame check sequences and trailers
-//! never become payload. A length of 0 (the capture saw the packet before the network card filled
-//! it in) means: to the end of what holds it.
+//! never become payload; but never longer than what holds it, for nobody received more. A length of 0
+//! (the capture saw the packet before the network card filled it in) means: to the end of what holds it.
 //!
 //! Addresses are those that TCP's checksum covers: where a packet is routed by its sender, the last
 //! destination (RFC 8200 section 8.1), and a mobile host's home (RFC 6275 section 6.3).
@@ -41,6 +41,20 @@ pub(super) struct IpPacket {
     pub(super) offset: usize,
     /// Length of header and payload together, captured or not.
     pub(super) len: usize,
+    /// What the IP header claims beyond the end of what holds the packet; `len` is without it.
+    pub(super) beyond_frame: u32,
+}
+
+impl IpPacket {
+    /// Cuts off what lies beyond `end`. A fragment is left as it is: lengths say how its packet is put together.
+    #[inline]
+    fn keep_within(&mut self, end: usize) {
+        let room = end.saturating_sub(self.offset);
+        if self.len > room {
+            self.beyond_frame = u32::try_from(self.len - room).unwrap_or(u32::MAX);
+            self.len = room;
+        }
+    }
 }
 
 /// Reads the IPv4 header at `offset`. `end` is where what holds it ends, captured or not.
@@ -76,13 +90,14 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         return Err(PacketError::Cut { layer: LAYER, offset, need: header, have: bytes.len() });
     };
     let destination = source_route(options).unwrap_or(Ipv4Addr::new(d0, d1, d2, d3));
-    let packet = IpPacket {
+    let mut packet = IpPacket {
         source: Ipv4Addr::new(s0, s1, s2, s3).into(),
         destination: destination.into(),
         id: Some(u16::from_be_bytes([i0, i1])),
         ttl,
         offset: offset + header,
         len: total - header,
+        beyond_frame: 0,
     };
     // More fragments, or an offset.
     let place = u16::from_be_bytes([f0, f1]);
@@ -91,6 +106,7 @@ pub(super) fn v4(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         let more = place & 0x2000 != 0;
         return Ok(Carried::Fragment(Fragment::new(frame, packet, protocol, id, (place & 0x1fff) << 3, more)));
     }
+    packet.keep_within(end);
     if protocol == TCP { Ok(Carried::Tcp(packet)) } else { payload(frame, packet, protocol) }
 }
 
@@ -149,8 +165,19 @@ pub(super) fn v6(frame: &[u8], offset: usize, end: usize) -> Result<Carried<'_>,
         ttl,
         offset: offset + 40,
         len,
+        beyond_frame: 0,
     };
-    payload(frame, packet, next)
+    Ok(match payload(frame, packet, next)? {
+        Carried::Tcp(mut packet) => {
+            packet.keep_within(end);
+            Carried::Tcp(packet)
+        }
+        Carried::Tunnel(protocol, mut packet) => {
+            packet.keep_within(end);
+            Carried::Tunnel(protocol, packet)
+        }
+        other => other,
+    })
 }
 
 /// Steps over extension headers (RFC 8200 section 4; AH, RFC 4302, after IPv4 too) to TCP or a tunnel.

@@ -71,6 +71,11 @@ impl Flags {
     pub fn ack(self) -> bool {
         self.0 & Self::ACK != 0
     }
+    /// Neither opens nor ends a stream.
+    #[must_use]
+    pub fn is_plain(self) -> bool {
+        self.0 & (Self::FIN | Self::SYN | Self::RST) == 0
+    }
 }
 
 /// A TCP segment as it was captured; lengths come from the headers, never from padding.
@@ -86,8 +91,6 @@ pub struct Segment<'a> {
     pub window: u16,
     /// Maximum segment size option (SYN and SYN-ACK only).
     pub mss: Option<u16>,
-    /// Window scale option (SYN and SYN-ACK only).
-    pub window_scale: Option<u8>,
     /// Timestamps option: value and echo reply (RFC 7323).
     pub timestamps: Option<(u32, u32)>,
     /// The captured part of the payload.
@@ -99,10 +102,13 @@ pub struct Segment<'a> {
     /// IPv4 TTL or IPv6 hop limit.
     pub ttl: u8,
     /// Of a duplicate SACK (RFC 2883): bytes that its sender received twice, first and behind the last.
-    pub twice: Option<(Seq, Seq)>,
+    pub duplicate_sack: Option<(Seq, Seq)>,
     /// Tells where on its way the packet was captured: by its TTL and what its frame begins with, which are addresses,
     /// VLAN tag or interface. Another capture of it may differ here and nowhere else.
-    pub place: u64,
+    pub capture_point: u64,
+    /// Bytes that IP's length claims beyond the end of the frame on the wire: they were never there, and `payload_len`
+    /// is without them.
+    pub beyond_frame: u32,
 }
 
 /// A UDP datagram as it was captured (RFC 768); lengths come from the headers, never from padding.
@@ -118,8 +124,8 @@ pub struct Datagram<'a> {
     pub ip_id: Option<u16>,
     /// IPv4 TTL or IPv6 hop limit.
     pub ttl: u8,
-    /// As [`Segment::place`].
-    pub place: u64,
+    /// As [`Segment::capture_point`].
+    pub capture_point: u64,
 }
 
 /// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).
@@ -156,7 +162,7 @@ impl<'a> Iterator for Aggregate<'a> {
 /// or contradict each other, and the error says which, where, and by how much.
 #[inline]
 pub fn decode(link: LinkType, data: &[u8], original_len: u32) -> Result<Decoded<'_>, PacketError> {
-    let wire = usize::try_from(original_len).unwrap_or(usize::MAX);
+    let wire = usize::try_from(original_len).unwrap_or(usize::MAX).max(data.len());
     opened(data, packet(data, link::first(link, data)?, wire)?)
 }
 

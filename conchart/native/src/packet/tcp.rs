@@ -42,14 +42,14 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>,
         flags: Flags(flags),
         window: u16::from_be_bytes([w0, w1]),
         mss: read.mss,
-        window_scale: read.window_scale,
         timestamps: read.timestamps,
         payload,
         payload_len: u32::try_from(ip.len - header).unwrap_or(u32::MAX),
         ip_id: ip.id,
         ttl: ip.ttl,
-        twice: read.twice,
-        place: place(frame, ip.ttl),
+        duplicate_sack: read.duplicate_sack,
+        capture_point: capture_point(frame, ip.ttl),
+        beyond_frame: ip.beyond_frame,
     }))
 }
 
@@ -57,14 +57,13 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>,
 #[derive(Default)]
 struct Options {
     mss: Option<u16>,
-    window_scale: Option<u8>,
     timestamps: Option<(u32, u32)>,
-    twice: Option<(Seq, Seq)>,
+    duplicate_sack: Option<(Seq, Seq)>,
 }
 
-/// See [`Segment::place`].
+/// See [`Segment::capture_point`].
 #[inline]
-pub(super) fn place(frame: &[u8], ttl: u8) -> u64 {
+pub(super) fn capture_point(frame: &[u8], ttl: u8) -> u64 {
     let head = match frame.as_chunks::<8>().0 {
         [one, two, ..] => u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two).rotate_left(29),
         _ => 0,
@@ -74,7 +73,7 @@ pub(super) fn place(frame: &[u8], ttl: u8) -> u64 {
 
 /// The first block of a SACK option, if it reports a duplicate (RFC 2883 section 4): it lies below the acknowledgement
 /// number, or inside the second block.
-fn twice(ack: Seq, blocks: &[u8]) -> Option<(Seq, Seq)> {
+fn duplicate_sack(ack: Seq, blocks: &[u8]) -> Option<(Seq, Seq)> {
     let [first, rest @ ..] = blocks.as_chunks::<8>().0 else { return None };
     let edges = |&[l0, l1, l2, l3, r0, r1, r2, r3]: &[u8; 8]| {
         (Seq(u32::from_be_bytes([l0, l1, l2, l3])), Seq(u32::from_be_bytes([r0, r1, r2, r3])))
@@ -106,12 +105,11 @@ fn options_of(ack: Seq, mut rest: &[u8]) -> Options {
                 };
                 match (*kind, value) {
                     (2, &[hi, lo]) => read.mss = Some(u16::from_be_bytes([hi, lo])),
-                    (3, &[shift]) => read.window_scale = Some(shift),
                     (8, &[v0, v1, v2, v3, e0, e1, e2, e3]) => {
                         let value = u32::from_be_bytes([v0, v1, v2, v3]);
                         read.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
                     }
-                    (5, blocks) => read.twice = twice(ack, blocks),
+                    (5, blocks) => read.duplicate_sack = duplicate_sack(ack, blocks),
                     _ => {}
                 }
                 after

@@ -5,7 +5,7 @@
 
 use super::error::PacketError;
 use super::ip::IpPacket;
-use super::tcp::place;
+use super::tcp::capture_point;
 use super::{Datagram, Decoded, Endpoint};
 
 const LAYER: &str = "UDP";
@@ -37,6 +37,6 @@ pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>
         payload_len: u32::try_from(len - HEADER).unwrap_or(u32::MAX),
         ip_id: ip.id,
         ttl: ip.ttl,
-        place: place(frame, ip.ttl),
+        capture_point: capture_point(frame, ip.ttl),
     }))
 }

@@ -196,7 +196,7 @@ impl<O: Output> Run<O> {
             self.tally.backward.get_or_insert(self.frames);
         }
         self.latest = self.latest.max(frame.at);
-        while let Some(flow) = self.flows.expired(frame.at, Traffic::is_closed) {
+        while let Some(flow) = self.flows.expired(frame.at, Traffic::lingers_until) {
             self.end(flow)?;
         }
         let seen = Moment { at: frame.at, frame: self.frames };
@@ -216,6 +216,9 @@ impl<O: Output> Run<O> {
         match decoded {
             Ok(Decoded::Tcp(segment)) => {
                 self.tally.decoded += frames;
+                if segment.beyond_frame > 0 {
+                    self.tally.beyond_frame(seen.frame, segment.beyond_frame);
+                }
                 self.segment(&segment, seen)?;
             }
             Ok(Decoded::Udp(datagram)) => {

@@ -138,9 +138,12 @@ impl Traffic {
         Self { capture, packets, speech, app: None, tiler: Tiler::default(), clock_stepped_back: false }
     }
 
-    /// Nothing but strays are expected any more.
-    pub fn is_closed(&self) -> bool {
-        matches!(&self.packets, Packets::Tcp(tcp) if tcp.is_closed())
+    /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
+    pub fn lingers_until(&self) -> Option<i64> {
+        match &self.packets {
+            Packets::Tcp(tcp) => tcp.is_closed().then(|| tcp.lingers_until()),
+            Packets::Udp(_) => None,
+        }
     }
 
     /// Captured bytes that are held back for reordering.

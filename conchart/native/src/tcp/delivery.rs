@@ -1,18 +1,19 @@
-//! In which order the two streams are handed on, and when bytes that do not come are given up.
+//! In which order the two streams are handed on, and when bytes that do not come are passed over.
 //!
 //! RFC 9293 section 3.10.7.4 (what is in order). Data is handed on when two things hold: it continues its own stream,
 //! and everything its sender had acknowledged was handed on before. The second rule makes the result independent
 //! of how the capture happened to interleave the two directions (trap 5).
 //! In: what a [`Connection`] holds. Out: calls of its [`Receiver`].
 
+use super::assembler::{Assembler, Waiting};
 use super::connection::{Connection, Receiver};
 use crate::stream::{Moment, Side};
 
-/// Captured bytes one connection may hold back while it waits for a hole to be filled.
+/// Captured bytes one connection may hold back while it waits for a gap to be filled.
 const MAX_WAITING_BYTES: usize = 4 << 20;
 /// Pieces one connection may hold back.
 const MAX_WAITING_PIECES: usize = 8_192;
-/// An acknowledged hole is given up after this many more packets of the connection …
+/// An acknowledged gap is passed over after this many more packets of the connection …
 const PATIENCE_PACKETS: i64 = 64;
 /// … or after this much time. Captures reorder by micro- to milliseconds, not more.
 const PATIENCE_NS: i64 = 100_000_000;
@@ -22,7 +23,10 @@ impl Connection {
     pub fn finish(&mut self, receiver: &mut impl Receiver) {
         self.drain(receiver);
         while self.holds_back() {
-            self.give_up(true, receiver);
+            for side in [Side::Client, Side::Server] {
+                self.stream_mut(side).conclude();
+            }
+            self.stop_waiting(true, receiver);
             self.drain(receiver);
         }
         for side in [Side::Client, Side::Server] {
@@ -30,30 +34,38 @@ impl Connection {
         }
     }
 
-    /// Hands on what has become deliverable, and gives up on holes when patience or memory ends.
+    /// Hands on what has become deliverable, and passes over gaps when patience or memory ends.
     pub(super) fn advance(&mut self, seen: Moment, receiver: &mut impl Receiver) {
         if self.drain(receiver) {
-            self.stalled = None;
+            self.held_since = None;
         }
         while self.holds_back() {
             let packets = self.halves.client.packets + self.halves.server.packets;
-            let (since_packets, since_at) = *self.stalled.get_or_insert((packets, seen.at));
+            let (since_packets, since_at) = *self.held_since.get_or_insert((packets, seen.at));
             let impatient = packets - since_packets > PATIENCE_PACKETS || seen.at - since_at > PATIENCE_NS;
             let full = self.waiting_bytes() > MAX_WAITING_BYTES
-                || self.halves.client.waiting.len() > MAX_WAITING_PIECES
-                || self.halves.server.waiting.len() > MAX_WAITING_PIECES;
-            let one_sided = self.halves.client.packets == 0 || self.halves.server.packets == 0;
-            if !full && !impatient || !self.give_up(full || one_sided, receiver) {
+                || self.stream(Side::Client).waiting.len() > MAX_WAITING_PIECES
+                || self.stream(Side::Server).waiting.len() > MAX_WAITING_PIECES;
+            let one_sided = !self.halves.client.is_captured() || !self.halves.server.is_captured();
+            if !full && !impatient || !self.stop_waiting(full || one_sided, receiver) {
                 break;
             }
             self.forced_gaps += u32::from(full);
-            self.stalled = None;
+            self.held_since = None;
             self.drain(receiver);
         }
     }
 
+    fn stream(&self, side: Side) -> &Assembler {
+        &self.halves[side].assembler
+    }
+
+    fn stream_mut(&mut self, side: Side) -> &mut Assembler {
+        &mut self.halves[side].assembler
+    }
+
     fn holds_back(&self) -> bool {
-        !self.halves.client.waiting.is_empty() || !self.halves.server.waiting.is_empty()
+        self.stream(Side::Client).holds_back() || self.stream(Side::Server).holds_back()
     }
 
     /// Delivers whatever is in order on its own side and causally; true when something was.
@@ -62,21 +74,17 @@ impl Connection {
         loop {
             let mut progress = false;
             for side in [Side::Client, Side::Server] {
-                while let Some(first) = self.halves[side].waiting.front() {
-                    let peer = &self.halves[side.peer()];
-                    let ready = first.offset <= self.halves[side].next && peer.next >= peer.clip(first.acked);
-                    if !ready {
-                        break;
-                    }
+                while self.is_due(side) {
                     self.deliver_first(side, receiver);
                     progress = true;
                 }
-                let half = &mut self.halves[side];
-                if let Some((end, seen)) = half.fin
-                    && !half.fin_delivered
-                    && half.next >= end
+                let stream = self.stream_mut(side);
+                if let Some((end, seen)) = stream.fin
+                    && !stream.fin_delivered
+                    && stream.is_started()
+                    && stream.next >= end
                 {
-                    half.fin_delivered = true;
+                    stream.fin_delivered = true;
                     receiver.fin(side, seen);
                 }
             }
@@ -87,50 +95,71 @@ impl Connection {
         }
     }
 
+    /// Can the first of what waits be handed on?
+    fn is_due(&mut self, side: Side) -> bool {
+        let stream = self.stream_mut(side);
+        if stream.waiting.is_empty() {
+            return false;
+        }
+        if !stream.is_started() && stream.is_start_proven() {
+            stream.start_here();
+        }
+        let (stream, peer) = (self.stream(side), self.stream(side.peer()));
+        stream.first_in_order().is_some_and(|first| peer.next >= peer.clip(first.acked))
+    }
+
     fn deliver_first(&mut self, side: Side, receiver: &mut impl Receiver) {
-        let half = &mut self.halves[side];
-        if let Some(first) = half.waiting.pop_front() {
-            half.waiting_bytes -= first.bytes.len();
-            half.next = first.end();
-            receiver.data(side, first.chunk());
+        let peer_start = self.stream(side.peer()).start;
+        let stream = self.stream_mut(side);
+        let start = stream.start;
+        if let Some(first) = stream.take_waiting() {
+            receiver.data(side, first.chunk(start, peer_start));
         }
     }
 
-    /// Declares one hole missing. Only acknowledged ones, unless `any`; false when there was none.
-    fn give_up(&mut self, any: bool, receiver: &mut impl Receiver) -> bool {
+    /// Stops waiting for one thing: for what may come before a stream's first bytes, or for a gap, which is missing then.
+    /// Only for gaps that were acknowledged, unless `any`; false when there was none.
+    fn stop_waiting(&mut self, any: bool, receiver: &mut impl Receiver) -> bool {
+        for side in [Side::Client, Side::Server] {
+            let stream = self.stream_mut(side);
+            if stream.holds_back() && !stream.is_started() {
+                stream.start_here();
+                return true;
+            }
+        }
         for must_be_acked in [true, false] {
             if !must_be_acked && !any {
                 break;
             }
             for side in [Side::Client, Side::Server] {
-                let half = &self.halves[side];
-                let Some(mut end) = half.hole_end() else { continue };
+                let stream = self.stream(side);
+                let Some(mut end) = stream.gap_end() else { continue };
                 if must_be_acked {
                     // What nobody acknowledged may still be sent again.
-                    end = end.min(half.acknowledged());
+                    end = end.min(stream.acknowledged());
                 }
-                if let Some((before, _)) = half.unseen_fin().filter(|(before, _)| before + 1 == end)
-                    && self.halves[side.peer()].waiting.iter().all(|waiting| waiting.acked < end)
+                if let Some((before, _)) = self.unseen_fin(side).filter(|(before, _)| before + 1 == end)
+                    && self.stream(side.peer()).waiting.iter().all(|waiting| waiting.acked < end)
                 {
                     end = before;
                 }
-                if end <= half.next {
+                if end <= stream.next {
                     continue;
                 }
                 self.pass_over(side, end, receiver);
                 return true;
             }
         }
-        // Each side waits for the other: impossible in real traffic, so the order of capture decides.
+        // Each side waits for the other, or for what a damaged packet acknowledges: the order of capture decides.
         let first = |side: Side| {
-            let half = &self.halves[side];
-            half.waiting.front().filter(|w| w.offset <= half.next).map(|w| (w.seen.frame, side == Side::Server, side))
+            let first = self.stream(side).first_in_order();
+            first.map(|waiting| (waiting.seen.frame, side == Side::Server, side))
         };
         let earliest = [first(Side::Client), first(Side::Server)]
             .into_iter()
             .flatten()
             .min_by_key(|&(frame, server, _)| (frame, server));
-        if let Some((_, _, side)) = earliest.filter(|_| any || self.no_holes()) {
+        if let Some((_, _, side)) = earliest.filter(|_| any || self.has_no_gaps()) {
             self.deliver_first(side, receiver);
             return true;
         }
@@ -139,43 +168,59 @@ impl Connection {
 
     /// Nothing of this side is captured, and its peer is about to close: what it acknowledged is all there was.
     pub(super) fn pass_over_unseen(&mut self, side: Side, receiver: &mut impl Receiver) {
-        let half = &mut self.halves[side];
-        if half.packets > 0 || half.fin_delivered {
+        if self.halves[side].is_captured() || self.stream(side).fin_delivered {
             return;
         }
-        half.fin = half.unseen_fin();
-        let end = half.acknowledged();
+        let fin = self.unseen_fin(side);
+        let stream = self.stream_mut(side);
+        stream.fin = fin;
+        let end = stream.acknowledged();
+        if fin.is_some() || end > stream.next {
+            stream.start_here();
+        }
         self.pass_over(side, end, receiver);
         self.drain(receiver);
+    }
+
+    /// The FIN of a side of which nothing is captured.
+    fn unseen_fin(&self, side: Side) -> Option<(u64, Moment)> {
+        if self.halves[side].is_captured() { None } else { self.stream(side).unseen_fin() }
     }
 
     /// Declares a side's bytes up to `end` missing: in steps, so that what its peer had acknowledged when it went on
     /// tells how much of them came before.
     fn pass_over(&mut self, side: Side, end: u64, receiver: &mut impl Receiver) {
-        while self.halves[side].next < end {
-            let half = &self.halves[side];
-            let asking = self.halves[side.peer()].waiting.front();
-            let step = asking.map(|w| (half.clip(w.acked), w.seen)).filter(|&(to, _)| to > half.next && to < end);
+        while self.stream(side).next < end {
+            let stream = self.stream(side);
+            let asking = self.stream(side.peer()).waiting.front();
+            let step = asking.map(|w| (stream.clip(w.acked), w.seen)).filter(|&(to, _)| to > stream.next && to < end);
             let (to, seen) =
-                step.unwrap_or_else(|| (end, half.waiting.front().map_or(self.last, |waiting| waiting.seen)));
-            receiver.gap(side, self.halves[side].miss(to, seen));
-            self.drain(receiver);
-            if step.is_some() && self.halves[side].packets == 0 {
-                self.pass_over_hole_before(seen, side.peer(), receiver);
+                step.unwrap_or_else(|| (end, stream.waiting.front().map_or(self.last, |waiting| waiting.seen)));
+            self.declare_missing(side, to, seen, receiver);
+            if step.is_some() && !self.halves[side].is_captured() {
+                self.pass_over_gap_before(seen, side.peer(), receiver);
             }
         }
     }
 
-    /// The packet `seen` went on after a hole of its own side: what came before it has to be told before what came after.
-    fn pass_over_hole_before(&mut self, seen: Moment, side: Side, receiver: &mut impl Receiver) {
-        let half = &mut self.halves[side];
-        if let Some(end) = half.waiting.front().filter(|w| w.seen == seen && w.offset > half.next).map(|w| w.offset) {
-            receiver.gap(side, half.miss(end, seen));
-            self.drain(receiver);
+    /// The packet `seen` went on after a gap of its own side: what came before it has to be told before what came after.
+    fn pass_over_gap_before(&mut self, seen: Moment, side: Side, receiver: &mut impl Receiver) {
+        let stream = self.stream(side);
+        let first = stream.waiting.front().filter(|first| first.seen == seen && first.position > stream.next);
+        if let Some(&Waiting { position, .. }) = first {
+            self.declare_missing(side, position, seen, receiver);
         }
     }
 
-    fn no_holes(&self) -> bool {
-        self.halves.client.hole_end().is_none() && self.halves.server.hole_end().is_none()
+    fn declare_missing(&mut self, side: Side, end: u64, seen: Moment, receiver: &mut impl Receiver) {
+        let is_captured = self.halves[side].is_captured();
+        let stream = self.stream_mut(side);
+        stream.start_here();
+        receiver.gap(side, stream.pass_over(end, seen, is_captured));
+        self.drain(receiver);
+    }
+
+    fn has_no_gaps(&self) -> bool {
+        self.stream(Side::Client).gap_end().is_none() && self.stream(Side::Server).gap_end().is_none()
     }
 }

@@ -2,14 +2,24 @@
 //!
 //! In: segments with their moments. Out: [`Chunk`](crate::stream::Chunk)s in order and exactly once,
 //! through [`Receiver`]; facts about the connection. Nothing is decoded above TCP.
+//!
+//! A [`Connection`] asks, for each side, an assembler what a segment adds to the stream, and a classifier what kind of
+//! segment it is.
 
+mod assembler;
+mod classifier;
 mod connection;
 mod copies;
 mod delivery;
+mod gaps;
 mod half;
+mod handshake;
+mod state;
 
-pub use connection::{Connection, Mark, Receiver, State};
+pub use classifier::Mark;
+pub use connection::{Connection, Receiver};
 pub use half::Half;
+pub use state::State;
 
 #[cfg(test)]
 mod tests;

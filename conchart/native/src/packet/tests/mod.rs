@@ -65,11 +65,29 @@ fn every_field_of_a_segment_is_read() {
     assert_eq!(segment.source, super::Endpoint { ip: [10, 0, 0, 1].into(), port: 51344 });
     assert_eq!(segment.destination, super::Endpoint { ip: [10, 0, 0, 2].into(), port: 443 });
     assert_eq!((segment.seq.0, segment.ack.0, segment.flags.0, segment.window), (5, 7, 0x18, 258));
-    assert_eq!((segment.mss, segment.window_scale, segment.timestamps), (Some(1460), Some(7), Some((9, 8))));
+    assert_eq!((segment.mss, segment.timestamps), (Some(1460), Some((9, 8))));
     assert_eq!(
         (segment.payload, segment.payload_len, segment.ip_id, segment.ttl),
         (&b"hello"[..], 5, Some(0x1234), 61)
     );
+}
+
+#[test]
+fn an_ip_length_beyond_the_frame_adds_no_bytes() {
+    for six in [false, true] {
+        let mut frame = if six {
+            ethernet(&[0x86, 0xdd], &ipv6(6, &tcp(&[], b"hello")))
+        } else {
+            ethernet(&[8, 0], &ipv4(6, &[], &tcp(&[], b"hello")))
+        };
+        let length = if six { 18 } else { 16 };
+        frame[length] += 16;
+        let segment = segment(LinkType::ETHERNET, &frame, frame.len());
+        assert_eq!((segment.payload, segment.payload_len, segment.beyond_frame), (&b"hello"[..], 5, 4_096));
+        // What the snap length cut was on the wire.
+        let snapped = self::segment(LinkType::ETHERNET, &frame, frame.len() + 4_096);
+        assert_eq!((snapped.payload, snapped.payload_len, snapped.beyond_frame), (&b"hello"[..], 4_101, 0));
+    }
 }
 
 #[test]
@@ -182,19 +200,19 @@ fn options_that_make_no_sense_are_left_out_and_the_segment_stays() {
 
 #[test]
 fn a_duplicate_sack_is_told_from_a_selective_one() {
-    let twice = |blocks: &[[u32; 2]]| {
+    let duplicate_sack = |blocks: &[[u32; 2]]| {
         let numbers: Vec<u8> = blocks.iter().flatten().flat_map(|number| number.to_be_bytes()).collect();
         let options = [&[1, 1, 5, 2 + numbers.len() as u8][..], &numbers].concat();
         let ip = ipv4(6, &[], &tcp(&options, b""));
-        segment(LinkType::RAW, &ip, ip.len()).twice.map(|(left, right)| [left.0, right.0])
+        segment(LinkType::RAW, &ip, ip.len()).duplicate_sack.map(|(left, right)| [left.0, right.0])
     };
     // The acknowledgement number is 7.
-    assert_eq!(twice(&[[3, 7]]), Some([3, 7]));
-    assert_eq!(twice(&[[3, 8]]), None);
-    assert_eq!(twice(&[[20, 30]]), None);
-    assert_eq!(twice(&[[20, 30], [10, 30]]), Some([20, 30]));
-    assert_eq!(twice(&[[20, 30], [40, 50]]), None);
-    assert_eq!(twice(&[]), None);
+    assert_eq!(duplicate_sack(&[[3, 7]]), Some([3, 7]));
+    assert_eq!(duplicate_sack(&[[3, 8]]), None);
+    assert_eq!(duplicate_sack(&[[20, 30]]), None);
+    assert_eq!(duplicate_sack(&[[20, 30], [10, 30]]), Some([20, 30]));
+    assert_eq!(duplicate_sack(&[[20, 30], [40, 50]]), None);
+    assert_eq!(duplicate_sack(&[]), None);
 }
 
 #[test]
@@ -278,25 +296,24 @@ fn headers_that_contradict_themselves_are_errors_that_name_the_field() {
     );
 }
 
-/// Ports, sequence and acknowledgment numbers, window, the three options, payload.
-type Fields = (u16, u16, u32, u32, u16, Option<u16>, Option<u8>, Option<(u32, u32)>, Vec<u8>);
+/// Ports, sequence and acknowledgment numbers, window, the two options, payload.
+type Fields = (u16, u16, u32, u32, u16, Option<u16>, Option<(u32, u32)>, Vec<u8>);
 
 /// What etherparse makes of a frame, in our terms.
 fn by_etherparse(frame: &[u8]) -> Fields {
     let packet = SlicedPacket::from_ethernet(frame).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = packet.transport else { panic!("no TCP") };
-    let (mut mss, mut scale, mut times) = (None, None, None);
+    let (mut mss, mut times) = (None, None);
     for option in tcp.options_iterator().map_while(Result::ok) {
         match option {
             TcpOptionElement::MaximumSegmentSize(value) => mss = Some(value),
-            TcpOptionElement::WindowScale(value) => scale = Some(value),
             TcpOptionElement::Timestamp(value, echo) => times = Some((value, echo)),
             _ => {}
         }
     }
     let ports = (tcp.source_port(), tcp.destination_port());
     let numbers = (tcp.sequence_number(), tcp.acknowledgment_number());
-    (ports.0, ports.1, numbers.0, numbers.1, tcp.window_size(), mss, scale, times, tcp.payload().to_vec())
+    (ports.0, ports.1, numbers.0, numbers.1, tcp.window_size(), mss, times, tcp.payload().to_vec())
 }
 
 proptest! {
@@ -346,7 +363,7 @@ proptest! {
         let ours = segment(LinkType::ETHERNET, &frame, frame.len());
         let found = (
             ours.source.port, ours.destination.port, ours.seq.0, ours.ack.0, ours.window,
-            ours.mss, ours.window_scale, ours.timestamps, ours.payload.to_vec(),
+            ours.mss, ours.timestamps, ours.payload.to_vec(),
         );
         prop_assert_eq!(found, expected);
         prop_assert_eq!((ours.payload_len as usize, ours.ttl, ours.source.ip.is_ipv6()), (payload.len(), 9, six));

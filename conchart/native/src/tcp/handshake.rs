@@ -1,0 +1,93 @@
+//! The TCP handshake: SYN, SYN-ACK, the client's first ACK, and the round trips that they show (RFC 9293 section 3.5).
+//!
+//! In: segments with SYN, and the first that acknowledges one. Out: their moments, where the streams start, round trips
+//! of the handshake.
+
+use super::connection::Connection;
+use crate::packet::Segment;
+use crate::stream::{Moment, Side};
+
+/// Reordering takes less than this where the round trip is unknown (as in Wireshark).
+const REORDERING_NS: i64 = 3_000_000;
+
+impl Connection {
+    /// Does this segment open another connection between the same ends? A SYN does whose sequence number is not the one
+    /// that this connection began with.
+    #[must_use]
+    pub fn is_other_incarnation(&self, from: Side, segment: &Segment<'_>) -> bool {
+        let is_syn = segment.flags.syn() && !segment.flags.ack();
+        is_syn && self.halves[from].assembler.first().is_some_and(|first| first != segment.seq.plus(1))
+    }
+
+    /// Nanoseconds capture point ↔ `side` ↔ capture point: from the handshake, else the least
+    /// time from data to its acknowledgement.
+    #[must_use]
+    pub fn rtt(&self, side: Side) -> Option<i64> {
+        self.handshake_rtt[side].or(self.halves[side.peer()].classifier.round_trip_ns)
+    }
+
+    /// SYN and SYN-ACK. True when this repeats one.
+    ///
+    /// Where both sides opened at once (RFC 9293 figure 8), each sends both: the SYN-ACK is its SYN, acknowledged.
+    pub(super) fn synchronise(&mut self, from: Side, segment: &Segment<'_>, seen: Moment) -> bool {
+        let opening = self.is_opening();
+        let half = &mut self.halves[from];
+        let again = half.isn.is_some();
+        half.isn.get_or_insert(segment.seq);
+        let start = segment.seq.plus(1);
+        if opening && from == Side::Server || half.assembler.is_unknown() {
+            // What it said before was about an older connection.
+            half.assembler.restart(start);
+        } else {
+            let position = half.assembler.position(start);
+            half.assembler.start_at(position);
+        }
+        half.mss = half.mss.or(segment.mss);
+        let first_syn_ack = segment.flags.ack() && from == Side::Server && self.syn_ack.is_none();
+        if first_syn_ack {
+            if self.syn.is_some() {
+                self.handshake_rtt.server = Some((seen.at - self.sent.client).max(0));
+            }
+            self.syn_ack = Some(seen);
+        } else if again && from == Side::Server {
+            if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
+                self.later_syn_ack = Some(segment.seq);
+            }
+        } else if !segment.flags.ack() && from == Side::Client {
+            self.syn.get_or_insert(seen);
+            self.syn_retransmits += i32::from(again);
+            self.rst = self.rst.filter(|_| !opening);
+        }
+        self.sent[from] = seen.at;
+        again && !first_syn_ack && (from == Side::Server || !segment.flags.ack())
+    }
+
+    /// A server that forgot its SYN-ACK answers a repeated SYN with another number: the one that the client
+    /// acknowledges counts.
+    pub(super) fn choose_syn_ack(&mut self, segment: &Segment<'_>) {
+        let Some(seq) = self.later_syn_ack.take_if(|seq| segment.ack == seq.plus(1)) else { return };
+        let server = &mut self.halves.server;
+        if !server.assembler.has_begun() {
+            server.isn = Some(seq);
+            server.assembler.restart(seq.plus(1));
+        }
+    }
+
+    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK?
+    pub(super) fn complete_handshake(&mut self, segment: &Segment<'_>, position: u64, seen: Moment) {
+        let answers_syn_ack =
+            !segment.flags.syn() && self.syn_ack.is_some() && position >= self.halves.server.assembler.start;
+        if self.ack.is_none() && answers_syn_ack {
+            self.ack = Some(seen);
+            self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
+        }
+    }
+
+    /// A gap that is filled within this time was reordering, not loss.
+    pub(super) fn reordering_ns(&self) -> i64 {
+        match (self.handshake_rtt.client, self.handshake_rtt.server) {
+            (Some(client), Some(server)) => client.saturating_add(server),
+            _ => REORDERING_NS,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What comes before the first byte seen, after it was given up, or where no packet should be.
+
+use super::*;
+use crate::flow::{Slot, Table, Transport};
+
+/// A connection that was joined midway, its beginning reordered: the SACK says that the second piece came first.
+#[test]
+fn joined_midway_bytes_before_the_first_ones_seen_are_read() {
+    let (connection, heard, marks) = play(
+        &Script::new()
+            .server(0, 1_396, 40, "late")
+            .client(1, 40, 0, "")
+            .server(2, 0, 40, "early ")
+            .server(3, 6, 40, "and then ")
+            .client(4, 40, 1_400, "")
+            .server(400, 1_400, 40, "r")
+            .0,
+    );
+    assert!(heard.text.server.starts_with("early and then ?"));
+    assert!(heard.text.server.ends_with("?later"));
+    let server = &connection.halves.server;
+    assert_eq!((server.bytes(), server.missing(), server.late()), (20, 1_381, 0));
+    assert_eq!(marks[2], Some(Mark::OutOfOrder));
+}
+
+#[test]
+fn joined_midway_what_was_in_flight_before_the_capture_is_not_missing() {
+    let mut script = Script::new().server(0, 5_000, 40, "a").client(1, 40, 2_000, "");
+    script = script.server(2, 5_001, 40, "b").client(3, 40, 4_000, "").client(4, 40, 5_002, "");
+    let (connection, heard) = script.run();
+    assert_eq!(heard.text.server, "ab");
+    assert_eq!(connection.halves.server.missing(), 0);
+}
+
+/// All in the wrong order: the end of a stream, its data, its beginning.
+#[test]
+fn the_end_may_come_first() {
+    let (connection, heard) = Script::new()
+        .packet(9 * MS, Side::Client, ACK, 4, 5, "")
+        .packet(8 * MS, Side::Server, FIN | ACK, 4, 4, "")
+        .packet(0, Side::Server, SYN | ACK, 0, 0, "")
+        .server(6, 2, 3, "ng")
+        .client(1, 0, 0, "ask")
+        .packet(7 * MS, Side::Client, FIN | ACK, 3, 4, "")
+        .server(5, 0, 3, "po")
+        .run();
+    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ask", "pong"));
+    assert_eq!(heard.fins.len(), 2);
+    assert_eq!(connection.halves.server.missing(), 0);
+}
+
+#[test]
+fn joined_midway_copies_of_what_is_over_are_counted_and_not_heard() {
+    let (connection, heard) = Script::new()
+        .server(100, 700, 40, "tail")
+        .client(101, 40, 704, "next")
+        .server(102, 650, 44, "old")
+        .server(103, 650, 44, "old")
+        .run();
+    assert_eq!(heard.text.server, "tail");
+    let server = &connection.halves.server;
+    assert_eq!((server.bytes(), server.late(), server.missing(), server.retransmits()), (7, 3, 0, 1));
+}
+
+#[test]
+fn the_first_copy_of_bytes_that_were_passed_over_is_counted() {
+    let mut script = Script::new().handshake().server(30, 0, 0, "ab").server(31, 5, 0, "fg").client(32, 0, 7, "ok");
+    script = script.server(300, 7, 2, "h").client(301, 2, 8, "");
+    let missing = script.clone().run().0.halves.server.missing();
+    let (connection, heard, marks) = play(&script.server(400, 2, 2, "cd").server(500, 1, 2, "bcde").0);
+    assert_eq!(heard.text.server, "ab???fgh");
+    let server = &connection.halves.server;
+    assert_eq!((missing, server.missing(), server.bytes(), server.late()), (3, 0, 8, 3));
+    assert_eq!(marks[8..], [Some(Mark::Retransmit); 2]);
+}
+
+/// One packet of the client is damaged: it acknowledges what the server has not even said.
+#[test]
+fn a_damaged_acknowledgement_discards_nothing() {
+    for damage in [5, 487, 1 << 20, 1 << 29, 3 << 29] {
+        let (connection, heard) = Script::new()
+            .handshake()
+            .client(30, 0, damage, "ask")
+            .server(180, 0, 3, "")
+            .server(200, 0, 3, "hello")
+            .client(201, 3, 5, "more")
+            .server(220, 5, 7, "done")
+            .client(221, 7, 9, "")
+            .run();
+        assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("askmore", "hellodone"), "{damage}");
+        assert_eq!(connection.halves.server.missing(), 0);
+    }
+}
+
+#[test]
+fn what_two_packets_acknowledge_was_sent() {
+    let (_, heard) = Script::new()
+        .handshake()
+        .client(30, 0, 0, "ask")
+        .client(80, 3, 5, "")
+        .client(90, 3, 5, "more")
+        .client(400, 7, 5, "")
+        .server(500, 5, 7, "done")
+        .run();
+    assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("askmore", "?????done"));
+    assert_eq!(heard.gaps, [(1, 5)]);
+}
+
+/// A few packets of a long transfer: no window reaches so far, but the receiver acknowledges what was left out.
+#[test]
+fn a_gap_of_more_than_a_window_is_one_that_both_sides_speak_of() {
+    const FAR: u32 = 2_000_000_000;
+    let heard = |far| {
+        let script = Script::new().handshake().server(30, 0, 0, "ab").client(31, 0, 2, "");
+        let script = if far { script.client(9_000, 0, FAR, "") } else { script };
+        play_counting(&script.server(9_001, FAR, 0, "yz").client(9_002, 0, FAR + 2, "").0)
+    };
+    assert_eq!(heard(true), (u64::from(FAR) - 2, 4));
+    // Nobody acknowledged anything near it.
+    assert_eq!(heard(false), (0, 2));
+}
+
+/// As [`play`], but what is heard is only counted: bytes of gaps, and of data.
+fn play_counting(packets: &[Sent]) -> (u64, u64) {
+    struct Counter(u64, u64);
+    impl Receiver for Counter {
+        fn data(&mut self, _: Side, chunk: Chunk<'_>) {
+            self.1 += chunk.len();
+        }
+        fn gap(&mut self, _: Side, gap: Gap) {
+            self.0 += gap.len;
+        }
+        fn fin(&mut self, _: Side, _: Moment) {}
+    }
+    let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
+    let mut counter = Counter(0, 0);
+    for (index, sent) in packets.iter().enumerate() {
+        let seen = Moment { at: sent.at, frame: index as u64 + 1 };
+        connection.segment(sent.from, &segment(sent), seen, &mut counter);
+    }
+    connection.finish(&mut counter);
+    (counter.0, counter.1)
+}
+
+/// A man in the middle acknowledged more than the server had sent, twice, and the server ends inside of that.
+#[test]
+fn a_fin_inside_what_was_passed_over_ends_the_stream() {
+    let (connection, heard) = Script::new()
+        .handshake()
+        .client(30, 0, 0, "ask")
+        .server(40, 0, 3, "hi")
+        .client(50, 3, 20, "")
+        .client(51, 3, 20, "more")
+        .client(400, 7, 20, "")
+        .packet(500 * MS, Side::Server, FIN | ACK, 9, 7, "")
+        .run();
+    assert_eq!(heard.text.server, format!("hi{}", "?".repeat(18)));
+    assert_eq!((connection.fin_by, heard.fins), (Some(Side::Server), vec![Side::Server]));
+}
+
+#[test]
+fn a_connection_whose_fin_nobody_acknowledged_is_waited_for() {
+    const SECOND: i64 = 1_000 * MS;
+    let both = Script::new().handshake().packet(30 * MS, Side::Client, FIN | ACK, 0, 0, "").packet(
+        31 * MS,
+        Side::Server,
+        FIN | ACK,
+        0,
+        1,
+        "",
+    );
+    let (connection, _) = both.clone().run();
+    assert!(connection.is_closed() && connection.lingers_until() > 120 * SECOND);
+    let (connection, _) = both.clone().packet(32 * MS, Side::Client, ACK, 1, 1, "").run();
+    assert!(connection.is_closed() && connection.lingers_until() < 31 * SECOND);
+    let (connection, _, marks) = play(
+        &both.packet(60 * SECOND, Side::Server, FIN | ACK, 0, 1, "").packet(61 * SECOND, Side::Server, RST, 1, 0, "").0,
+    );
+    assert_eq!((marks[5], connection.rst_by), (Some(Mark::Retransmit), Some(Side::Server)));
+    assert!(connection.lingers_until() < 92 * SECOND);
+}
+
+#[test]
+fn a_table_keeps_a_connection_until_its_fin_is_acknowledged() {
+    let mut script = Script::new().handshake().packet(30 * MS, Side::Client, FIN | ACK, 0, 0, "").packet(
+        31 * MS,
+        Side::Server,
+        FIN | ACK,
+        0,
+        1,
+        "",
+    );
+    for retry in [25_000, 75_000, 175_000] {
+        script = script.packet(retry * MS, Side::Server, FIN | ACK, 0, 1, "");
+    }
+    let script =
+        script.packet(176_000 * MS, Side::Client, RST, 1, 0, "").packet(207_000 * MS, Side::Client, RST, 1, 0, "");
+    let mut table: Table<Connection> = Table::new(10);
+    let mut of: Vec<&str> = Vec::new();
+    let lingers_until = |tcp: &Connection| tcp.is_closed().then(|| tcp.lingers_until());
+    for (index, sent) in script.0.iter().enumerate() {
+        let (segment, seen) = (segment(sent), Moment { at: sent.at, frame: index as u64 + 1 });
+        while let Some(flow) = table.expired(seen.at, lingers_until) {
+            assert_eq!((flow.content.rst_by, flow.content.halves.server.retransmits()), (Some(Side::Client), 3));
+        }
+        let slot = match table.locate(Transport::Tcp, segment.source, segment.destination, seen.at) {
+            Slot::Open(slot, _) => slot,
+            Slot::New => {
+                let ends = BySide { client: segment.source, server: segment.destination };
+                table.open(Transport::Tcp, ends, seen.at, Connection::new(seen))
+            }
+            Slot::Stray => {
+                of.push("stray");
+                continue;
+            }
+        };
+        let flow = table.flow(slot).unwrap();
+        flow.content.segment(sent.from, &segment, seen, &mut Heard::default());
+        of.push("open");
+        if flow.content.is_closed() {
+            table.linger(slot, seen.at);
+        }
+    }
+    assert_eq!((&of[..9], &of[9..]), (&["open"; 9][..], &["stray"][..]));
+}
+
+#[test]
+fn a_syn_ack_with_data_that_is_sent_again_is_one_retransmission() {
+    let mut script = Script::new().packet(0, Side::Client, SYN, 0, 0, "");
+    for at in [20, 1_020] {
+        script = script.packet(at * MS, Side::Server, SYN | ACK, 0, 0, "hi");
+    }
+    let (connection, heard, marks) = play(&script.client(1_021, 0, 2, "").0);
+    assert_eq!(heard.text.server, "hi");
+    assert_eq!((connection.halves.server.retransmits(), marks[2]), (1, Some(Mark::Retransmit)));
+}
+
+/// A connection is there for every pair of ends of a capture: its size counts.
+#[test]
+fn a_connection_takes_little_room() {
+    assert!(size_of::<Connection>() <= 1_176, "{}", size_of::<Connection>());
+}
