@@ -45,12 +45,6 @@ impl CryptoStream {
         self.next > 0
     }
 
-    /// Nothing waits for earlier bytes.
-    #[cfg(test)]
-    pub fn is_whole(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     fn hand_out(&mut self, offset: u64, bytes: &[u8], seen: Moment, out: &mut impl FnMut(&[u8], Moment)) {
         let known = usize::try_from(self.next.saturating_sub(offset)).unwrap_or(usize::MAX);
         let fresh = bytes.get(known..).unwrap_or_default();
@@ -126,7 +120,7 @@ mod tests {
                 stream.frame(start as u64, piece, moment(1), |bytes, _| heard.extend_from_slice(bytes));
             }
             prop_assert_eq!(heard, whole);
-            prop_assert_eq!((stream.held, stream.is_whole()), (0, true));
+            prop_assert_eq!((stream.held, stream.waiting.is_empty()), (0, true));
         }
     }
 }

@@ -39,36 +39,39 @@ pub struct Sniffed {
 /// Does this datagram, the first of its conversation, begin QUIC? On any port.
 #[must_use]
 pub fn sniff(datagram: &[u8]) -> Option<Sniffed> {
+    if let Some(version) = packet::public_header(datagram) {
+        return Some(Sniffed { version, sender: None });
+    }
     let Packet::Long(first) = Packets::of(datagram).next()? else {
         return None;
     };
     let version = first.version;
-    if !first.is_fixed() && first.kind != Kind::VersionNegotiation {
+    let has_client_dcid = first.dcid.len() >= MIN_CLIENT_DCID;
+    let told = |sender| Some(Sniffed { version, sender });
+    if first.kind == Kind::VersionNegotiation {
+        let known = |version: Version| version.is_read() || version.is_google() || version.is_greased();
+        return if first.versions().any(known) { told(Some(Side::Server)) } else { None };
+    }
+    if !first.is_fixed() {
         return None;
     }
-    let sender = match first.kind {
-        Kind::VersionNegotiation => {
-            let told = |version: Version| version.is_read() || version.is_google() || version.is_greased();
-            return first.versions().any(told).then_some(Sniffed { version, sender: Some(Side::Server) });
-        }
-        Kind::Retry => Some(Side::Server),
+    match first.kind {
         // Only what a client sends first is sealed with keys of the connection ID that it carries.
-        Kind::Initial => {
-            let opens = |keys: Keys| keys.open(Side::Client, &first, None).is_some();
-            Keys::of(version, first.dcid).is_some_and(opens).then_some(Side::Client)
+        Kind::Initial if Keys::of(version, first.dcid)?.open(Side::Client, &first, None).is_some() => {
+            told(Some(Side::Client))
         }
-        Kind::ZeroRtt => Some(Side::Client),
-        Kind::Handshake => None,
-        Kind::Unknown if version.is_google() => None,
+        // The capture holds only the beginning of each packet.
+        Kind::Initial if first.is_cut() && has_client_dcid && first.len >= MIN_CLIENT_INITIAL => told(None),
+        Kind::Initial | Kind::Handshake if !first.is_cut() => told(None),
+        Kind::ZeroRtt if !first.is_cut() => told(Some(Side::Client)),
+        Kind::Retry => told(Some(Side::Server)),
+        Kind::Unknown if version.is_google() => told(None),
         // Whoever asks for a version that does not exist wants to hear which ones do.
-        Kind::Unknown => {
-            let plausible = version.is_greased()
-                && datagram.len() >= MIN_CLIENT_INITIAL
-                && (MIN_CLIENT_DCID..=20).contains(&first.dcid.len());
-            return plausible.then_some(Sniffed { version, sender: Some(Side::Client) });
+        Kind::Unknown if version.is_greased() && has_client_dcid && datagram.len() >= MIN_CLIENT_INITIAL => {
+            told(Some(Side::Client))
         }
-    };
-    Some(Sniffed { version, sender })
+        _ => None,
+    }
 }
 
 /// What the packets of one connection have shown so far; of each kind the first.
@@ -102,12 +105,12 @@ pub struct Close {
 }
 
 /// What [`Quic::datagram`] tells as it goes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Event<'a> {
     /// The next bytes of a side's CRYPTO stream at the Initial level: in order, each once.
     Crypto { from: Side, bytes: &'a [u8], seen: Moment },
     /// Another connection begins: after Version Negotiation, or at the same ports. This is what was known of the last.
-    Over(Facts),
+    Over(Box<Facts>),
 }
 
 /// One UDP conversation that speaks QUIC.
@@ -130,8 +133,12 @@ struct Known {
 impl Quic {
     /// The next datagram; what it brings goes to `tell`.
     pub fn datagram(&mut self, from: Side, bytes: &[u8], seen: Moment, mut tell: impl FnMut(Event<'_>)) {
+        if let Some(version) = packet::public_header(bytes) {
+            return self.version(from, version);
+        }
         for packet in Packets::of(bytes) {
             match packet {
+                Packet::Short(_) if self.facts.version.is_some_and(Version::is_google) => {}
                 Packet::Short(_) => {
                     self.facts.one_rtt[from].get_or_insert(seen);
                 }
@@ -220,7 +227,7 @@ impl Quic {
             self.keys.clear();
             self.streams = BySide::default();
             self.largest = BySide::default();
-            tell(Event::Over(std::mem::take(&mut self.facts)));
+            tell(Event::Over(Box::new(std::mem::take(&mut self.facts))));
         }
         if self.keys.len() >= MAX_KEYS {
             self.keys.remove(0);

@@ -2,7 +2,7 @@
 //!
 //! Wire format: RFC 9000 section 17, RFC 8999 for versions that are not read further, RFC 9369 section 3.2 for the other
 //! type bits of version 2. In: the payload of one UDP datagram. Out: [`Packet`]s that borrow from it. Non-goals: header
-//! protection and what lies under it (see `initial`), packets of gQUIC before version 46.
+//! protection and what lies under it (see `initial`); Google's own versions, of which only the name is told.
 
 use std::borrow::Cow;
 
@@ -170,6 +170,15 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
+/// The version that a packet of Google's QUIC before 46 names. Its header came before RFC 8999: flags (here: it has a
+/// version, and a connection ID of eight bytes), connection ID, version.
+#[must_use]
+pub(super) fn public_header(datagram: &[u8]) -> Option<Version> {
+    let &[flags, _, _, _, _, _, _, _, _, v3, v2, v1, v0] = datagram.first_chunk()?;
+    let version = Version(u32::from_be_bytes([v3, v2, v1, v0]));
+    (flags & 0xc9 == 0x09 && version.is_google()).then_some(version)
+}
+
 const LONG: u8 = 0x80;
 /// Always 1 in the first packets; later ones may have 0 in its place (RFC 9287).
 const FIXED: u8 = 0x40;
@@ -289,7 +298,7 @@ impl<'a> Fields<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::indexing_slicing)]
     use super::*;
 
     #[test]

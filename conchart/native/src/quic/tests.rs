@@ -84,7 +84,7 @@ impl Heard {
             Event::Crypto { from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
             Event::Over(facts) => {
                 self.crypto = BySide::default();
-                self.over.push(facts);
+                self.over.push(*facts);
             }
         });
         self
@@ -254,6 +254,15 @@ fn a_refusal_in_the_initial_packet_is_noted() {
 }
 
 #[test]
+fn of_a_version_that_nobody_knows_only_the_name_is_told() {
+    let mut datagram = client_hello(Version::V1, &DCID, &[]);
+    datagram[1..5].copy_from_slice(b"Q050");
+    let heard = Heard::default().client(&datagram).server(&[0x40; 40]);
+    let facts = Facts { version: Some(Version(u32::from_be_bytes(*b"Q050"))), ..Facts::default() };
+    assert_eq!(heard.quic.facts(), &facts);
+}
+
+#[test]
 fn a_packet_that_was_changed_is_not_opened() {
     let mut packet = client_hello(Version::V1, &DCID, &[]);
     packet[700] ^= 1;
@@ -273,7 +282,11 @@ fn what_begins_quic_and_who_sent_it() {
     greased.extend([DCID.as_slice(), &[0; 1190]].concat());
     assert_eq!(sniffed(&greased), Some(("greased".into(), Some(Side::Client))));
     assert_eq!(sniffed(&greased[..1000]), None);
-    // DNS, RTP, STUN, a short header.
+    assert_eq!(sniffed(b"\x09\0\0\0\0\0\0\0\0Q043\x01\0\0\0"), Some(("Q043".into(), None)));
+    assert_eq!(sniffed(b"\xc0Q050\x08\0\0\0\0\0\0\0\0\0\0\0\0\0"), Some(("Q050".into(), None)));
+    // A length beyond the end, other bytes, DNS, RTP, STUN, a short header.
+    assert_eq!(sniffed(&[0xe0, 0, 0, 0, 1, 0, 0, 0x44, 0, 0, 0]), None);
+    assert_eq!(sniffed(&[0xff, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(sniffed(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03com\0\0\x01\0\x01"), None);
     assert_eq!(sniffed(&[0x80; 200]), None);
     assert_eq!(sniffed(&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42]), None);
