@@ -9,9 +9,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
+use sha2::{Digest, Sha256};
 
 /// Connections whose secrets are kept: as many as may be open at once. Later ones are ignored, and reported.
 const MAX_CONNECTIONS: usize = 1 << 18;
+/// Tickets of sessions that may be resumed: one for each connection, mostly.
+const MAX_TICKETS: usize = 1 << 16;
 /// Longest secret: SHA-384's (RFC 8446 section 7.1), and the master secret (RFC 5246 section 8.1).
 const MAX_SECRET: usize = 48;
 
@@ -121,6 +124,8 @@ struct Store {
     connections: HashMap<Random, Secrets, RandomState>,
     /// Master secrets by session id.
     sessions: HashMap<Box<[u8]>, Secret, RandomState>,
+    /// Master secrets by the digest of a session ticket (RFC 5077).
+    tickets: HashMap<[u8; 32], Secret, RandomState>,
 }
 
 /// All secrets of a run: cheap to clone, every clone sees what is added.
@@ -147,6 +152,33 @@ impl Keys {
             }
         }
         found
+    }
+
+    /// A session of that id and master secret was established: who resumes it uses the secret again, and no key log
+    /// need name the new connection (RFC 5246 section 7.3).
+    pub fn remember_session(&self, id: &[u8], master: Secret) {
+        let mut store = self.0.borrow_mut();
+        if !id.is_empty() && store.sessions.len() < MAX_CONNECTIONS {
+            store.sessions.insert(id.into(), master);
+        }
+    }
+
+    /// The server gave that ticket to a session of that master secret.
+    pub fn remember_ticket(&self, ticket: &[u8], master: Secret) {
+        let mut store = self.0.borrow_mut();
+        if !ticket.is_empty() && store.tickets.len() < MAX_TICKETS {
+            store.tickets.insert(Sha256::digest(ticket).into(), master);
+        }
+    }
+
+    /// The master secret of the session that a ticket resumes.
+    #[must_use]
+    pub fn of_ticket(&self, ticket: &[u8]) -> Option<Secret> {
+        let store = self.0.borrow();
+        if store.tickets.is_empty() {
+            return None;
+        }
+        store.tickets.get::<[u8; 32]>(&Sha256::digest(ticket).into()).copied()
     }
 
     /// Takes in the text of a key log.

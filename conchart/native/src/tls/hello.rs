@@ -54,6 +54,10 @@ pub(super) enum Body<'a> {
     },
     CertificateRequest,
     ServerHelloDone,
+    /// Of TLS 1.2 and older (RFC 5077 section 3.3).
+    NewSessionTicket {
+        ticket: &'a [u8],
+    },
     Finished,
     /// Nothing that counts here, or too little of it.
     Other,
@@ -73,6 +77,11 @@ impl<'a> Body<'a> {
             message::SERVER_KEY_EXCHANGE => Self::ServerKeyExchange { named_curve: named_curve(body) },
             message::CERTIFICATE_REQUEST => Self::CertificateRequest,
             message::SERVER_HELLO_DONE => Self::ServerHelloDone,
+            message::NEW_SESSION_TICKET => {
+                let mut fields = Fields(body);
+                let ticket = fields.take(4).and_then(|_lifetime| fields.vec16());
+                ticket.map_or(Self::Other, |ticket| Self::NewSessionTicket { ticket })
+            }
             message::FINISHED => Self::Finished,
             _ => Self::Other,
         }
@@ -152,7 +161,7 @@ pub(super) struct ClientHello<'a> {
     /// The protocols offered by ALPN, each with its length: read with [`ClientHello::protocols`].
     pub alpn: Option<&'a [u8]>,
     /// A session ticket of at least one byte.
-    pub ticket: bool,
+    pub ticket: Option<&'a [u8]>,
     pub early_data: bool,
     pub application_settings: bool,
     /// `encrypted_client_hello` of type outer (RFC 9849 section 5): real, or grease.
@@ -205,7 +214,7 @@ impl<'a> ClientHello<'a> {
             extension::EC_POINT_FORMATS => self.point_formats = body.vec8()?,
             extension::SIGNATURE_ALGORITHMS => self.signature_algorithms = body.vec16()?,
             extension::ALPN => self.alpn = body.vec16(),
-            extension::SESSION_TICKET => self.ticket = !body.0.is_empty(),
+            extension::SESSION_TICKET => self.ticket = Some(body.0).filter(|ticket| !ticket.is_empty()),
             extension::EARLY_DATA => self.early_data = true,
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
             // 0 is the outer hello, 1 the inner one, which is never seen in clear.

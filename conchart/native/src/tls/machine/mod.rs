@@ -376,7 +376,7 @@ impl Machine {
             }
         }
         self.offer.session_id = SessionId::new(hello.session_id);
-        self.offer.ticket = hello.ticket;
+        self.offer.ticket = hello.ticket.is_some();
         self.offer.alpn = hello.protocols().next().is_some();
         self.offer.application_settings = hello.application_settings;
         // The second ClientHello has none: early data is over with a HelloRetryRequest.

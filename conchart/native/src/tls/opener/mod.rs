@@ -21,7 +21,7 @@ pub(crate) mod tests;
 pub use clear::Clear;
 pub(crate) use suite::{Hash, expand_label};
 
-use crate::keys::{Keys, Label, Random, Secrets};
+use crate::keys::{Keys, Label, Random, Secret, Secrets};
 use crate::stream::{BySide, Moment, Side};
 
 use super::KeyCoverage;
@@ -70,6 +70,11 @@ pub(super) struct Opener {
     keys: Keys,
     client: Option<Side>,
     random: Option<Random>,
+    /// The session that the client would resume by its ticket: the id that tells whether the server does (RFC 5077
+    /// section 3.4), and its master secret.
+    resumable: Option<(Box<[u8]>, Secret)>,
+    /// TLS 1.2 and older: the master secret in use.
+    master: Option<Secret>,
     /// Suites that the client offers, as codes: one of them protects its early data.
     offered: Vec<u16>,
     sides: BySide<Direction>,
@@ -90,6 +95,8 @@ impl Opener {
             keys,
             client: None,
             random: None,
+            resumable: None,
+            master: None,
             offered: Vec::new(),
             sides: BySide::default(),
             promised: Coverage::default(),
@@ -241,6 +248,11 @@ impl Opener {
                 self.decide_early(extensions.early_data);
             }
             Body::EndOfEarlyData => self.decide_early(true),
+            Body::NewSessionTicket { ticket } => {
+                if let Some(master) = self.master {
+                    self.keys.remember_ticket(ticket, master);
+                }
+            }
             _ => {}
         }
     }
@@ -254,6 +266,8 @@ impl Opener {
         self.client = Some(from);
         self.random = hello.random;
         self.offered = codes(hello.ciphers).collect();
+        let resumed = hello.ticket.and_then(|ticket| self.keys.of_ticket(ticket));
+        self.resumable = resumed.map(|master| (hello.session_id.into(), master));
         if hello.early_data {
             self.expect_early(from);
         }
@@ -280,13 +294,28 @@ impl Opener {
             return;
         };
         let code = hello.cipher.unwrap_or_default();
-        self.promised = match (self.keys.of(&random, hello.session_id), Suite::of(code, hello.version.0)) {
+        let mut secrets = self.keys.of(&random, hello.session_id);
+        if !hello.version.is_tls13() {
+            self.choose_master(&mut secrets, hello.session_id);
+        }
+        self.promised = match (secrets, Suite::of(code, hello.version.0)) {
             (None, _) => KeyCoverage::None.into(),
             (Some(_), None) => KeyCoverage::Unsupported.into(),
             (Some(secrets), Some(suite)) if hello.version.is_tls13() => self.expect13(from, suite, &secrets, hello.psk),
             (Some(secrets), Some(suite)) => self.expect12(from, suite, &secrets, &random, hello),
         };
         self.offered = Vec::new();
+    }
+
+    /// A resumed session has the master secret of the first one, which may be all that the key log names.
+    fn choose_master(&mut self, secrets: &mut Option<Secrets>, session_id: &[u8]) {
+        let known = secrets.as_ref().and_then(|secrets| secrets.get(Label::Master));
+        let resumable = self.resumable.take().filter(|(id, _)| !id.is_empty() && **id == *session_id);
+        self.master = known.or(resumable.map(|(_, master)| master));
+        if let Some(master) = self.master {
+            secrets.get_or_insert_default().set(Label::Master, master);
+            self.keys.remember_session(session_id, master);
+        }
     }
 
     fn expect13(&mut self, server: Side, suite: Suite, secrets: &Secrets, psk: bool) -> Coverage {

@@ -8,8 +8,8 @@ use super::suite::{Hash, Mac1, Suite, expand_label, key_block};
 use crate::keys::Keys;
 use crate::stream::Side::{self, Client, Server};
 use crate::tls::tests::build::{
-    Hello, MS, Talk, alert, change_cipher_spec, data, finished12, message, record, server_flight12, server_hello13,
-    vec16,
+    Hello, MS, Talk, alert, certificate, change_cipher_spec, data, finished12, key_exchange, message, record,
+    server_flight12, server_hello, server_hello13, vec16,
 };
 use crate::tls::{Clear, KeyCoverage, Kind, Outcome, Tls};
 
@@ -352,7 +352,12 @@ fn early_data_that_is_refused_was_never_said() {
 
 /// Seals a record of TLS 1.2 with the keys of [`key_log`]'s master secret.
 fn seal12(from: Side, sequence: u64, kind: u8, content: &[u8], cbc: bool) -> Vec<u8> {
-    let block = key_block(Hash::Sha256, &[0xaa; 48], &[0x11; 32], &[0x22; 32], 200).unwrap();
+    seal12_for(0x11, from, sequence, kind, content, cbc)
+}
+
+/// The same, of a connection whose client's random is one byte, repeated.
+fn seal12_for(random: u8, from: Side, sequence: u64, kind: u8, content: &[u8], cbc: bool) -> Vec<u8> {
+    let block = key_block(Hash::Sha256, &[0xaa; 48], &[random; 32], &[0x22; 32], 200).unwrap();
     let additional = |len: usize| [&sequence.to_be_bytes()[..], &[kind, 3, 3], &(len as u16).to_be_bytes()].concat();
     let of = |first: usize, len: usize| {
         let start = first + if from == Server { len } else { 0 };
@@ -423,4 +428,55 @@ fn without_the_secrets_of_this_connection_nothing_is_kept_or_changed() {
     talk.server(&alert(1, 0));
     assert_eq!(talk.sizes(), [(Client, 50)]);
     assert_eq!(talk.handshake().keys, Some(KeyCoverage::None));
+}
+
+/// A session of TLS 1.2 is resumed; the key log names its first connection only.
+fn resumed12(keys: Keys, hello: &Hello, session_id: &[u8]) -> Talk {
+    let mut talk = Talk::over(Tls::new(Some(keys)));
+    let mut offer = hello.record();
+    offer[11..43].fill(0x33);
+    talk.client(&offer);
+    let seal = |from, sequence, kind, content: &[u8]| seal12_for(0x33, from, sequence, kind, content, false);
+    let finished = |from| [change_cipher_spec(), seal(from, 0, 22, &message(20, &[1; 12]))].concat();
+    talk.server(&[record(22, &server_hello(0x0303, 0xc02f, session_id, &[])), finished(Server)].concat());
+    talk.client(&[finished(Client), seal(Client, 1, 23, b"ask")].concat());
+    talk.server(&seal(Server, 1, 23, b"answer"));
+    talk
+}
+
+/// The first connection of a session: the server names it, and gives a ticket.
+fn first12(keys: Keys) {
+    let mut talk = Talk::over(Tls::new(Some(keys)));
+    talk.client(&Hello::tls12().record());
+    let hello = server_hello(0x0303, 0xc02f, &[6; 32], &[]);
+    talk.server(&[record(22, &[hello, certificate(&[900]), key_exchange(29), message(14, &[])].concat())].concat());
+    talk.client(&[record(22, &message(16, &[4; 66])), finished12()].concat());
+    let ticket = message(4, &[&[0, 0, 1, 44, 0, 100][..], &[0x77; 100]].concat());
+    talk.server(&[record(22, &ticket), finished12()].concat());
+    talk.tls.finish();
+}
+
+#[test]
+fn a_resumed_session_of_tls12_has_the_secret_of_the_first() {
+    let by_ticket = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![0x77; 100]);
+    let by_id = Hello { session_id: vec![6; 32], ..Hello::tls12() };
+    for (hello, kind) in [(by_ticket, Kind::Ticket), (by_id, Kind::SessionId)] {
+        let keys = key_log(&[("CLIENT_RANDOM", 0xaa)]);
+        first12(keys.clone());
+        let mut talk = resumed12(keys, &hello, &hello.session_id);
+        assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "{kind:?}");
+        let handshake = talk.end();
+        assert_eq!((handshake.kind, handshake.keys), (Some(kind), Some(KeyCoverage::All)));
+    }
+}
+
+#[test]
+fn a_ticket_that_the_server_does_not_take_has_no_keys() {
+    let keys = key_log(&[("CLIENT_RANDOM", 0xaa)]);
+    first12(keys.clone());
+    let unknown = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![0x78; 100]);
+    let refused = Hello { session_id: vec![5; 32], ..Hello::tls12() }.extension(35, vec![0x77; 100]);
+    for (hello, session_id) in [(unknown, [5; 32]), (refused, [8; 32])] {
+        assert_eq!(resumed12(keys.clone(), &hello, &session_id).end().keys, Some(KeyCoverage::None));
+    }
 }
