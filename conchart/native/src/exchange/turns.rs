@@ -95,6 +95,8 @@ pub(super) struct Turns {
     confidence: f64,
     current: Option<u32>,
     answered: bool,
+    /// What looks like the response came in the middle of the request.
+    cut_short: bool,
     /// Bytes of the current request were captured.
     captured: bool,
     interim: Option<Run>,
@@ -121,6 +123,7 @@ impl Turns {
             confidence: units.confidence(),
             current: None,
             answered: false,
+            cut_short: false,
             captured: false,
             interim: None,
             may_ask_later: false,
@@ -205,7 +208,13 @@ impl Turns {
             self.interrupted(ledger);
         }
         let interrupted = asks && self.answered && run.interrupts;
-        self.turn(ledger, asks);
+        if asks && (self.cut_short || self.answers_early(ledger, run)) {
+            self.cut_short = true;
+            self.doubt(ledger, INTERIM);
+        } else {
+            self.turn(ledger, asks);
+            self.answer_again(ledger);
+        }
         let confidence = run.confidence.min(if interrupted { DUPLEX } else { self.confidence });
         let answered = !asks;
         let latest = self.latest.replace(run.last);
@@ -227,6 +236,23 @@ impl Turns {
         self.captured |= asks;
         if let Some((since, until)) = unseen.filter(|(since, until)| since.max(*until) == *until) {
             ledger.unseen(since, until);
+        }
+    }
+
+    /// Did the response begin in the middle of this record? Then the rest of the request is no other one.
+    fn answers_early(&self, ledger: &mut Ledger, run: &Run) -> bool {
+        let response = self.exchange(ledger).and_then(|exchange| exchange.response.first);
+        let within = |response: Moment| run.first.frame < response.frame && response.frame < run.last.frame;
+        self.answered && !self.h2 && response.is_some_and(within)
+    }
+
+    /// The responder goes on after the rest of the request: what came in the middle of it (a ticket, most likely) was
+    /// not yet the response.
+    fn answer_again(&mut self, ledger: &mut Ledger) {
+        if std::mem::take(&mut self.cut_short)
+            && let Some(exchange) = self.exchange(ledger)
+        {
+            exchange.response = Span::default();
         }
     }
 
@@ -275,7 +301,7 @@ impl Turns {
         self.previous = None;
         ledger.withdraw(current);
         self.current = Some(previous);
-        self.answered = false;
+        (self.answered, self.cut_short) = (false, false);
         if let Some(exchange) = self.exchange(ledger) {
             exchange.response = Span::default();
             exchange.doubt(INTERIM);
@@ -311,7 +337,7 @@ impl Turns {
             exchange.request.done = exchange.request.first.is_some();
             exchange.response.done = answered;
         }
-        (self.current, self.answered) = (None, false);
+        (self.current, self.answered, self.cut_short) = (None, false, false);
     }
 
     /// Takes the current exchange back; returns from when to when it went on.

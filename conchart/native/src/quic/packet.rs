@@ -9,6 +9,10 @@ use std::borrow::Cow;
 /// Longest connection ID of the versions read here (RFC 9000 section 17.2).
 const MAX_CID: usize = 20;
 
+/// Packets that are read of one datagram: there are four encryption levels, and opening a packet costs more than sending
+/// a forged one.
+const MAX_PACKETS: u8 = 16;
+
 /// The Version field of a long header (RFC 9000 section 15).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Version(pub u32);
@@ -137,12 +141,13 @@ pub struct Packets<'a> {
     rest: &'a [u8],
     /// Destination of the first packet: that of all (RFC 9000 section 12.2), so that padding is told from packets.
     dcid: Option<&'a [u8]>,
+    count: u8,
 }
 
 impl<'a> Packets<'a> {
     #[must_use]
     pub fn of(datagram: &'a [u8]) -> Self {
-        Self { rest: datagram, dcid: None }
+        Self { rest: datagram, dcid: None, count: 0 }
     }
 }
 
@@ -151,7 +156,8 @@ impl<'a> Iterator for Packets<'a> {
 
     fn next(&mut self) -> Option<Packet<'a>> {
         let packet = std::mem::take(&mut self.rest);
-        let first = *packet.first()?;
+        let first = *packet.first().filter(|_| self.count < MAX_PACKETS)?;
+        self.count += 1;
         if first & LONG == 0 {
             let belongs = match self.dcid {
                 Some([]) => first & FIXED != 0,
@@ -346,6 +352,7 @@ mod tests {
         // Other destination: not a packet of this datagram.
         assert_eq!(count(&[&initial, &[0x40, 8, 8], &[9; 30]]), 1);
         assert_eq!(count(&[&short]), 1);
+        assert_eq!(count(&[&long(0xe0).repeat(100)]), MAX_PACKETS.into());
         assert_eq!(count(&[&short[..20]]), 0);
     }
 }

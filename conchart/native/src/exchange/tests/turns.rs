@@ -141,3 +141,37 @@ fn bytes_that_end_a_record_are_not_missing_beyond_it() {
     let found = Talk::midstream().client(record).gap(Side::Client, 60 + 50).exchanges();
     assert_eq!(found.iter().map(|e| e.request.bytes).collect::<Vec<_>>(), [100 + 50]);
 }
+
+/// Records that take several packets: who, from which frame to which, how long.
+fn turns_of_long_records(said: &[(Side, u64, u64, u64)]) -> Vec<super::super::Exchange> {
+    let mut ledger = Ledger::default();
+    let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
+    for &(from, first, last, bytes) in said {
+        turns.add(&mut ledger, &Run::new(from, (moment(first), moment(last)), bytes));
+    }
+    turns.finish(&mut ledger);
+    std::iter::from_fn(|| ledger.next_exchange()).collect()
+}
+
+#[test]
+fn a_request_that_is_refused_in_the_middle_of_a_record_is_one_request() {
+    let (client, server) = (Side::Client, Side::Server);
+    let found = turns_of_long_records(&[(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 6, 14, 16_000)]);
+    let [e] = &found[..] else { panic!("{}", found.len()) };
+    assert_eq!((short(e.request).1, short(e.response).0, e.request.bytes), (Some(14), Some(9), 32_000));
+    // Its later records belong to it, too; the next request is one of its own.
+    let mut said = vec![(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 6, 14, 16_000), (client, 15, 20, 4_000)];
+    assert_eq!(turns_of_long_records(&said)[0].request.bytes, 36_000);
+    said.extend([(server, 30, 30, 200), (client, 31, 31, 80)]);
+    let found = turns_of_long_records(&said);
+    assert_eq!(found.iter().map(|e| e.request.bytes).collect::<Vec<_>>(), [36_000, 80]);
+    // What came in the middle was not the response when the server goes on.
+    assert_eq!((short(found[0].response).0, found[0].response.bytes, found[0].confidence), (Some(30), 200, 0.8));
+}
+
+#[test]
+fn a_record_that_begins_after_the_response_is_another_request() {
+    let (client, server) = (Side::Client, Side::Server);
+    let found = turns_of_long_records(&[(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 10, 14, 16_000)]);
+    assert_eq!(found.len(), 2);
+}
