@@ -10,6 +10,22 @@ MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
 HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 """Of ``connections``: both sides are in the capture, but bytes are missing."""
 
+_RCODES = (
+    "NOERROR",
+    "FORMERR",
+    "SERVFAIL",
+    "NXDOMAIN",
+    "NOTIMP",
+    "REFUSED",
+    "YXDOMAIN",
+    "YXRRSET",
+    "NXRRSET",
+    "NOTAUTH",
+)
+ANSWER = f"""CASE WHEN protocol <> 'dns' THEN status::VARCHAR
+    ELSE coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status) END"""
+"""Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136)."""
+
 
 def literal(text: str) -> str:
     """Write text as an SQL literal: ``COPY`` and ``ATTACH`` take no parameters."""

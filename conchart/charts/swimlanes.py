@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conchart.charts.servers import CONNECTION_NAMES, servers
 from conchart.charts.tables import Columns, columns
 from conchart.phases import PHASES
+from conchart.sql import ANSWER
 from conchart.units import format_count
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _exchanges(trace: "Trace", origin: int, *, names: bool) -> Columns:
     return columns(
         trace,
         f"""
-        SELECT stream, number, request_at - {origin} AS request, protocol, method, {host}, target, status,
+        SELECT stream, number, request_at - {origin} AS request, protocol, method, {host}, target, {ANSWER} AS answer,
             request_bytes, response_bytes, request_frame, response_frame, request_ns, wait_ns, transfer_ns, service_ns,
             coalesce(inferred, false)::INTEGER AS inferred, confidence
         FROM exchanges JOIN ({_kept()}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",

@@ -37,7 +37,9 @@ def fields(capture: Path, display_filter: str, *names: str) -> list[list[str]]:
     return [line.split("\t") for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("capture", captures(), ids=lambda path: path.parent.name if "udp" in path.parts else path.stem)
+@pytest.mark.parametrize(
+    "capture", list(captures()), ids=lambda path: path.parent.name if "udp" in path.parts else path.stem
+)
 class TestAgainstTshark:
     def test_every_datagram_is_in_the_conversation_where_tshark_has_it(self, capture: Path) -> None:
         said = fields(capture, "udp and not icmp and not icmpv6", "frame.number", "udp.stream", "udp.length")

@@ -17,7 +17,7 @@ const tlsFacts = (h) => [
 
 const requestLine = (x) => {
   const asked = x.method ? `${x.method} ${x.host && !(x.target || "").includes("://") ? x.host : ""}${x.target || ""}` : `${x.protocol || "unknown"} turn ${x.number}`;
-  return x.status === null ? asked : `${asked} → ${x.status}`;
+  return x.answer === null ? asked : `${asked} → ${x.answer}`;
 };
 
 function phaseTip(lane, phase, kinds) {

@@ -39,7 +39,7 @@ function readModel() {
     lane.version = [...new Set(lane.handshakes.map((h) => h.version).filter(Boolean))].join(", ");
     lane.search = [
       `#${lane.stream}`, lane.filter, lane.client, lane.server, lane.name, lane.app, lane.state, lane.handshake, lane.version,
-      ...lane.exchanges.slice(0, 50).map((x) => `${x.method || ""} ${x.host || ""}${x.target || ""} ${x.status || ""}`),
+      ...lane.exchanges.slice(0, 50).map((x) => `${x.method || ""} ${x.host || ""}${x.target || ""} ${x.answer || ""}`),
     ].filter(Boolean).join("\n").toLowerCase();
   }
   return { kinds: data.kinds, span: data.span_ns, groups, lanes, byStream, hasPackets: "packets" in data };

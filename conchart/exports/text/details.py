@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.exports.text.facts import RENEGOTIATION
 from conchart.exports.text.words import endpoint
 from conchart.printable import printable
-from conchart.sql import MISSING
+from conchart.sql import ANSWER, MISSING
 from conchart.units import count_of, format_bytes, format_ns
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _HANDSHAKES = f"""
         ready_at - hello_at AS took, inferred
     FROM handshakes ORDER BY stream, number
 """
-_EXCHANGES = """
-    SELECT stream, protocol, method, host, target, status, request_ns, wait_ns, transfer_ns, response_bytes, inferred
+_EXCHANGES = f"""
+    SELECT stream, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns, response_bytes, inferred
     FROM exchanges ORDER BY stream, number
 """
 
@@ -97,7 +97,7 @@ def _exchange(row: Row, *, names: bool) -> str:
         for name, column in (("request", "request_ns"), ("wait", "wait_ns"), ("transfer", "transfer_ns"))
         if row[column] is not None
     )
-    answer = row["status"] or ("answer" if row["response_bytes"] else "no answer")
+    answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
     size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
     return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
 
