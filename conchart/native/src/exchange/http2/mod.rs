@@ -179,11 +179,11 @@ impl Http2 {
         let direction = &mut self.directions[from];
         let begun = direction.begun.take().unwrap_or(seen);
         // Nothing may come between the frames of a header block (RFC 9113 section 6.10).
-        let in_place = match &direction.block {
+        let in_order = match &direction.block {
             Some(block) => header.kind == frame::CONTINUATION && header.stream == block.opener.stream,
             None => header.kind != frame::CONTINUATION,
         };
-        if !header.is_legal() || !in_place {
+        if !header.is_legal() || !in_order {
             return self.go_out_of_step(ledger, from);
         }
         direction.state = State::Payload {

@@ -107,11 +107,11 @@ impl Decoder {
     }
 
     fn entry(&self, index: usize) -> Option<Field> {
-        let place = index.checked_sub(1)?;
-        if let Some(&(name, value)) = STATIC.get(place) {
+        let index = index.checked_sub(1)?;
+        if let Some(&(name, value)) = STATIC.get(index) {
             return Some(Field { name: Some(name.into()), value: Some(value.into()) });
         }
-        let known = self.entries.get(place - STATIC.len()).cloned();
+        let known = self.entries.get(index - STATIC.len()).cloned();
         known.or(self.forgetful.then_some(Field { name: None, value: None }))
     }
 
