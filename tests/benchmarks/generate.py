@@ -22,7 +22,7 @@ import click
 from tests.laws.hello import Tls, application, filler
 from tests.laws.talk import ACK, FIN, PSH, SYN
 
-Shape = Literal["short-tls", "bulk"]
+Shape = Literal["full", "resumed", "keepalive", "bulk"]
 MACS = bytes.fromhex("020000000001020000000002")
 FILE_HEADER = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
 TIME = struct.Struct("<II").pack
@@ -222,7 +222,7 @@ def bulk(packets: int) -> Iterator[bytes]:
             flows.append(current)
 
 
-SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {"short-tls": short_tls, "bulk": bulk}
+SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {"full": short_tls, "resumed": short_tls, "keepalive": bulk, "bulk": bulk}
 
 
 def generate(shape: Shape, path: Path, packets: int) -> int:
