@@ -7,14 +7,13 @@ use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::Conversation;
-use crate::facts::{Outbox, Output};
 use crate::keys::Keys;
 use crate::notes::About;
 use crate::packet::{self, Decoded, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::phases::{self, Kind, Phase, Tiler};
+use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use crate::tables::Stopped;
 use crate::tally::Tally;
 use crate::tcp::{Connection, Flow, Receiver, Slot, Table};
 
@@ -320,7 +319,7 @@ impl<O: Output> Run<O> {
             tally.other += lost.frames;
         } else {
             tally.undecodable += lost.frames;
-            tally.lost_fragments(lost.opened.frame, lost.frames);
+            tally.incomplete_fragments(lost.opened.frame, lost.frames);
         }
     }
 

@@ -1,12 +1,13 @@
 //! What each stage found → rows of docs/tables.md.
-
-use std::net::IpAddr;
+//!
+//! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
+//! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
 use crate::exchange::{Exchange, Span};
-use crate::packet::{Flags, Segment};
+use crate::packet::Segment;
 use crate::phases::Phase;
 use crate::stream::{BySide, Moment, Side};
-use crate::tables;
+use crate::tables::{CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, PacketRow, PhaseRow};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark};
 use crate::tls::Handshake;
@@ -25,9 +26,9 @@ pub fn link_types(tally: &Tally) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -> tables::Capture<'a> {
+pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -> CaptureRow<'a> {
     let facts = tally.facts.as_ref();
-    tables::Capture {
+    CaptureRow {
         capture: Some(tally.capture),
         path: Some(&tally.path),
         format: facts.map(|facts| facts.format.as_str()),
@@ -49,37 +50,20 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -
     }
 }
 
-/// A connection's row, but for the text of its addresses.
-pub struct ConnectionRow {
-    ips: BySide<IpAddr>,
-    row: tables::Connection<'static>,
-}
-
-impl ConnectionRow {
-    /// The text of the client's and the server's address.
-    pub fn addresses(&self) -> (String, String) {
-        (address(self.ips.client), address(self.ips.server))
-    }
-
-    pub fn row<'a>(&'a self, client_ip: &'a str, server_ip: &'a str) -> tables::Connection<'a> {
-        tables::Connection { client_ip: Some(client_ip), server_ip: Some(server_ip), ..self.row }
-    }
-}
-
 pub fn connection(
     stream: i32,
     capture: i32,
     opened: Moment,
     tcp: &Connection,
     app: Option<&'static str>,
-) -> ConnectionRow {
+) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
-    let row = tables::Connection {
+    ConnectionRow {
         stream: Some(stream),
         capture: Some(capture),
-        client_ip: None,
+        client_ip: Some(tcp.ends.client.ip),
         client_port: Some(tcp.ends.client.port.into()),
-        server_ip: None,
+        server_ip: Some(tcp.ends.server.ip),
         server_port: Some(tcp.ends.server.port.into()),
         opened_at: Some(opened.at),
         closed_at: Some(tcp.last.at),
@@ -111,16 +95,15 @@ pub fn connection(
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
         app,
-    };
-    ConnectionRow { ips: BySide { client: tcp.ends.client.ip, server: tcp.ends.server.ip }, row }
+    }
 }
 
 /// `rtt`: nanoseconds between the capture point and each end.
-pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tables::Handshake<'_> {
+pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> HandshakeRow<'_> {
     // Who sent the ClientHello is the client of TLS, whoever opened the connection.
     let client = tls.hello_by.unwrap_or(Side::Client);
     let compute = |side| tls.flights.compute_ns(side, rtt[side]);
-    tables::Handshake {
+    HandshakeRow {
         stream: Some(stream),
         number: Some(tls.number.cast_signed()),
         hello_at: at(tls.hello),
@@ -157,7 +140,7 @@ pub fn handshake(stream: i32, tls: &Handshake, rtt: BySide<Option<i64>>) -> tabl
     }
 }
 
-pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> tables::Exchange<'_> {
+pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ExchangeRow<'_> {
     let (request, response) = (&exchange.request, &exchange.response);
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
     let response_done = at(response.last.filter(|_| response.done));
@@ -166,7 +149,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ta
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let frame = |span: &Span| span.first.map(|moment| moment.frame.cast_signed());
-    tables::Exchange {
+    ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
         request_at: at(request.first),
@@ -193,8 +176,8 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ta
     }
 }
 
-pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
-    tables::Phase {
+pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
+    PhaseRow {
         stream: Some(stream),
         exchange: phase.exchange.map(u32::cast_signed),
         kind: Some(phase.kind.name()),
@@ -206,68 +189,18 @@ pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
     }
 }
 
-/// A packet's row, but for the text of its flags.
-pub struct PacketRow {
-    flags: Flags,
-    row: tables::Packet<'static>,
-}
-
-pub fn packet(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow {
-    let row = tables::Packet {
+pub fn packet(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow<'static> {
+    PacketRow {
         stream: Some(stream),
         frame: Some(seen.frame.cast_signed()),
         seen_at: Some(seen.at),
         sender: Some(side(from)),
-        flags: None,
+        flags: Some(segment.flags),
         bytes: i32::try_from(segment.payload_len).ok(),
         mark: mark.map(Mark::name),
-    };
-    PacketRow { flags: segment.flags, row }
-}
-
-impl PacketRow {
-    /// The letters of its flags.
-    pub fn flags(&self) -> String {
-        let letters = [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, 'A')];
-        letters.iter().filter(|&&(bit, _)| self.flags.0 & bit != 0).map(|&(_, letter)| letter).collect()
-    }
-
-    pub fn row<'a>(&'a self, flags: &'a str) -> tables::Packet<'a> {
-        tables::Packet { flags: Some(flags), ..self.row }
     }
 }
 
 fn at(moment: Option<Moment>) -> Option<i64> {
     moment.map(|moment| moment.at)
-}
-
-/// An address as text. IPv4 without the formatting machinery, which costs a tenth of a short connection.
-fn address(ip: IpAddr) -> String {
-    let IpAddr::V4(v4) = ip else { return ip.to_string() };
-    let mut text = String::with_capacity(15);
-    for (at, octet) in v4.octets().into_iter().enumerate() {
-        if at > 0 {
-            text.push('.');
-        }
-        for (unit, needed) in [(100, octet >= 100), (10, octet >= 10), (1, true)] {
-            if needed {
-                text.push(char::from(b'0' + octet / unit % 10));
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn addresses_read_as_the_standard_library_writes_them(ip: [u8; 4]) {
-            let ip = IpAddr::from(ip);
-            prop_assert_eq!(address(ip), ip.to_string());
-        }
-    }
 }
