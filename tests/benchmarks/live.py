@@ -89,7 +89,9 @@ def capture(shape: Shape, path: Path, packets: int) -> str:
         run = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="conchart-benchmark-")))
         prepare(run, traffic)
         network = undo.enter_context(namespace())
-        undo.enter_context(running([*network, "nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")]))
+        undo.enter_context(
+            running([*network, "nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")])
+        )
         wait_until(lambda: listens(network, 443), "nginx listens")
         said = run / "tcpdump"
         # Its buffer holds what comes while the others have the processors.
