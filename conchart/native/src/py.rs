@@ -25,7 +25,7 @@ use crate::portion::{Output, Portion, Stopped};
 use crate::tables::Tables;
 
 /// Portions that may wait for the calling thread.
-const QUEUE: usize = 24;
+const QUEUE: usize = 16;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
