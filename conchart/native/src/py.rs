@@ -25,13 +25,14 @@ use crate::portion::{Output, Portion, Stopped};
 use crate::tables::Tables;
 
 /// Portions that may wait for the calling thread.
-const QUEUE: usize = 16;
+const QUEUE: usize = 24;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// Millions of small short-lived values: a connection costs dozens of allocations.
+/// Millions of small short-lived values: a connection costs dozens of allocations. Version 2: where one thread takes memory
+/// and another gives it back, version 3 is no faster and holds an eighth more.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -13,8 +13,9 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::packet::Flags;
 
-/// Values per batch: enough to make the hand-over cheap, few enough that batches on their way cost little memory.
-const BATCH_VALUES: usize = 1 << 17;
+/// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
+/// takes half a millisecond to plan an INSERT.
+const BATCH_VALUES: usize = 1 << 18;
 /// Room for this much text per value in columns that need not grow.
 const TEXT_BYTES: usize = 16;
 

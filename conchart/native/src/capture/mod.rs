@@ -67,7 +67,7 @@ pub struct Facts {
     /// The coarsest clock of the interfaces that captured something: every time in the file is at
     /// least as exact. 1000 for µs.
     pub resolution_ns: i64,
-    /// Packets the capturing machine says it lost (pcapng: interface statistics, else the counts in
+    /// Packets the capturing machine says it dropped (pcapng: interface statistics, else the counts in
     /// packet blocks); `None` when it does not say.
     pub drops: Option<u64>,
     /// What a reader should know; each names its frame.

@@ -113,7 +113,7 @@ impl Pcapng {
         if self.resolution_ns > 0 { self.resolution_ns } else { described().unwrap_or(1000) }
     }
 
-    /// Packets that the capturing machine says it lost; `None` when it does not say.
+    /// Packets that the capturing machine says it dropped; `None` when it does not say.
     pub(super) fn dropped(&self) -> Option<u64> {
         let said = self.interfaces.iter().filter_map(|interface| interface.dropped.or(interface.dropped_between));
         said.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
