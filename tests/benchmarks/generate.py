@@ -4,7 +4,7 @@ In: a shape and a number of packets. Out: a little-endian microsecond pcap file.
 template whose constant parts are prepared once; addresses, ports, sequence numbers and times are what varies. Checksums
 are zero, as in captures taken on a host that leaves them to its network card.
 
-    python -m tests.benchmarks.generate short-tls /tmp/short-tls.pcap --packets 3060000
+    python -m tests.benchmarks.generate full /tmp/full.pcap --packets 3060000
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ import click
 from tests.laws.hello import Tls, application, filler
 from tests.laws.talk import ACK, FIN, PSH, SYN
 
-Shape = Literal["short-tls", "bulk"]
+Shape = Literal["full", "resumed", "keepalive", "bulk"]
 MACS = bytes.fromhex("020000000001020000000002")
 FILE_HEADER = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
 TIME = struct.Struct("<II").pack
 START = 1_700_000_000
 MSS = 1_448
 OPEN = 1_000
-"""Connections of `short-tls` that are open at the same time."""
+"""Short connections that are open at the same time."""
 HOSTS = 200
-"""Different server names in `short-tls`."""
-PACKETS_PER_CONNECTION = 17
+"""Different servers of short connections."""
+REQUESTS = 100
+"""Requests of one connection of `keepalive`."""
+PACKETS_PER_CONNECTION = {"full": 17, "resumed": 16, "keepalive": 6 + 2 * REQUESTS}
 BULK_CONNECTIONS = 8
 
 
@@ -97,11 +99,12 @@ class Script:
         self.add(False, ACK)
 
 
-def short_connection(number: int) -> list[Template]:
-    """A TLS connection with one request in 17 packets: TLS 1.3 and TLS 1.2 take turns."""
-    modern = number % 2 == 0
+def tls_connection(number: int, *, resumed: bool) -> list[Template]:
+    """A TLS connection with one request; where nothing is resumed, TLS 1.3 and TLS 1.2 take turns."""
+    modern = resumed or number % 2 == 0
     tls = Tls(
         version="TLSv1.3" if modern else "TLSv1.2",
+        kind="psk" if resumed else "full",
         cipher=0x1301 if modern else 0xC02F,
         sni=f"host-{number:03}.example.com",
         alpn="http/1.1",
@@ -124,8 +127,20 @@ def short_connection(number: int) -> list[Template]:
     script.say(False, application(1_900, ("response", number)))
     script.add(True, ACK)
     script.close()
-    if len(script.packets) != PACKETS_PER_CONNECTION:
-        raise AssertionError(f"{len(script.packets)} packets instead of {PACKETS_PER_CONNECTION}")
+    return script.packets
+
+
+def http_connection(number: int) -> list[Template]:
+    """An HTTP/1.1 connection that is kept alive: each response acknowledges its request, and the other way round."""
+    script = Script()
+    script.open()
+    body = filler(1_200, number)
+    for asked in range(REQUESTS):
+        path = b"/page/%d?visit=%d" % (number, asked)
+        script.say(True, b"GET " + path + b" HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: benchmark\r\n\r\n")
+        head = b"HTTP/1.1 200 OK\r\nServer: benchmark\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
+        script.say(False, head % len(body) + body)
+    script.close()
     return script.packets
 
 
@@ -165,16 +180,30 @@ def flow(number: int, templates: list[Template], server_port: int) -> Flow:
     return Flow(iter(templates), client + server, server + client, port, server_port, isn, isn + 77_777)
 
 
-def short_tls(packets: int) -> Iterator[bytes]:
-    """Short TLS connections, 1,000 open at a time, each at another stage than its neighbours; all end."""
-    scripts = [short_connection(number) for number in range(HOSTS)]
-    connections = max(packets // PACKETS_PER_CONNECTION, 1)
+def full(packets: int) -> Iterator[bytes]:
+    """Connections that begin with a full TLS handshake."""
+    return short([tls_connection(number, resumed=False) for number in range(HOSTS)], 443, packets)
+
+
+def resumed(packets: int) -> Iterator[bytes]:
+    """Connections that resume a TLS 1.3 session."""
+    return short([tls_connection(number, resumed=True) for number in range(HOSTS)], 443, packets)
+
+
+def keepalive(packets: int) -> Iterator[bytes]:
+    """Connections with many small requests each."""
+    return short([http_connection(number) for number in range(HOSTS)], 80, packets)
+
+
+def short(scripts: list[list[Template]], server_port: int, packets: int) -> Iterator[bytes]:
+    """Short connections, 1,000 open at a time, each at another stage than its neighbours; all end."""
+    connections = max(packets // len(scripts[0]), 1)
     flows: deque[Flow] = deque()
     opened = written = 0
     while flows or opened < connections:
         # One more every 8 packets until enough are open: that spreads them over all stages.
         if opened < connections and len(flows) < OPEN and (written % 8 == 0 or not flows):
-            flows.append(flow(opened, scripts[opened % HOSTS], 443))
+            flows.append(flow(opened, scripts[opened % len(scripts)], server_port))
             opened += 1
         current = flows.popleft()
         step = next(current.templates, None)
@@ -222,7 +251,12 @@ def bulk(packets: int) -> Iterator[bytes]:
             flows.append(current)
 
 
-SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {"short-tls": short_tls, "bulk": bulk}
+SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {
+    "full": full,
+    "resumed": resumed,
+    "keepalive": keepalive,
+    "bulk": bulk,
+}
 
 
 def generate(shape: Shape, path: Path, packets: int) -> int:

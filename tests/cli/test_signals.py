@@ -28,7 +28,7 @@ FOREVER = "SELECT count(*) FROM range(1000000000000) a(i) WHERE hash(i) = 0"
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("capture") / "input.pcap"
-    generate("short-tls", path, 50_000)
+    generate("full", path, 50_000)
     return path
 
 

@@ -51,7 +51,7 @@ def test_output_that_cannot_be_written_is_4(tmp_path: Path, command: str) -> Non
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "input.pcap"
-    generate("short-tls", path, 50_000)
+    generate("full", path, 50_000)
     return path
 
 

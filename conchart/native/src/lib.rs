@@ -1,13 +1,13 @@
 //! conchart's native core: capture file → packets → TCP connections → TLS handshakes → exchanges
-//! → phases → facts → rows, in one streaming pass.
+//! → phases → a portion of each → rows → tables, in one streaming pass.
 //!
 //! The list below is the data flow; a stage imports only stages above it.
 
 pub mod stream;
 
-pub mod error;
+mod error;
 
-pub mod notes;
+mod notes;
 
 pub mod keys;
 
@@ -27,7 +27,7 @@ pub mod quic;
 
 pub mod exchange;
 
-pub mod phases;
+mod phases;
 
 pub mod tables;
 
@@ -35,7 +35,7 @@ mod tally;
 
 mod rows;
 
-pub mod facts;
+pub mod portion;
 
 pub mod pipeline;
 

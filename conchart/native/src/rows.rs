@@ -1,13 +1,14 @@
 //! What each stage found → rows of docs/tables.md.
-
-use std::net::IpAddr;
+//!
+//! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
+//! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
 use crate::exchange::{Exchange, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Flags, Segment};
 use crate::phases::Phase;
 use crate::stream::{BySide, Moment, Side};
-use crate::tables;
+use crate::tables::{CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, PacketRow, PhaseRow};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark};
 use crate::tls::{Handshake, KeyCoverage, Kind};
@@ -27,9 +28,9 @@ pub fn link_types(tally: &Tally) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -> tables::Capture<'a> {
+pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -> CaptureRow<'a> {
     let facts = tally.facts.as_ref();
-    tables::Capture {
+    CaptureRow {
         capture: Some(tally.capture),
         path: Some(&tally.path),
         format: facts.map(|facts| facts.format.as_str()),
@@ -51,48 +52,32 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -
     }
 }
 
-/// A connection's row, but for the text of its addresses.
-pub struct ConnectionRow {
-    ips: BySide<IpAddr>,
-    row: tables::Connection<'static>,
-}
-
-impl ConnectionRow {
-    /// The text of the client's and the server's address.
-    pub fn addresses(&self) -> (String, String) {
-        (address(self.ips.client), address(self.ips.server))
-    }
-
-    pub fn row<'a>(&'a self, client_ip: &'a str, server_ip: &'a str) -> tables::Connection<'a> {
-        tables::Connection { client_ip: Some(client_ip), server_ip: Some(server_ip), ..self.row }
-    }
-}
-
-/// The columns that every flow has.
-fn flow<T>(flow: &Flow<T>, capture: i32, opened: Moment, app: Option<&'static str>) -> tables::Connection<'static> {
-    tables::Connection {
+/// The columns that every flow has. `opened`: where its phases begin.
+fn flow<T>(flow: &Flow<T>, capture: i32, opened: Moment, app: Option<&'static str>) -> ConnectionRow<'static> {
+    ConnectionRow {
         stream: Some(flow.stream),
         capture: Some(capture),
         transport: Some(flow.transport.name()),
         transport_stream: Some(flow.transport_stream),
+        client_ip: Some(flow.ends.client.ip),
         client_port: Some(flow.ends.client.port.into()),
+        server_ip: Some(flow.ends.server.ip),
         server_port: Some(flow.ends.server.port.into()),
         opened_at: Some(opened.at),
         app,
-        ..tables::Connection::default()
+        ..ConnectionRow::default()
     }
 }
 
-/// `opened`: where its phases begin.
 pub fn tcp<T>(
     of: &Flow<T>,
     capture: i32,
     opened: Moment,
     tcp: &Connection,
     app: Option<&'static str>,
-) -> ConnectionRow {
+) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
-    let row = tables::Connection {
+    ConnectionRow {
         closed_at: Some(tcp.last.at),
         syn_at: at(tcp.syn),
         syn_ack_at: at(tcp.syn_ack),
@@ -122,15 +107,20 @@ pub fn tcp<T>(
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
         ..flow(of, capture, opened, app)
-    };
-    ConnectionRow { ips: BySide { client: of.ends.client.ip, server: of.ends.server.ip }, row }
+    }
 }
 
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
-pub fn udp<T>(of: &Flow<T>, capture: i32, opened: Moment, udp: &Datagrams, app: Option<&'static str>) -> ConnectionRow {
+pub fn udp<T>(
+    of: &Flow<T>,
+    capture: i32,
+    opened: Moment,
+    udp: &Datagrams,
+    app: Option<&'static str>,
+) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
     let is_answered = client.packets > 0 && server.packets > 0;
-    let row = tables::Connection {
+    ConnectionRow {
         closed_at: Some(udp.last.at),
         first_frame: Some(udp.first_frame.cast_signed()),
         last_frame: Some(udp.last_frame.cast_signed()),
@@ -142,8 +132,7 @@ pub fn udp<T>(of: &Flow<T>, capture: i32, opened: Moment, udp: &Datagrams, app: 
         ttl_server: server.ttl.map(i32::from),
         state: Some(if is_answered { "open" } else { "unanswered" }),
         ..flow(of, capture, opened, app)
-    };
-    ConnectionRow { ips: BySide { client: of.ends.client.ip, server: of.ends.server.ip }, row }
+    }
 }
 
 /// `version` is the name of the handshake's; `rtt`: nanoseconds between the capture point and each end.
@@ -152,11 +141,11 @@ pub fn handshake<'a>(
     tls: &'a Handshake,
     version: Option<&'a str>,
     rtt: BySide<Option<i64>>,
-) -> tables::Handshake<'a> {
+) -> HandshakeRow<'a> {
     // Who sent the ClientHello is the client of TLS, whoever opened the connection.
     let client = tls.hello_by.unwrap_or(Side::Client);
     let compute = |side| tls.flights.compute_ns(side, rtt[side]);
-    tables::Handshake {
+    HandshakeRow {
         stream: Some(stream),
         number: Some(tls.number.cast_signed()),
         hello_at: at(tls.hello),
@@ -195,7 +184,7 @@ pub fn handshake<'a>(
     }
 }
 
-pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> tables::Exchange<'_> {
+pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ExchangeRow<'_> {
     let (request, response) = (&exchange.request, &exchange.response);
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
     let response_done = at(response.last.filter(|_| response.done));
@@ -204,7 +193,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ta
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let frame = |span: &Span| span.first.map(|moment| moment.frame.cast_signed());
-    tables::Exchange {
+    ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
         request_at: at(request.first),
@@ -231,8 +220,8 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ta
     }
 }
 
-pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
-    tables::Phase {
+pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
+    PhaseRow {
         stream: Some(stream),
         exchange: phase.exchange.map(u32::cast_signed),
         kind: Some(phase.kind.name()),
@@ -244,76 +233,26 @@ pub fn phase(stream: i32, phase: &Phase) -> tables::Phase<'static> {
     }
 }
 
-/// A packet's row, but for the text of its flags.
-pub struct PacketRow {
-    flags: Flags,
-    row: tables::Packet<'static>,
+pub fn segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow<'static> {
+    packet(stream, segment.flags, segment.payload_len, seen, from, mark)
 }
 
-pub fn segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow {
-    PacketRow { flags: segment.flags, row: packet(stream, segment.payload_len, seen, from, mark) }
+pub fn datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side, is_copy: bool) -> PacketRow<'static> {
+    packet(stream, Flags(0), datagram.payload_len, seen, from, is_copy.then_some(Mark::Duplicate))
 }
 
-pub fn datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side, is_copy: bool) -> PacketRow {
-    let mark = is_copy.then_some(Mark::Duplicate);
-    PacketRow { flags: Flags(0), row: packet(stream, datagram.payload_len, seen, from, mark) }
-}
-
-fn packet(stream: i32, bytes: u32, seen: Moment, from: Side, mark: Option<Mark>) -> tables::Packet<'static> {
-    tables::Packet {
+fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow<'static> {
+    PacketRow {
         stream: Some(stream),
         frame: Some(seen.frame.cast_signed()),
         seen_at: Some(seen.at),
         sender: Some(side(from)),
-        flags: None,
+        flags: Some(flags),
         bytes: i32::try_from(bytes).ok(),
         mark: mark.map(Mark::name),
     }
 }
 
-impl PacketRow {
-    /// The letters of its flags.
-    pub fn flags(&self) -> String {
-        let letters = [(Flags::SYN, 'S'), (Flags::FIN, 'F'), (Flags::RST, 'R'), (Flags::PSH, 'P'), (Flags::ACK, 'A')];
-        letters.iter().filter(|&&(bit, _)| self.flags.0 & bit != 0).map(|&(_, letter)| letter).collect()
-    }
-
-    pub fn row<'a>(&'a self, flags: &'a str) -> tables::Packet<'a> {
-        tables::Packet { flags: Some(flags), ..self.row }
-    }
-}
-
 fn at(moment: Option<Moment>) -> Option<i64> {
     moment.map(|moment| moment.at)
-}
-
-/// An address as text. IPv4 without the formatting machinery, which costs a tenth of a short connection.
-fn address(ip: IpAddr) -> String {
-    let IpAddr::V4(v4) = ip else { return ip.to_string() };
-    let mut text = String::with_capacity(15);
-    for (at, octet) in v4.octets().into_iter().enumerate() {
-        if at > 0 {
-            text.push('.');
-        }
-        for (unit, needed) in [(100, octet >= 100), (10, octet >= 10), (1, true)] {
-            if needed {
-                text.push(char::from(b'0' + octet / unit % 10));
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn addresses_read_as_the_standard_library_writes_them(ip: [u8; 4]) {
-            let ip = IpAddr::from(ip);
-            prop_assert_eq!(address(ip), ip.to_string());
-        }
-    }
 }

@@ -28,8 +28,8 @@ pub struct Tally {
     pub unsupported: Option<(LinkType, u64)>,
     /// The first frame whose time steps back by more than a second.
     pub backward: Option<u64>,
-    /// Fragments of packets that never became whole; the first frame of the first of them.
-    pub lost: Option<(u64, i64)>,
+    /// The first frame of the first packet that came in fragments and never became whole, and how many fragments.
+    pub incomplete: Option<(u64, i64)>,
     pub notes: Notes,
 }
 
@@ -60,14 +60,14 @@ impl Tally {
     }
 
     /// Counts `frames` fragments of a packet that began in frame `first` and never became whole.
-    pub fn lost_fragments(&mut self, first: u64, frames: i64) {
-        let (first_of_all, sum) = self.lost.unwrap_or((first, 0));
-        self.lost = Some((first_of_all.min(first), sum + frames));
+    pub fn incomplete_fragments(&mut self, first: u64, frames: i64) {
+        let (first_of_all, sum) = self.incomplete.unwrap_or((first, 0));
+        self.incomplete = Some((first_of_all.min(first), sum + frames));
     }
 
     /// Notes what is only known at the end of the run.
     pub fn conclude(&mut self) {
-        if let Some((first, frames)) = self.lost {
+        if let Some((first, frames)) = self.incomplete {
             self.notes.add(About::Fragments, || {
                 format!(
                     "{frames} IP fragments, the first in frame {first}, could not be put together: others of their \

@@ -9,9 +9,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use conchart_native::capture::Source;
-use conchart_native::facts::{Facts, Output};
 use conchart_native::pipeline::{Failure, Selection, read};
-use conchart_native::tables::{Rows, Sink, Stopped};
+use conchart_native::portion::{Output, Portion, Stopped};
+use conchart_native::tables::Tables;
 
 use crate::memory::bounded;
 
@@ -29,14 +29,14 @@ struct Table {
 }
 
 #[derive(Default)]
-struct Tables {
+struct Numbers {
     tables: HashMap<&'static str, Table>,
     /// The longest list of notes.
     notes: usize,
 }
 
-impl Sink for Tables {
-    fn batch(&mut self, name: &'static str, batch: RecordBatch) -> Result<(), Stopped> {
+impl Numbers {
+    fn add(&mut self, name: &'static str, batch: &RecordBatch) {
         let table = self.tables.entry(name).or_default();
         table.rows += batch.num_rows();
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
@@ -57,18 +57,28 @@ impl Sink for Tables {
             };
             table.columns.entry(field.name().clone()).or_default().extend(values);
         }
-        Ok(())
     }
 }
 
-struct Collected(Rows<Tables>);
+#[derive(Default)]
+struct Collected {
+    tables: Tables,
+    numbers: Numbers,
+}
+
+impl Collected {
+    fn take_finished(&mut self) {
+        for (name, batch) in self.tables.take() {
+            self.numbers.add(name, &batch);
+        }
+    }
+}
 
 impl Output for &mut Collected {
-    fn facts(&mut self, facts: Facts) -> Result<(), Stopped> {
-        facts.write(&mut self.0)
-    }
-    fn progress(&mut self, _: u64, _: u64) -> Result<(), Stopped> {
-        Ok(())
+    fn take(&mut self, mut portion: Portion) -> Result<Portion, Stopped> {
+        portion.empty_into(&mut self.tables).expect("a table that fits its schema");
+        self.take_finished();
+        Ok(portion)
     }
 }
 
@@ -93,12 +103,13 @@ pub fn check_capture(capture: &[u8], key_log: Option<&[u8]>) {
         path
     });
     let selection = Selection { packets: true, keylogs: keylogs.into_iter().collect(), ..Selection::default() };
-    let mut collected = Collected(Rows::new(Tables::default()));
+    let mut collected = Collected::default();
     match bounded(MOST_MEMORY, || read(&[Source::Path(path)], selection, &mut collected)) {
         Ok(()) => {
-            collected.0.flush().expect("a table that fits its schema");
+            collected.tables.flush().expect("a table that fits its schema");
+            collected.take_finished();
             // Wireshark also numbers blocks that are no packet; the shortest record has 12 bytes.
-            check(collected.0.sink(), i64::try_from(capture.len()).unwrap_or(i64::MAX) / 12);
+            check(&collected.numbers, i64::try_from(capture.len()).unwrap_or(i64::MAX) / 12);
         }
         Err(Failure::Capture(error)) => drop(error.to_string()),
         Err(failure) => panic!("{failure:?}"),
@@ -128,7 +139,7 @@ struct Stream {
 }
 
 /// `frames`: as many as there can be.
-fn check(found: &Tables, frames: i64) {
+fn check(found: &Numbers, frames: i64) {
     let none = Table::default();
     let table = |name: &str| found.tables.get(name).unwrap_or(&none);
     assert!(found.notes <= 100, "{} notes", found.notes);

@@ -10,19 +10,19 @@ const CELLS: usize = 16;
 /// Longest program: several times what the longest expression becomes that is compiled (`bpf.py`).
 const MAX_LEN: usize = 1 << 18;
 
-/// Why a program is refused. `at` is the index of the instruction.
+/// Why a program is refused. `index` is that of the instruction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum FilterError {
     #[error("filter program has {0} instructions, 1 to {MAX_LEN} allowed")]
     Length(usize),
-    #[error("filter instruction {at}: unknown code {code:#06x}")]
-    Code { at: usize, code: u16 },
-    #[error("filter instruction {at}: jumps behind the end of the program")]
-    Jump { at: usize },
-    #[error("filter instruction {at}: scratch memory cell {cell}, 0 to 15 exist")]
-    Cell { at: usize, cell: u32 },
-    #[error("filter instruction {at}: divides by zero")]
-    ZeroDivision { at: usize },
+    #[error("filter instruction {index}: unknown code {code:#06x}")]
+    Code { index: usize, code: u16 },
+    #[error("filter instruction {index}: jumps behind the end of the program")]
+    Jump { index: usize },
+    #[error("filter instruction {index}: scratch memory cell {cell}, 0 to 15 exist")]
+    Cell { index: usize, cell: u32 },
+    #[error("filter instruction {index}: divides by zero")]
+    ZeroDivision { index: usize },
     #[error("filter program does not end with a return")]
     NoReturn,
 }
@@ -68,15 +68,15 @@ enum Test {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    LoadAt(Size, u32),
-    LoadAtX(Size, u32),
+    Load(Size, u32),
+    LoadBehindX(Size, u32),
     LoadConstant(u32),
     LoadCell(usize),
     LoadLength,
     XConstant(u32),
     XCell(usize),
     XLength,
-    /// X = 4 * the low nibble at: an IPv4 header's length.
+    /// X = 4 * the low nibble there: an IPv4 header's length.
     XHeaderLength(u32),
     StoreA(usize),
     StoreX(usize),
@@ -103,15 +103,15 @@ impl Program {
             return Err(FilterError::Length(len));
         }
         let mut steps = Vec::with_capacity(len);
-        for (at, &instruction) in instructions.iter().enumerate() {
-            let step = Step::new(at, instruction)?;
+        for (index, &instruction) in instructions.iter().enumerate() {
+            let step = Step::new(index, instruction)?;
             let furthest = match step {
                 Step::Jump(by) => by,
                 Step::Branch(_, _, yes, no) => yes.max(no),
                 _ => 0,
             };
-            if furthest > 0 && furthest >= len - at - 1 {
-                return Err(FilterError::Jump { at });
+            if furthest > 0 && furthest >= len - index - 1 {
+                return Err(FilterError::Jump { index });
             }
             steps.push(step);
         }
@@ -135,8 +135,8 @@ impl Program {
             let step = *self.0.get(next)?;
             next += 1;
             match step {
-                Step::LoadAt(size, k) => a = load(data, size, k)?,
-                Step::LoadAtX(size, k) => a = load(data, size, x.checked_add(k)?)?,
+                Step::Load(size, k) => a = load(data, size, k)?,
+                Step::LoadBehindX(size, k) => a = load(data, size, x.checked_add(k)?)?,
                 Step::LoadConstant(k) => a = k,
                 Step::LoadCell(cell) => a = *cells.get(cell)?,
                 Step::LoadLength => a = wire,
@@ -163,21 +163,21 @@ impl Program {
 
 impl Step {
     /// Codes as in `pcap/bpf.h`: class, then size and mode, or operation and source.
-    fn new(at: usize, (code, jt, jf, k): (u16, u8, u8, u32)) -> Result<Self, FilterError> {
+    fn new(index: usize, (code, jt, jf, k): (u16, u8, u8, u32)) -> Result<Self, FilterError> {
         let cell = || match usize::try_from(k) {
             Ok(cell) if cell < CELLS => Ok(cell),
-            _ => Err(FilterError::Cell { at, cell: k }),
+            _ => Err(FilterError::Cell { index, cell: k }),
         };
         let operand = if code & 0x08 == 0 { Operand::Constant(k) } else { Operand::X };
         let branch = |test| Self::Branch(test, operand, jt.into(), jf.into());
         let step = match code {
             0x00 => Self::LoadConstant(k),
-            0x20 => Self::LoadAt(Size::Word, k),
-            0x28 => Self::LoadAt(Size::Half, k),
-            0x30 => Self::LoadAt(Size::Byte, k),
-            0x40 => Self::LoadAtX(Size::Word, k),
-            0x48 => Self::LoadAtX(Size::Half, k),
-            0x50 => Self::LoadAtX(Size::Byte, k),
+            0x20 => Self::Load(Size::Word, k),
+            0x28 => Self::Load(Size::Half, k),
+            0x30 => Self::Load(Size::Byte, k),
+            0x40 => Self::LoadBehindX(Size::Word, k),
+            0x48 => Self::LoadBehindX(Size::Half, k),
+            0x50 => Self::LoadBehindX(Size::Byte, k),
             0x60 => Self::LoadCell(cell()?),
             0x80 => Self::LoadLength,
             0x01 => Self::XConstant(k),
@@ -189,7 +189,7 @@ impl Step {
             0x04 | 0x0c => Self::Alu(Alu::Add, operand),
             0x14 | 0x1c => Self::Alu(Alu::Sub, operand),
             0x24 | 0x2c => Self::Alu(Alu::Mul, operand),
-            0x34 | 0x94 if k == 0 => return Err(FilterError::ZeroDivision { at }),
+            0x34 | 0x94 if k == 0 => return Err(FilterError::ZeroDivision { index }),
             0x34 | 0x3c => Self::Alu(Alu::Div, operand),
             0x44 | 0x4c => Self::Alu(Alu::Or, operand),
             0x54 | 0x5c => Self::Alu(Alu::And, operand),
@@ -198,7 +198,7 @@ impl Step {
             0x84 => Self::Negate,
             0x94 | 0x9c => Self::Alu(Alu::Mod, operand),
             0xa4 | 0xac => Self::Alu(Alu::Xor, operand),
-            0x05 => Self::Jump(usize::try_from(k).map_err(|_| FilterError::Jump { at })?),
+            0x05 => Self::Jump(usize::try_from(k).map_err(|_| FilterError::Jump { index })?),
             0x15 | 0x1d => branch(Test::Equal),
             0x25 | 0x2d => branch(Test::Greater),
             0x35 | 0x3d => branch(Test::GreaterOrEqual),
@@ -207,7 +207,7 @@ impl Step {
             0x16 => Self::ReturnA,
             0x07 => Self::AToX,
             0x87 => Self::XToA,
-            _ => return Err(FilterError::Code { at, code }),
+            _ => return Err(FilterError::Code { index, code }),
         };
         Ok(step)
     }

@@ -33,18 +33,17 @@ impl Source {
         }
     }
 
-    /// Opens it, without reading; also gives the file's size where it has one.
-    pub(super) fn open(&self) -> io::Result<(Box<dyn Read + Send>, Option<u64>)> {
+    /// Opens it, without reading.
+    pub(super) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         match self {
             Self::Path(path) => {
                 let file = File::open(path)?;
-                let about = file.metadata()?;
-                if about.is_dir() {
+                if file.metadata()?.is_dir() {
                     return Err(io::Error::from(io::ErrorKind::IsADirectory));
                 }
-                Ok((Box::new(file), about.is_file().then_some(about.len())))
+                Ok(Box::new(file))
             }
-            Self::Stdin => Ok((Box::new(io::stdin()), None)),
+            Self::Stdin => Ok(Box::new(io::stdin())),
         }
     }
 }

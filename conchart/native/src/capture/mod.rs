@@ -13,7 +13,7 @@ mod input;
 mod link_type;
 mod pcap;
 mod pcapng;
-pub mod secrets;
+pub(crate) mod secrets;
 mod window;
 
 #[cfg(test)]
@@ -38,10 +38,6 @@ use pcap::Pcap;
 use pcapng::Pcapng;
 use window::Window;
 
-/// Comments kept per file; each as long as [`MAX_TEXT`] at most.
-const MAX_COMMENTS: usize = 100;
-const MAX_TEXT: usize = 500;
-
 /// Times that a frame may have: 146 years before 1970 to 146 years after. The difference of any two of them is an
 /// `i64`, too, so that nothing after this stage can overflow.
 const TIMES: RangeInclusive<i64> = -((1 << 62) - 1)..=(1 << 62) - 1;
@@ -55,8 +51,6 @@ pub struct Frame<'a> {
     /// Nanoseconds since the Unix epoch; of 1823 to 2116, whatever the file says.
     pub at: i64,
     pub link: LinkType,
-    /// 0-based over the whole file, its sections one after the other.
-    pub interface: u32,
     /// The captured bytes.
     pub data: &'a [u8],
     /// Length on the wire; more than `data.len()` when the snap length cut the frame.
@@ -73,13 +67,11 @@ pub struct Facts {
     /// The coarsest clock of the interfaces that captured something: every time in the file is at
     /// least as exact. 1000 for µs.
     pub resolution_ns: i64,
-    /// Packets the capturing machine says it lost (pcapng: interface statistics, else the counts in
+    /// Packets the capturing machine says it dropped (pcapng: interface statistics, else the counts in
     /// packet blocks); `None` when it does not say.
     pub drops: Option<u64>,
     /// What a reader should know; each names its frame.
     pub notes: Notes,
-    /// Comments in the file, at most 100: frame number (`None`: about the file or an interface), text.
-    pub comments: Vec<(Option<u64>, String)>,
 }
 
 /// Reads one capture, frame by frame.
@@ -89,7 +81,6 @@ pub struct Reader {
     format: Format,
     packing: Packing,
     taken: Arc<AtomicU64>,
-    size: Option<u64>,
     log: Log,
     over: bool,
 }
@@ -107,21 +98,14 @@ impl Reader {
     pub fn open(source: &Source) -> Result<Self, CaptureError> {
         let name = source.name();
         match source.open() {
-            Ok((bytes, size)) => Self::start(bytes, name, size),
+            Ok(bytes) => Self::start(bytes, name),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(CaptureError::NotFound { name }),
             Err(source) => Err(CaptureError::Io { name, source }),
         }
     }
 
     /// Reads a capture from any stream; `name` is what messages call it.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn from_read(source: Box<dyn Read + Send>, name: &str) -> Result<Self, CaptureError> {
-        Self::start(source, name.to_owned(), None)
-    }
-
-    fn start(source: Box<dyn Read + Send>, name: String, size: Option<u64>) -> Result<Self, CaptureError> {
+    fn start(source: Box<dyn Read + Send>, name: String) -> Result<Self, CaptureError> {
         let unpacked = match input::unpack(source) {
             Ok(unpacked) => unpacked,
             Err(source) => return Err(CaptureError::Io { name, source }),
@@ -151,7 +135,7 @@ impl Reader {
             let _ = window.ensure(16);
             return Err(not_a_capture(name, window.ahead()));
         };
-        Ok(Self { name, window, format, packing, taken: unpacked.taken, size, log, over: false })
+        Ok(Self { name, window, format, packing, taken: unpacked.taken, log, over: false })
     }
 
     /// The next frame; `None` at the end.
@@ -169,14 +153,13 @@ impl Reader {
             Format::Pcapng(pcapng) => pcapng.next(&mut self.window, &mut self.log),
         };
         match found {
-            Ok(Some(Packet { at, link, interface, data, original_len })) => {
+            Ok(Some(Packet { at, link, data, original_len })) => {
                 self.log.frames += 1;
                 self.log.number += 1;
                 Ok(Some(Frame {
                     number: self.log.number,
                     at: if TIMES.contains(&at) { at } else { self.log.impossible(at) },
                     link,
-                    interface,
                     data: self.window.get(data),
                     original_len,
                 }))
@@ -212,7 +195,6 @@ impl Reader {
             resolution_ns,
             drops,
             notes: self.log.notes.clone(),
-            comments: self.log.comments.clone(),
         }
     }
 
@@ -221,25 +203,12 @@ impl Reader {
     pub fn bytes_read(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
-
-    /// The file's size, what [`Self::bytes_read`] ends at; `None` for pipes.
-    #[must_use]
-    pub fn size(&self) -> Option<u64> {
-        self.size
-    }
-
-    /// The name used in messages.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
 }
 
-/// A frame's place in the window's buffer, before it is borrowed.
+/// A frame before it is borrowed: where in the window's buffer it is.
 struct Packet {
     at: i64,
     link: LinkType,
-    interface: u32,
     data: Range<usize>,
     original_len: u32,
 }
@@ -252,7 +221,6 @@ struct Log {
     /// The last number given, to a frame or to another record that Wireshark numbers.
     number: u64,
     notes: Notes,
-    comments: Vec<(Option<u64>, String)>,
 }
 
 impl Log {
@@ -265,13 +233,6 @@ impl Log {
             format!("packet {number}: its time is {years}, which no clock shows: taken for the nearest time allowed")
         });
         nearest
-    }
-
-    fn comment(&mut self, frame: Option<u64>, text: &[u8]) {
-        if self.comments.len() < MAX_COMMENTS {
-            let text = text.get(..text.len().min(MAX_TEXT)).unwrap_or_default();
-            self.comments.push((frame, String::from_utf8_lossy(text).trim_end_matches('\0').to_owned()));
-        }
     }
 }
 

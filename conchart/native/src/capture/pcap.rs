@@ -44,15 +44,15 @@ impl Pcap {
 
     /// Reads the file header. Second value: something the reader should know about the file.
     pub(super) fn open(window: &mut Window) -> Result<(Self, Option<String>), Fault> {
-        let at = window.offset();
-        window.ensure(HEADER).map_err(|short| Fault::cut(at, "the pcap file header", HEADER as u64, short))?;
+        let offset = window.offset();
+        window.ensure(HEADER).map_err(|short| Fault::cut(offset, "the pcap file header", HEADER as u64, short))?;
         let head = window.ahead().first_chunk::<HEADER>().copied().unwrap_or_default();
         let [m0, m1, m2, m3, v0, v1, v2, v3, _, _, _, _, _, _, _, _, s0, s1, s2, s3, l0, l1, l2, l3] = head;
         let Some(Variant { order, unit, record, more }) = variant([m0, m1, m2, m3]) else {
-            return Err(Fault::broken(at, "no pcap magic number".to_owned()));
+            return Err(Fault::broken(offset, "no pcap magic number".to_owned()));
         };
         let header = HEADER + more;
-        window.ensure(header).map_err(|short| Fault::cut(at, "the pcap file header", header as u64, short))?;
+        window.ensure(header).map_err(|short| Fault::cut(offset, "the pcap file header", header as u64, short))?;
         window.take(header);
         let version = (order.u16([v0, v1]), order.u16([v2, v3]));
         let lengths = match version {
@@ -100,16 +100,18 @@ impl Pcap {
             Lengths::OriginalFirst => (lengths.1, lengths.0),
             Lengths::SmallerIsCaptured => (lengths.0.min(lengths.1), lengths.0.max(lengths.1)),
         };
-        let at = window.offset();
+        let offset = window.offset();
         if captured > self.max_packet {
-            return Err(Fault::too_long(at, "packet", captured, self.max_packet));
+            return Err(Fault::too_long(offset, "packet", captured, self.max_packet));
         }
         let whole = self.record + captured as usize;
-        window.ensure(whole).map_err(|short| Fault::cut(at, "a packet with its record header", whole as u64, short))?;
+        window
+            .ensure(whole)
+            .map_err(|short| Fault::cut(offset, "a packet with its record header", whole as u64, short))?;
         let mut data = window.take(whole);
         data.start += self.record;
         let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * i64::from(self.unit);
-        Ok(Some(Packet { at, link: self.link, interface: 0, data, original_len: original }))
+        Ok(Some(Packet { at, link: self.link, data, original_len: original }))
     }
 }
 

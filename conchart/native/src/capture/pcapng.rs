@@ -1,7 +1,7 @@
 //! pcapng: sections of blocks (draft-ietf-opsawg-pcapng).
 //!
 //! In: the window. Out: one [`Packet`] per packet block (EPB, SPB, obsolete PB) of any section,
-//! whatever its byte order; drop counts, comments and TLS secrets on the way. Name resolution,
+//! whatever its byte order; drop counts and TLS secrets on the way. Name resolution,
 //! custom and unknown blocks are stepped over, whatever their length.
 //!
 //! Written by hand. pcap-parser 0.17 rejects a power-of-two `if_tsresol`, reads `if_tsoffset` as
@@ -31,7 +31,6 @@ const TLS_KEY_LOG: u32 = 0x544c_534b;
 /// systemd journal entries, sysdig events.
 const NUMBERED: [u32; 9] = [0x0bad, 0x4000_0bad, 9, 0x0204, 0x0208, 0x0216, 0x0217, 0x0221, 0x0222];
 
-const COMMENT: u16 = 1;
 const TIMESTAMP_RESOLUTION: u16 = 9;
 const TIMESTAMP_OFFSET: u16 = 14;
 const PACKET_DROPS: u16 = 4;
@@ -60,8 +59,6 @@ struct Interface {
 pub(super) struct Pcapng {
     order: Order,
     interfaces: Vec<Interface>,
-    /// Interfaces of the sections before: numbers go on from there.
-    interfaces_before: u32,
     /// Time of the previous packet: simple packets have none of their own.
     last_at: Option<i64>,
     timeless: bool,
@@ -86,7 +83,6 @@ impl Pcapng {
         Self {
             order: Order::Little,
             interfaces: Vec::new(),
-            interfaces_before: 0,
             last_at: None,
             timeless: false,
             links: Vec::new(),
@@ -117,7 +113,7 @@ impl Pcapng {
         if self.resolution_ns > 0 { self.resolution_ns } else { described().unwrap_or(1000) }
     }
 
-    /// Packets that the capturing machine says it lost; `None` when it does not say.
+    /// Packets that the capturing machine says it dropped; `None` when it does not say.
     pub(super) fn dropped(&self) -> Option<u64> {
         let said = self.interfaces.iter().filter_map(|interface| interface.dropped.or(interface.dropped_between));
         said.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
@@ -173,23 +169,23 @@ impl Pcapng {
             }
             let body = Body { order: self.order, rest: bytes.get(8..len - 4).unwrap_or_default() };
             let found = match kind {
-                SECTION_HEADER => self.section(body, log).map(|()| None),
-                INTERFACE => self.interface(body, log).map(|()| None),
+                SECTION_HEADER => self.section(body).map(|()| None),
+                INTERFACE => self.interface(body).map(|()| None),
                 STATISTICS => self.statistics(body).map(|()| None),
                 SECRETS => {
                     self.secrets(body, log);
                     Ok(None)
                 }
                 SIMPLE_PACKET => self.simple_packet(body, log).map(Some),
-                _ => self.packet(kind, body, log).map(Some),
+                _ => self.packet(kind, body).map(Some),
             };
             match found {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     let start = range.start + 8 + found.header;
                     let data = start..start + found.captured;
-                    let Found { at, link, interface, original_len, .. } = found;
-                    return Ok(Some(Packet { at, link, interface, data, original_len }));
+                    let Found { at, link, original_len, .. } = found;
+                    return Ok(Some(Packet { at, link, data, original_len }));
                 }
                 Err(problem) => return Err(Fault::broken(block, problem)),
             }
@@ -211,10 +207,8 @@ impl Pcapng {
         Ok(())
     }
 
-    fn section(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<(), String> {
+    fn section(&mut self, mut body: Body<'_>) -> Result<(), String> {
         self.dropped = self.dropped();
-        let count = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
-        self.interfaces_before = self.interfaces_before.saturating_add(count);
         self.interfaces.clear();
         body.u32()?; // byte-order magic
         let (major, minor) = (body.u16()?, body.u16()?);
@@ -222,15 +216,10 @@ impl Pcapng {
             return Err(format!("section of pcapng version {major}.{minor}, only 1.x is known"));
         }
         body.u64()?; // section length: may be unknown, never needed
-        for (code, value) in body.options() {
-            if code == COMMENT {
-                log.comment(None, value);
-            }
-        }
         Ok(())
     }
 
-    fn interface(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<(), String> {
+    fn interface(&mut self, mut body: Body<'_>) -> Result<(), String> {
         if self.interfaces.len() >= MAX_INTERFACES {
             return Err(format!("section describes more than {MAX_INTERFACES} interfaces"));
         }
@@ -241,7 +230,6 @@ impl Pcapng {
         let order = body.order;
         for (code, value) in body.options() {
             match (code, value) {
-                (COMMENT, text) => log.comment(None, text),
                 (TIMESTAMP_RESOLUTION, [byte]) => resolution = *byte,
                 (TIMESTAMP_OFFSET, seconds) => {
                     offset = seconds.first_chunk().map_or(0, |seconds| order.u64(*seconds).cast_signed());
@@ -307,7 +295,7 @@ impl Pcapng {
 
     /// Enhanced and obsolete packet blocks, which differ in their first word only.
     #[inline]
-    fn packet(&mut self, kind: u32, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
+    fn packet(&mut self, kind: u32, mut body: Body<'_>) -> Result<Found, String> {
         let order = body.order;
         let [n0, n1, n2, n3, h0, h1, h2, h3, t0, t1, t2, t3, c0, c1, c2, c3, o0, o1, o2, o3] = body.bytes::<20>()?;
         let (number, drops) = if kind == OBSOLETE_PACKET {
@@ -318,28 +306,24 @@ impl Pcapng {
         let (high, low) = (order.u32([h0, h1, h2, h3]), order.u32([t0, t1, t2, t3]));
         let captured = body.packet(order.u32([c0, c1, c2, c3]))?;
         let original_len = order.u32([o0, o1, o2, o3]);
-        let before = self.interfaces_before;
         let interface = self.user(number)?;
         let (at, link) = (interface.clock.at(u64::from(high) << 32 | u64::from(low)), interface.link);
         // All ones: not known.
         if drops != u16::MAX {
-            interface.lost(drops.into());
+            interface.drops(drops.into());
         }
         for (code, value) in body.options() {
-            match (code, value.first_chunk()) {
-                (COMMENT, _) => log.comment(Some(log.number + 1), value),
-                (PACKET_DROPS, Some(count)) => interface.lost(order.u64(*count)),
-                _ => {}
+            if let (PACKET_DROPS, Some(count)) = (code, value.first_chunk()) {
+                interface.drops(order.u64(*count));
             }
         }
         self.last_at = Some(at);
-        let interface = before.saturating_add(number);
-        Ok(Found { at, link, interface, header: 20, captured, original_len })
+        Ok(Found { at, link, header: 20, captured, original_len })
     }
 
     fn simple_packet(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
         let original_len = body.u32()?;
-        let (interface, at) = (self.interfaces_before, self.last_at.unwrap_or(0));
+        let at = self.last_at.unwrap_or(0);
         if !self.timeless {
             self.timeless = true;
             let number = log.number + 1;
@@ -352,7 +336,7 @@ impl Pcapng {
         let link = user.link;
         // The block has no captured length: the snap length, or what the block holds, is the limit.
         let captured = usize::try_from(original_len.min(limit)).unwrap_or(usize::MAX).min(body.rest.len());
-        Ok(Found { at, link, interface, header: 4, captured, original_len })
+        Ok(Found { at, link, header: 4, captured, original_len })
     }
 }
 
@@ -364,7 +348,8 @@ pub(super) fn key_log(order: Order, rest: &[u8]) -> Option<&[u8]> {
 }
 
 impl Interface {
-    fn lost(&mut self, count: u64) {
+    /// Its packets say that so many more were dropped.
+    fn drops(&mut self, count: u64) {
         self.dropped_between = Some(self.dropped_between.unwrap_or(0).saturating_add(count));
     }
 }
@@ -373,7 +358,6 @@ impl Interface {
 struct Found {
     at: i64,
     link: LinkType,
-    interface: u32,
     /// Bytes of the body before the packet's own.
     header: usize,
     captured: usize,

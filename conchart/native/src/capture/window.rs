@@ -60,7 +60,7 @@ impl Window {
         if self.end - self.start >= need { Ok(()) } else { self.refill(need) }
     }
 
-    /// Steps over `count` bytes that are ahead and gives their place in the buffer.
+    /// Steps over `count` bytes that are ahead and gives where they are in the buffer.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let from = self.start;
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn one_long_record_grows_the_buffer_and_not_beyond_need() {
-        let all: Vec<u8> = (0..3 * BLOCK).map(|at| at as u8).collect();
+        let all: Vec<u8> = (0..3 * BLOCK).map(|index| index as u8).collect();
         let mut window = Window::new(Box::new(io::Cursor::new(all.clone())));
         window.ensure(2 * BLOCK).unwrap();
         assert_eq!(&window.ahead()[..2 * BLOCK], &all[..2 * BLOCK]);

@@ -9,13 +9,12 @@ use crate::capture::secrets::Gathered;
 use crate::capture::{Frame, LinkType, Reader, Source};
 use crate::error::CaptureError;
 use crate::exchange::{Carrier, likely_sender};
-use crate::facts::{Outbox, Output};
 use crate::flow::{Flow, Slot, Table, Transport};
 use crate::notes::About;
 use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
+use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stream::{BySide, Moment, Side};
-use crate::tables::Stopped;
 use crate::tally::Tally;
 use crate::tcp::{Connection, Receiver as _};
 use crate::udp::Datagrams;
@@ -271,7 +270,7 @@ impl<O: Output> Run<O> {
             tally.other += lost.frames;
         } else {
             tally.undecodable += lost.frames;
-            tally.lost_fragments(lost.opened.frame, lost.frames);
+            tally.incomplete_fragments(lost.opened.frame, lost.frames);
         }
     }
 

@@ -5,13 +5,12 @@
 
 use super::Failure;
 use crate::exchange::{Carrier, Conversation};
-use crate::facts::{Outbox, Output};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::phases::{self, Kind, Phase, Tiler};
+use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use crate::tables::Stopped;
 use crate::tcp::{Connection, Receiver};
 use crate::udp::Datagrams;
 

@@ -70,8 +70,8 @@ fn lengths_are_of_the_wire_and_loads_are_of_what_was_captured() {
 
 #[test]
 fn indexed_loads_add_x_without_wrapping() {
-    let at = |x, k| run(&[(0x01, 0, 0, x), (0x50, 0, 0, k), (0x16, 0, 0, 0)], &[7, 8, 9]);
-    assert_eq!((at(1, 1), at(2, 1), at(u32::MAX, 1)), (Some(9), None, None));
+    let loaded = |x, k| run(&[(0x01, 0, 0, x), (0x50, 0, 0, k), (0x16, 0, 0, 0)], &[7, 8, 9]);
+    assert_eq!((loaded(1, 1), loaded(2, 1), loaded(u32::MAX, 1)), (Some(9), None, None));
     assert_eq!(run(&[(0x01, 0, 0, 1), (0x40, 0, 0, 0), (0x16, 0, 0, 0)], &[9, 1, 2, 3, 4]), Some(0x0102_0304));
     assert_eq!(run(&[(0x30, 0, 0, 0xffff_f000), (0x06, 0, 0, 1)], &[1]), None, "ancillary data of a live Linux socket");
 }
@@ -124,12 +124,12 @@ fn unsafe_programs_are_refused() {
     let long = vec![(0x06, 0, 0, 0); (1 << 18) + 1];
     assert_eq!(refused(&long), FilterError::Length(long.len()));
     assert_eq!(refused(&[(0x00, 0, 0, 0)]), FilterError::NoReturn);
-    assert_eq!(refused(&[(0x15, 0, 1, 0), (0x06, 0, 0, 0)]), FilterError::Jump { at: 0 });
-    assert_eq!(refused(&[(0x05, 0, 0, u32::MAX), (0x06, 0, 0, 0)]), FilterError::Jump { at: 0 });
-    assert_eq!(refused(&[(0x02, 0, 0, 16), (0x06, 0, 0, 0)]), FilterError::Cell { at: 0, cell: 16 });
-    assert_eq!(refused(&[(0x34, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::ZeroDivision { at: 0 });
-    assert_eq!(refused(&[(0x94, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::ZeroDivision { at: 0 });
-    assert_eq!(refused(&[(0xff, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::Code { at: 0, code: 0xff });
+    assert_eq!(refused(&[(0x15, 0, 1, 0), (0x06, 0, 0, 0)]), FilterError::Jump { index: 0 });
+    assert_eq!(refused(&[(0x05, 0, 0, u32::MAX), (0x06, 0, 0, 0)]), FilterError::Jump { index: 0 });
+    assert_eq!(refused(&[(0x02, 0, 0, 16), (0x06, 0, 0, 0)]), FilterError::Cell { index: 0, cell: 16 });
+    assert_eq!(refused(&[(0x34, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::ZeroDivision { index: 0 });
+    assert_eq!(refused(&[(0x94, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::ZeroDivision { index: 0 });
+    assert_eq!(refused(&[(0xff, 0, 0, 0), (0x06, 0, 0, 0)]), FilterError::Code { index: 0, code: 0xff });
 }
 
 proptest! {

@@ -1,0 +1,148 @@
+//! What the stages found, on its way to the tables.
+//!
+//! In: what a stage reports as soon as it is certain. Out: a [`Portion`] of bounded size at a time, for an [`Output`].
+//! Making Arrow columns of it costs a quarter of reading the packets: whoever receives it does that, on another thread,
+//! and gives the emptied portion back to be filled again.
+
+use arrow_schema::ArrowError;
+
+use crate::exchange::Exchange;
+use crate::phases::Phase;
+use crate::rows;
+use crate::stream::BySide;
+use crate::tables::{ConnectionRow, PacketRow, Tables};
+use crate::tally::Tally;
+use crate::tls::{Handshake, Version};
+
+/// Rows that are handed over together: enough to make that cheap, few enough to cost little memory.
+const ROWS: usize = 512;
+
+/// The receiving end wants no more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Stopped;
+
+/// The receiving end.
+pub trait Output {
+    /// Takes a portion, and gives an empty one for the next.
+    ///
+    /// # Errors
+    /// When the receiving end is gone; the run stops.
+    fn take(&mut self, portion: Portion) -> Result<Portion, Stopped>;
+}
+
+/// What was found of several connections, each with the number of its stream.
+#[derive(Default)]
+pub struct Portion {
+    captures: Vec<Tally>,
+    connections: Vec<ConnectionRow<'static>>,
+    /// With the round trips between the capture point and each end, in nanoseconds.
+    handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
+    /// With the round trip to the server.
+    exchanges: Vec<(i32, Exchange, Option<i64>)>,
+    phases: Vec<(i32, Phase)>,
+    packets: Vec<PacketRow<'static>>,
+    rows: usize,
+    /// Bytes and frames that have been read, now and then.
+    progress: Option<(u64, u64)>,
+}
+
+impl Portion {
+    /// Bytes and frames that have been read, when it is time to say so.
+    #[must_use]
+    pub fn progress(&self) -> Option<(u64, u64)> {
+        self.progress
+    }
+
+    /// Moves everything into the tables; what is left is empty and keeps its room.
+    ///
+    /// # Errors
+    /// As [`Tables::flush`].
+    pub fn empty_into(&mut self, tables: &mut Tables) -> Result<(), ArrowError> {
+        (self.rows, self.progress) = (0, None);
+        for (stream, handshake, rtt) in self.handshakes.drain(..) {
+            let version = handshake.version.map(Version::name);
+            tables.handshake(rows::handshake(stream, &handshake, version.as_deref(), rtt))?;
+        }
+        for (stream, exchange, rtt) in self.exchanges.drain(..) {
+            tables.exchange(rows::exchange(stream, &exchange, rtt))?;
+        }
+        for (stream, phase) in self.phases.drain(..) {
+            tables.phase(rows::phase(stream, &phase))?;
+        }
+        for packet in self.packets.drain(..) {
+            tables.packet(packet)?;
+        }
+        for connection in self.connections.drain(..) {
+            tables.connection(connection)?;
+        }
+        for tally in self.captures.drain(..) {
+            tables.capture(rows::capture(&tally, &rows::link_types(&tally), &tally.notes.sentences()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects what the stages find, for an output.
+pub(crate) struct Outbox<O> {
+    output: O,
+    portion: Portion,
+}
+
+impl<O: Output> Outbox<O> {
+    pub fn new(output: O) -> Self {
+        Self { output, portion: Portion::default() }
+    }
+
+    pub fn capture(&mut self, tally: Tally) -> Result<(), Stopped> {
+        self.portion.captures.push(tally);
+        self.added()
+    }
+
+    pub fn connection(&mut self, row: ConnectionRow<'static>) -> Result<(), Stopped> {
+        self.portion.connections.push(row);
+        self.added()
+    }
+
+    pub fn handshake(
+        &mut self,
+        stream: i32,
+        handshake: Box<Handshake>,
+        rtt: BySide<Option<i64>>,
+    ) -> Result<(), Stopped> {
+        self.portion.handshakes.push((stream, handshake, rtt));
+        self.added()
+    }
+
+    pub fn exchange(&mut self, stream: i32, exchange: Exchange, rtt_server: Option<i64>) -> Result<(), Stopped> {
+        self.portion.exchanges.push((stream, exchange, rtt_server));
+        self.added()
+    }
+
+    pub fn phase(&mut self, stream: i32, phase: Phase) -> Result<(), Stopped> {
+        self.portion.phases.push((stream, phase));
+        self.added()
+    }
+
+    pub fn packet(&mut self, row: PacketRow<'static>) -> Result<(), Stopped> {
+        self.portion.packets.push(row);
+        self.added()
+    }
+
+    /// Says how far the run is, with everything found up to here.
+    pub fn progress(&mut self, bytes: u64, frames: u64) -> Result<(), Stopped> {
+        self.portion.progress = Some((bytes, frames));
+        self.flush()
+    }
+
+    /// Hands over what is left.
+    pub fn flush(&mut self) -> Result<(), Stopped> {
+        let full = std::mem::take(&mut self.portion);
+        self.portion = self.output.take(full)?;
+        Ok(())
+    }
+
+    fn added(&mut self) -> Result<(), Stopped> {
+        self.portion.rows += 1;
+        if self.portion.rows < ROWS { Ok(()) } else { self.flush() }
+    }
+}
