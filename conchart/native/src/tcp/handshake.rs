@@ -73,11 +73,11 @@ impl Connection {
         }
     }
 
-    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK?
+    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK? There was none.
     pub(super) fn complete_handshake(&mut self, segment: &Segment<'_>, position: u64, seen: Moment) {
         let answers_syn_ack =
             !segment.flags.syn() && self.syn_ack.is_some() && position >= self.halves.server.assembler.start;
-        if self.ack.is_none() && answers_syn_ack {
+        if answers_syn_ack {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
         }

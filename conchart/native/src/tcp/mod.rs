@@ -16,6 +16,7 @@ mod half;
 mod handshake;
 mod state;
 mod table;
+mod unseen;
 
 pub use classifier::Mark;
 pub use connection::{Connection, Receiver};
