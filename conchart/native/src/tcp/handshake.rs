@@ -35,7 +35,8 @@ impl Connection {
         let again = half.isn.is_some();
         half.isn.get_or_insert(segment.seq);
         let start = segment.seq.plus(1);
-        if opening && from == Side::Server || half.assembler.is_unknown() {
+        let was_about_another = opening && from == Side::Server && !half.assembler.has_begun();
+        if was_about_another || half.assembler.is_unknown() {
             // What it said before was about an older connection.
             half.assembler.restart(start);
         } else {
