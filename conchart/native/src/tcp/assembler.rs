@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::gaps::Gaps;
+use super::unseen::UnseenAcks;
 use crate::packet::Seq;
 use crate::stream::{Chunk, Gap, Moment};
 
@@ -16,8 +17,6 @@ const ORIGIN: u64 = 1 << 31;
 /// The largest window TCP can announce (RFC 7323 section 2.3): what lies further ahead is not of this connection,
 /// unless both sides speak of it.
 const MAX_WINDOW: u64 = 1 << 30;
-/// Acknowledgements of bytes not captured that are remembered.
-const MAX_UNSEEN_ACKS: usize = 64;
 
 /// Data that came before its predecessors, or before what its sender had acknowledged.
 #[derive(Debug)]
@@ -74,8 +73,8 @@ pub(super) struct Assembler {
     /// The peer acknowledged everything before this, which nobody saw sent and nothing has confirmed yet; 0: no such
     /// acknowledgement.
     claimed: u64,
-    /// Where nothing of this side is captured: when it first acknowledged up to a position; in order.
-    unseen_acks: Option<Box<VecDeque<(u64, Moment)>>>,
+    /// Where nothing of this side is captured: when its peer acknowledged what.
+    unseen_acks: Option<Box<UnseenAcks>>,
     /// Where the stream ends, and the packet that said so.
     pub fin: Option<(u64, Moment)>,
     pub waiting: VecDeque<Waiting>,
@@ -171,10 +170,13 @@ impl Assembler {
 
     /// This side sent a packet that ends at `position`. False when it cannot be of this connection.
     pub fn name(&mut self, position: u64) -> bool {
+        if position <= self.sent {
+            return true;
+        }
         if position > self.reference().max(self.claimed) + MAX_WINDOW {
             return false;
         }
-        self.sent = self.sent.max(position);
+        self.sent = position;
         if self.claimed > 0 && self.sent >= self.claimed {
             self.acked = self.acked.max(std::mem::take(&mut self.claimed));
         }
@@ -187,8 +189,17 @@ impl Assembler {
     /// A damaged packet may acknowledge anything. What goes beyond all that was seen to be sent is believed when a second
     /// packet says as much, whoever sends it, and forgotten when the next one says less.
     pub fn acknowledge(&mut self, position: u64, captured: bool) -> u64 {
+        if position <= self.sent {
+            self.acked = self.acked.max(position);
+            self.claimed = 0;
+            return position;
+        }
+        self.acknowledge_unsent(position, captured)
+    }
+
+    fn acknowledge_unsent(&mut self, position: u64, captured: bool) -> u64 {
         let is_near = position <= self.reference() + MAX_WINDOW;
-        if position <= self.sent || !captured && is_near {
+        if is_near && !captured {
             self.acked = self.acked.max(position);
             self.claimed = 0;
         } else {
@@ -210,21 +221,12 @@ impl Assembler {
 
     /// Nothing of this side is captured, and `seen` acknowledges up to `position`: as soon as its sender had it.
     pub fn note_unseen(&mut self, position: u64, seen: Moment) {
-        let acks = self.unseen_acks.get_or_insert_default();
-        if acks.len() >= MAX_UNSEEN_ACKS {
-            // Not the latest: what comes after it may be a FIN.
-            acks.remove(MAX_UNSEEN_ACKS - 2);
-        }
-        acks.push_back((position, seen));
+        self.unseen_acks.get_or_insert_default().note(position, seen);
     }
 
-    /// Where nothing of this side is captured: where its FIN stands, and when it was acknowledged. It looks like one
-    /// more byte, acknowledged on its own (RFC 9293 section 3.4).
+    /// Where nothing of this side is captured: where its FIN stands, and when it was acknowledged.
     pub fn unseen_fin(&self) -> Option<(u64, Moment)> {
-        let mut latest = self.unseen_acks.iter().flat_map(|acks| acks.iter().rev());
-        let &(position, seen) = latest.next()?;
-        let before = latest.next().map_or(self.next, |&(position, _)| position);
-        (position == before + 1).then_some((before, seen))
+        self.unseen_acks.as_ref()?.fin(self.next)
     }
 
     /// A FIN that stands at `end`. One in the middle of what was sent is none; one inside what was passed over shows
@@ -248,14 +250,12 @@ impl Assembler {
 
     /// The bytes from `next` to `end` will never come: `seen` says so. `captured`: packets of this side are.
     pub fn pass_over(&mut self, end: u64, seen: Moment, captured: bool) -> Gap {
-        let acked = |beyond: u64| {
-            let ack = self.unseen_acks.iter().flat_map(|acks| acks.iter()).find(|(position, _)| *position >= beyond);
-            ack.map(|(_, at)| *at).filter(|at| at.max(seen) == seen)
-        };
-        let acked = acked(self.next + 1).zip(acked(end)).filter(|_| !captured);
-        if let Some(acks) = &mut self.unseen_acks {
-            acks.retain(|(position, _)| *position > end);
-        }
+        let acks = self.unseen_acks.as_mut().filter(|_| !captured);
+        let acked = acks.and_then(|acks| {
+            let acked = acks.when(self.next, end, seen);
+            acks.forget(end);
+            acked
+        });
         let gap = Gap { offset: self.next - self.start, len: end - self.next, acked, seen };
         let acknowledged = self.acknowledged();
         self.gaps.get_or_insert_default().add(self.next, end, acknowledged);

@@ -43,6 +43,12 @@ impl Extent {
         self.end - self.position
     }
 
+    /// Does it repeat the last byte, or stand where that was? So a sender asks whether its peer is still there (RFC 9293
+    /// section 3.8.4).
+    pub fn is_probe(self) -> bool {
+        self.len() <= 1 && self.position + 1 == self.reached
+    }
+
     /// Does it lie, or begin, where something was seen already?
     pub fn goes_back(self) -> bool {
         self.position < self.reached
@@ -77,14 +83,10 @@ impl Classifier {
         self.window_closed.then_some(Mark::ZeroWindow)
     }
 
-    /// A segment without SYN, FIN and RST that repeats at most the last byte probes whether the peer is still there
-    /// (RFC 9293 section 3.8.4).
-    pub fn keepalive(&mut self, extent: Extent) -> Option<Mark> {
-        let is_probe = extent.len() <= 1 && extent.position + 1 == extent.reached;
-        if is_probe {
-            self.copies.saw_repetition();
-        }
-        is_probe.then_some(Mark::Keepalive)
+    /// A segment without SYN, FIN and RST, which [probes](Extent::is_probe).
+    pub fn keepalive(&mut self) -> Mark {
+        self.copies.saw_repetition();
+        Mark::Keepalive
     }
 
     /// A segment with data. `is_new`: some of its bytes below `reached` were not captured before. `reordering_ns`: a gap that

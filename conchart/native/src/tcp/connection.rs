@@ -171,7 +171,7 @@ impl Connection {
             peer.assembler.note_unseen(position, seen);
         }
         peer.classifier.acknowledged(position.min(peer.assembler.acked), seen.at);
-        if from == Side::Client && position == believed {
+        if from == Side::Client && self.ack.is_none() && position == believed {
             self.complete_handshake(segment, position, seen);
         }
         believed
@@ -191,11 +191,8 @@ impl Connection {
         let position = sender.assembler.position(segment.seq.plus(flags.syn().into()));
         let end = position + u64::from(segment.payload_len);
         let extent = Extent { position, end, reached: sender.assembler.reached() };
-        if flags.is_plain()
-            && sender.assembler.has_begun()
-            && let keepalive @ Some(_) = sender.classifier.keepalive(extent)
-        {
-            return keepalive;
+        if extent.is_probe() && flags.is_plain() && sender.assembler.has_begun() {
+            return Some(sender.classifier.keepalive());
         }
         if !sender.assembler.name(end + u64::from(flags.fin())) {
             return None;

@@ -35,7 +35,8 @@ impl Connection {
         let again = half.isn.is_some();
         half.isn.get_or_insert(segment.seq);
         let start = segment.seq.plus(1);
-        if opening && from == Side::Server || half.assembler.is_unknown() {
+        let was_about_another = opening && from == Side::Server && !half.assembler.has_begun();
+        if was_about_another || half.assembler.is_unknown() {
             // What it said before was about an older connection.
             half.assembler.restart(start);
         } else {
@@ -73,11 +74,11 @@ impl Connection {
         }
     }
 
-    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK?
+    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK? There was none.
     pub(super) fn complete_handshake(&mut self, segment: &Segment<'_>, position: u64, seen: Moment) {
         let answers_syn_ack =
             !segment.flags.syn() && self.syn_ack.is_some() && position >= self.halves.server.assembler.start;
-        if self.ack.is_none() && answers_syn_ack {
+        if answers_syn_ack {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
         }

@@ -15,6 +15,7 @@ mod gaps;
 mod half;
 mod handshake;
 mod state;
+mod unseen;
 
 pub use classifier::Mark;
 pub use connection::{Connection, Receiver};

@@ -113,33 +113,47 @@ fn a_gap_of_more_than_a_window_is_one_that_both_sides_speak_of() {
     let heard = |far| {
         let script = Script::new().handshake().server(30, 0, 0, "ab").client(31, 0, 2, "");
         let script = if far { script.client(9_000, 0, FAR, "") } else { script };
-        play_counting(&script.server(9_001, FAR, 0, "yz").client(9_002, 0, FAR + 2, "").0)
+        let (_, heard) = play_counting(&script.server(9_001, FAR, 0, "yz").client(9_002, 0, FAR + 2, "").0);
+        (heard.gaps, heard.bytes.server)
     };
     assert_eq!(heard(true), (u64::from(FAR) - 2, 4));
     // Nobody acknowledged anything near it.
     assert_eq!(heard(false), (0, 2));
 }
 
-/// As [`play`], but what is heard is only counted: bytes of gaps, and of data.
-fn play_counting(packets: &[Sent]) -> (u64, u64) {
-    struct Counter(u64, u64);
-    impl Receiver for Counter {
-        fn data(&mut self, _: Side, chunk: Chunk<'_>) {
-            self.1 += chunk.len();
-        }
-        fn gap(&mut self, _: Side, gap: Gap) {
-            self.0 += gap.len;
-        }
-        fn fin(&mut self, _: Side, _: Moment) {}
+/// As [`play`], but what is heard is only counted.
+#[derive(Default)]
+struct Counter {
+    next: BySide<u64>,
+    gaps: u64,
+    bytes: BySide<u64>,
+}
+
+impl Receiver for Counter {
+    fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        assert!(!chunk.is_empty());
+        assert_eq!(chunk.offset, self.next[from]);
+        self.next[from] += chunk.len();
+        self.bytes[from] += chunk.len();
     }
+    fn gap(&mut self, from: Side, gap: Gap) {
+        assert!(gap.len > 0);
+        assert_eq!(gap.offset, self.next[from]);
+        self.next[from] += gap.len;
+        self.gaps += gap.len;
+    }
+    fn fin(&mut self, _: Side, _: Moment) {}
+}
+
+fn play_counting(packets: &[Sent]) -> (Connection, Counter) {
     let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
-    let mut counter = Counter(0, 0);
+    let mut counter = Counter::default();
     for (index, sent) in packets.iter().enumerate() {
         let seen = Moment { at: sent.at, frame: index as u64 + 1 };
         connection.segment(sent.from, &segment(sent), seen, &mut counter);
     }
     connection.finish(&mut counter);
-    (counter.0, counter.1)
+    (connection, counter)
 }
 
 /// A man in the middle acknowledged more than the server had sent, twice, and the server ends inside of that.
@@ -239,4 +253,40 @@ fn a_syn_ack_with_data_that_is_sent_again_is_one_retransmission() {
 #[test]
 fn a_connection_takes_little_room() {
     assert!(size_of::<Connection>() <= 1_176, "{}", size_of::<Connection>());
+}
+
+proptest! {
+    // Law: whatever the numbers are, streams are handed on from their beginning, and each byte is counted once.
+    #[test]
+    fn arbitrary_numbers_are_survived(
+        packets in prop::collection::vec(
+            (any::<bool>(), any::<u8>(), number(), number(), 0usize..30, -50i64..500),
+            1..80,
+        ),
+    ) {
+        const TEXT: &str = "abcdefghijklmnopqrstuvwxyzabcdefghi";
+        let mut script = Script::new();
+        let mut at = 1_000;
+        for &(client, flags, seq, ack, len, after) in &packets {
+            at += after;
+            let from = if client { Side::Client } else { Side::Server };
+            script = script.packet(at * MS, from, flags & 0x17, seq, ack, &TEXT[..len]);
+        }
+        let (connection, heard) = play_counting(&script.0);
+        prop_assert_eq!(connection.waiting_bytes(), 0);
+        for side in [Side::Client, Side::Server] {
+            let half = &connection.halves[side];
+            prop_assert_eq!(half.bytes() - half.late(), heard.bytes[side]);
+        }
+    }
+}
+
+/// Near the beginning of a stream, a window away, half the circle away, anywhere.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        4 => 0u32..200,
+        1 => (0u32..200).prop_map(|n| n.wrapping_sub(100)),
+        1 => (0u32..200, 28u32..32).prop_map(|(n, shift)| (1 << shift) + n - 100),
+        1 => any::<u32>(),
+    ]
 }
