@@ -48,7 +48,8 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="connections",
         key="stream",
-        known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state",
+        known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
+        "opened_at, closed_at, state",
         columns="""
             stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
@@ -74,7 +75,8 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
             ready_at BIGINT, complete_at BIGINT,
-            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR, quic_version VARCHAR,
+            version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR,
+            quic_version VARCHAR,
             kind VARCHAR, outcome VARCHAR,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,

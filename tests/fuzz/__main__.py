@@ -50,6 +50,7 @@ TARGETS = (
     Target("tls_keys", 1_200, 4_000),
     Target("http1", 1_500, 10_000),
     Target("http2", 1_200, 10_000),
+    Target("datagrams", 3_000, 4_000),
     Target("pcapng", 2_000, 5_000),
     Target("file", 12_000, 1_000),
 )

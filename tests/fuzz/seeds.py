@@ -78,6 +78,20 @@ def segment(packet: bytes) -> Segment | None:
     return Segment(ends, seq, ack, flags, tcp[(words >> 4) * 4 :])
 
 
+def conversations(link: int, captured: list[bytes]) -> list[bytes]:
+    """Write the datagrams of each UDP conversation, one after the other."""
+    found: dict[frozenset[bytes], tuple[bytes, list[bytes]]] = {}
+    for frame in captured:
+        packet = frame[LINK_HEADERS[link] :]
+        if len(packet) < 28 or packet[0] >> 4 != 4 or packet[9] != 17:
+            continue
+        udp = packet[(packet[0] & 15) * 4 :]
+        ends = packet[12:16] + udp[:2], packet[16:20] + udp[2:4]
+        client, said = found.setdefault(frozenset(ends), (ends[0], []))
+        said.append(bytes([MICROSECOND_LATER | (ends[0] != client)]) + sized(udp[8:]))
+    return [b"".join(said) for _, said in found.values()]
+
+
 def connections(link: int, captured: list[bytes]) -> list[Connection]:
     found: dict[frozenset[bytes], Connection] = {}
     for frame in captured:
@@ -125,6 +139,8 @@ def write(directory: Path) -> None:
             put("file", case, capture)
         put("pcapng", case, blocks(link, captured))
         put("packet", case, struct.pack("<HH", link, 0) + b"".join(sized(frame) for frame in captured[:8]))
+        for number, said in enumerate(conversations(link, captured)[:4]):
+            put("datagrams", f"{case}-{number}", said)
         for number, connection in enumerate(connections(link, captured)[:4]):
             name = f"{case}-{number}"
             put("tcp", name, tcp(connection))

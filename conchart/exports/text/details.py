@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from conchart.trace import Trace
 
 _CONNECTIONS = f"""
-    SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app, first_frame, last_frame,
+    SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app,
+           first_frame, last_frame,
            closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
            bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
            coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
@@ -32,7 +33,8 @@ _HANDSHAKES = f"""
     FROM handshakes ORDER BY stream, number
 """
 _EXCHANGES = f"""
-    SELECT stream, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns, response_bytes, inferred
+    SELECT stream, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
+           response_bytes, inferred
     FROM exchanges ORDER BY stream, number
 """
 

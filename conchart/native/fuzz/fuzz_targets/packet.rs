@@ -5,18 +5,26 @@
 
 use conchart_fuzz::{Input, bounded};
 use conchart_native::capture::LinkType;
-use conchart_native::packet::{Decoded, Fragments, Placed, Segment, decode};
+use conchart_native::packet::{Datagram, Decoded, Fragments, Placed, Segment, decode};
 use conchart_native::stream::Moment;
 use libfuzzer_sys::fuzz_target;
 
-fn check(segment: &Segment<'_>, frame: Option<&[u8]>) {
-    assert!(segment.payload.len() <= segment.payload_len as usize);
-    if let Some(frame) = frame.filter(|_| !segment.payload.is_empty()) {
-        let (outer, inner) = (frame.as_ptr_range(), segment.payload.as_ptr_range());
+/// A payload of `len` bytes, of which these were captured; before it come so many of the headers of IP and transport.
+fn check_payload(payload: &[u8], len: u32, headers: usize, frame: Option<&[u8]>) {
+    assert!(payload.len() <= len as usize);
+    if let Some(frame) = frame.filter(|_| !payload.is_empty()) {
+        let (outer, inner) = (frame.as_ptr_range(), payload.as_ptr_range());
         assert!(outer.start <= inner.start && inner.end <= outer.end, "the payload is of another frame");
-        // Link layer, IP and TCP come before it.
-        assert!(segment.payload.len() + 40 <= frame.len());
+        assert!(payload.len() + headers <= frame.len());
     }
+}
+
+fn check_datagram(datagram: &Datagram<'_>, frame: Option<&[u8]>) {
+    check_payload(datagram.payload, datagram.payload_len, 28, frame);
+}
+
+fn check(segment: &Segment<'_>, frame: Option<&[u8]>) {
+    check_payload(segment.payload, segment.payload_len, 40, frame);
     if let Some((from, to)) = segment.duplicate_sack {
         let _ = to.since(from);
     }
@@ -36,6 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
             let seen = Moment { at: i64::from(number) << (longer & 31), frame: number.into() };
             match decode(link, frame, wire) {
                 Ok(Decoded::Tcp(segment)) => check(&segment, Some(frame)),
+                Ok(Decoded::Udp(datagram)) => check_datagram(&datagram, Some(frame)),
                 Ok(Decoded::Fragment(fragment)) => {
                     kept.extend(fragments.expired(seen.at));
                     if let Placed::Whole(whole) = fragments.add(&fragment, seen) {

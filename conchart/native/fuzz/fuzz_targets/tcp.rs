@@ -9,7 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use conchart_fuzz::Input;
 use conchart_native::packet::{Endpoint, Flags, Segment, Seq};
 use conchart_native::stream::{BySide, Chunk, Gap, Moment, Side};
-use conchart_native::tcp::{Connection, Receiver, Slot, Table};
+use conchart_native::flow::{Flow, Slot, Table, Transport};
+use conchart_native::tcp::{Connection, Receiver};
 use libfuzzer_sys::fuzz_target;
 
 /// One connection holds back so much, and one segment more.
@@ -84,8 +85,13 @@ fn check(tcp: &Connection, heard: &Heard) {
     let _ = (tcp.state().name(), tcp.closing());
 }
 
+/// A connection, and what was heard of it.
+type Open = (Connection, Heard);
+
 /// Everything was handed on.
-fn check_end(mut tcp: Connection, heard: &mut Heard) {
+fn check_end(flow: Flow<Open>) {
+    let (mut tcp, mut heard) = flow.content;
+    let heard = &mut heard;
     tcp.finish(heard);
     assert_eq!(tcp.waiting_bytes(), 0);
     check(&tcp, heard);
@@ -96,7 +102,7 @@ fn check_end(mut tcp: Connection, heard: &mut Heard) {
 
 fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
-    let mut table: Table<Heard> = Table::new(3);
+    let mut table: Table<Open> = Table::new(3);
     let mut high = [BySide { client: CLIENT, server: SERVER }; 4];
     let mut at = 0_i64;
     for frame in 1.. {
@@ -155,36 +161,36 @@ fuzz_target!(|bytes: &[u8]| {
             beyond_frame: 0,
         };
         let seen = Moment { at, frame };
-        while let Some(flow) = table.expired(at) {
-            let mut flow = flow;
-            check_end(flow.tcp, &mut flow.above);
+        while let Some(flow) = table.expired(at, |(tcp, _)| tcp.is_closed().then(|| tcp.lingers_until())) {
+            check_end(*flow);
         }
-        let (slot, from) = match table.locate(&segment, seen, |_| from) {
-            Slot::Open(slot, from) => (slot, from),
-            Slot::Reused(old, slot, from) => {
-                let mut old = old;
-                check_end(old.tcp, &mut old.above);
-                (slot, from)
+        let begins = segment.flags.syn() && !segment.flags.ack();
+        let mut slot = table.locate(Transport::Tcp, source, destination, at);
+        if let Slot::Open(index, from) = slot
+            && table.flow(index).expect("an open flow").content.0.is_other_incarnation(from, &segment)
+        {
+            check_end(*table.remove(index).expect("an open flow"));
+            slot = Slot::New;
+        }
+        let index = match slot {
+            Slot::Open(index, _) => index,
+            Slot::Stray if !begins => continue,
+            Slot::New | Slot::Stray => {
+                let content = (Connection::new(seen), Heard::default());
+                table.open(Transport::Tcp, BySide { client, server }, at, content)
             }
-            Slot::Ended => continue,
         };
-        let flow = table.flow(slot).expect("the slot that was just found");
-        flow.tcp.segment(from, &segment, seen, &mut flow.above);
-        check(&flow.tcp, &flow.above);
-        if flow.tcp.is_closed() {
-            table.linger(slot, at);
+        let (tcp, heard) = &mut table.flow(index).expect("the flow that was just found").content;
+        tcp.segment(from, &segment, seen, heard);
+        check(tcp, heard);
+        if tcp.is_closed() {
+            table.linger(index, at);
         }
         if table.overflows() {
-            for flow in table.overflow() {
-                let mut flow = flow;
-                check_end(flow.tcp, &mut flow.above);
-            }
+            table.overflow().into_iter().for_each(|flow| check_end(*flow));
         }
     }
     let rest = table.drain();
     assert!(rest.is_sorted_by_key(|flow| flow.stream));
-    for flow in rest {
-        let mut flow = flow;
-        check_end(flow.tcp, &mut flow.above);
-    }
+    rest.into_iter().for_each(|flow| check_end(*flow));
 });

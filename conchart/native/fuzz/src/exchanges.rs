@@ -31,7 +31,19 @@ impl Found {
     /// Where a law does not hold.
     #[must_use]
     pub fn of(talk: &Talk<'_>, size: usize, midstream: bool, keys: Option<Keys>) -> Self {
-        let conversation = Conversation::new(Carrier::Stream, midstream, keys);
+        Self::carried(Conversation::new(Carrier::Stream, midstream, keys), talk, size)
+    }
+
+    /// What is found when every packet of `talk` is a datagram.
+    ///
+    /// # Panics
+    /// Where a law does not hold.
+    #[must_use]
+    pub fn of_datagrams(talk: &Talk<'_>) -> Self {
+        Self::carried(Conversation::new(Carrier::Datagrams, false, None), talk, usize::MAX)
+    }
+
+    fn carried(conversation: Conversation, talk: &Talk<'_>, size: usize) -> Self {
         let mut found = Self {
             exchanges: Vec::new(),
             handshakes: Vec::new(),

@@ -352,7 +352,7 @@ mod tests {
         // Other destination: not a packet of this datagram.
         assert_eq!(count(&[&initial, &[0x40, 8, 8], &[9; 30]]), 1);
         assert_eq!(count(&[&short]), 1);
-        assert_eq!(count(&[&long(0xe0).repeat(100)]), MAX_PACKETS.into());
+        assert_eq!(count(&[&long(0xe0).repeat(100)]), usize::from(MAX_PACKETS));
         assert_eq!(count(&[&short[..20]]), 0);
     }
 }

@@ -135,9 +135,10 @@ impl Assembler {
         self.sent.max(self.acked)
     }
 
-    /// Begins anew at `seq`: what was seen before was about another connection.
+    /// Begins anew at `seq`: what was seen before was about another connection. An end that the receiver was told of
+    /// stays told.
     pub fn restart(&mut self, seq: Seq) {
-        *self = Self { base: Some(seq), started: true, ..Self::default() };
+        *self = Self { base: Some(seq), started: true, fin_delivered: self.fin_delivered, ..Self::default() };
     }
 
     /// The stream starts at `position`, or before it where bytes were captured already.
