@@ -24,8 +24,8 @@ use crate::pipeline::{self, Compile, Failure, Limit, Selection};
 use crate::portion::{Output, Portion, Stopped};
 use crate::tables::Tables;
 
-/// Portions that may wait for the calling thread.
-const QUEUE: usize = 24;
+/// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
+const QUEUE: usize = 64;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.

@@ -78,6 +78,7 @@ impl Ledger {
             inferred: false,
             confidence: 1.0,
         };
+        reserve_one(&mut self.open);
         self.open.push_back(Entry { exchange, offset });
         number
     }
@@ -121,6 +122,7 @@ impl Ledger {
             e.exchange.ended.is_some() || response.done && (request.done || request.first.is_none())
         };
         while self.open.front().is_some_and(over) {
+            reserve_one(&mut self.ready);
             self.ready.extend(self.open.pop_front().map(|entry| entry.exchange));
         }
     }
@@ -179,6 +181,13 @@ impl Ledger {
         let exchanges = self.ready.iter().chain(self.open.iter().map(|entry| &entry.exchange));
         let hellos = self.handshakes.iter().filter_map(|handshake| handshake.hello);
         Moment::earliest(exchanges.filter_map(Exchange::opened).chain(hellos).map(Some))
+    }
+}
+
+/// Most connections have one exchange at a time: a queue makes room for four at its first.
+fn reserve_one<T>(queue: &mut VecDeque<T>) {
+    if queue.capacity() == 0 {
+        queue.reserve_exact(1);
     }
 }
 

@@ -44,15 +44,14 @@ impl Transport {
 /// cache. The key is drawn anew for every capture, so nobody can craft two that collide.
 type Key = u64;
 
+#[inline]
 fn key(hasher: &RandomState, transport: Transport, a: Endpoint, b: Endpoint) -> Key {
-    let (low, high) = if a <= b { (a, b) } else { (b, a) };
-    match (low.ip, high.ip) {
-        (IpAddr::V4(x), IpAddr::V4(y)) => hasher.hash_one((
-            u64::from(x.to_bits()) << 32 | u64::from(y.to_bits()),
-            u64::from(low.port) << 16 | u64::from(high.port) | (transport as u64) << 32,
-        )),
-        _ => hasher.hash_one((transport, low, high)),
+    if let (IpAddr::V4(x), IpAddr::V4(y)) = (a.ip, b.ip) {
+        let (x, y) =
+            (u64::from(x.to_bits()) << 16 | u64::from(a.port), u64::from(y.to_bits()) << 16 | u64::from(b.port));
+        return hasher.hash_one((x.min(y), x.max(y) | (transport as u64) << 48));
     }
+    hasher.hash_one((transport, a.min(b), a.max(b)))
 }
 
 /// Keys are hashes already.
@@ -147,7 +146,10 @@ impl<T> Table<T> {
         };
         let Some(flow) = self.flow(index) else { return Slot::Stray };
         flow.latest_at = now;
-        Slot::Open(index, if source == flow.ends.client { Side::Client } else { Side::Server })
+        let BySide { client, server } = &flow.ends;
+        // Nearly always the ports tell, which are compared much faster than addresses.
+        let is_client = source.port == client.port && (client.port != server.port || source.ip == client.ip);
+        Slot::Open(index, if is_client { Side::Client } else { Side::Server })
     }
 
     /// Opens a flow, which must not be open; returns its index.

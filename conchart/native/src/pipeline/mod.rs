@@ -59,6 +59,13 @@ pub struct Selection {
     pub keylogs: Vec<PathBuf>,
 }
 
+impl Selection {
+    /// Is every frame wanted?
+    fn takes_all(&self) -> bool {
+        self.filter.is_none() && self.start.is_none() && self.end.is_none() && self.count.is_none()
+    }
+}
+
 /// Why a run ended early.
 #[derive(Debug)]
 pub enum Failure {
@@ -274,7 +281,12 @@ impl<O: Output> Run<O> {
         }
     }
 
+    #[inline]
     fn is_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
+        if self.selection.takes_all() { Ok(true) } else { self.is_among_selected(frame, origin) }
+    }
+
+    fn is_among_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
         let instant = |bound| match bound {
             Limit::At(at) => at,
             Limit::After(ns) => origin.saturating_add(ns),

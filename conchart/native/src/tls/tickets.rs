@@ -125,12 +125,14 @@ impl Undecided {
 
 /// The server's first turn, as far as the records that wait show it.
 struct Turn {
-    /// The client's first record.
+    /// The client's first record, and its index.
     request: Option<Seen>,
+    requested: usize,
     /// Size of a ticket that the server sent before it saw the request.
     earlier_ticket: Option<u64>,
-    /// Indices of the server's records whose sender had seen the request, in order.
-    answers: Vec<usize>,
+    /// The server's records after it whose sender had seen it: how many, and the index of the first.
+    answers: usize,
+    first_answer: Option<usize>,
     /// How many of these, from the first on, could be tickets: all of one size.
     run: usize,
     run_size: Option<u64>,
@@ -142,20 +144,20 @@ impl Turn {
     fn read(records: &[Seen], watch: Watch) -> Self {
         let first = records.iter().position(|seen| seen.record.from == watch.client);
         let request = first.and_then(|index| records.get(index)).copied();
-        let is_answer = |seen: &Seen| {
-            seen.record.from != watch.client && request.is_some_and(|request| seen.acked > request.offset)
-        };
-        let after = records.iter().enumerate().skip(first.unwrap_or(records.len()));
-        let answers: Vec<(usize, &Seen)> = after.filter(|(_, seen)| is_answer(seen)).collect();
-        let run = leading_run(answers.iter().map(|&(_, seen)| seen));
-        let size = |&(_, seen): &(usize, &Seen)| seen.record.bytes;
-        let (run_size, following_size) = (answers.first().map(size), answers.get(run).map(size));
+        let requested = first.unwrap_or(records.len());
+        let after = records.iter().enumerate().skip(requested);
+        let answers = || after.clone().filter(|(_, seen)| is_answer(seen, watch, request));
+        let run = leading_run(answers().map(|(_, seen)| seen));
+        let size = |(_, seen): (usize, &Seen)| seen.record.bytes;
+        let (run_size, following_size) = (answers().next().map(size), answers().nth(run).map(size));
         let mut unasked = records.iter().filter(|seen| is_unasked(seen, watch, request));
         let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.record.bytes);
         Self {
             request,
             earlier_ticket: earlier.or(watch.ticket),
-            answers: answers.into_iter().map(|(index, _)| index).collect(),
+            requested,
+            answers: answers().count(),
+            first_answer: answers().next().map(|(index, _)| index),
             run,
             run_size,
             following_size,
@@ -164,10 +166,10 @@ impl Turn {
 
     /// Can tickets be told from the response already?
     fn is_clear(&self, records: &[Seen], watch: Watch) -> bool {
-        let Some(&first) = self.answers.first() else {
+        let Some(first) = self.first_answer else {
             return false;
         };
-        if self.run == 0 || self.run > MAX_TICKETS || self.answers.len() > self.run || self.tickets_came_earlier() {
+        if self.run == 0 || self.run > MAX_TICKETS || self.answers > self.run || self.tickets_came_earlier() {
             return true;
         }
         // The client goes on. After one record that is its next request; after several of one size it may
@@ -182,7 +184,7 @@ impl Turn {
 
     /// How many of the answers are tickets, and how sure the others are to be the response.
     fn verdict(&self, watch: Watch) -> (usize, f64) {
-        let followed = self.answers.len() > self.run;
+        let followed = self.answers > self.run;
         match self.run {
             0 => (0, 1.0),
             _ if self.tickets_came_earlier() => (0, 0.95),
@@ -195,6 +197,11 @@ impl Turn {
             run => (run, 0.9),
         }
     }
+}
+
+/// Did the server send this after it saw the client's first application data?
+fn is_answer(seen: &Seen, watch: Watch, request: Option<Seen>) -> bool {
+    seen.record.from != watch.client && request.is_some_and(|request| seen.acked > request.offset)
 }
 
 /// Did the server send this before it saw any of the client's application data?
@@ -230,10 +237,9 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
     let is_unasked = |seen: &Seen| is_unasked(seen, watch, turn.request);
     let unasked: Vec<Seen> = records.iter().filter(|seen| is_unasked(seen)).copied().collect();
     let (tickets, confidence) = turn.verdict(watch);
-    let dropped = turn.answers.get(..tickets).unwrap_or_default();
     let mut greeting = greeting(&unasked, watch, turn.request);
 
-    let mut indices = 0..;
+    let (mut indices, mut answers) = (0.., 0..);
     records.retain_mut(|seen| {
         let index = indices.next();
         if is_unasked(seen) {
@@ -243,7 +249,8 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
         if seen.record.from != watch.client {
             seen.record.confidence = confidence;
         }
-        !index.is_some_and(|index| dropped.contains(&index))
+        let is_answer = index.is_some_and(|index| index >= turn.requested) && is_answer(seen, watch, turn.request);
+        !is_answer || answers.next().is_none_or(|nth| nth >= tickets)
     });
 }
 
