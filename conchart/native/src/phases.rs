@@ -94,7 +94,7 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
 }
 
-/// Intervals that overlap without an end; more, and the older half is settled as it stands.
+/// Intervals that overlap without an end; more, and the older half is charged as it stands.
 const MAX_INTERVALS: usize = 4_096;
 
 /// Tiles one connection.
@@ -107,7 +107,7 @@ pub struct Tiler {
     last: Option<Phase>,
     opened: Option<Moment>,
     /// Nothing is known yet about a connection that the capture joined midway.
-    blind: bool,
+    unknown: bool,
 }
 
 impl Tiler {
@@ -116,7 +116,7 @@ impl Tiler {
         if self.cursor.is_none() {
             self.cursor = Some(opened);
             self.opened = Some(opened);
-            self.blind = midstream;
+            self.unknown = midstream;
         }
     }
 
@@ -130,14 +130,14 @@ impl Tiler {
     pub fn push(&mut self, interval: Phase) {
         if interval.end.at > interval.start.at {
             self.intervals.push(interval);
-        } else if self.blind && self.intervals.is_empty() {
-            // An instant, but it ends the blindness.
+        } else if self.unknown && self.intervals.is_empty() {
+            // It takes no time, but from here on something is known of the connection.
             self.intervals.push(Phase { end: interval.start, ..interval });
         }
     }
 
     /// Hands out the phases before `until`: no later interval will start earlier.
-    pub fn settle(&mut self, until: Moment, out: &mut impl FnMut(Phase)) {
+    pub fn hand_out(&mut self, until: Moment, out: &mut impl FnMut(Phase)) {
         if self.intervals.len() > MAX_INTERVALS {
             self.tile(until, out);
             self.intervals.clear();
@@ -173,7 +173,7 @@ impl Tiler {
                 .filter(|interval| interval.start.at <= cursor.at && interval.end.at >= edge.at)
                 .max_by_key(|interval| (interval.kind, Reverse(interval.start.at)));
             let nothing =
-                if self.blind && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
+                if self.unknown && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
             let phase = match covering {
                 Some(&interval) => Phase { start: cursor, end: edge, ..interval },
                 None => Phase { kind: nothing, exchange: None, start: cursor, end: edge, inferred: false },
@@ -189,7 +189,7 @@ impl Tiler {
             cursor = edge;
         }
         self.cursor = Some(cursor);
-        self.blind &= first_known.is_none_or(|at| at >= cursor.at);
+        self.unknown &= first_known.is_none_or(|at| at >= cursor.at);
         self.intervals.retain(|interval| interval.end.at > cursor.at);
     }
 }
@@ -283,7 +283,7 @@ mod tests {
         }
 
         #[test]
-        fn settling_on_the_way_changes_nothing(
+        fn handing_out_on_the_way_changes_nothing(
             spans in prop::collection::vec((kinds(), 0i64..100, 4i64..20), 0..12),
         ) {
             // Four packets have each timestamp.
@@ -295,7 +295,7 @@ mod tests {
             let mut phases = Vec::new();
             tiler.begin(moment(0), false);
             for &interval in &intervals {
-                tiler.settle(interval.start, &mut |phase| phases.push(phase));
+                tiler.hand_out(interval.start, &mut |phase| phases.push(phase));
                 tiler.push(interval);
             }
             tiler.finish(moment(150), &mut |phase| phases.push(phase));

@@ -57,7 +57,7 @@ pub struct Frame<'a> {
     pub original_len: u32,
 }
 
-/// What is known about a file, so far; final once [`Reader::next`] has given `None`.
+/// What is known about a file, so far; final once [`CaptureReader::next`] has given `None`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Facts {
     /// `pcap` or `pcapng`, with `+gzip` or `+zstd`.
@@ -75,7 +75,7 @@ pub struct Facts {
 }
 
 /// Reads one capture, frame by frame.
-pub struct Reader {
+pub struct CaptureReader {
     name: String,
     window: Window,
     format: Format,
@@ -90,7 +90,7 @@ enum Format {
     Pcapng(Pcapng),
 }
 
-impl Reader {
+impl CaptureReader {
     /// Opens a capture and reads its first bytes.
     ///
     /// # Errors

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::Order::{Big, Little};
 use super::samples::{Shot, Writer, gzip, pcap, pcapng, ten_shots, zstd};
-use super::{Facts, Reader, Source};
+use super::{CaptureReader, Facts, Source};
 use crate::error::{CaptureError, Damage};
 
 /// All frames, the error if there was one, the facts.
 fn read(bytes: &[u8]) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {
-    let mut reader = Reader::start(Box::new(Cursor::new(bytes.to_vec())), "t.pcap".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), "t.pcap".to_owned()).unwrap();
     let (mut shots, mut damage) = (Vec::new(), None);
     loop {
         match reader.next() {
@@ -37,7 +37,7 @@ fn times(shots: &[Shot]) -> Vec<i64> {
 }
 
 fn refuse(bytes: &[u8], name: &str) -> CaptureError {
-    match Reader::start(Box::new(Cursor::new(bytes.to_vec())), name.to_owned()) {
+    match CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), name.to_owned()) {
         Ok(_) => panic!("accepted"),
         Err(error) => error,
     }
@@ -99,7 +99,7 @@ fn truncated_compression_gives_every_frame_before_the_cut() {
 #[test]
 fn bytes_read_are_counted_as_they_are_in_the_file() {
     let packed = gzip(&pcap(Little, 1, &ten_shots()));
-    let mut reader = Reader::start(Box::new(Cursor::new(packed.clone())), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(packed.clone())), "t".to_owned()).unwrap();
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.bytes_read(), packed.len() as u64);
 }
@@ -219,7 +219,7 @@ fn sections_may_change_byte_order_and_start_interfaces_anew() {
         section.section().interface(1, 0, &[(9, &[resolution])]).enhanced(0, 7, b"xyz", 3);
         bytes.extend(section.bytes);
     }
-    let mut reader = Reader::start(Box::new(Cursor::new(bytes)), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned()).unwrap();
     let mut found = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         found.push(frame.at);
@@ -292,7 +292,7 @@ fn records_that_wireshark_numbers_keep_their_numbers() {
         });
     }
     file.u32(6);
-    let mut reader = Reader::start(Box::new(Cursor::new(file.bytes)), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(file.bytes)), "t".to_owned()).unwrap();
     let mut numbers = Vec::new();
     let damage = loop {
         match reader.next() {
@@ -372,8 +372,8 @@ fn what_is_no_capture_is_refused_with_a_hint() {
     assert!(matches!(refuse(&gzip(b""), "a"), CaptureError::Empty { .. }));
     assert!(matches!(refuse(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0], "a"), CaptureError::Damaged(_)));
     let nowhere = Source::Path("no/such/file.pcap".into());
-    assert!(matches!(Reader::open(&nowhere), Err(CaptureError::NotFound { .. })));
-    assert!(matches!(Reader::open(&Source::Path(".".into())), Err(CaptureError::Io { .. })));
+    assert!(matches!(CaptureReader::open(&nowhere), Err(CaptureError::NotFound { .. })));
+    assert!(matches!(CaptureReader::open(&Source::Path(".".into())), Err(CaptureError::Io { .. })));
 }
 
 fn shots() -> impl Strategy<Value = Vec<Shot>> {
@@ -442,7 +442,7 @@ proptest! {
         ],
     ) {
         let all = [head, bytes].concat();
-        if let Ok(mut reader) = Reader::start(Box::new(Cursor::new(all)), "t".to_owned()) {
+        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(all)), "t".to_owned()) {
             while let Ok(Some(_)) = reader.next() {}
             let _ = reader.facts();
         }
@@ -461,7 +461,7 @@ proptest! {
             let position = position.index(bytes.len());
             bytes[position] = byte;
         }
-        if let Ok(mut reader) = Reader::start(Box::new(Cursor::new(bytes)), "t".to_owned()) {
+        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned()) {
             while let Ok(Some(_)) = reader.next() {}
             let _ = reader.facts();
         }

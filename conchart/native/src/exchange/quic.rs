@@ -7,7 +7,7 @@
 use super::ledger::Ledger;
 use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
-use crate::quic::{Event, Facts, Quic, sniff};
+use crate::quic::{Event, Milestones, Quic, sniff};
 use crate::stream::{Chunk, Gap, Moment, Side};
 use crate::tls::{CryptoHandshake, Handshake, Outcome};
 
@@ -43,7 +43,7 @@ pub(super) struct OverQuic {
 
 impl OverQuic {
     /// The client has what it needs to send, or nothing more will come: the handshake is handed out.
-    fn end(&mut self, ledger: &mut Ledger, facts: &Facts) {
+    fn end(&mut self, ledger: &mut Ledger, facts: &Milestones) {
         self.begun = None;
         let Some(mut handshake) = self.handshake.take() else { return };
         if let Some(close) = facts.close {
@@ -56,7 +56,7 @@ impl OverQuic {
 }
 
 /// Adds what the types of packets tell.
-fn with_packets(mut handshake: Box<Handshake>, facts: &Facts) -> Box<Handshake> {
+fn with_packets(mut handshake: Box<Handshake>, facts: &Milestones) -> Box<Handshake> {
     handshake.quic_version = facts.version.map(|version| version.name().into());
     handshake.server_done = handshake.server_done.or(facts.server_flight_end);
     if handshake.outcome == Outcome::Complete {

@@ -254,8 +254,8 @@ impl Fragments {
             if !full && now.saturating_sub(opened.at) <= TIMEOUT_NS {
                 return None;
             }
-            if let Some(lost) = self.oldest() {
-                return Some(lost);
+            if let Some(incomplete) = self.oldest() {
+                return Some(incomplete);
             }
         }
         None
@@ -276,7 +276,7 @@ impl Fragments {
         self.partials.get(&key).filter(|partial| partial.opened == opened)?;
         let partial = self.partials.remove(&key)?;
         self.bytes -= partial.cost;
-        let lost = Incomplete { opened, frames: partial.frames, is_udp: partial.is_udp };
-        partial.whole_at.is_none().then_some(lost)
+        let incomplete = Incomplete { opened, frames: partial.frames, is_udp: partial.is_udp };
+        partial.whole_at.is_none().then_some(incomplete)
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
-use crate::capture::{Frame, LinkType, Reader, Source};
+use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::error::CaptureError;
 use crate::exchange::{Carrier, likely_sender};
 use crate::flow::{Flow, Slot, Table, Transport};
@@ -146,7 +146,7 @@ impl<O: Output> Run<O> {
     fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
         self.tally = Tally { capture, path: source.name(), first_frame: self.frames + 1, ..Tally::default() };
         self.tally.notes = std::mem::take(&mut self.secrets.notes);
-        let mut reader = Reader::open(source).map_err(Failure::Capture)?;
+        let mut reader = CaptureReader::open(source).map_err(Failure::Capture)?;
         if !self.secrets.scanned.contains(&self.tally.path) {
             reader.collect_secrets(self.secrets.keys.clone());
         }
@@ -256,8 +256,8 @@ impl<O: Output> Run<O> {
     /// Keeps a fragment, or takes the packet that it completes.
     #[cold]
     fn fragment(&mut self, fragment: &Fragment<'_>, seen: Moment, depth: u8) -> Result<(), Failure> {
-        while let Some(lost) = self.fragments.expired(seen.at) {
-            self.incomplete(lost);
+        while let Some(incomplete) = self.fragments.expired(seen.at) {
+            self.count_incomplete(incomplete);
         }
         match self.fragments.add(fragment, seen) {
             Placed::Waiting => Ok(()),
@@ -270,14 +270,16 @@ impl<O: Output> Run<O> {
     }
 
     /// Counts the frames of a packet that never became whole, in the capture where it began.
-    fn incomplete(&mut self, lost: Incomplete) {
+    fn count_incomplete(&mut self, incomplete: Incomplete) {
         let mut tallies = std::iter::once(&mut self.tally).chain(self.done.iter_mut().rev());
-        let Some(tally) = tallies.find(|tally| (1..=lost.opened.frame).contains(&tally.first_frame)) else { return };
-        if lost.is_udp {
-            tally.other += lost.frames;
+        let Some(tally) = tallies.find(|tally| (1..=incomplete.opened.frame).contains(&tally.first_frame)) else {
+            return;
+        };
+        if incomplete.is_udp {
+            tally.other += incomplete.frames;
         } else {
-            tally.undecodable += lost.frames;
-            tally.incomplete_fragments(lost.opened.frame, lost.frames);
+            tally.undecodable += incomplete.frames;
+            tally.incomplete_fragments(incomplete.opened.frame, incomplete.frames);
         }
     }
 
@@ -489,13 +491,13 @@ impl<O: Output> Run<O> {
         for flow in self.flows.drain() {
             self.end(flow)?;
         }
-        for lost in self.fragments.drain() {
-            self.incomplete(lost);
+        for incomplete in self.fragments.drain() {
+            self.count_incomplete(incomplete);
         }
         Ok(())
     }
 
-    fn end_file(&mut self, reader: &Reader) {
+    fn end_file(&mut self, reader: &CaptureReader) {
         let mut tally = std::mem::take(&mut self.tally);
         let mut facts = reader.facts();
         tally.notes.extend(std::mem::take(&mut facts.notes));

@@ -195,7 +195,7 @@ impl Traffic {
         let mut result = Ok(());
         if let Some(certain) = certain {
             let until = conversation.earliest_open().unwrap_or(certain);
-            tiler.settle(until, &mut |phase| {
+            tiler.hand_out(until, &mut |phase| {
                 result = result.and_then(|()| out.phase(stream, phase));
             });
         }

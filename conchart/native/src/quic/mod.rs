@@ -1,7 +1,7 @@
 //! QUIC without keys: what its handshake shows to everyone (RFC 9000, RFC 9001, RFC 9369).
 //!
 //! In: the datagrams of one UDP conversation, of both sides, in the order of the capture. Out: the CRYPTO streams of the
-//! Initial level as [`Event`]s, that is ClientHello and ServerHello in clear, and [`Facts`]: version, Retry, when packets
+//! Initial level as [`Event`]s, that is ClientHello and ServerHello in clear, and [`Milestones`]: version, Retry, when packets
 //! of each type came first. Non-goals: what TLS says in those bytes (see `tls`), everything under Handshake and 1-RTT
 //! protection, several connections at the same ports at the same time. Start at [`Quic`].
 //!
@@ -76,7 +76,7 @@ pub fn sniff(datagram: &[u8]) -> Option<Sniffed> {
 
 /// What the packets of one connection have shown so far; of each kind the first.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Facts {
+pub struct Milestones {
     /// The version in use: that of the server's packets, before them the one that the client tries.
     pub version: Option<Version>,
     pub initial: BySide<Option<Moment>>,
@@ -110,7 +110,7 @@ pub enum Event<'a> {
     /// The next bytes of a side's CRYPTO stream at the Initial level: in order, each once.
     Crypto { from: Side, bytes: &'a [u8], seen: Moment },
     /// Another connection begins: after Version Negotiation, or at the same ports. This is what was known of the last.
-    Over(Box<Facts>),
+    Over(Box<Milestones>),
 }
 
 /// One UDP conversation that speaks QUIC.
@@ -120,7 +120,7 @@ pub struct Quic {
     streams: BySide<CryptoStream>,
     /// Largest packet number of each side's Initial packets.
     largest: BySide<Option<u64>>,
-    facts: Facts,
+    facts: Milestones,
 }
 
 /// Keys and what they follow from.
@@ -149,7 +149,7 @@ impl Quic {
 
     /// What is known so far.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &Milestones {
         &self.facts
     }
 

@@ -7,7 +7,7 @@
 //! arrives in pieces.
 
 use super::Handshake;
-use super::machine::{Carrier, Handshaking, Machine};
+use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
 use crate::stream::{Moment, Side};
 
@@ -39,7 +39,7 @@ impl CryptoHandshake {
             return;
         }
         let stretch = Stretch { bytes, missing: 0, begins: None, first: seen, last: seen };
-        self.handshaking.push(from, stretch, Carrier::Clear { offset: 0 }, None);
+        self.handshaking.push(from, stretch, Bearer::Clear { offset: 0 }, None);
     }
 
     /// The client sent its first 1-RTT packet: its Finished went before, or in the same datagram.

@@ -4,7 +4,7 @@
 //! records begin ([`super::record`]), what messages mean ([`super::machine`]).
 
 use super::flight::{Seen, Sizes};
-use super::machine::{Carrier, Handshaking, Machine};
+use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
 use super::opener::{Content, Coverage, Opened};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
@@ -86,7 +86,7 @@ impl Tls {
                 first: if part.starts { record.first } else { part.seen },
                 last: part.seen,
             };
-            let carrier = Carrier::Clear { offset: record.offset };
+            let carrier = Bearer::Clear { offset: record.offset };
             handshaking.push(from, stretch, carrier, self.opener.as_deref_mut());
         }
         handshaking.machine.clear_part(from, part, self.walk[from].v2_type());
@@ -128,7 +128,7 @@ impl Tls {
             if is_tls13 {
                 handshaking.machine.opened_record(record);
             }
-            handshaking.push(from, stretch, Carrier::Protected(record), self.opener.as_deref_mut());
+            handshaking.push(from, stretch, Bearer::Protected(record), self.opener.as_deref_mut());
         }
         let machine = &mut handshaking.machine;
         match content.kind {

@@ -21,14 +21,14 @@ mod tls13;
 
 /// What carried a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Carrier {
+pub(super) enum Bearer {
     /// Content in clear; `offset` is where its record begins in its stream.
     Clear { offset: u64 },
     /// A record that was opened.
     Protected(Seen),
 }
 
-impl Carrier {
+impl Bearer {
     fn offset(self) -> u64 {
         match self {
             Self::Clear { offset } => offset,
@@ -50,7 +50,7 @@ impl Handshaking {
     }
 
     /// Takes in the next content of `from`'s stream of messages. The opener hears each of them, too.
-    pub fn push(&mut self, from: Side, stretch: Stretch<'_>, carrier: Carrier, opener: Option<&mut Opener>) {
+    pub fn push(&mut self, from: Side, stretch: Stretch<'_>, carrier: Bearer, opener: Option<&mut Opener>) {
         let Self { machine, messages } = self;
         messages[from].push(stretch, &mut hearing(machine, from, carrier, opener));
     }
@@ -58,7 +58,7 @@ impl Handshaking {
     /// Bytes of `from` are missing, and it is not known which.
     pub fn miss(&mut self, from: Side, seen: Moment, opener: Option<&mut Opener>) {
         let Self { machine, messages } = self;
-        messages[from].miss(seen, &mut hearing(machine, from, Carrier::Clear { offset: 0 }, opener));
+        messages[from].miss(seen, &mut hearing(machine, from, Bearer::Clear { offset: 0 }, opener));
         machine.miss(from, seen);
     }
 
@@ -77,7 +77,7 @@ impl Handshaking {
 fn hearing<'a>(
     machine: &'a mut Machine,
     from: Side,
-    carrier: Carrier,
+    carrier: Bearer,
     mut opener: Option<&'a mut Opener>,
 ) -> impl FnMut(Event<'_>) + 'a {
     move |event| {
@@ -90,7 +90,7 @@ fn hearing<'a>(
             opener.hear(from, &body);
         }
         match carrier {
-            Carrier::Protected(record) if machine.is_tls13() => machine.protected_message(from, message, &body, record),
+            Bearer::Protected(record) if machine.is_tls13() => machine.protected_message(from, message, &body, record),
             _ => machine.message(from, carrier.offset(), message, &body),
         }
     }
