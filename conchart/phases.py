@@ -82,7 +82,7 @@ PHASES: tuple[PhaseKind, ...] = (
         letter="?",
         colour="#F0E442",
         title="Unseen",
-        meaning="the capture cannot tell: it started mid-stream, or packets are missing",
+        meaning="the capture cannot tell: it started mid-stream, packets are missing, or nothing over UDP can be read",
         hatched=True,
     ),
 )

@@ -48,7 +48,8 @@ def test_streams_of_the_corpus(name: str) -> None:
     oracle = json.loads(gzip.decompress((CORPUS / f"{name}.oracle.json.gz").read_bytes()))
     with conchart.read(CORPUS / name) as trace:
         rows = trace.sql(
-            "SELECT stream, method, target, status FROM exchanges WHERE protocol = 'h2' ORDER BY stream, number"
+            "SELECT transport_stream, method, target, status FROM exchanges JOIN connections USING (stream) "
+            "WHERE protocol = 'h2' AND transport = 'tcp' ORDER BY stream, number"
         ).fetchall()
     for number, stream in enumerate(oracle["streams"]):
         theirs = sorted(stream.get("http2") or [], key=lambda request: int(request["h2_stream"]))

@@ -44,12 +44,13 @@ FACTS = f"""
         count(*) FILTER ({HOLED}) AS with_missing,
         count(*) FILTER (state = 'midstream') AS midstream,
         count(*) FILTER (state = 'open' AND transport = 'tcp') AS still_open,
-        count(*) FILTER ({ONE_SIDED}) AS one_sided
+        count(*) FILTER ({ONE_SIDED}) AS one_sided,
+        count(*) FILTER (transport = 'udp' AND app IN ('unknown', 'quic')) AS sealed
     FROM connections),
     (SELECT coalesce(sum(end_at - start_at), 0) AS total_ns,
-        coalesce(sum(end_at - start_at) FILTER (kind = 'unseen'), 0) AS unseen_ns,
+        coalesce(sum(end_at - start_at) FILTER (kind = 'unseen' AND transport = 'tcp'), 0) AS unseen_ns,
         coalesce(sum(end_at - start_at) FILTER (inferred AND kind <> 'unseen'), 0) AS inferred_ns
-    FROM phases)"""
+    FROM phases JOIN connections USING (stream))"""
 
 VANTAGES = {
     "client": (
@@ -201,6 +202,17 @@ def _unseen(facts: Row) -> Remark | None:
     )
 
 
+def _sealed(facts: Row) -> Remark | None:
+    if not facts["sealed"]:
+        return None
+    return Remark(
+        warning=False,
+        title=f"{count_of(facts['sealed'], 'UDP conversation')} that cannot be read",
+        effect="Of QUIC the handshake is read, of protocols that conchart does not know nothing is: the rest of their "
+        "time is drawn as unseen, with addresses, times and bytes.",
+    )
+
+
 def _duplicates(facts: Row) -> Remark | None:
     if not facts["duplicates"]:
         return None
@@ -300,6 +312,7 @@ RULES: "tuple[Callable[[Row], Remark | None], ...]" = (
     _undecodable,
     _snapped,
     _unseen,
+    _sealed,
     _resolution,
     _duplicates,
     _inferred,
