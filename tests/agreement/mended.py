@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 from tests.agreement.crafted import Crafted, Play
 from tests.agreement.line import GET, MS, OK, SECOND, Line
-from tests.laws.hello import filler
+from tests.laws.hello import Tls, filler, record
 from tests.laws.talk import ACK, FIN, RST, SYN
 
 MENDED: dict[str, Crafted] = {}
 
 
-def mended(*facts: str) -> Callable[[Play], Play]:
+def mended(*facts: str, server_port: int = 80) -> Callable[[Play], Play]:
     """Note a conversation by its name; ``facts`` are those that tshark still sees otherwise."""
 
     def note(play: Play) -> Play:
-        MENDED[play.__name__] = Crafted(frozenset(facts), play, 80)
+        MENDED[play.__name__] = Crafted(frozenset(facts), play, server_port)
         return play
 
     return note
@@ -138,3 +138,31 @@ def gap_of_more_than_a_gibibyte(line: Line, cause: bool) -> None:
     line.next["server"] += 1_700_000_000 if cause else 1_000
     line.send("client", after=10 * SECOND)
     line.say("server", filler(700))
+
+
+@mended(server_port=443)
+def closed_before_the_finished(line: Line, cause: bool) -> None:
+    """The client needs nothing any more, and closes; the server's Finished was on its way."""
+    (_, hello), (_, flight), (_, keys), (_, done) = Tls(version="TLSv1.2", cipher=0xC02F).messages()
+    line.open()
+    line.say("client", hello)
+    line.say("server", flight)
+    line.send("client", keys)
+    if cause:
+        line.send("client", record(21, filler(26)), flags=FIN | ACK)
+        line.send("server")
+    line.send("server", done)
+
+
+@mended("server_hello_at", server_port=443)
+def handshake_after_a_gap(line: Line, cause: bool) -> None:
+    """Before its second flight, bytes of the server are missing; that flight begins with a record of its own."""
+    (_, hello), (_, flight), (_, keys), (_, done) = Tls(version="TLSv1.2", cipher=0xC02F).messages()
+    line.open()
+    line.say("client", hello)
+    if cause:
+        line.next["server"] += 700
+        line.send("client")
+    line.say("server", flight)
+    line.send("client", keys)
+    line.send("server", done)

@@ -19,11 +19,11 @@ pub mod flow;
 
 pub mod tcp;
 
-pub mod udp;
+mod udp;
 
 pub mod tls;
 
-pub mod quic;
+mod quic;
 
 pub mod exchange;
 

@@ -138,8 +138,8 @@ impl Quic {
         }
         for packet in Packets::of(bytes) {
             match packet {
-                Packet::Short(_) if self.facts.version.is_some_and(Version::is_google) => {}
-                Packet::Short(_) => {
+                Packet::Short if self.facts.version.is_some_and(Version::is_google) => {}
+                Packet::Short => {
                     self.facts.one_rtt[from].get_or_insert(seen);
                 }
                 Packet::Long(long) => self.long(from, &long, seen, &mut tell),

@@ -88,9 +88,8 @@ pub enum Kind {
 pub struct Long<'a> {
     pub version: Version,
     pub kind: Kind,
-    /// Destination and Source Connection ID.
+    /// Destination Connection ID.
     pub dcid: &'a [u8],
-    pub scid: &'a [u8],
     /// Of an Initial packet; empty when there is none.
     pub token: &'a [u8],
     /// The whole packet, or what the capture holds of it.
@@ -132,7 +131,7 @@ impl<'a> Long<'a> {
 pub enum Packet<'a> {
     Long(Long<'a>),
     /// One with a short header, that is 1-RTT: only the receiver knows how long its connection ID is.
-    Short(&'a [u8]),
+    Short,
 }
 
 /// The packets that one datagram carries, in order (RFC 9000 section 12.2); stops where the bytes make no sense.
@@ -164,7 +163,7 @@ impl<'a> Iterator for Packets<'a> {
                 Some(dcid) => packet.get(1..).is_some_and(|rest| rest.starts_with(dcid)),
                 None => true,
             };
-            return (belongs && packet.len() >= MIN_SHORT).then_some(Packet::Short(packet));
+            return (belongs && packet.len() >= MIN_SHORT).then_some(Packet::Short);
         }
         let long = read_long(packet)?;
         if self.dcid.is_some_and(|dcid| dcid != long.dcid) {
@@ -203,16 +202,7 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
     // Q046 alone has the lengths of both connection IDs in one byte.
     if version.0 == u32::from_be_bytes(*b"Q046") {
         let len = bytes.len();
-        return Some(Long {
-            version,
-            kind: Kind::Unknown,
-            dcid: &[],
-            scid: &[],
-            token: &[],
-            bytes,
-            header_len: 5,
-            len,
-        });
+        return Some(Long { version, kind: Kind::Unknown, dcid: &[], token: &[], bytes, header_len: 5, len });
     }
     let dcid = fields.vec8()?;
     let scid = fields.vec8()?;
@@ -238,7 +228,7 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
         _ => bytes.len(),
     };
     let header_len = fields.position;
-    Some(Long { version, kind, dcid, scid, token, bytes: bytes.get(..len).unwrap_or(bytes), header_len, len })
+    Some(Long { version, kind, dcid, token, bytes: bytes.get(..len).unwrap_or(bytes), header_len, len })
 }
 
 /// The type bits of RFC 9000 section 17.2, and of RFC 9369 section 3.2.
