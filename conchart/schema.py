@@ -5,7 +5,7 @@ In: nothing. Out: ``TABLES``, for whoever creates, fills or exports them.
 
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The number under ``"conchart"`` in JSON: grows when a column changes its meaning or goes away."""
 
 

@@ -43,7 +43,7 @@ def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
         trace.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
     assert document == {
-        "conchart": 1,
+        "conchart": 2,
         "captures": [],
         "connections": [],
         "handshakes": [],

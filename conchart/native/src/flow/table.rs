@@ -4,7 +4,7 @@
 //! `transport_stream` as Wireshark numbers `tcp.stream` and `udp.stream`, from 0 for each. Bounded: what is kept of
 //! flows that have become rows is a hash each, and at most [`MAX_REMEMBERED`] of these.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::net::IpAddr;
 
@@ -17,6 +17,10 @@ use crate::stream::{BySide, Side};
 const LINGER_NS: i64 = 30_000_000_000;
 /// Closed connections that wait; more, and the oldest go at once.
 const MAX_LINGERING: usize = 8_192;
+/// Nobody expects an answer any more: routers forget UDP, too (RFC 4787 section 4.3: two minutes, not less).
+const SILENCE_NS: i64 = 120_000_000_000;
+/// UDP conversations that are kept at once, while nobody knows whether they go on.
+const MAX_TALKING: usize = 1 << 16;
 /// Flows that have become rows and are remembered, so that strays open no new one.
 const MAX_REMEMBERED: usize = 1 << 20;
 
@@ -109,8 +113,10 @@ pub struct Table<T> {
     free: Vec<usize>,
     /// Closed flows by index and number, and since when.
     lingering: VecDeque<(usize, i32, i64)>,
-    /// Flows that have become rows, and in which order.
-    ended: HashSet<Key, BuildHasherDefault<AsIs>>,
+    /// UDP conversations by index and number, and when they were last looked at.
+    talking: VecDeque<(usize, i32, i64)>,
+    /// Flows that have become rows, with their numbers among those of their transport, and in which order.
+    ended: HashMap<Key, i32, BuildHasherDefault<AsIs>>,
     ended_order: VecDeque<Key>,
     next_stream: i32,
     next_tcp: i32,
@@ -128,7 +134,8 @@ impl<T> Table<T> {
             flows: Vec::new(),
             free: Vec::new(),
             lingering: VecDeque::new(),
-            ended: HashSet::default(),
+            talking: VecDeque::new(),
+            ended: HashMap::default(),
             ended_order: VecDeque::new(),
             next_stream: 0,
             next_tcp: 0,
@@ -142,7 +149,7 @@ impl<T> Table<T> {
     pub fn locate(&mut self, transport: Transport, source: Endpoint, destination: Endpoint, now: i64) -> Slot {
         let key = key(&self.hasher, transport, source, destination);
         let Some(&index) = self.index.get(&key) else {
-            return if self.ended.contains(&key) { Slot::Stray } else { Slot::New };
+            return if self.ended.contains_key(&key) { Slot::Stray } else { Slot::New };
         };
         let Some(flow) = self.flow(index) else { return Slot::Stray };
         flow.latest_at = now;
@@ -155,13 +162,15 @@ impl<T> Table<T> {
     /// Opens a flow, which must not be open; returns its index.
     pub fn open(&mut self, transport: Transport, ends: BySide<Endpoint>, now: i64, content: T) -> usize {
         let key = key(&self.hasher, transport, ends.client, ends.server);
-        let counted = match transport {
-            Transport::Tcp => &mut self.next_tcp,
-            Transport::Udp => &mut self.next_udp,
+        let (counted, known) = match transport {
+            Transport::Tcp => (&mut self.next_tcp, None),
+            // UDP has no beginning either: what goes on after a silence keeps its number.
+            Transport::Udp => (&mut self.next_udp, self.ended.get(&key)),
         };
-        let (stream, transport_stream) = (self.next_stream, *counted);
-        *counted = counted.saturating_add(1);
+        let stream = self.next_stream;
         self.next_stream = self.next_stream.saturating_add(1);
+        let transport_stream = known.copied().unwrap_or(*counted);
+        *counted = counted.saturating_add(i32::from(known.is_none()));
         let flow = Box::new(Flow {
             stream,
             transport,
@@ -178,6 +187,9 @@ impl<T> Table<T> {
             None => self.flows.push(Some(flow)),
         }
         self.index.insert(key, index);
+        if transport == Transport::Udp {
+            self.talking.push_back((index, stream, now));
+        }
         index
     }
 
@@ -192,7 +204,7 @@ impl<T> Table<T> {
         let flow = self.flows.get_mut(index)?.take()?;
         self.free.push(index);
         self.index.remove(&flow.key);
-        if self.ended.insert(flow.key) {
+        if self.ended.insert(flow.key, flow.transport_stream).is_none() {
             self.ended_order.push_back(flow.key);
         }
         if self.ended_order.len() > MAX_REMEMBERED
@@ -234,6 +246,26 @@ impl<T> Table<T> {
         None
     }
 
+    /// A UDP conversation in which nobody has said anything for long, if there is one; where there are many (a name
+    /// server has one for each query), since it was last looked at.
+    #[inline]
+    pub fn silent(&mut self, now: i64) -> Option<Box<Flow<T>>> {
+        while let Some(&(index, stream, since)) = self.talking.front() {
+            let are_many = self.talking.len() > MAX_TALKING;
+            if now - since < SILENCE_NS && !are_many {
+                return None;
+            }
+            self.talking.pop_front();
+            let Some(flow) = self.flow(index).filter(|flow| flow.stream == stream) else { continue };
+            let latest_at = flow.latest_at;
+            if now - latest_at >= SILENCE_NS || are_many && latest_at <= since {
+                return self.remove(index);
+            }
+            self.talking.push_back((index, stream, latest_at));
+        }
+        None
+    }
+
     /// Are too many open?
     #[inline]
     #[must_use]
@@ -263,6 +295,7 @@ impl<T> Table<T> {
         self.index.clear();
         self.free.clear();
         self.lingering.clear();
+        self.talking.clear();
         self.ended.clear();
         self.ended_order.clear();
         rest
@@ -271,6 +304,7 @@ impl<T> Table<T> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation)]
     use super::*;
 
     const CLIENT: Endpoint = Endpoint { ip: IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)), port: 50_000 };
@@ -324,6 +358,36 @@ mod tests {
         table.linger(index, 0);
         assert!(table.expired(LINGER_NS, |until| *until).is_none());
         assert!(table.expired(2 * LINGER_NS, |until| *until).is_some());
+    }
+
+    #[test]
+    fn what_goes_on_after_a_silence_keeps_its_number() {
+        let mut table = Table::new(10);
+        let first = table.open(Transport::Udp, ENDS, 0, ());
+        table.open(Transport::Udp, other(7), 0, ());
+        table.locate(Transport::Udp, CLIENT, SERVER, SILENCE_NS - 1);
+        let gone: Vec<i32> = std::iter::from_fn(|| table.silent(SILENCE_NS)).map(|flow| flow.stream).collect();
+        assert_eq!((gone, table.flow(first).map(|flow| flow.stream)), (vec![1], Some(0)));
+        assert!(table.silent(3 * SILENCE_NS).is_some());
+        assert_eq!(table.locate(Transport::Udp, SERVER, CLIENT, 3 * SILENCE_NS), Slot::Stray);
+        let again = table.open(Transport::Udp, ENDS, 3 * SILENCE_NS, ());
+        let numbers = table.flow(again).map(|flow| (flow.stream, flow.transport_stream));
+        assert_eq!(numbers, Some((2, 0)));
+        let next = table.open(Transport::Udp, other(8), 3 * SILENCE_NS, ());
+        assert_eq!(table.flow(next).map(|flow| flow.transport_stream), Some(2));
+    }
+
+    #[test]
+    fn of_many_conversations_those_that_said_nothing_more_go_first() {
+        let mut table = Table::new(1 << 18);
+        let port = |number: usize| BySide { client: Endpoint { port: number as u16, ..CLIENT }, server: SERVER };
+        for number in 0..=MAX_TALKING {
+            let server = Endpoint { port: 53 + (number >> 16) as u16, ..SERVER };
+            table.open(Transport::Udp, BySide { server, ..port(number) }, 0, ());
+        }
+        table.locate(Transport::Udp, port(0).client, Endpoint { port: 53, ..SERVER }, 1);
+        let gone: Vec<i32> = std::iter::from_fn(|| table.silent(2)).map(|flow| flow.stream).collect();
+        assert_eq!(gone, [1]);
     }
 
     #[test]

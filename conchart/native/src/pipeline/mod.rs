@@ -205,6 +205,9 @@ impl<O: Output> Run<O> {
         while let Some(flow) = self.flows.expired(frame.at, Traffic::lingers_until) {
             self.end(flow)?;
         }
+        while let Some(flow) = self.flows.silent(frame.at) {
+            self.end(flow)?;
+        }
         let seen = Moment { at: frame.at, frame: self.frames };
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
         Ok(self.selection.count.is_none_or(|count| self.selected < count))
@@ -389,11 +392,7 @@ impl<O: Output> Run<O> {
         let (source, destination) = (datagram.source, datagram.destination);
         let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
             Slot::Open(index, from) => (index, from),
-            Slot::Stray => {
-                self.strays += 1;
-                return Ok(());
-            }
-            Slot::New => self.open_udp(datagram, seen),
+            Slot::New | Slot::Stray => self.open_udp(datagram, seen),
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
@@ -445,10 +444,15 @@ impl<O: Output> Run<O> {
             return Ok(());
         }
         for flow in self.flows.overflow() {
-            self.tally.notes.add(About::EndedEarly, || {
-                let (frame, stream) = (seen.frame, flow.stream);
-                format!("frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early")
-            });
+            // Of UDP, what comes later begins anew; a TCP connection is over for good.
+            if flow.transport == Transport::Tcp {
+                self.tally.notes.add(About::EndedEarly, || {
+                    let (frame, stream) = (seen.frame, flow.stream);
+                    format!(
+                        "frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early"
+                    )
+                });
+            }
             self.end(flow)?;
         }
         Ok(())
