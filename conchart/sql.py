@@ -10,6 +10,8 @@ MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
 HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 """Of ``connections``: both sides are in the capture, but bytes are missing."""
 
+UNREAD = "(transport = 'udp' AND coalesce(app, 'unknown') = 'unknown')"
+"""Of ``connections``: datagrams that nobody reads here. Of them no time is known to be waited for: they come last."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

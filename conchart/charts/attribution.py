@@ -127,7 +127,7 @@ def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
 
 def headline(shares: list[Share], most: int = 3) -> list[Slice]:
     """Name the kinds of phase that cost the most over all servers, with their share of the time that was not idle."""
-    slices = [s for share in shares for s in share.slices if s.kind.name != "idle"]
+    slices = [s for share in shares if not share.server.unread for s in share.slices if s.kind.name != "idle"]
     busy_ns = sum(s.total_ns for s in slices)
     found = []
     for kind in PHASES:

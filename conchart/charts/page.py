@@ -165,12 +165,14 @@ def _instant(at: int) -> str:
 
 def _bars(shares: list[Share]) -> list[dict[str, Any]]:
     """The most costly servers, in drawing order, with what the template needs besides."""
-    costly = sorted(shares, key=lambda share: -share.total_ns)[:MAX_SHARES]
-    longest = max((share.total_ns for share in shares), default=0)
+    costly = sorted(shares, key=lambda share: (share.server.unread, -share.total_ns))[:MAX_SHARES]
+    # Bars are to be compared where something is known: broadcasts that go on all the time dwarf nothing.
+    read = [share.total_ns for share in shares if not share.server.unread]
+    longest = max(read or [share.total_ns for share in shares], default=0)
     return [
         {
             **{name: getattr(share, name) for name in Share.__slots__},
-            "width": f"{100 * share.total_ns / longest if longest else 0:.3f}",
+            "width": f"{min(100, 100 * share.total_ns / longest) if longest else 0:.3f}",
             "spoken": ", ".join(f"{s.kind.title} {format_ns(s.total_ns)}" for s in share.slices),
         }
         for share in shares

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conchart.charts.tables import rows
+from conchart.sql import UNREAD
 
 if TYPE_CHECKING:
     from conchart.trace import Trace
@@ -55,6 +56,8 @@ class Server:
     """0 for a front; 1 for what a server of tier 0 connects to, and so on."""
     role: str
     """``front`` or ``backend``; ``server`` where the capture shows only one tier."""
+    unread: bool = False
+    """Only datagrams that nobody reads went there: such servers come last, and the headline leaves them out."""
 
     @property
     def endpoint(self) -> str:
@@ -74,12 +77,13 @@ def join(ip: str, port: int) -> str:
 
 
 def servers(trace: "Trace", *, names: bool = True) -> list[Server]:
-    """List the server endpoints: backends first, then what is nearer to the clients; within a tier by address."""
+    """List the server endpoints: backends first, then what is nearer to the clients, those that are unread last."""
     tiers = _tiers(trace)
     layered = any(tiers.values())
     known = _names(trace) if names else {}
     found = []
-    for row in rows(trace, "SELECT DISTINCT server_ip, server_port FROM connections ORDER BY ALL"):
+    query = f"SELECT server_ip, server_port, bool_and({UNREAD}) AS unread FROM connections GROUP BY ALL ORDER BY ALL"
+    for row in rows(trace, query):
         ip, port = row["server_ip"], row["server_port"]
         named = known.get((ip, port), [])
         found.append(
@@ -88,18 +92,19 @@ def servers(trace: "Trace", *, names: bool = True) -> list[Server]:
                 port=port,
                 names=tuple(named[:MAX_NAMES]),
                 more_names=max(0, len(named) - MAX_NAMES),
-                tier=tiers[ip],
-                role=("backend" if tiers[ip] else "front") if layered else "server",
+                tier=tiers.get(ip, 0),
+                role=("backend" if tiers.get(ip) else "front") if layered else "server",
+                unread=row["unread"],
             )
         )
-    return sorted(found, key=lambda server: -server.tier)
+    return sorted(found, key=lambda server: (server.unread, -server.tier))
 
 
 def _tiers(trace: "Trace") -> dict[str, int]:
     """Distance of each server address from the clients, counted in servers in between."""
     pairs = [
         (row["client_ip"], row["server_ip"])
-        for row in rows(trace, "SELECT DISTINCT client_ip, server_ip FROM connections ORDER BY ALL")
+        for row in rows(trace, f"SELECT DISTINCT client_ip, server_ip FROM connections WHERE NOT {UNREAD} ORDER BY ALL")
     ]
     addresses = {server for _, server in pairs}
     behind: dict[str, list[str]] = {}

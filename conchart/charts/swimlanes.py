@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from conchart.charts.servers import CONNECTION_NAMES, servers
 from conchart.charts.tables import Columns, columns
 from conchart.phases import PHASES
-from conchart.sql import ANSWER
+from conchart.sql import ANSWER, UNREAD
 from conchart.units import format_count
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _kept() -> str:
             SELECT stream, count(*) AS parts,
                 coalesce(sum(end_at - start_at) FILTER (kind <> 'idle'), 0)::BIGINT AS busy_ns
             FROM phases GROUP BY stream) USING (stream)
-        WINDOW costly AS (ORDER BY busy_ns DESC NULLS LAST, stream))
+        WINDOW costly AS (ORDER BY {UNREAD}, busy_ns DESC NULLS LAST, stream))
     WHERE rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}"""
 
 

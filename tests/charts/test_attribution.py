@@ -64,3 +64,13 @@ def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace
     trace.execute("UPDATE handshakes SET outcome = 'failed' WHERE stream = (SELECT max(stream) FROM handshakes)")
     _, front = attribute(trace)
     assert (front.full, front.failed, front.incomplete) == (1, 1, 1)
+
+
+def test_datagrams_that_nobody_reads_come_last_and_make_no_headline(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.1", 1900), 0, [("unseen", 500 * MS)], transport="udp", app="unknown")
+    story.connect(("10.0.0.1", 2), ("10.0.0.2", 80), 0, [("wait", MS)])
+    story.capture()
+    shares = attribute(trace_of(story))
+    assert [share.server.endpoint for share in shares] == ["10.0.0.2:80", "10.0.0.1:1900"]
+    assert [part.kind.name for part in headline(shares)] == ["wait"]

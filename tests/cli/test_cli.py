@@ -84,7 +84,7 @@ def test_options_may_come_first(run: Run, story_core: list[dict[str, Any]]) -> N
     code, out, _ = run("-w", "out.json", "story.pcap")
     assert code == 0
     assert out == "Wrote out.json: 3 connections, 2.00 s\n"
-    assert json.loads(Path("out.json").read_text())["conchart"] == 1
+    assert json.loads(Path("out.json").read_text())["conchart"] == 2
 
 
 def test_several_files_are_written_from_one_reading(run: Run, story_core: list[dict[str, Any]]) -> None:

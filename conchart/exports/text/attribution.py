@@ -8,6 +8,7 @@ from rich.text import Text
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
 from conchart.exports.text.words import both_ends, endpoint, flow, names_text
 from conchart.phases import PHASES
+from conchart.sql import UNREAD
 from conchart.units import count_of, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _SERVERS = """
     FROM connections
     LEFT JOIN (SELECT stream, count(*) AS requests FROM exchanges GROUP BY stream) USING (stream)
     LEFT JOIN ({names}) USING (server_ip, server_port)
-    GROUP BY ALL ORDER BY total DESC, server_ip, server_port
+    GROUP BY ALL ORDER BY bool_and({unread}), total DESC, server_ip, server_port
 """
 _SHARES = """
     SELECT server_ip, server_port, kind, sum(end_at - start_at)
@@ -47,7 +48,7 @@ def attribution(trace: "Trace", width: int, *, colours: bool, names: bool) -> It
     shares: dict[tuple[str, int], dict[str, int]] = {}
     for ip, port, kind, duration in trace.sql(_SHARES).fetchall():
         shares.setdefault((ip, port), {})[kind] = duration
-    servers = trace.sql(_SERVERS.format(names=NAMES)).fetchall()
+    servers = trace.sql(_SERVERS.format(names=NAMES, unread=UNREAD)).fetchall()
     for number, (ip, port, connections, requests, called, total) in enumerate(servers[:_MOST_SERVERS]):
         if number:
             yield Text()

@@ -12,6 +12,7 @@ from conchart.exports.text.attribution import NAMES
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
 from conchart.exports.text.words import endpoint, fit, flow, names_text
 from conchart.phases import PHASES
+from conchart.sql import UNREAD
 from conchart.units import count_of, format_ns, format_tick, tick_step
 
 if TYPE_CHECKING:
@@ -21,10 +22,11 @@ MOST_LANES = 40
 _ORDINARY = ("complete", "open")
 
 _LANES = """
-    WITH kept AS (FROM connections ORDER BY closed_at - opened_at DESC, stream LIMIT {most})
+    WITH kept AS (FROM connections ORDER BY {unread}, closed_at - opened_at DESC, stream LIMIT {most})
     SELECT server_ip, server_port, names, stream, client_ip, client_port, state, opened_at, closed_at
     FROM kept LEFT JOIN ({names}) USING (server_ip, server_port)
-    ORDER BY min(opened_at) OVER (PARTITION BY server_ip, server_port), server_ip, server_port, opened_at, stream
+    ORDER BY bool_and({unread}) OVER (PARTITION BY server_ip, server_port),
+        min(opened_at) OVER (PARTITION BY server_ip, server_port), server_ip, server_port, opened_at, stream
 """
 
 _PHASES = """
@@ -67,7 +69,7 @@ def lanes(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator
 
 
 def _lanes(trace: "Trace", *, names: bool) -> list[_Lane]:
-    rows = trace.sql(_LANES.format(most=MOST_LANES, names=NAMES)).fetchall()
+    rows = trace.sql(_LANES.format(most=MOST_LANES, names=NAMES, unread=UNREAD)).fetchall()
     stretches: dict[int, list[Stretch]] = {row[3]: [] for row in rows}
     for stream, kind, start, end in trace.sql(_PHASES, {"streams": list(stretches)}).fetchall():
         stretches[stream].append(Stretch(kind, start, end))
