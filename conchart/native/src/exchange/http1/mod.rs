@@ -115,7 +115,8 @@ impl Http1 {
     }
 
     fn learn_name(&mut self, ledger: &Ledger) {
-        self.app = self.app.or_else(|| ledger.protocol());
+        // What came before it (a PROXY header) has another name.
+        self.app = self.app.or_else(|| ledger.protocol().filter(|name| name.starts_with("http/")));
     }
 
     /// CONNECT was refused: what the requester sent after it is a request like any other.
