@@ -32,6 +32,7 @@ mod sniffers;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod trail;
 mod turns;
 mod unread;
 

@@ -8,6 +8,7 @@ use super::layer::SNIFFED;
 use super::ledger::Ledger;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
+use super::trail::Trail;
 use super::turns::{Run, Turns, Units};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
@@ -16,8 +17,7 @@ pub(super) struct Unread {
     start: Start,
     /// A packet may yet begin with something better known.
     may_switch: bool,
-    /// Frame of each side's latest bytes: another frame means that a packet begins.
-    packets: BySide<u64>,
+    trails: BySide<Trail>,
 }
 
 impl Unread {
@@ -28,7 +28,7 @@ impl Unread {
     /// After an Upgrade: nothing else follows.
     pub fn upgraded(start: Start, protocol: &'static str) -> Self {
         let turns = Turns::new(start, protocol, Units::Bytes);
-        Self { turns, start, may_switch: false, packets: BySide::default() }
+        Self { turns, start, may_switch: false, trails: BySide::default() }
     }
 
     /// Something better known begins here: what came before it is over.
@@ -44,7 +44,7 @@ impl Unread {
 
 impl Reader for Unread {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        let packet_begins = std::mem::replace(&mut self.packets[from], chunk.seen.frame) != chunk.seen.frame;
+        let packet_begins = self.trails[from].begins_packet(chunk.seen);
         if self.may_switch && packet_begins {
             let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
             if let Some(row) = sniffers::judge_later(Carrier::Stream, first, self.start) {

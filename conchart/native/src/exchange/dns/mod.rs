@@ -17,6 +17,7 @@ use super::Span;
 use super::ledger::Ledger;
 use super::reader::{Reader, Start, Switch};
 use super::sniffers::Verdict;
+use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use message::{MIN_QUERY, Message, QUESTION_END, Question};
 
@@ -104,11 +105,8 @@ struct Stream {
     offset: u64,
     /// Nobody knows where the next message begins.
     out_of_step: bool,
-    /// Frame of the latest bytes: another one means that a packet begins.
-    frame: u64,
+    trail: Trail,
     latest: Option<Moment>,
-    /// Since when and until when nobody could follow.
-    unseen: Option<(Moment, Moment)>,
 }
 
 impl Dns {
@@ -159,10 +157,12 @@ impl Dns {
         };
         let inside = stream.kept.len() >= LENGTH && len <= stream.left() as u64 && !stream.out_of_step;
         if !inside {
-            let since = stream.unseen.map(|(since, _)| since).or(stream.latest).unwrap_or(by);
-            let unseen = (sent.is_none() || stream.unseen.is_some()).then_some((since, by));
-            let (frame, latest) = (stream.frame, stream.latest);
-            *stream = Stream { out_of_step: true, frame, latest, unseen, ..Stream::default() };
+            let (mut trail, latest) = (stream.trail, stream.latest);
+            match sent {
+                Some(sent) => trail.go_on(sent),
+                None => trail.miss(latest.unwrap_or(by), by),
+            }
+            *stream = Stream { out_of_step: true, trail, latest, ..Stream::default() };
             return;
         }
         match sent {
@@ -333,21 +333,19 @@ impl Stream {
 
     /// Bytes come: a packet that begins like a message ends being out of step.
     fn packet(&mut self, ledger: &mut Ledger, chunk: &Chunk<'_>) {
-        let packet_begins = std::mem::replace(&mut self.frame, chunk.seen.frame) != chunk.seen.frame;
+        let packet_begins = self.trail.begins_packet(chunk.seen);
         self.latest = Some(chunk.seen);
         if self.out_of_step {
             if packet_begins && matches!(sniff_stream(chunk.bytes), Verdict::Yes) {
                 self.in_step(ledger);
-            } else if let Some((_, until)) = &mut self.unseen {
-                *until = until.max(chunk.seen);
+            } else {
+                self.trail.go_on(chunk.seen);
             }
         }
     }
 
     fn in_step(&mut self, ledger: &mut Ledger) {
         self.out_of_step = false;
-        if let Some((since, until)) = self.unseen.take() {
-            ledger.unseen(since, until);
-        }
+        self.trail.end(ledger);
     }
 }

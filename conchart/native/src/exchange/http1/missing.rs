@@ -59,7 +59,7 @@ impl Http1 {
         if let Some(entry) = senseless {
             // Bytes that never made sense, and that nobody answered, were no request.
             entry.offset = chunk.offset;
-            self.back_in_step(ledger, from);
+            self.directions[from].trail.end(ledger);
             let direction = &mut self.directions[from];
             direction.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
             direction.span = Span::default();
@@ -78,16 +78,9 @@ impl Http1 {
         }
         self.directions[from].span = Span::default();
         self.note(ledger, from);
-        self.back_in_step(ledger, from);
+        self.directions[from].trail.end(ledger);
         let direction = &mut self.directions[from];
         (direction.state, direction.number) = (State::Start, None);
-    }
-
-    /// What was missing has an end: the stretch that nobody saw is known.
-    pub(super) fn back_in_step(&mut self, ledger: &mut Ledger, from: Side) {
-        if let Some((since, until)) = self.directions[from].unseen.take() {
-            ledger.unseen(since, until);
-        }
     }
 
     /// Passes over bytes that the capture does not hold; `cut`: a snap length cut them off, so when and why they
@@ -139,7 +132,7 @@ impl Http1 {
         let direction = &mut self.directions[from];
         direction.miss(left, gap, cut);
         if !cut {
-            direction.unseen = Some((direction.unseen.map_or(since, |(since, _)| since), gap.seen));
+            direction.trail.miss(since, gap.seen);
         }
         self.note(ledger, from);
     }

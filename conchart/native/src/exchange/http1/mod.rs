@@ -16,6 +16,7 @@ use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
 use super::reader::{Onward, Reader, Start, Switch};
 use super::sniffers::Verdict;
+use super::trail::Trail;
 use super::unread::Unread;
 use super::{Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
@@ -57,12 +58,9 @@ struct Direction {
     /// Stream offset and acknowledgement of the current message's first byte.
     offset: u64,
     acked: u64,
-    /// Frame of the latest bytes: another frame means that a packet begins.
-    frame: u64,
+    trail: Trail,
     /// The body waits for 100 (Continue).
     expecting: bool,
-    /// Since when and until when missing bytes have kept it out of step.
-    unseen: Option<(Moment, Moment)>,
 }
 
 #[derive(Default)]
@@ -88,9 +86,7 @@ impl Http1 {
     /// Takes in bytes, up to the point where the connection stops to speak HTTP.
     fn read<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         let direction = &mut self.directions[from];
-        let packet_begins = direction.frame != chunk.seen.frame;
-        direction.frame = chunk.seen.frame;
-        if packet_begins && matches!(direction.state, State::OutOfStep) {
+        if direction.trail.begins_packet(chunk.seen) && matches!(direction.state, State::OutOfStep) {
             self.resynchronise(ledger, from, &chunk);
         }
         let mut rest = chunk;
@@ -159,9 +155,7 @@ impl Http1 {
             State::OutOfStep => {
                 let direction = &mut self.directions[from];
                 direction.span.extend(chunk.seen, bytes.len() as u64);
-                if let Some((_, until)) = &mut direction.unseen {
-                    *until = until.max(chunk.seen);
-                }
+                direction.trail.go_on(chunk.seen);
                 self.note(ledger, from);
                 bytes.len()
             }
@@ -353,7 +347,7 @@ impl Http1 {
         let direction = &mut self.directions[from];
         direction.span.done = true;
         self.note(ledger, from);
-        self.back_in_step(ledger, from);
+        self.directions[from].trail.end(ledger);
         let direction = &mut self.directions[from];
         (direction.state, direction.number, direction.span) = (State::Start, None, Span::default());
         ledger.release();
@@ -404,7 +398,7 @@ impl Reader for Http1 {
                 self.go_out_of_step(ledger, from, &kept);
             }
             self.note(ledger, from);
-            self.back_in_step(ledger, from);
+            self.directions[from].trail.end(ledger);
             self.directions[from].state = State::Start;
         }
         ledger.release_all();

@@ -16,6 +16,7 @@ use super::Span;
 use super::ledger::Ledger;
 use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
+use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use frame::{GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
 use hpack::Decoder;
@@ -37,12 +38,9 @@ struct Direction {
     /// The header block under way: the frame that began it, its bytes, when they came.
     block: Option<Block>,
     decoder: Decoder,
-    /// Frame number of the latest bytes: another one means that a packet begins.
-    packet: u64,
+    trail: Trail,
     /// The latest byte.
     latest: Option<Moment>,
-    /// Since when and until when missing bytes have kept it out of step.
-    unseen: Option<(Moment, Moment)>,
 }
 
 enum State {
@@ -72,7 +70,7 @@ struct Block {
 
 impl Direction {
     fn new(state: State) -> Self {
-        Self { state, begun: None, block: None, decoder: Decoder::new(), packet: 0, latest: None, unseen: None }
+        Self { state, begun: None, block: None, decoder: Decoder::new(), trail: Trail::default(), latest: None }
     }
 
     /// First byte of what is not yet in the ledger.
@@ -109,10 +107,10 @@ impl Http2 {
 
     fn read(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
         let direction = &mut self.directions[from];
-        let packet_begins = std::mem::replace(&mut direction.packet, chunk.seen.frame) != chunk.seen.frame;
+        let packet_begins = direction.trail.begins_packet(chunk.seen);
         if packet_begins && matches!(direction.state, State::OutOfStep) && sniff_frames(chunk.bytes) == Verdict::Yes {
             direction.state = State::Header(Vec::new());
-            self.back_in_step(ledger, from);
+            direction.trail.end(ledger);
         }
         let mut bytes = chunk.bytes;
         while !bytes.is_empty() {
@@ -121,8 +119,8 @@ impl Http2 {
         }
         let direction = &mut self.directions[from];
         direction.latest = Some(chunk.seen);
-        if let (State::OutOfStep, Some((_, until))) = (&direction.state, &mut direction.unseen) {
-            *until = until.max(chunk.seen);
+        if matches!(direction.state, State::OutOfStep) {
+            direction.trail.go_on(chunk.seen);
         }
         if chunk.cut > 0 {
             self.missing(ledger, from, u64::from(chunk.cut), Some(chunk.seen), chunk.seen);
@@ -304,9 +302,8 @@ impl Http2 {
         }
         if rest > 0 {
             self.go_out_of_step(ledger, from);
-            let direction = &mut self.directions[from];
             if sent.is_none() {
-                direction.unseen = Some((direction.unseen.map_or(since, |(since, _)| since), by));
+                self.directions[from].trail.miss(since, by);
             }
         }
     }
@@ -318,13 +315,6 @@ impl Http2 {
         (direction.begun, direction.block) = (None, None);
         direction.decoder.forget();
         self.streams.go_out_of_step(ledger);
-    }
-
-    /// What was missing has an end: the stretch that nobody saw is known.
-    fn back_in_step(&mut self, ledger: &mut Ledger, from: Side) {
-        if let Some((since, until)) = self.directions[from].unseen.take() {
-            ledger.unseen(since, until);
-        }
     }
 }
 
@@ -340,7 +330,7 @@ impl Reader for Http2 {
 
     fn finish(&mut self, ledger: &mut Ledger) {
         for from in [Side::Client, Side::Server] {
-            self.back_in_step(ledger, from);
+            self.directions[from].trail.end(ledger);
             let direction = &mut self.directions[from];
             (direction.begun, direction.block) = (None, None);
         }
