@@ -15,6 +15,8 @@ pub mod capture;
 
 pub mod packet;
 
+mod copies;
+
 pub mod flow;
 
 pub mod tcp;

@@ -7,17 +7,10 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
+use crate::copies::{ELSEWHERE_NS, HERE_NS, Place, Recent, UNNUMBERED_NS};
 use crate::packet::Datagram;
 use crate::stream::{BySide, Chunk, Moment, Side};
 
-/// Another capture of a packet at the same capture point follows within this time.
-const SAME_POINT_NS: u64 = 1_000_000;
-/// Without an IP identification a program that sends the same twice looks alike, so we look less far.
-const UNNUMBERED_NS: u64 = 200_000;
-/// At another point of its way, a router or a radio link may be between the two.
-const OTHER_POINT_NS: u64 = 100_000_000;
-/// Datagrams of one side that are remembered.
-const REMEMBERED: usize = 4;
 /// Bytes of a datagram that tell it from others.
 const COMPARED: usize = 64;
 
@@ -28,9 +21,7 @@ pub struct Sent {
     pub bytes: u64,
     /// Hop limit of the first datagram, as it arrived.
     pub ttl: Option<u8>,
-    /// When, where and what: the last few.
-    recent: [(i64, u64, u64); REMEMBERED],
-    oldest: u8,
+    recent: Recent<u64>,
 }
 
 /// The datagrams between two endpoints.
@@ -86,19 +77,11 @@ impl Datagrams {
 impl Sent {
     fn is_copy(&mut self, datagram: &Datagram<'_>, at: i64) -> bool {
         let beginning = datagram.payload.get(..COMPARED).unwrap_or(datagram.payload);
-        // The lowest bit is set, so that nothing matches an empty slot.
+        // The lowest bit is set, so that it is not 0.
         let print = FixedState::default().hash_one((beginning, datagram.payload_len, datagram.ip_id)) | 1;
-        let here = if datagram.ip_id.is_some_and(|id| id != 0) { SAME_POINT_NS } else { UNNUMBERED_NS };
-        let is_copy = self.recent.iter().any(|&(then, point, known)| {
-            known == print && at.abs_diff(then) <= if point == datagram.capture_point { here } else { OTHER_POINT_NS }
-        });
-        if !is_copy {
-            if let Some(slot) = self.recent.get_mut(usize::from(self.oldest)) {
-                *slot = (at, datagram.capture_point, print);
-            }
-            self.oldest = (self.oldest + 1) % 4;
-        }
-        is_copy
+        // Linux numbers with 0 where fragmentation is forbidden.
+        let here = if datagram.ip_id.is_some_and(|id| id != 0) { HERE_NS } else { UNNUMBERED_NS };
+        matches!(self.recent.find(print, at, datagram.capture_point, (here, ELSEWHERE_NS)), Place::Copy(_))
     }
 }
 

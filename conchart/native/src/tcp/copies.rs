@@ -2,25 +2,15 @@
 //!
 //! In: each segment, and what receivers report. Out: whether it is another capture of a packet that was just seen.
 //!
-//! `tcpdump -i any` and mirror ports deliver the same packet several times within microseconds; behind a router or a
-//! radio link, within milliseconds. A sender that repeats a segment writes a new IP identification and, later than a
-//! millisecond, a new timestamp value; a second capture of the same packet has neither (trap 9).
+//! A sender that repeats a segment writes a new IP identification and, later than a millisecond, a new timestamp value; a
+//! second capture of the same packet has neither (trap 9).
 //! A receiver that reports bytes as received twice (RFC 2883) has the last word, unless a repetition was seen anyway.
 
+use crate::copies::{ELSEWHERE_NS, HERE_NS, Place, Recent, UNNUMBERED_NS};
 use crate::packet::{Segment, Seq};
 
-/// A copy captured at the same point follows within this time; no retransmission timer is that short (RFC 6298:
-/// 200 ms and more).
-const WINDOW_NS: u64 = 1_000_000;
-/// IPv6 has no identification: a repeated ACK could look alike, so we look less far.
-const WINDOW_V6_NS: u64 = 200_000;
-/// At another point (TTL, VLAN, addresses of the frame, inside a tunnel), a router, a firewall or a radio link may be
-/// between the two. A repetition by the sender comes to the same point again.
-const ELSEWHERE_NS: u64 = 100_000_000;
-/// Packets of one side that are remembered.
-const REMEMBERED: usize = 4; // `oldest` counts modulo this
-
-/// What a repetition changes and a second capture does not: numbers, timestamps, everything else.
+/// What a repetition changes and a second capture does not: numbers, timestamps, everything else. No packet has neither
+/// flags nor numbers.
 type Print = [u64; 3];
 
 fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
@@ -41,8 +31,7 @@ fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
 /// The last few packets of one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copies {
-    recent: [(i64, u64, Print); REMEMBERED],
-    oldest: u8,
+    recent: Recent<Print>,
     /// One bit for each packet of `recent`: it repeats bytes that were sent before.
     repetitions: u8,
     /// Bytes of the last copy, until a repetition or the receiver says more about it.
@@ -54,33 +43,27 @@ impl Copies {
     /// the other side has sent so far.
     pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64, peer_packets: i64) -> bool {
         let print = print(segment, peer_packets);
-        let here = if segment.ip_id.is_some() { WINDOW_NS } else { WINDOW_V6_NS };
+        let here = if segment.ip_id.is_some() { HERE_NS } else { UNNUMBERED_NS };
         // Middleboxes send resets too, with a TTL of their own, and none of them has an identification.
         let elsewhere = if segment.flags.rst() { here } else { ELSEWHERE_NS };
-        // An empty entry cannot match: no packet has neither flags nor numbers.
-        let original = self.recent.iter().position(|&(then, point, known)| {
-            known == print && at.abs_diff(then) <= if point == segment.capture_point { here } else { elsewhere }
-        });
-        match original {
-            None => {
-                if let Some(entry) = self.recent.get_mut(usize::from(self.oldest)) {
-                    *entry = (at, segment.capture_point, print);
+        match self.recent.find(print, at, segment.capture_point, (here, elsewhere)) {
+            Place::New(index) => {
+                self.repetitions &= !(1 << index);
+                false
+            }
+            Place::Copy(index) => {
+                // A single byte is what a keep-alive repeats (RFC 9293 section 3.8.4).
+                if segment.payload_len > 1 && self.repetitions & 1 << index == 0 {
+                    self.doubted = Some((segment.seq, segment.seq.plus(segment.payload_len)));
                 }
-                self.repetitions &= !(1 << self.oldest);
-                self.oldest = (self.oldest + 1) % 4;
+                true
             }
-            // A single byte is what a keep-alive repeats (RFC 9293 section 3.8.4).
-            Some(index) if segment.payload_len > 1 && self.repetitions & 1 << index == 0 => {
-                self.doubted = Some((segment.seq, segment.seq.plus(segment.payload_len)));
-            }
-            Some(_) => {}
         }
-        original.is_some()
     }
 
     /// The latest packet repeats bytes that were sent before: what the receiver got twice may be that.
     pub fn saw_repetition(&mut self) {
-        self.repetitions |= 1 << ((self.oldest + 3) % 4);
+        self.repetitions |= 1 << self.recent.latest();
         self.doubted = None;
     }
 
