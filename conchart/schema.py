@@ -110,6 +110,15 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="stalls",
+        key="stream, start_at",
+        known="kind, side, end_at, start_frame, end_frame, confidence",
+        columns="""
+            stream INTEGER, kind VARCHAR, detail VARCHAR, side VARCHAR, start_at BIGINT, end_at BIGINT,
+            start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+        """,
+    ),
+    Table(
         name="packets",
         key="frame",
         known="stream, seen_at, sender, flags, bytes",

@@ -31,6 +31,8 @@ pub mod exchange;
 
 mod phases;
 
+mod stalls;
+
 pub mod tables;
 
 mod tally;

@@ -9,6 +9,7 @@ use arrow_schema::ArrowError;
 use crate::exchange::Exchange;
 use crate::phases::Phase;
 use crate::rows;
+use crate::stalls::Stall;
 use crate::stream::BySide;
 use crate::tables::{ConnectionRow, PacketRow, Tables};
 use crate::tally::Tally;
@@ -40,6 +41,7 @@ pub struct Portion {
     /// With the round trip to the server.
     exchanges: Vec<(i32, Exchange, Option<i64>)>,
     phases: Vec<(i32, Phase)>,
+    stalls: Vec<(i32, Stall)>,
     packets: Vec<PacketRow<'static>>,
     rows: usize,
     /// Bytes and frames that have been read, now and then.
@@ -68,6 +70,9 @@ impl Portion {
         }
         for (stream, phase) in self.phases.drain(..) {
             tables.phase(rows::phase(stream, &phase))?;
+        }
+        for (stream, stall) in self.stalls.drain(..) {
+            tables.stall(rows::stall(stream, &stall))?;
         }
         for packet in self.packets.drain(..) {
             tables.packet(packet)?;
@@ -120,6 +125,11 @@ impl<O: Output> Outbox<O> {
 
     pub fn phase(&mut self, stream: i32, phase: Phase) -> Result<(), Stopped> {
         self.portion.phases.push((stream, phase));
+        self.added()
+    }
+
+    pub fn stall(&mut self, stream: i32, stall: Stall) -> Result<(), Stopped> {
+        self.portion.stalls.push((stream, stall));
         self.added()
     }
 

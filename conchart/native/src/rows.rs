@@ -7,8 +7,9 @@ use crate::exchange::{Exchange, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Flags, Segment};
 use crate::phases::Phase;
+use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
-use crate::tables::{CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, PacketRow, PhaseRow};
+use crate::tables::{CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, PacketRow, PhaseRow, StallRow};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark};
 use crate::tls::{Handshake, KeyCoverage, Kind};
@@ -230,6 +231,22 @@ pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
         start_frame: Some(phase.start.frame.cast_signed()),
         end_frame: Some(phase.end.frame.cast_signed()),
         inferred: Some(phase.inferred),
+    }
+}
+
+pub fn stall(stream: i32, stall: &Stall) -> StallRow<'static> {
+    StallRow {
+        stream: Some(stream),
+        kind: Some(stall.kind.name()),
+        detail: stall.detail.map(Detail::name),
+        side: Some(side(stall.side)),
+        start_at: Some(stall.start.at),
+        end_at: Some(stall.end.at),
+        start_frame: Some(stall.start.frame.cast_signed()),
+        end_frame: Some(stall.end.frame.cast_signed()),
+        released_frame: stall.released.map(|released| released.frame.cast_signed()),
+        ack_delay_ns: stall.ack_delay_ns,
+        confidence: Some(stall.confidence),
     }
 }
 

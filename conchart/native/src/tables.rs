@@ -147,6 +147,13 @@ table! {
     }
 }
 table! {
+    /// One stretch in which the next byte did not come.
+    Stalls of StallRow as "stalls" {
+        stream: Int32, kind: Text, detail: Text, side: Text, start_at: Int64, end_at: Int64, start_frame: Int64,
+        end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
+    }
+}
+table! {
     /// One TCP segment or UDP datagram.
     Packets of PacketRow as "packets" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Letters, bytes: Int32, mark: Text,
@@ -161,6 +168,7 @@ pub struct Tables {
     handshakes: Handshakes,
     exchanges: Exchanges,
     phases: Phases,
+    stalls: Stalls,
     packets: Packets,
     /// Full batches, each with the name of its table.
     finished: Vec<(&'static str, RecordBatch)>,
@@ -205,6 +213,7 @@ impl Default for Tables {
             handshakes: Handshakes::new(),
             exchanges: Exchanges::new(),
             phases: Phases::new(),
+            stalls: Stalls::new(),
             packets: Packets::new(),
             finished: Vec::new(),
         }
@@ -223,6 +232,7 @@ impl Tables {
         handshake(HandshakeRow) => handshakes: Handshakes;
         exchange(ExchangeRow) => exchanges: Exchanges;
         phase(PhaseRow) => phases: Phases;
+        stall(StallRow) => stalls: Stalls;
         packet(PacketRow) => packets: Packets;
     }
 }

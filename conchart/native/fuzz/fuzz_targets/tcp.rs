@@ -150,6 +150,7 @@ fuzz_target!(|bytes: &[u8]| {
             flags: Flags(flags),
             window: if who & 0x80 == 0 { 1_000 } else { u16::from(input.u8().unwrap_or(0)) },
             mss: None,
+            window_scale: None,
             timestamps: None,
             payload,
             payload_len,
@@ -157,6 +158,7 @@ fuzz_target!(|bytes: &[u8]| {
             ip_id: Some((frame & 0xffff) as u16 ^ u16::from(who & 0x80 != 0)),
             ttl: 64,
             duplicate_sack: (how & 0x70 == 0x40).then_some((Seq(ack.wrapping_sub(more)), Seq(ack))),
+            sacks_beyond_gap: false,
             capture_point: 0,
             beyond_frame: 0,
         };

@@ -91,6 +91,8 @@ pub struct Segment<'a> {
     pub window: u16,
     /// Maximum segment size option (SYN and SYN-ACK only).
     pub mss: Option<u16>,
+    /// Window scale option (SYN and SYN-ACK only; RFC 7323 section 2).
+    pub window_scale: Option<u8>,
     /// Timestamps option: value and echo reply (RFC 7323).
     pub timestamps: Option<(u32, u32)>,
     /// The captured part of the payload.
@@ -103,6 +105,8 @@ pub struct Segment<'a> {
     pub ttl: u8,
     /// Of a duplicate SACK (RFC 2883): bytes that its sender received twice, first and behind the last.
     pub duplicate_sack: Option<(Seq, Seq)>,
+    /// It selectively acknowledges bytes beyond some that are missing (RFC 2018).
+    pub sacks_beyond_gap: bool,
     /// Tells where on its way the packet was captured: by its TTL and what its frame begins with, which are addresses,
     /// VLAN tag or interface. Another capture of it may differ here and nowhere else.
     pub capture_point: u64,

@@ -42,12 +42,14 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>,
         flags: Flags(flags),
         window: u16::from_be_bytes([w0, w1]),
         mss: read.mss,
+        window_scale: read.window_scale,
         timestamps: read.timestamps,
         payload,
         payload_len: u32::try_from(ip.len - header).unwrap_or(u32::MAX),
         ip_id: ip.id,
         ttl: ip.ttl,
         duplicate_sack: read.duplicate_sack,
+        sacks_beyond_gap: read.sacks_beyond_gap,
         capture_point: capture_point(frame, ip.ttl),
         beyond_frame: ip.beyond_frame,
     }))
@@ -57,8 +59,10 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>,
 #[derive(Default)]
 struct Options {
     mss: Option<u16>,
+    window_scale: Option<u8>,
     timestamps: Option<(u32, u32)>,
     duplicate_sack: Option<(Seq, Seq)>,
+    sacks_beyond_gap: bool,
 }
 
 /// See [`Segment::capture_point`].
@@ -109,7 +113,12 @@ fn options_of(ack: Seq, mut rest: &[u8]) -> Options {
                         let value = u32::from_be_bytes([v0, v1, v2, v3]);
                         read.timestamps = Some((value, u32::from_be_bytes([e0, e1, e2, e3])));
                     }
-                    (5, blocks) => read.duplicate_sack = duplicate_sack(ack, blocks),
+                    (3, &[scale]) => read.window_scale = Some(scale),
+                    (5, blocks) => {
+                        read.duplicate_sack = duplicate_sack(ack, blocks);
+                        let reported_twice = usize::from(read.duplicate_sack.is_some());
+                        read.sacks_beyond_gap = blocks.len() / 8 > reported_twice;
+                    }
                     _ => {}
                 }
                 after

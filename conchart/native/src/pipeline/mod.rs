@@ -14,9 +14,10 @@ use crate::notes::About;
 use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
+use crate::stalls::Passed;
 use crate::stream::{BySide, Moment, Side};
 use crate::tally::Tally;
-use crate::tcp::{Connection, Receiver as _};
+use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::udp::Datagrams;
 use traffic::{Packets, Traffic};
 
@@ -339,8 +340,14 @@ impl<O: Output> Run<O> {
         let (stream, traffic) = (flow.stream, &mut flow.content);
         let Packets::Tcp(tcp) = &mut traffic.packets else { return Ok(()) };
         let held_before = tcp.waiting_bytes();
-        let mark = tcp.segment(from, segment, seen, &mut traffic.speech);
+        let taken = tcp.segment(from, segment, seen, &mut traffic.speech);
         let mut held = tcp.waiting_bytes();
+        if taken.mark != Some(Mark::Duplicate)
+            && let Some(stalls) = &mut traffic.stalls
+        {
+            let rtt = BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) };
+            stalls.segment(from, &Passed { segment, taken, seen }, rtt);
+        }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);
             tcp.forced_gaps += 1;
@@ -352,7 +359,7 @@ impl<O: Output> Run<O> {
             traffic.report(stream, &mut self.out)?;
         }
         if self.selection.packets {
-            self.out.packet(rows::segment(stream, segment, seen, from, mark))?;
+            self.out.packet(rows::segment(stream, segment, seen, from, taken.mark))?;
         }
         if is_closed {
             if !is_reset {

@@ -10,6 +10,7 @@ use crate::keys::Keys;
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
+use crate::stalls::Stalls;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tcp::{Connection, Receiver};
 use crate::udp::Datagrams;
@@ -122,6 +123,8 @@ pub(super) struct Traffic {
     pub speech: Speech,
     app: Option<&'static str>,
     tiler: Tiler,
+    /// Of TCP.
+    pub stalls: Option<Box<Stalls>>,
     /// The clock was set back inside a handshake.
     pub clock_stepped_back: bool,
 }
@@ -129,12 +132,12 @@ pub(super) struct Traffic {
 impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
     pub fn new(capture: i32, packets: Packets, midstream: bool, keys: Option<Keys>) -> Self {
-        let carrier = match packets {
-            Packets::Tcp(_) => Carrier::Stream,
-            Packets::Udp(_) => Carrier::Datagrams,
+        let (carrier, stalls) = match packets {
+            Packets::Tcp(_) => (Carrier::Stream, Some(Box::default())),
+            Packets::Udp(_) => (Carrier::Datagrams, None),
         };
         let speech = Speech::Nothing { carrier, midstream, keys };
-        Self { capture, packets, speech, app: None, tiler: Tiler::default(), clock_stepped_back: false }
+        Self { capture, packets, speech, app: None, tiler: Tiler::default(), stalls, clock_stepped_back: false }
     }
 
     /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
@@ -161,12 +164,15 @@ impl Traffic {
         }
         self.report(stream, out)?;
         self.speech = Speech::Over;
+        if let Some(stalls) = &mut self.stalls {
+            stalls.conclude();
+        }
         Ok(())
     }
 
     /// Passes on what has become certain.
     pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
-        let Self { packets, speech, tiler, clock_stepped_back, .. } = self;
+        let Self { packets, speech, tiler, stalls, clock_stepped_back, .. } = self;
         let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
             return Ok(());
         };
@@ -196,7 +202,7 @@ impl Traffic {
         if let Some(certain) = certain {
             let until = conversation.earliest_open().unwrap_or(certain);
             tiler.hand_out(until, &mut |phase| {
-                result = result.and_then(|()| out.phase(stream, phase));
+                result = result.and_then(|()| tell(stream, phase, stalls.as_deref_mut(), out));
             });
         }
         result
@@ -211,13 +217,13 @@ impl Traffic {
         }
         traffic.conclude(stream, out)?;
 
-        let Self { capture, packets, tiler, app, .. } = traffic;
+        let Self { capture, packets, tiler, stalls, app, .. } = traffic;
         let (end, last) = (packets.closing(), packets.last());
         begin(tiler, packets, end);
         tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: last, inferred: false });
         let mut result = Ok(());
         tiler.finish(last, &mut |phase| {
-            result = result.and_then(|()| out.phase(stream, phase));
+            result = result.and_then(|()| tell(stream, phase, stalls.as_deref_mut(), out));
         });
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
@@ -228,6 +234,15 @@ impl Traffic {
         };
         Ok(out.connection(row)?)
     }
+}
+
+/// Passes on a phase, and the stalls in it.
+fn tell<O: Output>(stream: i32, phase: Phase, stalls: Option<&mut Stalls>, out: &mut Outbox<O>) -> Result<(), Stopped> {
+    let mut result = out.phase(stream, phase);
+    if let Some(stalls) = stalls {
+        stalls.settle(&phase, &mut |stall| result = result.and_then(|()| out.stall(stream, stall)));
+    }
+    result
 }
 
 /// Starts the tiling, with the TCP handshake; it ended before `first` at the latest.

@@ -19,6 +19,22 @@ pub trait Receiver {
     fn fin(&mut self, from: Side, seen: Moment);
 }
 
+/// What a segment amounts to: where its data lies in its sender's stream, what it says of its peer's.
+///
+/// All in *positions*: sequence numbers that do not wrap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    /// What is odd about it.
+    pub mark: Option<Mark>,
+    /// Its first byte, and the one behind its last.
+    pub position: u64,
+    pub end: u64,
+    /// The peer's first byte that it does not acknowledge.
+    pub acked: u64,
+    /// Bytes of the peer's that it reports as received twice: the first, and the one behind the last.
+    pub received_twice: Option<(u64, u64)>,
+}
+
 /// One TCP connection.
 #[derive(Debug)]
 pub struct Connection {
@@ -79,18 +95,12 @@ impl Connection {
         }
     }
 
-    /// Takes one packet; hands on what became deliverable. Returns what is odd about the packet.
-    pub fn segment(
-        &mut self,
-        from: Side,
-        segment: &Segment<'_>,
-        seen: Moment,
-        receiver: &mut impl Receiver,
-    ) -> Option<Mark> {
+    /// Takes one packet; hands on what became deliverable. Returns what it amounts to.
+    pub fn segment(&mut self, from: Side, segment: &Segment<'_>, seen: Moment, receiver: &mut impl Receiver) -> Taken {
         let peer_packets = self.halves[from.peer()].packets;
         if self.halves[from].classifier.copies.is_copy(segment, seen.at, peer_packets) {
             self.duplicates += 1;
-            return Some(Mark::Duplicate);
+            return Taken { mark: Some(Mark::Duplicate), ..Taken::default() };
         }
         self.halves[from].packets += 1;
         self.halves[from].ttl.get_or_insert(segment.ttl);
@@ -106,20 +116,24 @@ impl Connection {
         let repeats_syn = segment.flags.syn() && self.synchronise(from, segment, seen);
         let acked = self.acknowledge(from, segment, seen);
         let window = if segment.flags.is_plain() { self.halves[from].classifier.window(segment.window) } else { None };
-        let mark = if segment.flags.rst() {
+        let peer = &mut self.halves[from.peer()].assembler;
+        let received_twice = segment.duplicate_sack.map(|(left, right)| (peer.position(left), peer.position(right)));
+        let mut taken = Taken { acked, received_twice, ..Taken::default() };
+        if segment.flags.rst() {
             self.rst_by.get_or_insert(from);
             self.rst.get_or_insert(seen);
-            None
         } else {
-            self.payload(from, segment, acked, seen, receiver)
-        };
-        let mark = mark.or(window).or_else(|| repeats_syn.then(|| self.repeated_syn(from)));
+            let extent = self.halves[from].extent(segment);
+            (taken.position, taken.end) = (extent.position, extent.end);
+            taken.mark = self.payload(from, segment, extent, acked, seen, receiver);
+        }
+        taken.mark = taken.mark.or(window).or_else(|| repeats_syn.then(|| self.repeated_syn(from)));
         self.advance(seen, receiver);
         if segment.flags.rst() && !self.halves[from].assembler.fin_delivered && !self.is_opening() {
             self.halves[from].assembler.fin_delivered = true;
             receiver.fin(from, seen);
         }
-        mark
+        taken
     }
 
     /// A SYN was sent again, and its data, if it has any, was not. A client's are counted apart.
@@ -182,15 +196,14 @@ impl Connection {
         &mut self,
         from: Side,
         segment: &Segment<'_>,
+        extent: Extent,
         acked: u64,
         seen: Moment,
         receiver: &mut impl Receiver,
     ) -> Option<Mark> {
         let flags = segment.flags;
+        let Extent { position, end, .. } = extent;
         let sender = &mut self.halves[from];
-        let position = sender.assembler.position(segment.seq.plus(flags.syn().into()));
-        let end = position + u64::from(segment.payload_len);
-        let extent = Extent { position, end, reached: sender.assembler.reached() };
         if extent.is_probe() && flags.is_plain() && sender.assembler.has_begun() {
             return Some(sender.classifier.keepalive());
         }

@@ -1,7 +1,7 @@
 //! One side of a connection: its stream, its segments, and what its packets say of it.
 
 use super::assembler::Assembler;
-use super::classifier::Classifier;
+use super::classifier::{Classifier, Extent};
 use crate::packet::{Segment, Seq};
 
 /// What one side sent.
@@ -56,6 +56,12 @@ impl Half {
     /// Is any packet of this side captured?
     pub(super) fn is_captured(&self) -> bool {
         self.packets > 0
+    }
+
+    /// Where a segment of this side lies in its stream.
+    pub(super) fn extent(&mut self, segment: &Segment<'_>) -> Extent {
+        let position = self.assembler.position(segment.seq.plus(segment.flags.syn().into()));
+        Extent { position, end: position + u64::from(segment.payload_len), reached: self.assembler.reached() }
     }
 
     /// Does a segment of this side tell when it had what it acknowledges, up to the delay of an ACK (RFC 9293 section

@@ -18,7 +18,7 @@ mod state;
 mod unseen;
 
 pub use classifier::Mark;
-pub use connection::{Connection, Receiver};
+pub use connection::{Connection, Receiver, Taken};
 pub use half::Half;
 pub use state::State;
 

@@ -23,7 +23,7 @@ fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)
         let seq = |offset: u32| Seq(SERVER_ISN + 1 + offset);
         let duplicate_sack = twice.filter(|(at, ..)| *at == index).map(|(_, from, to)| (seq(from), seq(to)));
         let segment = Segment { capture_point: u64::from(index == elsewhere), duplicate_sack, ..segment(sent) };
-        connection.segment(sent.from, &segment, Moment { at: sent.at, frame: index as u64 + 1 }, &mut heard)
+        connection.segment(sent.from, &segment, Moment { at: sent.at, frame: index as u64 + 1 }, &mut heard).mark
     });
     let marks = marks.collect();
     connection.finish(&mut heard);

@@ -119,12 +119,14 @@ fn segment(sent: &Sent) -> Segment<'_> {
         flags: Flags(sent.flags),
         window: sent.window,
         mss: None,
+        window_scale: None,
         timestamps: None,
         payload: sent.text.as_bytes(),
         payload_len: sent.text.len() as u32 + sent.cut,
         ip_id: Some(sent.ip_id),
         ttl: 64,
         duplicate_sack: None,
+        sacks_beyond_gap: false,
         capture_point: 0,
         beyond_frame: 0,
     }
@@ -136,7 +138,7 @@ fn play(packets: &[Sent]) -> (Connection, Heard, Vec<Option<Mark>>) {
     let mut marks = Vec::new();
     for (index, sent) in packets.iter().enumerate() {
         let seen = Moment { at: sent.at, frame: index as u64 + 1 };
-        marks.push(connection.segment(sent.from, &segment(sent), seen, &mut heard));
+        marks.push(connection.segment(sent.from, &segment(sent), seen, &mut heard).mark);
     }
     connection.finish(&mut heard);
     (connection, heard, marks)

@@ -1,0 +1,116 @@
+//! Stalls that were found, until the phases are known in which they lie.
+//!
+//! In: stalls in the order of their ends, and phases. Out: the stalls once more, without overlap, as far as their phase
+//! bears them out. Bounded by [`MOST`].
+
+use std::collections::VecDeque;
+
+use super::{Detail, Kind, Stall};
+use crate::phases::{self, Phase};
+use crate::stream::{Moment, Side};
+
+/// A shorter wait is told by its phase alone.
+pub const LEAST_NS: i64 = 1_000_000;
+/// Stalls that wait for their phase; more, and the oldest are given up.
+const MOST: usize = 1_024;
+
+/// A stall, and which bytes were lost where some were.
+#[derive(Debug)]
+struct Candidate {
+    stall: Stall,
+    bytes: (u64, u64),
+}
+
+#[derive(Debug, Default)]
+pub struct Found {
+    /// In order, without overlap.
+    candidates: VecDeque<Candidate>,
+    /// Where the last stall ended that was given out.
+    given: Option<Moment>,
+}
+
+impl Found {
+    /// Adds a stall. Where it overlaps with one before, the stronger cause has the time, between equal ones the first.
+    pub fn push(&mut self, stall: Stall) {
+        self.push_lost(stall, (0, 0));
+    }
+
+    /// As [`push`](Self::push), of a stall in which these bytes did not arrive.
+    pub fn push_lost(&mut self, mut stall: Stall, bytes: (u64, u64)) {
+        while let Some(last) = self.candidates.back().map(|last| &last.stall)
+            && last.start.at >= stall.start.at
+            && last.kind <= stall.kind
+        {
+            self.candidates.pop_back();
+        }
+        if let Some(before) = self.candidates.back().map(|last| last.stall.end).or(self.given)
+            && before.at > stall.start.at
+        {
+            stall.start = before;
+        }
+        if stall.end.at - stall.start.at < LEAST_NS {
+            return;
+        }
+        if self.candidates.len() >= MOST {
+            self.candidates.pop_front();
+        }
+        self.candidates.push_back(Candidate { stall, bytes });
+    }
+
+    /// These bytes of `side`'s were not lost: they, or their acknowledgement, were late.
+    pub fn was_late(&mut self, side: Side, bytes: (u64, u64)) {
+        if let Some(lost) = self.lost(side, bytes) {
+            lost.detail = Some(Detail::Spurious);
+        }
+    }
+
+    /// The peer had these bytes of `side`'s already when they were sent again.
+    pub fn had_arrived(&mut self, side: Side, bytes: (u64, u64)) {
+        if let Some(lost) = self.lost(side, bytes)
+            && lost.detail != Some(Detail::Spurious)
+        {
+            lost.detail = Some(Detail::Ack);
+        }
+    }
+
+    /// The latest stall in which some of these bytes did not arrive.
+    fn lost(&mut self, side: Side, (from, to): (u64, u64)) -> Option<&mut Stall> {
+        let lost = self.candidates.iter_mut().rev().find(|candidate| {
+            let (start, end) = candidate.bytes;
+            candidate.stall.kind.is_loss() && candidate.stall.side == side && start < to && from < end
+        });
+        lost.map(|candidate| &mut candidate.stall)
+    }
+
+    /// Gives the stalls that end in `phase`, which is certain.
+    pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
+        while let Some(candidate) = self.candidates.front()
+            && candidate.stall.end.at <= phase.end.at
+        {
+            let stall = within(candidate.stall, phase);
+            self.given = Some(candidate.stall.end);
+            self.candidates.pop_front();
+            stall.into_iter().for_each(&mut *out);
+        }
+    }
+}
+
+/// What `phase`, in which it ends, leaves of a stall.
+fn within(mut stall: Stall, phase: &Phase) -> Option<Stall> {
+    match (stall.kind, phase.kind) {
+        // Nobody waits for what comes after the last byte.
+        (_, phases::Kind::Close) if stall.start.at >= phase.start.at => return None,
+        // Between messages a program may take its time, and before a response that time is the wait.
+        (Kind::Sender, phases::Kind::Transfer | phases::Kind::Request) => {
+            stall.start = stall.start.max(phase.start);
+        }
+        (Kind::Sender, _) => return None,
+        (Kind::Rto | Kind::FastRetransmit, phases::Kind::Tls)
+            if matches!(stall.detail, Some(Detail::Tail | Detail::Middle)) =>
+        {
+            stall.detail = Some(Detail::Handshake);
+        }
+        _ => {}
+    }
+    (stall.end.at - stall.start.at >= LEAST_NS).then_some(stall)
+}

@@ -1,0 +1,202 @@
+//! Why the next byte did not come: stretches in which a side had, or could have had, something to send and did not, or
+//! had sent it and it did not arrive.
+//!
+//! In: the segments of a connection, and its phases. Out: [`Stall`]s, which do not overlap. A phase says who owed the next
+//! byte, a stall why it did not come: it explains phases and is not added to them. What tells each kind, and from whom it
+//! is learnt, stands in docs/stalls.md.
+//!
+//! [`sender`] knows one side's data and what its peer says of it; [`opening`] the SYNs; [`found`] keeps stalls until the
+//! phases in which they lie are known.
+
+mod found;
+mod opening;
+mod path;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use crate::packet::Segment;
+use crate::phases::Phase;
+use crate::stream::{BySide, Moment, Side};
+use crate::tcp::{Mark, Taken};
+use found::Found;
+use opening::Opening;
+use path::Path;
+use sender::Sender;
+
+/// What kept the next byte from coming; where two stretches overlap, the later of this list has the time.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Kind {
+    /// The program gave nothing in the middle of a message, though data was allowed.
+    Sender,
+    /// The congestion window was full, for a round trip (RFC 5681 section 3.1).
+    SlowStart,
+    /// One or two segments were all that was allowed, and the peer delayed acknowledging them.
+    DelayedAck,
+    /// The peer's window was full, which it keeps open as far as it ever does.
+    WindowLimited,
+    /// The peer's window was full, because its program does not read.
+    Receiver,
+    /// The peer's window was 0 (RFC 9293 section 3.8.6.1).
+    ZeroWindow,
+    /// A small segment was held until what had been sent before was acknowledged (RFC 9293 section 3.7.4).
+    Nagle,
+    /// A lost segment was sent again at once, as later ones were acknowledged (RFC 5681 section 3.2, RFC 8985).
+    FastRetransmit,
+    /// A lost segment was sent again when a timer ran out (RFC 6298, RFC 8985 section 7).
+    Rto,
+    /// Segments were too large for the path (RFC 8899).
+    Pmtu,
+    /// A SYN or its answer was lost, and sent again.
+    SynRto,
+}
+
+impl Kind {
+    /// The name in the `stalls` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::SlowStart => "slow-start",
+            Self::DelayedAck => "delayed-ack",
+            Self::WindowLimited => "window-limited",
+            Self::Receiver => "receiver",
+            Self::ZeroWindow => "zero-window",
+            Self::Nagle => "nagle",
+            Self::FastRetransmit => "fast-retransmit",
+            Self::Rto => "rto",
+            Self::Pmtu => "pmtu",
+            Self::SynRto => "syn-rto",
+        }
+    }
+
+    /// Is something sent again, because it was lost or seemed to be?
+    fn is_loss(self) -> bool {
+        matches!(self, Self::FastRetransmit | Self::Rto)
+    }
+}
+
+/// Where something was lost, or what was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Detail {
+    /// A segment of a TLS handshake.
+    Handshake,
+    /// The last segment that had been sent.
+    Tail,
+    /// One with others behind it.
+    Middle,
+    /// The data had arrived, its acknowledgement had not.
+    Ack,
+    /// Nothing: data or acknowledgement were late.
+    Spurious,
+    Syn,
+    SynAck,
+}
+
+impl Detail {
+    /// The name in the `stalls` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Handshake => "handshake",
+            Self::Tail => "tail",
+            Self::Middle => "middle",
+            Self::Ack => "ack",
+            Self::Spurious => "spurious",
+            Self::Syn => "syn",
+            Self::SynAck => "syn-ack",
+        }
+    }
+}
+
+/// A stretch of a connection in which the next byte did not come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stall {
+    pub kind: Kind,
+    pub detail: Option<Detail>,
+    /// Whose byte did not come.
+    pub side: Side,
+    pub start: Moment,
+    pub end: Moment,
+    /// The packet of the peer that ended the wait, where one did.
+    pub released: Option<Moment>,
+    /// Nanoseconds by which the peer delayed the acknowledgement that was waited for.
+    pub ack_delay_ns: Option<i64>,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+/// How the window field of a side's segments is to be read (RFC 7323 section 2.2).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Scale {
+    /// Its SYN was not captured.
+    #[default]
+    Unknown,
+    /// Its SYN has no such option.
+    Absent,
+    By(u8),
+}
+
+/// A segment as it passed the capture point.
+#[derive(Clone, Copy, Debug)]
+pub struct Passed<'a> {
+    pub segment: &'a Segment<'a>,
+    pub taken: Taken,
+    pub seen: Moment,
+}
+
+/// Finds the stalls of one TCP connection.
+#[derive(Debug, Default)]
+pub struct Stalls {
+    opening: Opening,
+    senders: BySide<Sender>,
+    scales: BySide<Scale>,
+    found: Found,
+}
+
+impl Stalls {
+    /// Takes a segment that is no copy. `rtt`: nanoseconds between the capture point and each end and back.
+    pub fn segment(&mut self, from: Side, passed: &Passed<'_>, rtt: BySide<Option<i64>>) {
+        let Passed { segment, taken, .. } = *passed;
+        let peer = from.peer();
+        self.opening.segment(from, passed, &mut self.found);
+        if segment.flags.syn() {
+            self.scales[from] = segment.window_scale.map_or(Scale::Absent, Scale::By);
+            self.senders[peer].may_send(segment.mss);
+        }
+        if segment.flags.rst() {
+            return;
+        }
+        if segment.flags.ack() {
+            let window = self.window(from, segment);
+            self.senders[peer].acknowledged(peer, passed, window, Path::new(peer, rtt), &mut self.found);
+        }
+        if taken.mark == Some(Mark::Keepalive) {
+            self.senders[from].probed();
+        } else if taken.end > taken.position {
+            self.senders[from].data(from, passed, Path::new(from, rtt), &mut self.found);
+        }
+    }
+
+    /// The window that a segment announces, in bytes; `None` where its scale is not known.
+    fn window(&self, from: Side, segment: &Segment<'_>) -> Option<u64> {
+        let scale = match (self.scales[from], self.scales[from.peer()]) {
+            (Scale::Unknown, _) | (_, Scale::Unknown) => return (segment.window == 0).then_some(0),
+            (Scale::By(_), Scale::By(_)) if segment.flags.syn() => 0,
+            // RFC 7323 section 2.3: more is taken for 14.
+            (Scale::By(scale), Scale::By(_)) => scale.min(14),
+            _ => 0,
+        };
+        Some(u64::from(segment.window) << scale)
+    }
+
+    /// This phase is certain, and follows the one before: gives the stalls that end in it.
+    pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
+        self.found.settle(phase, out);
+    }
+
+    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting.
+    pub fn conclude(&mut self) {
+        self.senders = BySide::default();
+    }
+}
