@@ -14,7 +14,7 @@ use crate::notes::About;
 use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
-use crate::stalls::Passed;
+use crate::stalls::{Passed, RoundTrips};
 use crate::stream::{BySide, Moment, Side};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark, Receiver as _};
@@ -345,8 +345,8 @@ impl<O: Output> Run<O> {
         if taken.mark != Some(Mark::Duplicate)
             && let Some(stalls) = &mut traffic.stalls
         {
-            let rtt = BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) };
-            stalls.segment(from, &Passed { segment, taken, seen }, rtt);
+            let trips = RoundTrips { handshake: tcp.handshake_rtt(), least: tcp.least_rtt() };
+            stalls.segment(from, &Passed { segment, taken, seen }, trips);
         }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);

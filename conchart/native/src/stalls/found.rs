@@ -11,6 +11,8 @@ use crate::stream::{Moment, Side};
 
 /// A shorter wait is told by its phase alone.
 pub const LEAST_NS: i64 = 1_000_000;
+/// Where a message ends was guessed: what comes after a pause may be another one.
+const UNREAD: f64 = 0.5;
 /// Stalls that wait for their phase; more, and the oldest are given up.
 const MOST: usize = 1_024;
 
@@ -39,6 +41,7 @@ impl Found {
     pub fn push_lost(&mut self, mut stall: Stall, bytes: (u64, u64)) {
         while let Some(last) = self.candidates.back().map(|last| &last.stall)
             && last.start.at >= stall.start.at
+            && last.end.at <= stall.end.at
             && last.kind <= stall.kind
         {
             self.candidates.pop_back();
@@ -101,8 +104,17 @@ fn within(mut stall: Stall, phase: &Phase) -> Option<Stall> {
         // Nobody waits for what comes after the last byte.
         (_, phases::Kind::Close) if stall.start.at >= phase.start.at => return None,
         // Between messages a program may take its time, and before a response that time is the wait.
+        // What had arrived was missed by nobody.
+        (Kind::Rto | Kind::FastRetransmit, phases::Kind::Idle)
+            if matches!(stall.detail, Some(Detail::Ack | Detail::Spurious)) =>
+        {
+            return None;
+        }
         (Kind::Sender, phases::Kind::Transfer | phases::Kind::Request) => {
             stall.start = stall.start.max(phase.start);
+            if phase.inferred {
+                stall.confidence = stall.confidence.min(UNREAD);
+            }
         }
         (Kind::Sender, _) => return None,
         (Kind::Rto | Kind::FastRetransmit, phases::Kind::Tls)

@@ -22,6 +22,7 @@ use crate::tcp::{Mark, Taken};
 use found::Found;
 use opening::Opening;
 use path::Path;
+pub use path::RoundTrips;
 use sender::Sender;
 
 /// What kept the next byte from coming; where two stretches overlap, the later of this list has the time.
@@ -155,8 +156,8 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Takes a segment that is no copy. `rtt`: nanoseconds between the capture point and each end and back.
-    pub fn segment(&mut self, from: Side, passed: &Passed<'_>, rtt: BySide<Option<i64>>) {
+    /// Takes a segment that is no copy.
+    pub fn segment(&mut self, from: Side, passed: &Passed<'_>, trips: RoundTrips) {
         let Passed { segment, taken, .. } = *passed;
         let peer = from.peer();
         self.opening.segment(from, passed, &mut self.found);
@@ -169,12 +170,12 @@ impl Stalls {
         }
         if segment.flags.ack() {
             let window = self.window(from, segment);
-            self.senders[peer].acknowledged(peer, passed, window, Path::new(peer, rtt), &mut self.found);
+            self.senders[peer].acknowledged(peer, passed, window, Path::new(peer, trips), &mut self.found);
         }
         if taken.mark == Some(Mark::Keepalive) {
             self.senders[from].probed();
         } else if taken.end > taken.position {
-            self.senders[from].data(from, passed, Path::new(from, rtt), &mut self.found);
+            self.senders[from].data(from, passed, Path::new(from, trips), &mut self.found);
         }
     }
 

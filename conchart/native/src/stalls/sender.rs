@@ -36,10 +36,15 @@ const DUPLICATE_ACKS: u8 = 3;
 const REORDERING_NS: i64 = 10_000_000;
 /// No timer for a lost segment runs out sooner (Linux; RFC 6298 section 2.4 has a second).
 const LEAST_RTO_NS: i64 = 200_000_000;
+/// Nor does the one for a segment that nobody acknowledged (RFC 8985 section 7.2: two round trips; here, what is no more
+/// than that is a program that sends twice).
+const LEAST_PROBE_NS: i64 = 5_000_000;
+/// Nor later than this (Linux: two minutes).
+const LONGEST_RTO_NS: i64 = 150_000_000_000;
+/// Round trips nearby vary by so much.
+const SCATTER_NS: i64 = 2_000_000;
 /// After so long without data a sender begins with a small congestion window again.
 const IDLE_NS: i64 = 200_000_000;
-/// Packets that passed at the same time may be stamped so much apart.
-const CLOCK_NS: i64 = 100_000;
 
 /// A segment with data; in positions.
 #[derive(Clone, Copy, Debug)]
@@ -191,7 +196,7 @@ impl Sender {
             }
             self.has_gap |= segment.sacks_beyond_gap;
         }
-        if position > self.acked || position == self.acked && edge > self.edge {
+        if position > self.acked || position == self.acked && edge != self.edge {
             if self.acks.len() >= MOST_ACKS {
                 self.ack_before = self.acks.pop_front();
             }
@@ -243,6 +248,10 @@ impl Sender {
         }
         if taken.end > self.high {
             let length = taken.end - taken.position;
+            if self.high == 0 {
+                // Whatever is acknowledged first, this was not before.
+                self.ack_before = Some(Ack { position: taken.position, edge: self.edge, seen, value: None });
+            }
             self.size.saw(length);
             self.latest = Some((seen, !length.is_multiple_of(self.size.full(passed))));
             self.received = taken.acked;
@@ -323,19 +332,22 @@ impl Sender {
         let length = taken.end - taken.position;
         // What it got from its peer in the meantime may be what it answers.
         let answers = taken.acked > self.received;
-        let soon = at_once(pause) + path.near / 8;
         if !answers
             && length < full
             && !self.never_holds
             && let Some(release) =
-                self.releases(passed, latest, path, soon).find(|release| release.ack.position >= self.high)
+                self.releases(passed, latest, path, 8).find(|release| release.ack.position >= self.high)
             && (is_after_small || self.burst < 4 * full)
         {
             let delay = (release.ack.seen.at - latest.at - path.far).max(0);
-            let confidence = if delay >= DELAYED_ACK_NS && is_after_small { 0.9 } else { 0.7 };
-            return Some(Stall { ack_delay_ns: Some(delay), ..stall(Kind::Nagle, Some(release), confidence) });
+            let is_delayed = delay >= DELAYED_ACK_NS;
+            // A round trip, or a timer: nothing else makes an acknowledgement come when it does.
+            if is_delayed || delay <= SCATTER_NS.max(path.whole() / 2) {
+                let confidence = if is_delayed && is_after_small { 0.9 } else { 0.7 };
+                return Some(Stall { ack_delay_ns: Some(delay), ..stall(Kind::Nagle, Some(release), confidence) });
+            }
         }
-        let release = self.releases(passed, latest, path, soon + path.whole() / 4).next();
+        let release = self.releases(passed, latest, path, 3).next();
         if let Some(release) = release
             && pause >= path.whole() / 2
         {
@@ -363,18 +375,18 @@ impl Sender {
         (is_silent && !answers).then(|| stall(Kind::Sender, None, 0.7))
     }
 
-    /// The acknowledgements with something new that the sender got since it sent `latest`, at most `soon` before it sent
-    /// this segment.
-    fn releases(&self, passed: &Passed<'_>, latest: Moment, path: Path, soon: i64) -> impl Iterator<Item = Release> {
+    /// The acknowledgements with something new that the sender got since it sent `latest`, and right before it sent this
+    /// segment, if round trips vary by this share of them.
+    fn releases(&self, passed: &Passed<'_>, latest: Moment, path: Path, share: i64) -> impl Iterator<Item = Release> {
         let echo = passed.segment.timestamps.map(|(_, echo)| echo);
-        let got_by = passed.seen.at - path.near;
-        let times = (got_by - soon).max(latest.at - path.near)..=got_by + path.near / 4 + CLOCK_NS;
+        let seen = passed.seen.at;
+        let soon = at_once(seen - latest.at);
         let before = self.ack_before.into_iter().chain(self.acks.iter().copied());
         let after = before.clone().skip(1);
         before.zip(after).map(|(before, ack)| Release { ack, before }).filter(move |Release { ack, .. }| {
             // RFC 7323 section 4.3: what it echoes is the latest that it got.
             let is_got = ack.value.zip(echo).is_none_or(|(value, echo)| !is_before(echo, value));
-            times.contains(&ack.seen.at) && is_got
+            path.is_at_once(seen - ack.seen.at, soon, share) && ack.seen.at > latest.at - path.near && is_got
         })
     }
 
@@ -400,7 +412,7 @@ impl Sender {
             None => Kind::Rto,
         };
         let detail = match had_arrived {
-            Some(acked) if seen.at - acked.at > path.near + path.near / 4 + CLOCK_NS => Detail::Ack,
+            Some(acked) if path.has_arrived(seen.at - acked.at) => Detail::Ack,
             Some(_) => Detail::Spurious,
             None if end >= self.high => Detail::Tail,
             None => Detail::Middle,
@@ -420,7 +432,11 @@ impl Sender {
             (stall.kind, stall.detail, stall.start) = (Kind::Pmtu, None, first.seen);
             self.size.lowered = Some(end - position);
         }
-        found.push_lost(stall, (position, end));
+        let since = self.copy.map_or(start.at, |copy| copy.at.max(start.at));
+        let is_too_soon = kind == Kind::Rto && !goes_on && seen.at - start.at < LEAST_PROBE_NS.max(path.whole());
+        if !is_too_soon && seen.at - since <= LONGEST_RTO_NS {
+            found.push_lost(stall, (position, end));
+        }
         let value = segment.timestamps.map(|(value, _)| value);
         self.copy = Some(Copy { position, end, at: seen.at, value });
         (self.recovery, self.recovers_to, self.proven) = (Some(kind), self.high, 0);

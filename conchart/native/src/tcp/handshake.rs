@@ -5,7 +5,7 @@
 
 use super::connection::Connection;
 use crate::packet::Segment;
-use crate::stream::{Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 
 /// Reordering takes less than this where the round trip is unknown (as in Wireshark).
 const REORDERING_NS: i64 = 3_000_000;
@@ -23,7 +23,20 @@ impl Connection {
     /// time from data to its acknowledgement.
     #[must_use]
     pub fn rtt(&self, side: Side) -> Option<i64> {
-        self.handshake_rtt[side].or(self.halves[side.peer()].classifier.round_trip_ns)
+        self.handshake_rtt[side].or(self.least_rtt()[side])
+    }
+
+    /// As the TCP handshake shows it: nanoseconds capture point ↔ each side ↔ capture point.
+    #[must_use]
+    pub fn handshake_rtt(&self) -> BySide<Option<i64>> {
+        self.handshake_rtt
+    }
+
+    /// The least time from data that passed to its acknowledgement by each side.
+    #[must_use]
+    pub fn least_rtt(&self) -> BySide<Option<i64>> {
+        let of = |side: Side| self.halves[side.peer()].classifier.round_trip_ns;
+        BySide { client: of(Side::Client), server: of(Side::Server) }
     }
 
     /// SYN and SYN-ACK. True when this repeats one.
