@@ -1,25 +1,34 @@
 """A long cable between two network namespaces: every packet comes out a fixed time after it went in.
 
     python3 delay_line.py LEFT_NAMESPACE LEFT_INTERFACE RIGHT_NAMESPACE RIGHT_INTERFACE MILLISECONDS
+                          [RULE...] [--log FILE]
 
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
-``tc netem`` does the same inside the kernel, but many kernels come without it. In: raw IP packets. Nothing is lost,
-reordered or changed; only the delay is ours.
+``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
+lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); then FILE tells
+what was done to each TCP segment, one JSON object a line: ``at`` (when it went in, nanoseconds since the Unix epoch),
+``monotonic_ns``, ``from``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict`` (``pass``, ``drop``,
+``hold``) and ``due_at``, when it was due at the other end.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import errno
 import fcntl
+import heapq
+import json
 import os
 import select
 import signal
 import struct
 import sys
 import time
-from collections import deque
+from itertools import count
 from pathlib import Path
+
+from rules import Rule, read_packet, read_rule
 
 # linux/if_tun.h and linux/sched.h
 TUNSETIFF = 0x400454CA
@@ -29,7 +38,7 @@ CLONE_NEWNET = 0x40000000
 LARGEST_PACKET = 65_536
 NICENESS = -10
 """A busy machine must not make the cable longer."""
-AWAKE_SECONDS = 0.0003
+AWAKE_NS = 300_000
 """Nor must the time it takes to wake up: before a packet is due, the clock is watched without sleeping."""
 
 
@@ -44,16 +53,50 @@ def open_end(namespace: str, interface: str) -> int:
     return end
 
 
-def carry(left: int, right: int, delay: float) -> None:
-    """Carry packets both ways, ``delay`` seconds each, for ever. As the delay is fixed, one queue keeps the order."""
+class Judge:
+    """Applies the rules to each packet, and keeps the log."""
+
+    def __init__(self, delay_ns: int, rules: list[Rule], log: Path | None) -> None:
+        """Open the log, if there is one."""
+        self._delay_ns = delay_ns
+        self._rules = rules
+        self._log = log.open("w", buffering=1) if log else None
+
+    def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None:
+        """Say when a packet that goes in now comes out, by the monotonic clock; None when it is lost."""
+        packet = read_packet(raw)
+        if packet is None:
+            return now_ns + self._delay_ns
+        chosen = [rule for rule in self._rules if rule.chooses(sender, packet)]
+        held_ns = sum(rule.hold_ns for rule in chosen)
+        dropped = any(rule.verb == "drop" for rule in chosen)
+        if self._log:
+            at = time.time_ns()
+            said = {
+                "at": at, "monotonic_ns": now_ns, "from": sender, "kind": packet.kind, "seq": packet.seq,
+                "ack": packet.ack, "length": packet.length, "size": packet.size,
+                "verdict": "drop" if dropped else "hold" if held_ns else "pass",
+                "due_at": at + self._delay_ns + held_ns,
+            }  # fmt: skip
+            self._log.write(json.dumps(said) + "\n")
+        return None if dropped else now_ns + self._delay_ns + held_ns
+
+
+def carry(left: int, right: int, judge: Judge) -> None:
+    """Carry packets both ways for ever. Those due at the same time keep their order."""
     other = {left: right, right: left}
-    on_the_way: deque[tuple[float, int, bytes]] = deque()
+    names = {left: "left", right: "right"}
+    on_the_way: list[tuple[int, int, int, bytes]] = []
+    order = count()
     while True:
-        patience = max(0.0, on_the_way[0][0] - AWAKE_SECONDS - time.monotonic()) if on_the_way else None
+        patience = max(0, on_the_way[0][0] - AWAKE_NS - time.monotonic_ns()) / 1e9 if on_the_way else None
         for end in select.select([left, right], [], [], patience)[0]:
-            on_the_way.append((time.monotonic() + delay, other[end], os.read(end, LARGEST_PACKET)))
-        while on_the_way and on_the_way[0][0] <= time.monotonic():
-            _, end, packet = on_the_way.popleft()
+            packet = os.read(end, LARGEST_PACKET)
+            due_ns = judge.due_ns(names[end], packet, time.monotonic_ns())
+            if due_ns is not None:
+                heapq.heappush(on_the_way, (due_ns, next(order), other[end], packet))
+        while on_the_way and on_the_way[0][0] <= time.monotonic_ns():
+            _, _, end, packet = heapq.heappop(on_the_way)
             try:
                 os.write(end, packet)
             except OSError as error:
@@ -63,12 +106,20 @@ def carry(left: int, right: int, delay: float) -> None:
 
 def main() -> None:
     """Read the command line, make both ends, carry."""
-    left_namespace, left_interface, right_namespace, right_interface, milliseconds = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    for name in ("left_namespace", "left_interface", "right_namespace", "right_interface"):
+        parser.add_argument(name)
+    parser.add_argument("milliseconds", type=float)
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("rules", nargs="*", type=read_rule, metavar="RULE")
+    said = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the lab; there is nothing to say about it here
     os.nice(NICENESS)
-    left, right = open_end(left_namespace, left_interface), open_end(right_namespace, right_interface)
+    left = open_end(said.left_namespace, said.left_interface)
+    right = open_end(said.right_namespace, said.right_interface)
+    judge = Judge(round(said.milliseconds * 1e6), said.rules, said.log)
     os.write(sys.stdout.fileno(), b"ready\n")
-    carry(left, right, float(milliseconds) / 1000)
+    carry(left, right, judge)
 
 
 if __name__ == "__main__":

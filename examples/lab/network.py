@@ -114,13 +114,21 @@ class Network:
         return program
 
     def start_server(
-        self, host: Host, port: int, words: Sequence[str | Path], environment: Mapping[str, str] | None = None
+        self,
+        host: Host,
+        port: int,
+        words: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a program and wait until it listens to ``port``. It keeps to one CPU, see :func:`stay_on_one_cpu`."""
+        """Start a program in ``folder`` and wait until it listens to ``port``.
+
+        It keeps to one CPU, see :func:`stay_on_one_cpu`.
+        """
         log = self.folder / f"port-{port}.log"
         with log.open("ab") as sink:
             server = self.start(
-                host, words, stdout=sink, stderr=sink, preexec_fn=stay_on_one_cpu,
+                host, words, stdout=sink, stderr=sink, preexec_fn=stay_on_one_cpu, cwd=folder,
                 env={**os.environ, **(environment or {})},
             )  # fmt: skip
         try:
@@ -129,30 +137,40 @@ class Network:
             raise TimeoutError(f"{error}; it said: {log.read_text()}") from None
         return server
 
-    def long_cable(self, left: Host, left_address: str, right: Host, right_address: str, delay_ms: float) -> None:
-        """Join two hosts ``delay_ms`` apart, one way."""
+    def long_cable(
+        self,
+        left: Host,
+        left_address: str,
+        right: Host,
+        right_address: str,
+        delay_ms: float,
+        *,
+        rules: Sequence[str] = (),
+        log: Path | None = None,
+    ) -> None:
+        """Join two hosts ``delay_ms`` apart, one way; ``rules`` and ``log`` are those of ``delay_line.py``."""
         left_end, right_end = _ends(left, right)
-        program = Path(__file__).with_name("delay_line.py")
-        line = subprocess.Popen(
-            [sys.executable, program, left.namespace, left_end, right.namespace, right_end, str(delay_ms)],
-            stdout=subprocess.PIPE,
-        )
+        words: list[str | Path] = [sys.executable, Path(__file__).with_name("delay_line.py")]
+        words += [left.namespace, left_end, right.namespace, right_end, str(delay_ms), *rules]
+        words += ["--log", log] if log else []
+        line = subprocess.Popen(words, stdout=subprocess.PIPE)
         self._undo.callback(stop, line)
         if line.stdout is None or line.stdout.readline() != b"ready\n":
             raise RuntimeError("the delay line did not start")
         _plug_in(left, left_end, left_address)
         _plug_in(right, right_end, right_address)
 
-    def cable(self, left: Host, left_address: str, right: Host, right_address: str) -> None:
+    def cable(self, left: Host, left_address: str, right: Host, right_address: str, *, segments: int = 1) -> None:
         """Join two hosts side by side. Either end is born in its namespace, so no name of ours is ever seen outside.
 
-        ``gso_max_segs 1``: packets leave as the 1,460-byte segments a wire would carry, not as 64 kB super-segments.
+        ``segments`` is how many the kernel hands over as one packet. With 1, packets leave as the 1,460-byte segments
+        a wire would carry; with more, as the super-segments that a network card would cut.
         """
         left_end, right_end = _ends(left, right)
         ip("link", "add", left_end, "netns", left.namespace, "type", "veth",
            "peer", "name", right_end, "netns", right.namespace)  # fmt: skip
-        _plug_in(left, left_end, left_address, "gso_max_segs", "1")
-        _plug_in(right, right_end, right_address, "gso_max_segs", "1")
+        _plug_in(left, left_end, left_address, "gso_max_segs", str(segments))
+        _plug_in(right, right_end, right_address, "gso_max_segs", str(segments))
 
     def name_the_site(self, host: Host, address: str, name: str) -> None:
         """Tell ``host`` alone where the site is."""

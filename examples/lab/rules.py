@@ -1,0 +1,112 @@
+"""What a delay line does to chosen packets: lose them, or hold them back.
+
+A rule is one word of the command line, a verb and what it chooses:
+
+    drop:from=right,number=3             the third data segment from right to left
+    drop:from=right,number=3,copies=2    it and its first copy; the second copy passes
+    drop:from=right,number=3-5           the third to the fifth
+    drop:from=left,kind=syn              the first SYN
+    drop:from=right,kind=ack,number=1-4  the first four acknowledgements without data
+    drop:from=right,larger=1000          every packet of more than 1,000 bytes: a path MTU that nobody tells
+    hold:from=right,number=5,ms=40       the fifth data segment comes 40 ms later, behind those that overtake it
+
+Kinds are ``data`` (the default), ``ack``, ``syn``, ``syn-ack`` and ``fin``. A segment sent again is no further one: it
+has the number of the first, and ``copies`` says how many of the same are chosen. In: raw IPv4 packets, in the order in
+which they enter the line. Other packets pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TCP = 6
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+EVERY = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packet:
+    """A TCP segment on the line."""
+
+    size: int
+    """Bytes, with the IP header."""
+    kind: str
+    seq: int
+    ack: int
+    length: int
+    """Bytes of data."""
+
+
+def read_packet(raw: bytes) -> Packet | None:
+    """Read an IPv4 packet; None when it is no TCP."""
+    if raw[0] >> 4 != 4 or raw[9] != TCP:
+        return None
+    at = (raw[0] & 0x0F) * 4
+    flags = raw[at + 13]
+    length = len(raw) - at - (raw[at + 12] >> 4) * 4
+    return Packet(
+        size=len(raw), kind=_kind(flags, length), length=length,
+        seq=int.from_bytes(raw[at + 4 : at + 8], "big"), ack=int.from_bytes(raw[at + 8 : at + 12], "big"),
+    )  # fmt: skip
+
+
+def _kind(flags: int, length: int) -> str:
+    if flags & SYN:
+        return "syn-ack" if flags & ACK else "syn"
+    if flags & RST:
+        return "rst"
+    return "data" if length else "fin" if flags & FIN else "ack"
+
+
+@dataclass(slots=True, kw_only=True)
+class Rule:
+    """One rule, and what it has seen so far."""
+
+    verb: str
+    sender: str
+    """``left`` or ``right``: the end at which the packet entered."""
+    kind: str = "data"
+    first: int = 1
+    last: int = 1
+    copies: int = 1
+    larger: int = 0
+    hold_ns: int = 0
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _seen: dict[int, int] = field(default_factory=dict)
+    _acks: int = 0
+
+    def chooses(self, sender: str, packet: Packet) -> bool:
+        """Say whether the rule is about this packet; counts it, so ask once for each."""
+        if sender != self.sender:
+            return False
+        if self.larger:
+            return packet.size > self.larger
+        if packet.kind != self.kind:
+            return False
+        if self.kind == "ack":
+            self._acks += 1
+            return self.first <= self._acks <= self.last
+        number = self._numbers.setdefault(packet.seq, len(self._numbers) + 1)
+        copy = self._seen[packet.seq] = self._seen.get(packet.seq, 0) + 1
+        return self.first <= number <= self.last and copy <= self.copies
+
+
+def read_rule(word: str) -> Rule:
+    """Read a rule as the command line has it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    verb, _, rest = word.partition(":")
+    said = dict(part.split("=", 1) for part in rest.split(","))
+    rule = Rule(verb=verb, sender=said.pop("from"))
+    rule.kind = said.pop("kind", "data")
+    first, _, last = said.pop("number", "1").partition("-")
+    rule.first, rule.last = int(first), int(last or first)
+    rule.copies = EVERY if (copies := said.pop("copies", "1")) == "all" else int(copies)
+    rule.larger = int(said.pop("larger", 0))
+    rule.hold_ns = round(float(said.pop("ms", 0)) * 1_000_000)
+    known = verb in ("drop", "hold") and rule.sender in ("left", "right")
+    if not known or said or (verb == "hold") != bool(rule.hold_ns):
+        raise ValueError(f"no rule of a delay line: {word}")
+    return rule

@@ -1,0 +1,60 @@
+"""A capture's README: topology, how it was made, what to see."""
+
+from __future__ import annotations
+
+import json
+
+from cases import Case
+from lab.programs import versions
+from path import CLIENT, NEAR_CLIENT, NEAR_SERVER, SERVER, SERVER_BEHIND_ROUTER
+
+PLACES = {"client": "the client", "server": "the server"}
+
+
+def readme(case: Case, place: str) -> str:
+    """Say how the capture was made and what to see in it."""
+    return f"""\
+# {case.title}, seen at the {place}
+
+Made by `examples/stalls/make-captures`; what the set is for is in `examples/stalls/README.md`.
+
+## Topology
+
+    {topology(case)}
+
+Network namespaces on one machine; `examples/lab/delay_line.py` makes the distance, a round trip of {case.rtt_ms:g} ms.
+
+## How it was made
+
+    client: {json.dumps(case.script("client"))}
+    server: {json.dumps(case.script("server"))}
+
+- Both ends: `examples/stalls/talk.py`, which says what the steps mean.
+{settings(case)}\
+- Captured on the {place}: `tcpdump -n -s 160 --time-stamp-precision=nano -w input.pcap 'tcp or icmp'`; at the other end
+  at the same time.
+- `truth.json`: what held the connection up and when, from the log of the line and from what the kernels knew.
+
+{versions([("tcpdump", "--version")])}
+
+## What to see
+
+{case.see}
+"""
+
+
+def topology(case: Case) -> str:
+    """Draw it."""
+    if case.routed:
+        return f"client {CLIENT} ──line── {NEAR_CLIENT} router {NEAR_SERVER} ── {SERVER_BEHIND_ROUTER}:80 server"
+    return f"client {CLIENT} ──line── {SERVER}:80 server"
+
+
+def settings(case: Case) -> str:
+    """List what differs from an ordinary path and kernel."""
+    said = [f"The line: `{rule}` (`examples/lab/rules.py`)." for rule in case.rules]
+    said += [f"Kernels: `{setting}`." for setting in case.kernel]
+    said += [f"Server's route: `initcwnd {case.initial_window}`."] if case.initial_window else []
+    said += ["The server's cable takes super-segments, which the router's kernel cuts."] if case.offload else []
+    said += [f"The router passes on at most {case.mtu:,} bytes towards the server."] if case.mtu else []
+    return "".join(f"- {line}\n" for line in said)
