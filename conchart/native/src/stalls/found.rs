@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Detail, Kind, Stall};
+use super::{Detail, Stall};
 use crate::phases::{self, Phase};
 use crate::stream::{Moment, Side};
 
@@ -16,10 +16,21 @@ const UNREAD: f64 = 0.5;
 /// Stalls that wait for their phase; more, and the oldest are given up.
 const MOST: usize = 1_024;
 
+/// Which phases bear a stall out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Within {
+    Any,
+    /// One in which a message was under way.
+    Message,
+    /// One in which nobody owed anybody a byte, all the time.
+    Idle,
+}
+
 /// A stall, and which bytes were lost where some were.
 #[derive(Debug)]
 struct Candidate {
     stall: Stall,
+    within: Within,
     bytes: (u64, u64),
 }
 
@@ -33,12 +44,17 @@ pub struct Found {
 
 impl Found {
     /// Adds a stall. Where it overlaps with one before, the stronger cause has the time, between equal ones the first.
-    pub fn push(&mut self, stall: Stall) {
-        self.push_lost(stall, (0, 0));
+    pub fn push(&mut self, stall: Stall, within: Within) {
+        self.add(Candidate { stall, within, bytes: (0, 0) });
     }
 
     /// As [`push`](Self::push), of a stall in which these bytes did not arrive.
-    pub fn push_lost(&mut self, mut stall: Stall, bytes: (u64, u64)) {
+    pub fn push_lost(&mut self, stall: Stall, bytes: (u64, u64)) {
+        self.add(Candidate { stall, within: Within::Any, bytes });
+    }
+
+    fn add(&mut self, mut candidate: Candidate) {
+        let stall = &mut candidate.stall;
         while let Some(last) = self.candidates.back().map(|last| &last.stall)
             && last.start.at >= stall.start.at
             && last.end.at <= stall.end.at
@@ -57,7 +73,7 @@ impl Found {
         if self.candidates.len() >= MOST {
             self.candidates.pop_front();
         }
-        self.candidates.push_back(Candidate { stall, bytes });
+        self.candidates.push_back(candidate);
     }
 
     /// These bytes of `side`'s were not lost: they, or their acknowledgement, were late.
@@ -90,7 +106,7 @@ impl Found {
         while let Some(candidate) = self.candidates.front()
             && candidate.stall.end.at <= phase.end.at
         {
-            let stall = within(candidate.stall, phase);
+            let stall = settled(candidate, phase);
             self.given = Some(candidate.stall.end);
             self.candidates.pop_front();
             stall.into_iter().for_each(&mut *out);
@@ -99,30 +115,27 @@ impl Found {
 }
 
 /// What `phase`, in which it ends, leaves of a stall.
-fn within(mut stall: Stall, phase: &Phase) -> Option<Stall> {
-    match (stall.kind, phase.kind) {
+fn settled(candidate: &Candidate, phase: &Phase) -> Option<Stall> {
+    let mut stall = candidate.stall;
+    let is_message = matches!(phase.kind, phases::Kind::Transfer | phases::Kind::Request);
+    match candidate.within {
         // Nobody waits for what comes after the last byte.
-        (_, phases::Kind::Close) if stall.start.at >= phase.start.at => return None,
+        _ if phase.kind == phases::Kind::Close && stall.start.at >= phase.start.at => return None,
         // Between messages a program may take its time, and before a response that time is the wait.
-        // What had arrived was missed by nobody.
-        (Kind::Rto | Kind::FastRetransmit, phases::Kind::Idle)
-            if matches!(stall.detail, Some(Detail::Ack | Detail::Spurious)) =>
-        {
-            return None;
-        }
-        (Kind::Sender, phases::Kind::Transfer | phases::Kind::Request) => {
+        Within::Message if is_message => {
             stall.start = stall.start.max(phase.start);
             if phase.inferred {
                 stall.confidence = stall.confidence.min(UNREAD);
             }
         }
-        (Kind::Sender, _) => return None,
-        (Kind::Rto | Kind::FastRetransmit, phases::Kind::Tls)
-            if matches!(stall.detail, Some(Detail::Tail | Detail::Middle)) =>
-        {
-            stall.detail = Some(Detail::Handshake);
+        Within::Idle if phase.kind == phases::Kind::Idle && stall.start.at >= phase.start.at => {}
+        Within::Message | Within::Idle => return None,
+        Within::Any => {
+            let was_lost = matches!(stall.detail, Some(Detail::Tail | Detail::Middle));
+            if phase.kind == phases::Kind::Tls && was_lost {
+                stall.detail = Some(Detail::Handshake);
+            }
         }
-        _ => {}
     }
     (stall.end.at - stall.start.at >= LEAST_NS).then_some(stall)
 }

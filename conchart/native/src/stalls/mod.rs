@@ -77,9 +77,13 @@ impl Kind {
     }
 }
 
-/// Where something was lost, or what was.
+/// What exactly: what was waited for, where something was lost, or what was.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Detail {
+    /// The acknowledgement was delayed by its sender (RFC 9293 section 3.8.6.3).
+    DelayedAck,
+    /// It took no longer than a packet there and back.
+    RoundTrip,
     /// A segment of a TLS handshake.
     Handshake,
     /// The last segment that had been sent.
@@ -92,6 +96,10 @@ pub enum Detail {
     Spurious,
     Syn,
     SynAck,
+    /// A router said that they were too large (RFC 1191, RFC 8201).
+    Icmp,
+    /// Nobody said so (RFC 2923).
+    BlackHole,
 }
 
 impl Detail {
@@ -99,6 +107,8 @@ impl Detail {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::DelayedAck => "delayed-ack",
+            Self::RoundTrip => "round-trip",
             Self::Handshake => "handshake",
             Self::Tail => "tail",
             Self::Middle => "middle",
@@ -106,6 +116,8 @@ impl Detail {
             Self::Spurious => "spurious",
             Self::Syn => "syn",
             Self::SynAck => "syn-ack",
+            Self::Icmp => "icmp",
+            Self::BlackHole => "black-hole",
         }
     }
 }

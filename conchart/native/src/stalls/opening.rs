@@ -2,7 +2,7 @@
 //!
 //! In: the segments of a connection that is being opened. Out: one stall where a SYN or its answer was sent again.
 
-use super::found::Found;
+use super::found::{Found, Within};
 use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{BySide, Moment, Side};
 
@@ -43,6 +43,7 @@ impl Opening {
         let detail = Some(if is_answer { Detail::SynAck } else { Detail::Syn });
         let side = if is_answer { Side::Server } else { side };
         let (kind, confidence) = (Kind::SynRto, 0.95);
-        found.push(Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence });
+        let stall = Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence };
+        found.push(stall, Within::Any);
     }
 }

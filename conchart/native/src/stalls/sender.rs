@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use super::found::Found;
+use super::found::{Found, Within};
 use super::path::Path;
 use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{Moment, Side};
@@ -18,7 +18,9 @@ const MOST_SENT: usize = 256;
 /// When so many are remembered, what was sent within a millisecond is remembered as one.
 const MANY_SENT: usize = 32;
 const TOGETHER_NS: i64 = 1_000_000;
-const MOST_ACKS: usize = 32;
+const MOST_ACKS: usize = 64;
+/// As with segments.
+const MANY_ACKS: usize = 16;
 
 /// A shorter pause is what programs and networks take.
 const LEAST_PAUSE_NS: i64 = 2_000_000;
@@ -60,6 +62,8 @@ struct Ack {
     position: u64,
     /// The end of the window that it opens; `None` where that is not known.
     edge: Option<u64>,
+    /// The largest window so far.
+    largest_window: u64,
     seen: Moment,
     /// Its timestamp value (RFC 7323).
     value: Option<u32>,
@@ -70,7 +74,7 @@ struct Ack {
 struct Copy {
     position: u64,
     end: u64,
-    at: i64,
+    seen: Moment,
     /// Its timestamp value.
     value: Option<u32>,
 }
@@ -80,9 +84,10 @@ struct Copy {
 struct Size {
     /// The peer's MSS, as its SYN says.
     mss: Option<u16>,
-    /// The largest segment that is no larger than that, and whether there was more than one of that size.
+    /// The largest segment that is no larger than that, and whether another one followed it at once.
     largest: u64,
     is_usual: bool,
+    latest: u64,
     /// What the path turned out to carry.
     lowered: Option<u64>,
 }
@@ -105,11 +110,14 @@ impl Size {
         self.lowered.map_or(most, |lowered| lowered.min(most)).max(1)
     }
 
-    fn saw(&mut self, length: u64) {
+    /// `follows`: the segment before it was sent right before.
+    fn saw(&mut self, length: u64, follows: bool) {
         // More than fits a segment was joined, or not yet cut, by a network card.
         if length <= self.most() && length >= self.largest {
-            (self.is_usual, self.largest) = (length == self.largest, length);
+            let is_usual = self.is_usual && length == self.largest;
+            (self.is_usual, self.largest) = (is_usual || follows && length == self.latest, length);
         }
+        self.latest = length;
     }
 }
 
@@ -121,8 +129,9 @@ pub struct Sender {
     ack_before: Option<Ack>,
     /// End of the furthest byte sent.
     high: u64,
-    /// Latest segment with new data, and whether it was not full.
-    latest: Option<(Moment, bool)>,
+    /// Latest segment with new data, and the latest that was not full.
+    latest: Option<Moment>,
+    small: Option<Sent>,
     /// What it had of the peer's stream by then.
     received: u64,
     size: Size,
@@ -136,15 +145,19 @@ pub struct Sender {
     edge: Option<u64>,
     /// The largest window that the peer has opened.
     largest_window: u64,
-    /// Acknowledgements that repeat the latest one, and when the last of them came.
+    /// Acknowledgements that repeat the latest one, and when the first and the last of them came.
     duplicates: u8,
+    told_at: i64,
     duplicate_at: i64,
     /// The peer has data beyond a gap.
     has_gap: bool,
     /// What was sent before this is being repaired, and what began that.
     recovers_to: u64,
     recovery: Option<Kind>,
-    copy: Option<Copy>,
+    /// Until it is acknowledged.
+    unanswered: Option<Copy>,
+    /// When a segment was last sent again.
+    repeated: Option<Moment>,
     /// The peer's window is 0 since then; when it opened.
     closed: Option<Moment>,
     opened: Option<(Moment, Moment)>,
@@ -191,45 +204,55 @@ impl Sender {
         } else if position == self.acked && self.high > position {
             let is_bare = taken.end == taken.position && segment.flags.is_plain();
             if is_bare && edge == self.edge || segment.sacks_beyond_gap {
+                if self.duplicates == 0 {
+                    self.told_at = seen.at;
+                }
                 self.duplicates = self.duplicates.saturating_add(1);
                 self.duplicate_at = seen.at;
             }
             self.has_gap |= segment.sacks_beyond_gap;
         }
         if position > self.acked || position == self.acked && edge != self.edge {
-            if self.acks.len() >= MOST_ACKS {
-                self.ack_before = self.acks.pop_front();
-            }
             let value = segment.timestamps.map(|(value, _)| value);
-            self.acks.push_back(Ack { position, edge, seen, value });
+            self.largest_window = self.largest_window.max(window.unwrap_or(0));
+            self.note(Ack { position, edge, largest_window: self.largest_window, seen, value });
         }
         self.acked = self.acked.max(position);
         self.edge = edge;
-        self.largest_window = self.largest_window.max(window.unwrap_or(0));
         if segment.flags.is_plain() {
-            self.window_moved(side, segment.window == 0, seen, found);
+            self.window_moved(segment.window == 0, seen);
         }
     }
 
-    fn window_moved(&mut self, side: Side, is_closed: bool, seen: Moment, found: &mut Found) {
+    fn note(&mut self, ack: Ack) {
+        if self.acks.len() >= MANY_ACKS
+            && let Some(last) = self.acks.back_mut()
+            && ack.seen.at - last.seen.at < TOGETHER_NS
+        {
+            (last.position, last.edge) = (ack.position, ack.edge);
+            return;
+        }
+        if self.acks.len() >= MOST_ACKS {
+            self.ack_before = self.acks.pop_front();
+        }
+        self.acks.push_back(ack);
+    }
+
+    fn window_moved(&mut self, is_closed: bool, seen: Moment) {
         if is_closed {
             self.closed.get_or_insert(seen);
         } else if let Some(closed) = self.closed.take() {
-            if std::mem::take(&mut self.was_probed) {
-                was_closed(side, (closed, seen), 0.95, found);
-            } else {
-                self.opened = Some((closed, seen));
-            }
+            self.opened = Some((closed, seen));
         }
     }
 
     /// Was the segment that was sent again acknowledged too soon for that?
     fn copy_acknowledged(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
-        let Some(copy) = self.copy.take_if(|copy| passed.taken.acked >= copy.end) else { return };
+        let Some(copy) = self.unanswered.take_if(|copy| passed.taken.acked >= copy.end) else { return };
         let echo = passed.segment.timestamps.map(|(_, echo)| echo);
         // RFC 3522 section 3.2: what is acknowledged was sent before the copy.
         let is_of_first = echo.zip(copy.value).is_some_and(|(echo, value)| is_before(echo, value));
-        if is_of_first || passed.seen.at - copy.at < path.far / 4 * 3 {
+        if is_of_first || passed.seen.at - copy.seen.at < path.far / 4 * 3 {
             found.was_late(side, (copy.position, copy.end));
         }
     }
@@ -237,10 +260,13 @@ impl Sender {
     /// This side sent data.
     pub fn data(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
         let Passed { taken, seen, .. } = *passed;
-        if taken.mark == Some(Mark::Retransmit) {
+        if taken.mark == Some(Mark::Retransmit)
+            || taken.mark == Some(Mark::OutOfOrder) && self.was_asked_for(seen, path)
+        {
             if self.closed.is_some() {
                 self.was_probed = true;
             } else {
+                self.was_closed(side, passed, path, found);
                 self.repeated(side, passed, path, found);
             }
         } else if taken.end > self.high {
@@ -250,16 +276,26 @@ impl Sender {
             let length = taken.end - taken.position;
             if self.high == 0 {
                 // Whatever is acknowledged first, this was not before.
-                self.ack_before = Some(Ack { position: taken.position, edge: self.edge, seen, value: None });
+                let (position, edge, largest_window) = (taken.position, self.edge, self.largest_window);
+                self.ack_before = Some(Ack { position, edge, largest_window, seen, value: None });
             }
-            self.size.saw(length);
-            self.latest = Some((seen, !length.is_multiple_of(self.size.full(passed))));
+            self.size.saw(length, self.burst > 0);
+            let sent = Sent { position: taken.position, end: taken.end, seen };
+            if !length.is_multiple_of(self.size.full(passed)) {
+                self.small = Some(sent);
+            }
+            self.latest = Some(seen);
             self.received = taken.acked;
-            self.remember(Sent { position: taken.position, end: taken.end, seen });
+            self.remember(sent);
             self.burst += length;
             self.high = taken.end;
             self.proven = self.proven.max(self.high.saturating_sub(self.acked));
         }
+    }
+
+    /// Is this what the peer's acknowledgements asked for, and not just late? Those had the time to get there.
+    fn was_asked_for(&self, seen: Moment, path: Path) -> bool {
+        (self.duplicates >= DUPLICATE_ACKS || self.has_gap) && seen.at - self.told_at >= path.near / 4 * 3
     }
 
     fn remember(&mut self, sent: Sent) {
@@ -283,21 +319,20 @@ impl Sender {
     /// A segment with new data: what kept it, if it is late?
     fn went_on(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
         let Passed { segment, taken, seen } = *passed;
-        let opened = self.opened.take();
-        let Some((latest, is_after_small)) = self.latest else { return };
-        if is_after_small && taken.end - taken.position < self.size.full(passed) && !segment.flags.fin() {
-            // Sent while a small one was on its way: not even here had that been acknowledged.
-            self.never_holds |= self.acked < self.high;
-        }
+        let was_closed = self.was_closed(side, passed, path, found);
+        let Some(latest) = self.latest else { return };
+        let is_small = taken.end - taken.position < self.size.full(passed) && !segment.flags.fin();
+        // Sent while a small one was on its way: not even here had that been acknowledged.
+        self.never_holds |=
+            is_small && self.small.is_some_and(|small| self.acked < small.end && small.end == self.high);
         let pause = seen.at - latest.at;
         if pause < LEAST_PAUSE_NS {
             return;
         }
-        match opened.filter(|(_, opened)| seen.at - opened.at <= path.near + at_once(pause)) {
-            Some(closed) => was_closed(side, closed, 0.8, found),
-            None => {
-                self.cause(side, passed, (latest, is_after_small), path).into_iter().for_each(|stall| found.push(stall))
-            }
+        if !was_closed && self.acked >= self.recovers_to {
+            let wait = Wait { side, passed, path, latest, full: self.size.full(passed) };
+            let stall = self.held(&wait).or_else(|| self.limited(&wait)).or_else(|| self.silent(&wait));
+            stall.into_iter().for_each(|(stall, within)| found.push(stall, within));
         }
         if pause >= IDLE_NS {
             // RFC 5681 section 4.1: the congestion window begins anew.
@@ -306,87 +341,128 @@ impl Sender {
         self.burst = 0;
     }
 
-    /// What kept this segment, the first after a pause.
-    fn cause(
-        &self,
-        side: Side,
-        passed: &Passed<'_>,
-        (latest, is_after_small): (Moment, bool),
-        path: Path,
-    ) -> Option<Stall> {
-        let Passed { taken, seen, .. } = *passed;
-        if self.acked < self.recovers_to {
-            return None;
+    /// The first segment since the peer's window opened: had it waited for that? It goes out at once then, or this side had
+    /// asked for a window.
+    fn was_closed(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) -> bool {
+        let Some((start, end)) = self.opened.take() else { return false };
+        let was_probed = std::mem::take(&mut self.was_probed);
+        let is_at_once = passed.seen.at - end.at <= path.near + at_once(end.at - start.at);
+        if was_probed || is_at_once {
+            let (kind, detail, released) = (Kind::ZeroWindow, None, Some(end));
+            let confidence = if was_probed { 0.95 } else { 0.8 };
+            found.push(Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence }, Within::Any);
         }
-        let stall = |kind, release: Option<Release>, confidence| Stall {
-            kind,
-            detail: None,
-            side,
-            start: latest,
-            end: seen,
-            released: release.map(|release| release.ack.seen),
-            ack_delay_ns: None,
-            confidence: path.confidence(confidence),
-        };
-        let (pause, full) = (seen.at - latest.at, self.size.full(passed));
-        let length = taken.end - taken.position;
-        // What it got from its peer in the meantime may be what it answers.
-        let answers = taken.acked > self.received;
-        if !answers
-            && length < full
-            && !self.never_holds
-            && let Some(release) =
-                self.releases(passed, latest, path, 8).find(|release| release.ack.position >= self.high)
-            && (is_after_small || self.burst < 4 * full)
-        {
-            let delay = (release.ack.seen.at - latest.at - path.far).max(0);
-            let is_delayed = delay >= DELAYED_ACK_NS;
-            // A round trip, or a timer: nothing else makes an acknowledgement come when it does.
-            if is_delayed || delay <= SCATTER_NS.max(path.whole() / 2) {
-                let confidence = if is_delayed && is_after_small { 0.9 } else { 0.7 };
-                return Some(Stall { ack_delay_ns: Some(delay), ..stall(Kind::Nagle, Some(release), confidence) });
-            }
-        }
-        let release = self.releases(passed, latest, path, 3).next();
-        if let Some(release) = release
-            && pause >= path.whole() / 2
-        {
-            let before = release.before;
-            let on_its_way = self.high.saturating_sub(before.position);
-            if let Some(edge) = before.edge
-                && self.high + length.min(full) > edge
-            {
-                let is_full_window = edge - before.position >= self.largest_window / 2;
-                let is_read = release.ack.position > before.position && is_full_window;
-                let kind = if is_read { Kind::WindowLimited } else { Kind::Receiver };
-                return Some(stall(kind, Some(release), 0.9));
-            }
-            let is_flight = self.burst >= 2 * full && self.burst * 2 >= on_its_way && on_its_way * 5 >= self.proven * 4;
-            if release.ack.position > before.position && !is_after_small && is_flight {
-                let confidence = if on_its_way >= 4 * full { 0.8 } else { 0.5 };
-                return Some(stall(Kind::SlowStart, Some(release), confidence));
-            }
-            let delay = release.ack.seen.at - latest.at - path.far;
-            if delay >= DELAYED_ACK_NS && !is_after_small && length >= full && release.ack.position >= self.high {
-                return Some(Stall { ack_delay_ns: Some(delay), ..stall(Kind::DelayedAck, Some(release), 0.6) });
-            }
-        }
-        let is_silent = pause >= LEAST_SILENCE_NS.max(2 * path.whole());
-        (is_silent && !answers).then(|| stall(Kind::Sender, None, 0.7))
+        was_probed || is_at_once
     }
 
-    /// The acknowledgements with something new that the sender got since it sent `latest`, and right before it sent this
-    /// segment, if round trips vary by this share of them.
-    fn releases(&self, passed: &Passed<'_>, latest: Moment, path: Path, share: i64) -> impl Iterator<Item = Release> {
-        let echo = passed.segment.timestamps.map(|(_, echo)| echo);
-        let seen = passed.seen.at;
-        let soon = at_once(seen - latest.at);
+    /// Was it held because it is small, and a small one before it was not acknowledged (RFC 9293 section 3.7.4; Linux
+    /// holds it for a small one only, others for any)?
+    fn held(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
+        if self.never_holds || wait.length() >= wait.full {
+            return None;
+        }
+        let small = self.small.filter(|small| self.acked >= small.end);
+        let first = small.map_or(wait.latest, |small| small.seen);
+        // What was lost counts from when it was sent again.
+        let first = self.repeated.map_or(first, |repeated| first.max(repeated));
+        let frees = |release: &Release| match small {
+            Some(small) => release.before.position < small.end && small.end <= release.ack.position,
+            None => self.burst < 4 * wait.full && release.ack.position >= self.high,
+        };
+        let release =
+            self.releases(wait, first, 8).find(|release| frees(release) && !self.is_not_got(wait, release.ack))?;
+        let delay = (release.ack.seen.at - first.at - wait.path.far).max(0);
+        let is_delayed = delay >= DELAYED_ACK_NS;
+        // A round trip, or a timer: nothing else makes an acknowledgement come when it does.
+        if !is_delayed && delay > SCATTER_NS.max(wait.path.whole() / 2) {
+            return None;
+        }
+        let (within, confidence) = match (self.answers(wait), small) {
+            // What it got may be what it answers, but for a client that owes the first request.
+            (true, _) if wait.side == Side::Server => return None,
+            (true, _) => (Within::Idle, 0.6),
+            (false, Some(_)) if is_delayed => (Within::Any, 0.9),
+            (false, _) => (Within::Any, 0.7),
+        };
+        let detail = Some(if is_delayed { Detail::DelayedAck } else { Detail::RoundTrip });
+        let stall = wait.stall(Kind::Nagle, Some(release), confidence);
+        Some((Stall { detail, start: first, ack_delay_ns: Some(delay), ..stall }, within))
+    }
+
+    /// Was the peer's window full, or the congestion window?
+    fn limited(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
+        let (path, full) = (wait.path, wait.full);
+        if wait.pause() < path.whole() / 4 {
+            return None;
+        }
+        let Release { ack, before } = self.releases(wait, wait.latest, 3).next()?;
+        let on_its_way = self.high.saturating_sub(before.position);
+        let release = Some(Release { ack, before });
+        let is_new = ack.position > before.position && !self.is_not_got(wait, ack);
+        let window = |ack: Ack| ack.edge.map(|edge| edge - ack.position);
+        let by_window = || {
+            let least = window(before).min(window(ack));
+            let is_read =
+                ack.position > before.position && least.is_some_and(|least| least >= before.largest_window / 2);
+            let kind = if is_read { Kind::WindowLimited } else { Kind::Receiver };
+            Some((wait.stall(kind, release, 0.9), Within::Any))
+        };
+        let fits = |room: u64| before.edge.is_none_or(|edge| self.high + room <= edge);
+        if !fits(wait.length().min(full)) {
+            return by_window();
+        }
+        // All that it sent since the pause before, most of what is on its way, no less than it had before.
+        let is_flight = wait.pause() >= path.whole() / 2
+            && self.burst >= 2 * full
+            && self.burst * 2 >= on_its_way
+            && on_its_way * 5 >= self.proven * 4;
+        let ended_full = self.small.is_none_or(|small| small.end < self.high);
+        if is_new && ended_full && is_flight {
+            let confidence = if on_its_way >= 4 * full { 0.8 } else { 0.5 };
+            return Some((wait.stall(Kind::SlowStart, release, confidence), Within::Any));
+        }
+        // RFC 9293 section 3.8.6.2.1: a sender waits until it can send a good part of the window.
+        if ended_full && !fits(window(before).unwrap_or(0) / 3) {
+            return by_window();
+        }
+        if !is_new || !ended_full {
+            return None;
+        }
+        let delay = ack.seen.at - wait.latest.at - path.far;
+        let is_delayed = delay >= DELAYED_ACK_NS && wait.length() >= full && ack.position >= self.high;
+        is_delayed.then(|| {
+            let stall = wait.stall(Kind::DelayedAck, release, 0.6);
+            (Stall { ack_delay_ns: Some(delay), ..stall }, Within::Any)
+        })
+    }
+
+    /// Was there nothing to send?
+    fn silent(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
+        let is_silent = wait.pause() >= LEAST_SILENCE_NS.max(2 * wait.path.whole());
+        (is_silent && !self.answers(wait)).then(|| (wait.stall(Kind::Sender, None, 0.7), Within::Message))
+    }
+
+    /// Has it got anything from its peer in the meantime that it may answer?
+    fn answers(&self, wait: &Wait<'_>) -> bool {
+        wait.passed.taken.acked > self.received
+    }
+
+    /// RFC 7323 section 4.3: a segment echoes the latest timestamp that its sender got.
+    fn is_not_got(&self, wait: &Wait<'_>, ack: Ack) -> bool {
+        let echo = wait.passed.segment.timestamps.map(|(_, echo)| echo);
+        ack.value.zip(echo).is_some_and(|(value, echo)| is_before(echo, value))
+    }
+
+    /// The acknowledgements with something new that the sender got since it sent a segment at `since`, and right before
+    /// it went on, if round trips vary by this share of them.
+    fn releases(&self, wait: &Wait<'_>, since: Moment, share: i64) -> impl Iterator<Item = Release> {
+        let (seen, path) = (wait.passed.seen.at, wait.path);
+        let soon = at_once(seen - since.at);
         let before = self.ack_before.into_iter().chain(self.acks.iter().copied());
         let after = before.clone().skip(1);
-        before.zip(after).map(|(before, ack)| Release { ack, before }).filter(move |Release { ack, .. }| {
-            // RFC 7323 section 4.3: what it echoes is the latest that it got.
-            let is_got = ack.value.zip(echo).is_none_or(|(value, echo)| !is_before(echo, value));
-            path.is_at_once(seen - ack.seen.at, soon, share) && ack.seen.at > latest.at - path.near && is_got
+        let pairs = before.zip(after).map(|(before, ack)| Release { ack, before });
+        pairs.filter(move |Release { ack, .. }| {
+            path.is_at_once(seen - ack.seen.at, soon, share) && ack.seen.at > since.at - path.near
         })
     }
 
@@ -396,11 +472,12 @@ impl Sender {
         let (position, end) = (taken.position, taken.end);
         let first = self.sent.iter().find(|sent| sent.position <= position && position < sent.end).copied();
         let had_arrived = self.acks.iter().find(|ack| ack.position >= end).map(|ack| ack.seen);
-        let latest = self.latest.map(|(latest, _)| latest);
+        let latest = self.latest;
         // It was due when the first one behind it passed, or after all others.
         let due = || self.sent.iter().find(|sent| sent.position >= end).map(|sent| sent.seen).or(latest);
-        let start = if had_arrived.is_some() { latest } else { first.map(|first| first.seen).or_else(due) };
-        let Some(start) = start else { return };
+        let Some(start) = first.map(|first| first.seen).or_else(due) else { return };
+        let went_on = had_arrived.is_some() && latest.is_some_and(|latest| latest.at - start.at > path.whole());
+        let start = latest.filter(|_| went_on).unwrap_or(start);
 
         let is_told = self.duplicates >= DUPLICATE_ACKS || self.has_gap;
         let is_soon = seen.at - self.duplicate_at <= path.near + REORDERING_NS.max(path.whole() / 2);
@@ -428,38 +505,78 @@ impl Sender {
             ack_delay_ns: None,
             confidence: path.confidence(confidence),
         };
-        if let Some(first) = first.filter(|first| self.is_cut_down(*first, passed)) {
-            (stall.kind, stall.detail, stall.start) = (Kind::Pmtu, None, first.seen);
+        if self.is_cut_down(first, passed) {
+            let is_told = seen.at - start.at < LEAST_RTO_NS;
+            stall.detail = Some(if is_told { Detail::Icmp } else { Detail::BlackHole });
+            stall.kind = Kind::Pmtu;
             self.size.lowered = Some(end - position);
         }
-        let since = self.copy.map_or(start.at, |copy| copy.at.max(start.at));
-        let is_too_soon = kind == Kind::Rto && !goes_on && seen.at - start.at < LEAST_PROBE_NS.max(path.whole());
+        let since = self.repeated.map_or(start.at, |repeated| repeated.at.max(start.at));
+        let is_too_soon = stall.kind == Kind::Rto && !goes_on && seen.at - start.at < LEAST_PROBE_NS.max(path.whole());
         if !is_too_soon && seen.at - since <= LONGEST_RTO_NS {
             found.push_lost(stall, (position, end));
         }
         let value = segment.timestamps.map(|(value, _)| value);
-        self.copy = Some(Copy { position, end, at: seen.at, value });
+        (self.unanswered, self.repeated) = (Some(Copy { position, end, seen, value }), Some(seen));
         (self.recovery, self.recovers_to, self.proven) = (Some(kind), self.high, 0);
     }
 
-    /// Is less of a full segment sent again than there was: as much as the path carries?
-    fn is_cut_down(&self, first: Sent, passed: &Passed<'_>) -> bool {
+    /// Is less of a full segment sent again than there was: as much as the path carries? Behind the point where large
+    /// ones are lost, no full one has passed, and more is missing than is sent again.
+    fn is_cut_down(&self, first: Option<Sent>, passed: &Passed<'_>) -> bool {
         let length = passed.taken.end - passed.taken.position;
-        let first_length = first.end - first.position;
         let full = self.size.full(passed);
-        first.position == passed.taken.position
-            && passed.taken.end < first.end
-            && length < full
-            && length >= Size::LEAST_MSS / 2
-            && first_length.is_multiple_of(full)
-            && !first_length.is_multiple_of(length)
+        let is_shorter = length < full && length >= Size::LEAST_MSS / 2;
+        is_shorter
+            && match first {
+                Some(first) => {
+                    let first_length = first.end - first.position;
+                    first.position == passed.taken.position
+                        && passed.taken.end < first.end
+                        && first_length.is_multiple_of(full)
+                        && !first_length.is_multiple_of(length)
+                }
+                None => {
+                    let behind = self.sent.iter().find(|sent| sent.position >= passed.taken.end);
+                    self.size.largest < length && behind.is_some_and(|behind| behind.position > passed.taken.end)
+                }
+            }
     }
 }
 
-/// The peer's window was closed from one moment to the other.
-fn was_closed(side: Side, (start, end): (Moment, Moment), confidence: f64, found: &mut Found) {
-    let (kind, detail) = (Kind::ZeroWindow, None);
-    found.push(Stall { kind, detail, side, start, end, released: Some(end), ack_delay_ns: None, confidence });
+/// A segment that comes after a pause.
+#[derive(Clone, Copy)]
+struct Wait<'a> {
+    side: Side,
+    passed: &'a Passed<'a>,
+    path: Path,
+    /// The segment before it.
+    latest: Moment,
+    /// Bytes of a full segment.
+    full: u64,
+}
+
+impl Wait<'_> {
+    fn length(&self) -> u64 {
+        self.passed.taken.end - self.passed.taken.position
+    }
+
+    fn pause(&self) -> i64 {
+        self.passed.seen.at - self.latest.at
+    }
+
+    fn stall(&self, kind: Kind, release: Option<Release>, confidence: f64) -> Stall {
+        Stall {
+            kind,
+            detail: None,
+            side: self.side,
+            start: self.latest,
+            end: self.passed.seen,
+            released: release.map(|release| release.ack.seen),
+            ack_delay_ns: None,
+            confidence: self.path.confidence(confidence),
+        }
+    }
 }
 
 /// Is a timestamp value older than another (RFC 7323 section 5.2)?

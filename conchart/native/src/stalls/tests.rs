@@ -447,7 +447,7 @@ fn stalls_do_not_overlap_and_the_stronger_cause_has_the_time() {
         (Kind::Sender, 85, 91),
         (Kind::Sender, 85, 89),
     ] {
-        found.push(stall(kind, start, end));
+        found.push(stall(kind, start, end), found::Within::Any);
     }
     let mut given = Vec::new();
     let end = Moment { at: 100_000_000, frame: 3 };
