@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Detail, Stall};
+use super::{Detail, Kind, Stall};
 use crate::phases::{self, Phase};
 use crate::stream::{Moment, Side};
 
@@ -40,6 +40,8 @@ pub struct Found {
     candidates: VecDeque<Candidate>,
     /// Where the last stall ended that was given out.
     given: Option<Moment>,
+    /// Where the latest TLS handshake ended: with the client's Finished, as a rule.
+    handshake: Option<Moment>,
 }
 
 impl Found {
@@ -88,7 +90,9 @@ impl Found {
         if let Some(lost) = self.lost(side, bytes)
             && lost.detail != Some(Detail::Spurious)
         {
-            lost.detail = Some(Detail::Ack);
+            // Acknowledgements that come tell of a loss, not some that do not.
+            let detail = if lost.kind == Kind::Rto { Detail::Ack } else { Detail::Spurious };
+            lost.detail = Some(detail);
         }
     }
 
@@ -103,10 +107,13 @@ impl Found {
 
     /// Gives the stalls that end in `phase`, which is certain.
     pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
+        if phase.kind == phases::Kind::Tls {
+            self.handshake = Some(phase.end);
+        }
         while let Some(candidate) = self.candidates.front()
             && candidate.stall.end.at <= phase.end.at
         {
-            let stall = settled(candidate, phase);
+            let stall = settled(candidate, phase, self.handshake);
             self.given = Some(candidate.stall.end);
             self.candidates.pop_front();
             stall.into_iter().for_each(&mut *out);
@@ -115,7 +122,7 @@ impl Found {
 }
 
 /// What `phase`, in which it ends, leaves of a stall.
-fn settled(candidate: &Candidate, phase: &Phase) -> Option<Stall> {
+fn settled(candidate: &Candidate, phase: &Phase, handshake: Option<Moment>) -> Option<Stall> {
     let mut stall = candidate.stall;
     let is_message = matches!(phase.kind, phases::Kind::Transfer | phases::Kind::Request);
     match candidate.within {
@@ -132,7 +139,7 @@ fn settled(candidate: &Candidate, phase: &Phase) -> Option<Stall> {
         Within::Message | Within::Idle => return None,
         Within::Any => {
             let was_lost = matches!(stall.detail, Some(Detail::Tail | Detail::Middle));
-            if phase.kind == phases::Kind::Tls && was_lost {
+            if was_lost && handshake.is_some_and(|end| stall.start.at <= end.at) {
                 stall.detail = Some(Detail::Handshake);
             }
         }

@@ -140,7 +140,7 @@ fn a_small_segment_that_waits_for_a_delayed_acknowledgement_was_held() {
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(60.0, C, 200);
     wire.data(60.2, S, 200, 300, 500);
-    assert_eq!(wire.found(phases::Kind::Wait), [(Kind::Nagle, None, S, 0, 60)]);
+    assert_eq!(wire.found(phases::Kind::Wait), [(Kind::Nagle, Some(Detail::DelayedAck), S, 0, 60)]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn so_was_one_that_waits_for_no_more_than_the_round_trip() {
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.data(20.1, S, 200, 300, 500);
-    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Nagle, None, S, 0, 20)]);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Nagle, Some(Detail::RoundTrip), S, 0, 20)]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn the_way_from_the_capture_point_to_the_sender_counts() {
     // The tickets pass after the acknowledgement, and reach the client when this has left.
     wire.data(45.3, S, 0, 6, 250);
     wire.data(65.2, C, 6, 0, 74);
-    assert_eq!(wire.found(phases::Kind::Tls), [(Kind::Nagle, None, C, 0, 65)]);
+    assert_eq!(wire.found(phases::Kind::Tls), [(Kind::Nagle, Some(Detail::DelayedAck), C, 0, 65)]);
 }
 
 #[test]
@@ -253,6 +253,19 @@ fn with_a_hole() -> Wire {
 }
 
 #[test]
+fn so_is_the_loss_of_what_ends_it() {
+    let mut wire = asked();
+    wire.data(0.0, C, 300, 0, 80);
+    wire.data(230.0, C, 300, 0, 80);
+    let at = |ms: i64, frame| Moment { at: ms * 1_000_000, frame };
+    let phase = |kind, start, end| Phase { kind, exchange: None, start, end, inferred: false };
+    let mut found = Vec::new();
+    wire.stalls.settle(&phase(phases::Kind::Tls, at(-20, 4), at(0, 5)), &mut |_| unreachable!());
+    wire.stalls.settle(&phase(phases::Kind::Idle, at(0, 5), at(230, 6)), &mut |stall| found.push(stall.detail));
+    assert_eq!(found, [Some(Detail::Handshake)]);
+}
+
+#[test]
 fn a_segment_that_is_sent_again_as_later_ones_arrive_is_a_fast_retransmit() {
     let mut wire = with_a_hole();
     wire.data(20.4, S, MSS, 300, MSS);
@@ -302,12 +315,50 @@ fn a_copy_of_what_was_acknowledged_long_ago_tells_of_a_lost_acknowledgement() {
 }
 
 #[test]
-fn a_copy_that_nobody_missed_is_no_stall() {
+fn the_tail_of_a_response_is_held_as_long_as_a_small_segment_before_it_is_on_its_way() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, 40);
+    wire.data(0.1, S, 40, 300, MSS);
+    wire.data(0.2, S, 40 + MSS, 300, MSS);
+    wire.ack(20.1, C, 40 + MSS);
+    wire.data(20.2, S, 40 + 2 * MSS, 300, 104);
+    let found = wire.found(phases::Kind::Transfer);
+    assert!(found.contains(&(Kind::Nagle, Some(Detail::RoundTrip), S, 0, 20)), "{found:?}");
+}
+
+#[test]
+fn a_client_that_asks_only_when_tickets_bring_the_acknowledgement_was_held() {
+    let mut wire = Wire::open(0.1, 40.0);
+    wire.data(0.0, C, 0, 0, 80);
+    wire.data(40.2, S, 0, 80, 255);
+    wire.data(40.25, C, 80, 255, 61);
+    assert_eq!(wire.found(phases::Kind::Idle), [(Kind::Nagle, Some(Detail::RoundTrip), C, 0, 40)]);
+}
+
+#[test]
+fn a_repetition_that_fills_a_hole_within_a_round_trip_was_asked_for() {
+    let mut wire = Wire::open(0.1, 40.0);
+    wire.data(-10.0, C, 0, 0, 300);
+    wire.data(30.0, S, 0, 300, MSS);
+    wire.ack(30.1, C, MSS);
+    for number in 2..5 {
+        wire.data(30.1 + f64::from(number) * 0.1, S, number * MSS, 300, MSS);
+        wire.has_gap = true;
+        wire.ack(30.15 + f64::from(number) * 0.1, C, MSS);
+    }
+    wire.data(70.4, S, MSS, 300, MSS);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::FastRetransmit, Some(Detail::Middle), S, 30, 70)]);
+}
+
+#[test]
+fn segments_behind_the_loss_of_all_large_ones_show_that_the_path_carries_less() {
     let mut wire = Wire::open(0.1, 20.0);
-    wire.data(0.0, S, 0, 0, 200);
-    wire.ack(0.1, C, 200);
-    wire.data(230.0, S, 0, 0, 200);
-    assert_eq!(wire.found(phases::Kind::Idle), []);
+    wire.data(-10.0, C, 0, 0, 300);
+    wire.data(10.0, S, 6 * MSS, 300, 353);
+    wire.has_gap = true;
+    wire.ack(10.1, C, 0);
+    wire.data(1_700.0, S, 0, 300, 1_024);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Pmtu, Some(Detail::BlackHole), S, 10, 1_700)]);
 }
 
 #[test]
@@ -415,7 +466,7 @@ fn a_large_segment_that_passes_only_when_it_is_cut_down_was_too_large_for_the_pa
     wire.data(230.0, S, 0, 300, MSS);
     wire.data(690.0, S, 0, 300, 1_000);
     wire.ack(710.0, C, 1_000);
-    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Pmtu, None, S, 0, 690)]);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Pmtu, Some(Detail::BlackHole), S, 0, 690)]);
 }
 
 #[test]
