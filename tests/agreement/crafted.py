@@ -130,6 +130,17 @@ def malformed_certificate(line: Line, cause: bool) -> None:
     line.say("server", flight)
 
 
+@shows("Clocks that step by years", "syn_ack_at")
+def clock_that_steps(line: Line, cause: bool) -> None:
+    line.send("client", flags=SYN, seq=1_000)
+    begun = line.now
+    line.now += 20 * 365 * 86_400 * SECOND * cause
+    line.send("server", flags=SYN | ACK, seq=5_000)
+    line.now = begun + 2 * MS
+    line.send("client")
+    line.exchange()
+
+
 @shows("Bytes of a body that look like a request", "request")
 def request_in_a_body(line: Line, cause: bool) -> None:
     line.open()

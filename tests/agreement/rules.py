@@ -18,6 +18,8 @@ from tests.agreement.tshark import ACK, FIN, RST, SYN, Frame
 
 LINGER_NS = 30 * 10**9
 """How long a connection that is over waits for strays."""
+STEP_NS = 315_576_000 * 10**9
+"""Ten years: what conchart takes for a step of the clock, from one frame to the next."""
 LONGEST_TARGET = 2048
 CLOSED = ("sflow", "ayiya", "capwap", "ipcomp", "wlan")
 """Tunnels, as tshark calls them, that conchart does not open."""
@@ -79,6 +81,13 @@ def late(packets: list[Frame]) -> list[Frame]:
         if over is None and (packet.flags & RST or len(finished) == 2):
             over = packet.at
     return found
+
+
+def stepped(case: Case) -> bool:
+    """The times are ten years apart or more."""
+    expected, got = case.outcome.expected, case.outcome.got
+    told = isinstance(expected, int) and isinstance(got, int) and case.outcome.fact.endswith("_at")
+    return told and abs(expected - got) >= STEP_NS
 
 
 def long_after_the_end(case: Case) -> bool:
@@ -318,6 +327,7 @@ Rule = Callable[[Case], bool]
 RULES: dict[str, Rule] = {
     "Data at the SYN's own number": at_the_syn,
     "Packets long after the end": long_after_the_end,
+    "Clocks that step by years": stepped,
     "Tunnels that stay closed": in_a_closed_tunnel,
     "TCP headers that are cut short": header_cut_short,
     "Text in a reset": text_in_a_reset,

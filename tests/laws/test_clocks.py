@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.laws.test_tiling import assert_tiled
 
 LATEST = 2**62 - 1
 """Nanoseconds between 1970 and the last instant that conchart knows, and the first one."""
+YEAR_NS = 31_557_600 * 10**9
 NANOSECONDS = Format(container="pcapng", resolution_ns=1)
 EXTREMES = st.sampled_from((-(2**63), -(2**62), -(2**62) + 1, -1, 0, 1, 2**62 - 1, 2**62, 2**63 - 1))
 STEPS = st.one_of(st.integers(-(10**9), 10**9), st.integers(-(2**61), 2**61))
@@ -83,6 +85,60 @@ def test_a_handshake_in_which_the_clock_is_set_back_takes_no_time_and_says_so(sc
         "stream 0: the clock steps back inside a TLS handshake, which is charged no time for it"
     ]
     assert not scratch.read(NANOSECONDS.write(handshake(0))).captures[0]["notes"]
+
+
+@pytest.mark.parametrize("odd", [2, -1], ids=["amid", "last"])
+@pytest.mark.parametrize("years", [-54, 20])
+def test_a_frame_of_another_decade_stretches_nothing(scratch: Scratch, years: int, odd: int) -> None:
+    packets = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Finish("client"), Finish("server")]).packets()
+    plain = scratch.read(NANOSECONDS.write(packets))
+    frame = range(len(packets))[odd] + 1
+    packets[odd] = replace(packets[odd], at=packets[odd].at + years * YEAR_NS)
+    tables = scratch.read(NANOSECONDS.write(packets))
+    assert_sound(tables)
+    seen = [row["seen_at"] for row in plain.packets]
+    seen[odd] = seen[odd - 1]
+    assert [row["seen_at"] for row in tables.packets] == seen
+    assert tables.captures[0]["last_at"] == max(seen)
+    way = "before" if years < 0 else "after"
+    (note,) = tables.captures[0]["notes"]
+    assert note.startswith(f"frame {frame} is dated {abs(years)} years {way} the frame ahead of it: the clock stepped.")
+
+
+def test_what_follows_a_clock_that_was_set_is_counted_on(tmp_path: Path) -> None:
+    packets = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Finish("client"), Finish("server")]).packets()
+    begun = packets[0].at
+    shown = [
+        replace(packet, at=packet.at - begun + (50 * YEAR_NS if number > 2 else 0))
+        for number, packet in enumerate(packets)
+    ]
+    path = tmp_path / "input.pcapng"
+    path.write_bytes(NANOSECONDS.write(shown))
+    with conchart.read(path) as trace:
+        ((span, notes),) = trace.sql("SELECT last_at - first_at, notes FROM captures").fetchall()
+    pause = packets[3].at - packets[2].at
+    assert (span, len(notes)) == (packets[-1].at - begun - pause, 1)
+    with conchart.read(path, start="1s", end="1h") as trace:
+        assert trace.sql("SELECT selected FROM captures").fetchall() == [(0,)]
+
+
+def test_a_silence_of_nine_years_is_one(scratch: Scratch) -> None:
+    packets = Talk(steps=[Say("client", b"x")]).packets()
+    packets[-1] = replace(packets[-1], at=packets[-1].at + 9 * YEAR_NS)
+    (capture,) = scratch.read(NANOSECONDS.write(packets)).captures
+    assert (capture["last_at"], capture["notes"]) == (packets[-1].at, [])
+
+
+@pytest.mark.skipif("CONCHART_CORPUS" not in os.environ, reason="CONCHART_CORPUS is not set")
+@pytest.mark.parametrize(
+    "name", ["proxydet__stowaway-socks5_nopass-socks5_https1-relay.pcap", "wsnotes__tls-imap-ssl.pcapng"]
+)
+def test_captures_with_a_frame_of_another_decade_last_a_minute_at_most(name: str) -> None:
+    with conchart.read(Path(os.environ["CONCHART_CORPUS"]) / name) as trace:
+        ((span, longest),) = trace.sql(
+            "SELECT max(last_at) - min(first_at), (SELECT max(end_at - start_at) FROM phases) FROM captures"
+        ).fetchall()
+    assert 0 < longest <= span < 60 * 10**9
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

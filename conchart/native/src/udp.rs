@@ -80,8 +80,9 @@ impl Sent {
         // The lowest bit is set, so that it is not 0.
         let print = FixedState::default().hash_one((beginning, datagram.payload_len, datagram.ip_id)) | 1;
         // Linux numbers with 0 where fragmentation is forbidden.
-        let here = if datagram.ip_id.is_some_and(|id| id != 0) { HERE_NS } else { UNNUMBERED_NS };
-        matches!(self.recent.find(print, at, datagram.capture_point, (here, ELSEWHERE_NS)), Place::Copy(_))
+        let ip_id = datagram.ip_id.unwrap_or_default();
+        let here = if ip_id == 0 { UNNUMBERED_NS } else { HERE_NS };
+        matches!(self.recent.find(print, at, datagram.capture_point, ip_id, (here, ELSEWHERE_NS)), Place::Copy(_))
     }
 }
 
@@ -128,11 +129,12 @@ mod tests {
         assert!(is_new(&mut datagrams, 7, 0, 0));
         assert!(!is_new(&mut datagrams, 7, 0, 900_000));
         assert!(!is_new(&mut datagrams, 7, 1, 50_000_000));
+        assert!(!is_new(&mut datagrams, 7, 0, 50_000_000));
         assert!(is_new(&mut datagrams, 8, 0, 5_000_000_000));
         // Numbered 0, as Linux does where fragmentation is forbidden: only what follows at once is a copy.
         assert!(is_new(&mut datagrams, 0, 0, 6_000_000_000));
         assert!(!is_new(&mut datagrams, 0, 0, 6_000_100_000));
         assert!(is_new(&mut datagrams, 0, 0, 6_000_900_000));
-        assert_eq!((datagrams.sent.client.packets, datagrams.duplicates), (4, 3));
+        assert_eq!((datagrams.sent.client.packets, datagrams.duplicates), (4, 4));
     }
 }

@@ -40,7 +40,7 @@ use window::Window;
 
 /// Times that a frame may have: 146 years before 1970 to 146 years after. The difference of any two of them is an
 /// `i64`, too, so that nothing after this stage can overflow.
-const TIMES: RangeInclusive<i64> = -((1 << 62) - 1)..=(1 << 62) - 1;
+pub const TIMES: RangeInclusive<i64> = -((1 << 62) - 1)..=(1 << 62) - 1;
 
 /// One captured frame.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Drives the stages: frames in, facts out, one pass, state only for open flows.
 
+mod steps;
 mod traffic;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::stream::{BySide, Moment, Side};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::udp::Datagrams;
+use steps::Steps;
 use traffic::{Packets, Traffic};
 
 /// Flows that may be open at once; more, and the longest silent ones become rows early.
@@ -98,6 +100,7 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
         fragments: Fragments::default(),
         selection,
         programs: Vec::new(),
+        clock: Steps::default(),
         origin: None,
         frames: 0,
         bytes_before: 0,
@@ -127,6 +130,7 @@ struct Run<O> {
     fragments: Fragments,
     selection: Selection,
     programs: Vec<(LinkType, Program)>,
+    clock: Steps,
     /// Time of the first frame of all: what relative bounds count from.
     origin: Option<i64>,
     /// Number of the latest frame; several files count on.
@@ -189,6 +193,11 @@ impl<O: Output> Run<O> {
     /// Takes one frame; false when no more are wanted.
     fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
         self.frames = self.tally.first_frame - 1 + frame.number;
+        let (at, step) = self.clock.follow(frame.at, self.tally.packets == 0);
+        let frame = &Frame { at, ..*frame };
+        if let Some(step) = step {
+            self.tally.notes.add(About::ClockStep, || step.told(self.frames));
+        }
         if self.tally.packets == 0 && frame.at < self.latest {
             self.end_all()?;
         }

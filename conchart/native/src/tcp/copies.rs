@@ -44,9 +44,10 @@ impl Copies {
     pub fn is_copy(&mut self, segment: &Segment<'_>, at: i64, peer_packets: i64) -> bool {
         let print = print(segment, peer_packets);
         let here = if segment.ip_id.is_some() { HERE_NS } else { UNNUMBERED_NS };
-        // Middleboxes send resets too, with a TTL of their own, and none of them has an identification.
-        let elsewhere = if segment.flags.rst() { here } else { ELSEWHERE_NS };
-        match self.recent.find(print, at, segment.capture_point, (here, elsewhere)) {
+        // Middleboxes send resets too, with a TTL of their own, and none of them has an identification of its own.
+        let (elsewhere, ip_id) =
+            if segment.flags.rst() { (here, 0) } else { (ELSEWHERE_NS, segment.ip_id.unwrap_or_default()) };
+        match self.recent.find(print, at, segment.capture_point, ip_id, (here, elsewhere)) {
             Place::New(index) => {
                 self.repetitions &= !(1 << index);
                 false

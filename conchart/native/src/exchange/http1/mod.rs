@@ -31,7 +31,7 @@ const GUESSED: f64 = 0.5;
 pub(super) struct Http1 {
     directions: BySide<Direction>,
     start: Start,
-    /// `http/1.0` or `http/1.1`, as the first message that was read has it.
+    /// `http/1.0` or `http/1.1`: the protocol of the exchange that was answered last, before that of the first request.
     app: Option<&'static str>,
     /// Both are set while a response's head is taken in and acted on by [`Http1::read`].
     granted: Option<Granted>,
@@ -288,9 +288,11 @@ impl Http1 {
             return true;
         };
         exchange.status = Some(status);
-        if exchange.protocol == "unknown" {
+        // The lower version is spoken: a server may name a higher one than it was asked in (RFC 9110 section 6.2).
+        if exchange.protocol != "http/1.0" {
             exchange.protocol = response.protocol;
         }
+        self.app = Some(exchange.protocol);
         let (connect, head_only) = match exchange.method.as_deref() {
             Some("CONNECT") => (true, false),
             method => (false, method == Some("HEAD")),

@@ -94,6 +94,19 @@ fn a_response_without_a_length_ends_with_the_connection() {
 }
 
 #[test]
+fn the_lower_version_is_spoken_and_each_message_keeps_the_connection_by_its_own() {
+    for (asked, answered, spoken) in
+        [("1.1", "1.0", "http/1.0"), ("1.0", "1.1", "http/1.0"), ("1.1", "1.1", "http/1.1"), ("1.0", "1.0", "http/1.0")]
+    {
+        let answer = OK5.replace("HTTP/1.1", &format!("HTTP/{answered}"));
+        let mut talk = Talk::new().client(GET.replace("HTTP/1.1", &format!("HTTP/{asked}"))).server(answer);
+        let [e] = &talk.settled()[..] else { panic!() };
+        assert_eq!((e.protocol, talk.conversation.app()), (spoken, Some(spoken)), "{asked} {answered}");
+        assert_eq!((e.client_keepalive, e.server_keepalive), (Some(asked == "1.1"), Some(answered == "1.1")));
+    }
+}
+
+#[test]
 fn content_lengths_that_contradict_each_other_leave_only_the_connection_to_end_the_body() {
     for (lengths, closed_by_length) in [
         ("Content-Length: 5\r\nContent-Length: 6", false),

@@ -37,8 +37,24 @@ fn a_copy_from_elsewhere_may_come_later() {
         [(4, 9, Mark::Duplicate), (4, 150, Mark::Retransmit), (0, 9, Mark::Retransmit), (0, 1, Mark::Duplicate)]
     {
         let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30 + late_ms, 0, 0, "abcd");
-        script.0[4].ip_id = script.0[3].ip_id;
+        script.0[3].ip_id = 0;
+        script.0[4].ip_id = 0;
         assert_eq!(play_with(&script.0, elsewhere, None).1[4], Some(mark), "{elsewhere} {late_ms}");
+    }
+}
+
+#[test]
+fn a_copy_with_an_identification_of_its_own_may_come_later() {
+    let own = 7;
+    let constant = 1;
+    for (ip_id, late_ms, mark) in
+        [(own, 51, Mark::Duplicate), (own, 88, Mark::Retransmit), (constant, 9, Mark::Retransmit)]
+    {
+        let mut script = Script::new().handshake().server(30, 0, 0, "abcd").server(30 + late_ms, 0, 0, "abcd");
+        script.0[3].ip_id = ip_id;
+        script.0[4].ip_id = ip_id;
+        assert_eq!(script.0[1].ip_id, constant);
+        assert_eq!(play(&script.0).2[4], Some(mark), "{ip_id} {late_ms}");
     }
 }
 
