@@ -208,7 +208,7 @@ CASES = {
             ("pause-40", "GET:/wait-100/bytes-600:0", "pause-600", "GET:/wait-5/bytes-90:0"),
         ),
         see="- nginx takes 65,535 bytes, then the first body waits for a WINDOW_UPDATE.\n"
-        "- The second comes in four parts with pauses between; a small request is asked and answered in one of the pauses.",
+        "- The second comes in four parts with pauses between; a small request is answered in one of them.",
     ),
     "go-nginx-long-poll": Case(
         title="Long polling, with pings",
