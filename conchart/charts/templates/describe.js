@@ -126,7 +126,7 @@ function detailPanel(lane, kinds, actions) {
       el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
       el("div", { class: "wide" },
         ...listing(lane, "phases", ["Phase", "Starts", "Takes", "Frames", "Request"], phases),
-        ...listing(lane, "stalls", ["Stall", "Starts", "Takes", "Frames", "Why the next byte did not come"], stalls))),
+        ...listing(lane, "stalls", ["Stall", "Starts", "Takes", "Frames", "Why"], stalls))),
   ];
 }
 
