@@ -46,7 +46,7 @@ STALLS: tuple[StallKind, ...] = (
     StallKind(
         name="delayed-ack",
         word="held",
-        meaning="no more may be sent until an acknowledgement comes, and the peer delays it",
+        meaning="the sender waits for an acknowledgement that the peer delays",
         doing="TCP's",
     ),
     StallKind(
@@ -72,7 +72,7 @@ STALLS: tuple[StallKind, ...] = (
     StallKind(
         name="fast-retransmit",
         word="lost",
-        meaning="a segment was lost, and sent again as soon as later ones were acknowledged",
+        meaning="a segment was lost, and sent again when later ones were acknowledged",
         doing="the network's",
     ),
     StallKind(
@@ -116,7 +116,7 @@ STALLS: tuple[StallKind, ...] = (
     StallKind(
         name="window-limited",
         word="limited",
-        meaning="the receiver's window is full although its program reads: it is too small for this path",
+        meaning="the receiver's window is too small for this path, though its program reads",
         doing="TCP's",
     ),
     StallKind(
