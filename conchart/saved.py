@@ -15,12 +15,15 @@ from conchart.paths import utf8_path
 from conchart.phases import PHASES
 from conchart.schema import TABLES, Table
 from conchart.sql import literal
+from conchart.stalls import STALLS
 
 _MAGIC = slice(8, 12), b"DUCK"
 """Where a DuckDB file says what it is: after the checksum of its first block."""
 
 _FARTHEST = (1 << 62) - 1
 """Instants are at most this far from 1970, so that differences are BIGINTs; so are sums of what is counted."""
+
+_KINDS = {"phases": [phase.name for phase in PHASES], "stalls": sorted({stall.name for stall in STALLS})}
 
 _COLUMNS = """
     SELECT column_name, data_type, column_default IS NOT NULL
@@ -136,9 +139,9 @@ def _flaws(table: Table) -> Iterator[tuple[str, str]]:
             yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
     if table.name == "captures":
         yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
-    if table.name == "phases":
-        kinds = ", ".join(literal(phase.name) for phase in PHASES)
+    if known := _KINDS.get(table.name):
+        kinds = ", ".join(map(literal, known))
         yield "kind is none that conchart knows", f"bool_or(kind NOT IN ({kinds}))"
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
-        charged = "SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.phases GROUP BY stream"
+        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{table.name} GROUP BY stream"
         yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"

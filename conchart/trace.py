@@ -206,6 +206,11 @@ class Trace:
         return self._database.table("phases")
 
     @property
+    def stalls(self) -> duckdb.DuckDBPyRelation:
+        """Why the next byte did not come, one row per stretch of a connection."""
+        return self._database.table("stalls")
+
+    @property
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; empty unless the trace was read with ``packets=True``."""
         return self._database.table("packets")
@@ -218,7 +223,7 @@ class Trace:
         ``.html`` is the page, ``.txt`` the terminal's summary, ``.json`` every table in one document, ``.duckdb``
         every table in a database for ``Trace.load`` and DuckDB's own tools. ``.csv`` and ``.parquet`` hold one
         table; ``connections`` has the name of the server, the number of requests and the nanoseconds in each phase
-        added to its columns.
+        and in stalls added to its columns.
 
         Args:
             path: Replaced if it exists.

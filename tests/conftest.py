@@ -48,6 +48,15 @@ STORY = f"""
         (0, 'syn', 0, 20), (0, 'tls', 20, 820), (0, 'request', 820, 825), (0, 'wait', 825, 925),
         (0, 'transfer', 925, 975), (0, 'idle', 975, 990), (0, 'close', 990, 1000)
     ) AS t(stream, kind, s, e);
+
+    INSERT INTO stalls BY NAME
+    SELECT 0 AS stream, kind, detail, side, {T0} + s * {MS} AS start_at, {T0} + e * {MS} AS end_at,
+        s + 1 AS start_frame, released AS released_frame, e + 1 AS end_frame,
+        delay * {MS} AS ack_delay_ns, 0.9 AS confidence
+    FROM (VALUES
+        ('nagle', NULL, 'client', 700, 760, 759, 40), ('rto', 'tail', 'server', 500, 700, NULL, NULL),
+        ('nagle', NULL, 'client', 970, 988, 988, 0), ('sender', NULL, 'server', 930, 935, NULL, NULL)
+    ) AS t(kind, detail, side, s, e, released, delay);
 """
 
 
@@ -102,7 +111,7 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
 
     def core(paths: list[str], sink: Callable[[str, object], None], **options: object) -> None:
         asked.append({"paths": paths, **options})
-        for table in ("captures", "connections", "handshakes", "exchanges", "phases"):
+        for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls"):
             sink(table, Batch(story.sql(f"FROM {table}")))
 
     fake_core(core)

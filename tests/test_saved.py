@@ -231,6 +231,8 @@ def test_any_values_are_refused_or_drawn(saved: Path, tmp_path: Path, seed: int)
     [
         ("UPDATE phases SET kind = 'lunch'", "phases.kind is none that conchart knows"),
         ("UPDATE phases SET end_at = start_at - 1", "phases.end_at is before start_at"),
+        ("UPDATE stalls SET kind = 'lunch'", "stalls.kind is none that conchart knows"),
+        ("UPDATE stalls SET end_at = start_at - 1", "stalls.end_at is before start_at"),
         ("UPDATE phases SET start_at = NULL", "phases.start_at is NULL"),
         ("UPDATE connections SET bytes_client = 1::BIGINT << 61", "connections.bytes_client is out of range"),
         ("UPDATE connections SET rtt_client_ns = -1", "connections.rtt_client_ns is out of range"),

@@ -1,14 +1,17 @@
 """Where the time went: each server's connection time, split by phase.
 
-In: connections, phases, handshakes, exchanges of a trace. Out: one :class:`Share` per server, for the page's bars.
+In: connections, phases, stalls, handshakes, exchanges of a trace. Out: one :class:`Share` per server, for the page's
+bars.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from conchart.charts.servers import Server, servers
 from conchart.charts.tables import Row, rows
-from conchart.phases import PHASES, PhaseKind
+from conchart.phases import PHASE_BY_NAME, PhaseKind
+from conchart.stalled import Part, parts, stalled_phases
 
 if TYPE_CHECKING:
     from conchart.trace import Trace
@@ -16,12 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """What one kind of phase cost at one server."""
+    """What one kind of phase cost at one server, or of idling what was stalled."""
 
     kind: PhaseKind
+    title: str
     total_ns: int
-    inferred_ns: int
-    """The part of ``total_ns`` whose boundaries are inferred."""
+    stalled_ns: int
+    """The part of ``total_ns`` that stalls explain."""
+    why: str
+    """What they were, where the title does not say it."""
     share: float
     """Of the server's connection time, in percent."""
 
@@ -36,7 +42,7 @@ class Share:
     wall_ns: int
     """Time during which at least one of its connections was open."""
     slices: tuple[Slice, ...]
-    """In the order of ``PHASES``; kinds that do not occur are left out."""
+    """In the order of ``PHASES``, what was stalled before what was idle; kinds that do not occur are left out."""
     connections: int
     requests: int
     full: int
@@ -64,8 +70,7 @@ CONNECTIONS = """
     GROUP BY ALL"""
 
 PHASE_TIMES = """
-    SELECT server_ip, server_port, kind, sum(end_at - start_at) AS total_ns,
-        coalesce(sum(end_at - start_at) FILTER (inferred), 0) AS inferred_ns
+    SELECT server_ip, server_port, kind, sum(end_at - start_at) AS total_ns
     FROM phases JOIN connections USING (stream) GROUP BY ALL"""
 
 HANDSHAKES = """
@@ -85,18 +90,21 @@ REQUESTS = """
 
 def attribute(trace: "Trace", *, names: bool = True) -> list[Share]:
     """Charge every server with its connections' time, in the order in which :func:`servers` lists them."""
-    phases: dict[tuple[str, int], dict[str, Row]] = {}
+    phases: dict[tuple[str, int], dict[str, int]] = {}
     for row in rows(trace, PHASE_TIMES):
-        phases.setdefault((row["server_ip"], row["server_port"]), {})[row["kind"]] = row
+        phases.setdefault((row["server_ip"], row["server_port"]), {})[row["kind"]] = row["total_ns"]
+    stalled = stalled_phases(trace)
     facts = {(server.ip, server.port): server for server in servers(trace, names=names)}
     joined: dict[tuple[str, int], Row] = {key: {} for key in facts}
     for query in (CONNECTIONS, HANDSHAKES, REQUESTS):
         for row in rows(trace, query):
             joined[row["server_ip"], row["server_port"]].update(row)
-    return [_share(server, joined[key], phases.get(key, {})) for key, server in facts.items()]
+    return [
+        _share(server, joined[key], parts(phases.get(key, {}), stalled.get(key, {}))) for key, server in facts.items()
+    ]
 
 
-def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
+def _share(server: Server, row: Row, told: Iterable[Part]) -> Share:
     total_ns = row["total_ns"]
     return Share(
         server=server,
@@ -104,13 +112,14 @@ def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
         wall_ns=row["wall_ns"],
         slices=tuple(
             Slice(
-                kind=kind,
-                total_ns=kinds[kind.name]["total_ns"],
-                inferred_ns=kinds[kind.name]["inferred_ns"],
-                share=100 * kinds[kind.name]["total_ns"] / total_ns,
+                kind=part.phase,
+                title=part.word.capitalize() if part.word else part.phase.title,
+                total_ns=part.total_ns,
+                stalled_ns=part.stalled.total(),
+                why=part.why,
+                share=100 * part.total_ns / total_ns,
             )
-            for kind in PHASES
-            if kind.name in kinds and kinds[kind.name]["total_ns"] > 0
+            for part in told
         ),
         connections=row["connections"],
         requests=row.get("requests", 0),
@@ -126,13 +135,25 @@ def _share(server: Server, row: Row, kinds: dict[str, Row]) -> Share:
 
 
 def headline(shares: list[Share], most: int = 3) -> list[Slice]:
-    """Name the kinds of phase that cost the most over all servers, with their share of the time that was not idle."""
-    slices = [s for share in shares if not share.server.unread for s in share.slices if s.kind.name != "idle"]
-    busy_ns = sum(s.total_ns for s in slices)
+    """Name what cost the most over all servers, with its share of the time that was not idle."""
+    by_title: dict[str, list[Slice]] = {}
+    for share in shares:
+        for part in () if share.server.unread else share.slices:
+            if part.title != PHASE_BY_NAME["idle"].title:
+                by_title.setdefault(part.title, []).append(part)
+    busy_ns = sum(part.total_ns for group in by_title.values() for part in group)
     found = []
-    for kind in PHASES:
-        total_ns = sum(s.total_ns for s in slices if s.kind is kind)
+    for title, group in by_title.items():
+        total_ns, stalled_ns = sum(part.total_ns for part in group), sum(part.stalled_ns for part in group)
         if total_ns * 100 >= busy_ns > 0:
-            inferred_ns = sum(s.inferred_ns for s in slices if s.kind is kind)
-            found.append(Slice(kind=kind, total_ns=total_ns, inferred_ns=inferred_ns, share=100 * total_ns / busy_ns))
+            found.append(
+                Slice(
+                    kind=group[0].kind,
+                    title=title,
+                    total_ns=total_ns,
+                    stalled_ns=stalled_ns,
+                    why="",
+                    share=100 * total_ns / busy_ns,
+                )
+            )
     return sorted(found, key=lambda s: -s.total_ns)[:most]

@@ -28,6 +28,8 @@ from conchart.charts.swimlanes import swimlanes
 from conchart.charts.tables import Row, rows
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
+from conchart.stalled import stall_costs
+from conchart.stalls import STALLS
 from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
@@ -98,11 +100,13 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         warnings=[remark for remark in remarks if remark.warning],
         hints=[remark for remark in remarks if not remark.warning],
         headline=headline(shares),
+        stalls=stall_costs(trace),
         shares=_bars(shares),
         more_shares=max(0, len(shares) - MAX_SHARES),
         total_ns=sum(share.total_ns for share in shares),
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
+        stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
         packets=options.packets,
         retransmits=options.retransmits,
@@ -173,7 +177,7 @@ def _bars(shares: list[Share]) -> list[dict[str, Any]]:
         {
             **{name: getattr(share, name) for name in Share.__slots__},
             "width": f"{min(100, 100 * share.total_ns / longest) if longest else 0:.3f}",
-            "spoken": ", ".join(f"{s.kind.title} {format_ns(s.total_ns)}" for s in share.slices),
+            "spoken": ", ".join(f"{s.title} {format_ns(s.total_ns)}" for s in share.slices),
         }
         for share in shares
         if share in costly

@@ -35,7 +35,7 @@ _STDOUT = "-"
 @click.option(
     "--table",
     type=click.Choice([table.name for table in TABLES]),
-    help="The table that .csv and .parquet hold.  [default: connections, with the time in each phase]",
+    help="The table that .csv and .parquet hold.  [default: connections, with the time in each phase and in stalls]",
 )
 @reading_options
 @click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page; fill the packets table.")

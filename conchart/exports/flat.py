@@ -1,7 +1,7 @@
 """CSV and Parquet: one table per file, sorted by its key.
 
 ``connections`` is the one people open in a spreadsheet, so it carries the answer: who the server is, how many
-requests there were, and how many nanoseconds each phase took.
+requests there were, how many nanoseconds each phase took, and how many of them were stalled.
 """
 
 from pathlib import Path
@@ -74,11 +74,13 @@ _PHASE_COLUMNS = ", ".join(
     f"coalesce(sum(end_at - start_at) FILTER (kind = '{phase.name}'), 0)::BIGINT AS {phase.name}_ns" for phase in PHASES
 )
 _CONNECTIONS = f"""
-    SELECT c.*, coalesce(sni, host) AS server_name, coalesce(requests, 0) AS requests, phases.* EXCLUDE (stream)
+    SELECT c.*, coalesce(sni, host) AS server_name, coalesce(requests, 0) AS requests, phases.* EXCLUDE (stream),
+        CASE WHEN transport = 'tcp' THEN coalesce(stalled_ns, 0) END AS stalled_ns
     FROM connections c
     LEFT JOIN (SELECT stream, arg_min(sni, number) AS sni FROM handshakes GROUP BY stream) USING (stream)
     LEFT JOIN (
         SELECT stream, arg_min(host, number) AS host, count(*) AS requests FROM exchanges GROUP BY stream
     ) USING (stream)
     LEFT JOIN (SELECT stream, {_PHASE_COLUMNS} FROM phases GROUP BY stream) phases USING (stream)
+    LEFT JOIN (SELECT stream, sum(end_at - start_at)::BIGINT AS stalled_ns FROM stalls GROUP BY stream) USING (stream)
 """

@@ -15,7 +15,7 @@ from conchart.charts.page import write_html
 from conchart.options import DrawOptions
 from tests.browser.conftest import Opened
 from tests.charts.conftest import TellTrace
-from tests.charts.story import Story, many, reverse_proxy
+from tests.charts.story import MS, Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 from tests.conftest import ROOT
 
@@ -41,6 +41,20 @@ def open_page(chromium: webdriver.Chrome, trace_of: TellTrace, tmp_path: Path) -
 def wait_for(page: Opened, condition: Callable[[], bool]) -> None:
     """Redrawing takes a frame or two."""
     WebDriverWait(page.driver, 30, poll_frequency=0.05).until(lambda _: condition())
+
+
+def point_at_lane(page: Opened, stream: int, at: float) -> None:
+    """Move the mouse to a lane, so many nanoseconds after the start."""
+    page.run("document.getElementById('plot').scrollIntoView({block: 'center'})")
+    place = page.run(
+        "const plot = document.getElementById('plot'), l = plot._fullLayout, box = plot.getBoundingClientRect();"
+        "const lane = [...plot.querySelectorAll('.ytick')].find(t => t.textContent.startsWith(`#${arguments[0]} `));"
+        "const y = lane.getBoundingClientRect();"
+        "return [box.left + l._size.l + l.xaxis.l2p(arguments[1]), (y.top + y.bottom) / 2]",
+        stream,
+        at,
+    )
+    page.point_at(*map(int, place))
 
 
 def test_page_opens_from_disk_without_network_and_without_complaints(open_page: Open) -> None:
@@ -119,14 +133,7 @@ def test_row_zooms_to_its_lane_and_lane_marks_its_row(open_page: Open) -> None:
 
 def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
     page = open_page(reverse_proxy(), DrawOptions())
-    page.run("document.getElementById('plot').scrollIntoView({block: 'center'})")
-    place = page.run(
-        "const plot = document.getElementById('plot'), l = plot._fullLayout, box = plot.getBoundingClientRect();"
-        "const lane = [...plot.querySelectorAll('.ytick')].find(t => t.textContent.startsWith('#0 '));"
-        "const y = lane.getBoundingClientRect();"
-        "return [box.left + l._size.l + l.xaxis.l2p(40e6), (y.top + y.bottom) / 2]"
-    )
-    page.point_at(*map(int, place))
+    point_at_lane(page, 0, 40e6)
     tip = page.driver.find_element(By.ID, "tip")
     wait_for(page, tip.is_displayed)
     for part in (
@@ -140,6 +147,69 @@ def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
         "192.168.7.20:51344 → 192.168.7.1:443",
     ):
         assert part in tip.text  # in which Selenium makes no-break spaces plain ones
+
+
+def stalled_proxy() -> Story:
+    story = reverse_proxy()
+    story.stall(1, "nagle", 140 * MS, 190 * MS, ack_delay_ns=41 * MS + 500_000)
+    story.stall(0, "rto", 20 * MS, 20 * MS + 1_500_000, detail="tail", side="server", released_frame=None)
+    return story
+
+
+def test_stalls_are_marked_below_the_bars_they_explain(open_page: Open) -> None:
+    assert "stalled" not in open_page(reverse_proxy()).run(
+        "return document.getElementById('plot').data.map(t => t.name)"
+    )
+    page = open_page(stalled_proxy())
+    traces = page.run("return document.getElementById('plot').data.map(t => [t.name, t.x, t.y, t.fillcolor])")
+    (mark,) = [trace[1:] for trace in traces if trace[0] == "stalled"]
+    assert list(zip(mark[0][0::6], mark[0][1::6], strict=True)) == [(20 * MS, 21_500_000), (140 * MS, 190 * MS)]
+    (tls,) = [y for name, _, y, _ in traces if name == "tls"]
+    for lane in range(2):
+        assert tls[6 * lane + 2] <= mark[1][6 * lane] < mark[1][6 * lane + 2], "the mark is below the bar"
+    assert mark[2] == page.run("return getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
+    page.driver.find_element(By.CSS_SELECTOR, "#table tbody tr[data-stream='1']").click()
+    detail = page.driver.find_element(By.ID, "detail")
+    wait_for(page, lambda: "Stalled\nheld 50.0 ms" in detail.text)
+    assert (
+        "held nagle 140.000000 ms 50.000000 ms 11 → 12 → 14 client: a small segment waits for a delayed" in detail.text
+    )
+
+
+def test_stalls_too_narrow_to_be_seen_apart_are_drawn_as_one(open_page: Open) -> None:
+    story = reverse_proxy()
+    for i in range(500):
+        story.stall(0, "sender", 10 * MS + 2_000 * i, 10 * MS + 2_000 * i + 1_000)
+    page = open_page(story)
+    (drawn,) = page.run(
+        "return document.getElementById('plot').data.filter(t => t.name === 'stalled').map(t => t.x.length)"
+    )
+    assert drawn <= 6 * 4, "a millisecond is less than four pixels"
+
+
+def test_hovering_tells_why_the_next_byte_did_not_come(open_page: Open) -> None:
+    page = open_page(stalled_proxy(), DrawOptions())
+    point_at_lane(page, 1, 160e6)
+    tip = page.driver.find_element(By.ID, "tip")
+    wait_for(page, tip.is_displayed)
+    for part in (
+        "TLS handshake 81.000117 ms",
+        "held 50.000000 ms",
+        "a small segment waits for a delayed acknowledgement (Nagle); 41.5 ms of it is the peer's delay",
+        "The client's byte did not come: TCP's doing, confidence 0.90",
+        "Frames 11 → 12 → 14 of tcp.stream eq 1",
+        "Stalled: held 50.0 ms",
+    ):
+        assert part in tip.text
+    point_at_lane(page, 1, 205e6)
+    wait_for(page, lambda: "nagle" not in tip.text)
+    assert "Stalled: held 50.0 ms" in tip.text
+
+
+def test_table_sorts_by_stalled_time(open_page: Open) -> None:
+    page = open_page(stalled_proxy())
+    page.driver.find_element(By.XPATH, "//table[@id='table']//button[text()='Stalled']").click()
+    assert page.run(ROWS)[:2] == [1, 0]
 
 
 def test_table_sorts_both_ways(open_page: Open) -> None:

@@ -27,6 +27,7 @@ class Story:
     handshakes: list[Row] = field(default_factory=list)
     exchanges: list[Row] = field(default_factory=list)
     phases: list[Row] = field(default_factory=list)
+    stalls: list[Row] = field(default_factory=list)
     packets: list[Row] = field(default_factory=list)
     frame: int = 1
 
@@ -115,6 +116,32 @@ class Story:
         )
         return stream
 
+    def stall(
+        self,
+        stream: int,
+        kind: str,
+        start: int,
+        end: int,
+        **facts: Any,  # noqa: ANN401  (columns of the stall, whatever their type)
+    ) -> None:
+        """Let the next byte of a connection not come from ``start`` to ``end``, in ns after the start."""
+        self.stalls.append(
+            {
+                "stream": stream,
+                "kind": kind,
+                "detail": None,
+                "side": "client",
+                "start_at": START_AT + start,
+                "end_at": START_AT + end,
+                "start_frame": 11,
+                "released_frame": 12,
+                "end_frame": 14,
+                "ack_delay_ns": None,
+                "confidence": 0.9,
+                **facts,
+            }
+        )
+
     def capture(self, **facts: Any) -> None:  # noqa: ANN401  (columns of the capture, whatever their type)
         """Add the row of the file; its times and counts follow from the connections told so far."""
         self.captures.append(
@@ -145,7 +172,7 @@ class Story:
     def fill(self, database: duckdb.DuckDBPyConnection) -> None:
         """Write the rows into the tables, which exist. Through a JSON file: row by row takes minutes for thousands."""
         with tempfile.TemporaryDirectory() as folder:
-            for table in ("captures", "connections", "handshakes", "exchanges", "phases", "packets"):
+            for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls", "packets"):
                 rows: list[Row] = getattr(self, table)
                 if rows:
                     path = Path(folder, f"{table}.json")

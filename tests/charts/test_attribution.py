@@ -58,6 +58,16 @@ def test_headline_names_the_costliest_first_and_leaves_idle_out(trace_of: TellTr
     ]
 
 
+def test_headline_calls_stalled_time_what_it_was_and_not_idle(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("wait", 25 * MS), ("idle", 975 * MS)])
+    story.stall(0, "nagle", 25 * MS, 1_000 * MS)
+    story.capture()
+    shares = attribute(trace_of(story))
+    assert [(s.title, s.share) for s in headline(shares)] == [("Held", 97.5), ("Wait for the server", 2.5)]
+    assert sum(s.total_ns for s in shares[0].slices) == shares[0].total_ns
+
+
 def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace, proxy_story: Story) -> None:
     trace = trace_of(proxy_story)
     trace.execute("UPDATE handshakes SET outcome = 'incomplete' WHERE stream = (SELECT min(stream) FROM handshakes)")

@@ -210,6 +210,42 @@ def test_beyond_the_limit_the_most_costly_connections_are_kept(
     assert "5 of 30 connections are drawn" in page.text
 
 
+def test_a_connection_that_was_stalled_between_requests_did_not_idle(
+    trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swimlanes, "MAX_LANES", 1)
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("wait", 90 * MS), ("idle", 910 * MS)])
+    story.connect(("10.0.0.1", 2), ("10.0.0.2", 80), 0, [("wait", 10 * MS), ("idle", 990 * MS)])
+    story.stall(1, "nagle", 10 * MS, 100 * MS)
+    story.capture()
+    assert Parsed(render(trace_of(story))).data["lanes"]["stream"] == [1]
+
+
+def test_stalls_are_carried_for_the_lanes_that_are_drawn(trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swimlanes, "MAX_LANES", 1)
+    monkeypatch.setattr(swimlanes, "MAX_STALLS", 2)
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("wait", 90 * MS)])
+    story.connect(("10.0.0.1", 2), ("10.0.0.2", 80), 0, [("wait", 100 * MS)])
+    story.stall(0, "sender", 0, 50 * MS)
+    for i in range(3):
+        story.stall(1, "sender", i * MS, (i + 1) * MS)
+    story.capture()
+    page = Parsed(render(trace_of(story)))
+    assert page.data["stalls"]["stream"] == [1, 1]
+    assert page.data["lanes"]["stalled_ns"] == [3 * MS]
+    assert "have 3 stalls; the page holds the first 2" in page.text
+
+
+def test_what_kept_the_next_byte_from_coming_is_told_in_a_sentence(trace_of: TellTrace, proxy_story: Story) -> None:
+    assert "(Nagle)" not in Parsed(render(trace_of(proxy_story))).text.partition("Reading guide")[0]
+    proxy_story.stall(0, "nagle", 10 * MS, 60 * MS, ack_delay_ns=40 * MS)
+    text = " ".join(Parsed(render(trace_of(proxy_story))).text.split())
+    assert "held: 50.0 ms on 1 connection, a small segment waits for a delayed acknowledgement (Nagle)" in text
+    assert "TLS handshake 243 ms 73 % (held 50.0 ms)" in text
+
+
 def test_one_endless_connection_does_not_blow_up_the_page(trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swimlanes, "MAX_PHASES", 50)
     story = Story()

@@ -49,6 +49,7 @@ def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
         "handshakes": [],
         "exchanges": [],
         "phases": [],
+        "stalls": [],
     }
 
 
@@ -70,7 +71,7 @@ def test_hostile_text_stays_valid_json(story: Trace, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet", ".txt"])
 def test_same_tables_give_the_same_bytes_whatever_the_order_of_rows(story: Trace, tmp_path: Path, suffix: str) -> None:
     story.write(tmp_path / f"one{suffix}")
-    for table in ("connections", "phases"):
+    for table in ("connections", "phases", "stalls"):
         story.execute(f"CREATE TEMP TABLE turned AS FROM {table} ORDER BY hash(stream, {table}::VARCHAR) DESC")
         story.execute(f"DELETE FROM {table}; INSERT INTO {table} FROM turned; DROP TABLE turned")
     story.write(tmp_path / f"two{suffix}")
@@ -88,6 +89,7 @@ def test_csv_is_one_line_per_connection_with_the_time_in_each_phase(story: Trace
     assert (first["stream"], first["server_name"], first["requests"]) == ("0", "shop.example", "1")
     assert first["tls_ns"] == "800000000"
     assert first["opened_at"] == str(T0)
+    assert (first["stalled_ns"], second["stalled_ns"]) == ("283000000", "0")
     total = sum(int(first[column]) for column in first if column in {"syn_ns", "tls_ns", "request_ns", "wait_ns"})
     assert total == 925_000_000
     assert (second["unseen_ns"], second["tls_ns"], second["requests"]) == ("1500000000", "0", "0")

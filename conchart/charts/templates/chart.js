@@ -39,13 +39,13 @@ function rowAt(rows, y) {
   return undefined;
 }
 
-/* Index of the first phase of a lane that ends after `at`. */
-function phaseAfter(phases, at) {
+/* Index of the first phase, or stall, of a lane that ends after `at`. */
+function firstAfter(stretches, at) {
   let low = 0;
-  let high = phases.length;
+  let high = stretches.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (phases[middle].end > at) high = middle;
+    if (stretches[middle].end > at) high = middle;
     else low = middle + 1;
   }
   return low;
@@ -94,7 +94,7 @@ function collectBars(rows, view, kinds, pixel) {
     const { phases } = row.lane;
     let longest = null;
     let start = 0;
-    for (let i = phaseAfter(phases, from); i < phases.length && phases[i].start < to; i += 1) {
+    for (let i = firstAfter(phases, from); i < phases.length && phases[i].start < to; i += 1) {
       const phase = phases[i];
       if (longest === null && phase.duration >= pixel) add(row, phase, Math.max(phase.start, from), Math.min(phase.end, to));
       else {
@@ -121,6 +121,29 @@ function barTraces(bars) {
       ...(striped ? { fillpattern: { shape: "/", fillmode: "replace", bgcolor: kind.colour, fgcolor: kind.hatched ? "#444" : "rgba(255,255,255,.85)", size: 6, solidity: 0.28 } } : {}),
     };
   });
+}
+
+/* A line below the bars where a lane was stalled, one outline for all; those too narrow to be seen apart become one. */
+function stallTraces(rows, view, pixel, colours) {
+  const [x, y] = [[], []];
+  const [from, to] = [view.x0 - (view.x1 - view.x0), view.x1 + (view.x1 - view.x0)];
+  for (const row of rows) {
+    const { stalls } = row.lane;
+    const [top, bottom] = [row.top + row.height * (row.height < 12 ? 0.7 : 0.86), row.top + row.height * 0.97];
+    for (let i = firstAfter(stalls, from); i < stalls.length && stalls[i].start < to; i += 1) {
+      const start = Math.max(stalls[i].start, from);
+      let end = Math.max(stalls[i].end, start + pixel);
+      while (i + 1 < stalls.length && stalls[i + 1].end - end < pixel) {
+        i += 1;
+        end = Math.max(end, stalls[i].end);
+      }
+      const right = Math.min(end, to);
+      x.push(start, right, right, start, start, null);
+      y.push(top, top, bottom, bottom, top, null);
+    }
+  }
+  if (!x.length) return [];
+  return [{ type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: "stalled", x, y, line: { simplify: false }, fillcolor: colours.ink }];
 }
 
 /* Triangles for packets: up from the client, down from the server; what was sent again in red. */
@@ -170,7 +193,7 @@ function figure(model, rows, view, chosen) {
   return {
     inner: { left, top: MARGIN.top, ...inner },
     hiddenPackets: packets.hidden,
-    traces: [...barTraces(collectBars(lanes, view, model.kinds, pixel)), ...packets.traces],
+    traces: [...barTraces(collectBars(lanes, view, model.kinds, pixel)), ...stallTraces(lanes, view, pixel, colours), ...packets.traces],
     layout: {
       width: view.width, height: view.height, margin: { l: left, r: MARGIN.right, t: MARGIN.top, b: MARGIN.bottom, pad: 0 },
       paper_bgcolor: colours.paper, plot_bgcolor: colours.paper, showlegend: false, hovermode: false, dragmode: "zoom", font,

@@ -20,7 +20,24 @@ const requestLine = (x) => {
   return x.answer === null ? asked : `${asked} → ${x.answer}`;
 };
 
-function phaseTip(lane, phase, kinds) {
+/* Who was stalled, for how long and why, from which packet to which. */
+const stallTip = (lane, stall) => [
+  el("div", { class: "tip-title tip-lane" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name)),
+  el("div", {}, `${stall.kind.meaning}${stall.ack_delay_ns ? `; ${brief(stall.ack_delay_ns)} of it is the peer's delay` : ""}`),
+  el("div", {}, `The ${stall.side}'s byte did not come: ${stall.kind.doing} doing, confidence ${stall.confidence.toFixed(2)}`),
+  el("div", {}, `Frames ${stallFrames(stall)} of `, el("code", {}, lane.filter)),
+];
+
+const stallFrames = (stall) => [stall.start_frame, stall.released_frame, stall.end_frame].filter((frame) => frame !== null).join(" → ");
+
+/* "held 57.1 ms, limited 8.05 ms", the most first. */
+function stallSums(lane) {
+  const sums = new Map();
+  for (const { kind, duration } of lane.stalls) sums.set(kind.word, (sums.get(kind.word) || 0) + duration);
+  return [...sums].sort((a, b) => b[1] - a[1]).map(([word, ns]) => `${word} ${brief(ns)}`).join(", ");
+}
+
+function phaseTip(lane, phase, stall, kinds) {
   const kind = kinds[phase.kind];
   const lines = [
     el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
@@ -39,7 +56,7 @@ function phaseTip(lane, phase, kinds) {
       kind.name === "wait" && exchange.service_ns !== null ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
-  return lines.concat(laneTip(lane, false));
+  return [...lines, ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
 }
 
 const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
@@ -50,6 +67,7 @@ function laneTip(lane, alone) {
     el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${lane.client} → ${lane.server}`, lane.name ? ` ${lane.name}` : ""),
     el("div", {}, `${[lane.app, lane.state].filter(Boolean).join(", ")}, open for ${brief(lane.duration)}, ${bytes(lane.bytes_client)} up, ${bytes(lane.bytes_server)} down`,
       lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
+    lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane)}`) : null,
     alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
     alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
   ].filter(Boolean);
@@ -79,6 +97,7 @@ function detailPanel(lane, kinds, actions) {
     ["Zero windows", lane.zero_windows_client + lane.zero_windows_server || null],
     ["Missing bytes", lane.missing_client + lane.missing_server ? `${count(lane.missing_client)} up, ${count(lane.missing_server)} down` : null],
     ["Round trip", [lane.rtt_client_ns === null ? null : `${brief(lane.rtt_client_ns)} to the client`, lane.rtt_server_ns === null ? null : `${brief(lane.rtt_server_ns)} to the server`].filter(Boolean).join(", ")],
+    ["Stalled", stallSums(lane)],
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
@@ -91,6 +110,10 @@ function detailPanel(lane, kinds, actions) {
       el("td", { class: "n" }, phase.start_frame === phase.end_frame ? `${phase.start_frame}` : `${phase.start_frame} – ${phase.end_frame}`),
       el("td", {}, exchange ? requestLine(exchange) : ""));
   });
+  const stalls = lane.stalls.slice(0, MAX_LISTED).map((stall) => el("tr", {},
+    el("th", { scope: "row" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),
+    el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, stallFrames(stall)),
+    el("td", {}, `${stall.side}: ${stall.kind.meaning}`)));
   const button = (text, action) => {
     const node = el("button", { type: "button" }, text);
     node.addEventListener("click", action);
@@ -101,9 +124,18 @@ function detailPanel(lane, kinds, actions) {
       button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Close", actions.close)),
     el("div", { class: "columns" },
       el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
-      el("div", { class: "wide" }, el("table", {},
-        el("thead", {}, el("tr", {}, ["Phase", "Starts", "Takes", "Frames", "Request"].map((name, i) => el("th", { scope: "col", class: i > 0 && i < 4 ? "n" : null }, name)))),
-        el("tbody", {}, phases)),
-        lane.phases.length > MAX_LISTED ? el("p", { class: "note" }, `and ${count(lane.phases.length - MAX_LISTED)} more phases: conchart query CAPTURE "SELECT * FROM phases WHERE stream = ${lane.stream}"`) : null)),
+      el("div", { class: "wide" },
+        ...listing(lane, "phases", ["Phase", "Starts", "Takes", "Frames", "Request"], phases),
+        ...listing(lane, "stalls", ["Stall", "Starts", "Takes", "Frames", "Why"], stalls))),
+  ];
+}
+
+/* A table of a lane's phases or stalls, and where the rest of them is; nothing where there are none. */
+function listing(lane, name, titles, rows) {
+  if (!rows.length) return [];
+  const more = lane[name].length - rows.length;
+  return [
+    el("table", {}, el("thead", {}, el("tr", {}, titles.map((title, i) => el("th", { scope: "col", class: i > 0 && i < 4 ? "n" : null }, title)))), el("tbody", {}, rows)),
+    more ? el("p", { class: "note" }, `and ${count(more)} more ${name}: conchart query CAPTURE "SELECT * FROM ${name} WHERE stream = ${lane.stream}"`) : null,
   ];
 }

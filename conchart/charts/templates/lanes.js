@@ -106,9 +106,12 @@ class Lanes {
     const reach = 5 * hit.pixel;
     const near = (thing) => Math.abs(thing.at - hit.at);
     const packet = hit.at === null || hit.row.height < 12 ? null : lane.packets.reduce((best, p) => (near(p) <= reach && (!best || near(p) < near(best)) ? p : best), null);
-    const index = hit.at === null ? -1 : phaseAfter(lane.phases, hit.at);
-    const candidates = index < 0 ? [] : [lane.phases[index], lane.phases[index - 1]].filter((p) => p && p.start - 2 * hit.pixel <= hit.at && p.end + 2 * hit.pixel >= hit.at);
-    const content = packet ? packetTip(lane, packet) : candidates.length ? phaseTip(lane, candidates[0], this.model.kinds) : laneTip(lane, true);
+    const at = (stretches) => {
+      const index = firstAfter(stretches, hit.at);
+      return [stretches[index], stretches[index - 1]].find((s) => s && s.start - 2 * hit.pixel <= hit.at && s.end + 2 * hit.pixel >= hit.at);
+    };
+    const [phase, stall] = hit.at === null ? [] : [at(lane.phases), at(lane.stalls)];
+    const content = packet ? packetTip(lane, packet) : phase ? phaseTip(lane, phase, stall, this.model.kinds) : laneTip(lane, true);
     this.tip.replaceChildren(...content);
     const { offsetWidth: width, offsetHeight: height } = this.tip;
     const x = event.clientX + 16 + width > window.innerWidth ? event.clientX - width - 12 : event.clientX + 16;

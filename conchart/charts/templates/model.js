@@ -17,7 +17,7 @@ function readModel() {
   const lanes = rowsOf(data.lanes);
   const byStream = new Map();
   for (const lane of lanes) {
-    Object.assign(lane, { phases: [], exchanges: [], handshakes: [], packets: [], costs: {} });
+    Object.assign(lane, { phases: [], exchanges: [], handshakes: [], packets: [], stalls: [], costs: {} });
     lane.client = bracketed(lane.client_ip, lane.client_port);
     lane.server = bracketed(lane.server_ip, lane.server_port);
     lane.filter = `${lane.transport}.stream eq ${lane.transport_stream}`;
@@ -31,6 +31,11 @@ function readModel() {
     phase.end = phase.start + phase.duration;
     lane.costs[kind] = (lane.costs[kind] || 0) + phase.duration;
     lane.phases.push(phase);
+  }
+  for (const stall of rowsOf(data.stalls)) {
+    stall.kind = data.stall_kinds[stall.kind];
+    stall.end = stall.start + stall.duration;
+    byStream.get(stall.stream).stalls.push(stall);
   }
   for (const name of ["exchanges", "handshakes", "packets"])
     for (const row of rowsOf(data[name])) byStream.get(row.stream)[name].push(row);

@@ -16,6 +16,7 @@ function tableColumns(model) {
     number("Opened", "ms since the start of the capture", (l) => l.opened, inMs),
     number("Total", "from its first to its last packet, ms", (l) => l.duration, inMs),
     ...model.kinds.filter((kind) => used(kind.name)).map((kind) => ({ ...number(kind.name, `${kind.title}, ms`, (l) => l.costs[kind.name] || 0, (v) => (v ? inMs(v) : "")), kind: kind.name })),
+    ...(model.lanes.some((l) => l.stalled_ns) ? [number("Stalled", "time in which the next byte did not come although it could have; part of the phases, ms", (l) => l.stalled_ns, (v) => (v ? inMs(v) : ""))] : []),
     number("Reqs", "requests", (l) => l.requests, count),
     text("Handshake", "kind of TLS handshake", (l) => l.handshake),
     number("Bytes", "both ways, without repetitions", (l) => l.bytes, bytes),

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from conchart.exports.text.attribution import attribution
+from conchart.exports.text.attribution import attribution, causes
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts
 from conchart.exports.text.lanes import lanes
@@ -30,7 +30,7 @@ def write_text(trace: "Trace", path: Path, options: DrawOptions) -> None:
 
 
 def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
-    """Print facts about the capture, where the time went, and the lanes, within the console's width."""
+    """Print facts about the capture, where the time went, why, and the lanes, within the console's width."""
     # 16 colours cannot tell the phases apart.
     colours = console.color_system in ("256", "truecolor") and not console.no_color
     look = {"colours": colours, "names": options.names}
@@ -43,6 +43,7 @@ def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, ver
         show(Text.assemble((f"{label:<12}", "bold"), text))
     for title, lines in (
         ("Where the time went (all connections to a server added up)", attribution(trace, console.width, **look)),
+        ("Why the next byte did not come (part of the times above)", causes(trace, console.width)),
         ("When (one line per connection)", lanes(trace, console.width, **look)),
     ):
         for number, line in enumerate(lines):

@@ -1,6 +1,10 @@
-"""Where the time went, per server and phase. In: a trace. Out: for each server a line, a stacked bar, its shares."""
+"""Where the time went, per server and phase, and why. In: a trace. Out: lines of text.
 
-from collections.abc import Iterator
+For each server a line, a stacked bar, its shares; for each kind of stall that matters a sentence.
+"""
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -9,6 +13,7 @@ from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
 from conchart.exports.text.words import both_ends, endpoint, flow, names_text
 from conchart.phases import PHASES
 from conchart.sql import UNREAD
+from conchart.stalled import Part, parts, stall_costs, stalled_phases
 from conchart.units import count_of, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -48,6 +53,7 @@ def attribution(trace: "Trace", width: int, *, colours: bool, names: bool) -> It
     shares: dict[tuple[str, int], dict[str, int]] = {}
     for ip, port, kind, duration in trace.sql(_SHARES).fetchall():
         shares.setdefault((ip, port), {})[kind] = duration
+    stalled = stalled_phases(trace)
     servers = trace.sql(_SERVERS.format(names=NAMES, unread=UNREAD)).fetchall()
     for number, (ip, port, connections, requests, called, total) in enumerate(servers[:_MOST_SERVERS]):
         if number:
@@ -58,7 +64,8 @@ def attribution(trace: "Trace", width: int, *, colours: bool, names: bool) -> It
         if total:
             by_phase = shares.get((ip, port), {})
             yield draw_strip(_stacked(by_phase), Axis(0, total, width, colours))
-            yield from flow(_legend(by_phase, total, colours=colours), width)
+            told = parts(by_phase, stalled.get((ip, port), {}))
+            yield from flow(_legend(told, total, colours=colours), width)
     if len(servers) > _MOST_SERVERS:
         yield Text(f"… and {count_of(len(servers) - _MOST_SERVERS, 'more server')}")
 
@@ -73,8 +80,16 @@ def _stacked(by_phase: dict[str, int]) -> list[Stretch]:
     return stretches
 
 
-def _legend(by_phase: dict[str, int], total: int, *, colours: bool) -> Iterator[Text]:
-    for phase in PHASES:
-        if duration := by_phase.get(phase.name, 0):
-            words = f" {phase.name} {format_ns(duration)} "
-            yield Text.assemble(swatch(phase, colours=colours), words, (format_share(duration, total), "bold"))
+def _legend(told: Iterable[Part], total: int, *, colours: bool) -> Iterator[Text]:
+    for part in told:
+        words = f" {part.word or part.phase.name} {format_ns(part.total_ns)} "
+        share = (format_share(part.total_ns, total), "bold")
+        why = f" ({part.why})" if part.why else ""
+        yield Text.assemble(swatch(part.phase, colours=colours), words, share, why)
+
+
+def causes(trace: "Trace", width: int) -> Iterator[Text]:
+    """Say why the next byte did not come, where that cost much."""
+    for cost in stall_costs(trace):
+        for line in wrap(str(cost), width, subsequent_indent="  "):
+            yield Text(line)

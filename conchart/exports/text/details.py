@@ -10,6 +10,7 @@ from conchart.exports.text.facts import RENEGOTIATION
 from conchart.exports.text.words import endpoint
 from conchart.printable import printable
 from conchart.sql import ANSWER, MISSING
+from conchart.stalls import DETAIL, stall_kind
 from conchart.units import count_of, format_bytes, format_ns
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ _EXCHANGES = f"""
            response_bytes, inferred
     FROM exchanges ORDER BY stream, number
 """
+_STALLS = f"""
+    SELECT stream, kind, detail, {DETAIL} AS told_detail, side, end_at - start_at AS took,
+           start_frame, released_frame, end_frame, confidence
+    FROM stalls ORDER BY stream, start_at
+"""
 
 Row = dict[str, Any]
 
@@ -44,6 +50,7 @@ Row = dict[str, Any]
 def details(trace: "Trace", *, names: bool) -> Iterator[Text]:
     """Give the lines. What encryption hides and was inferred is marked ``~``."""
     handshakes, exchanges = _by_stream(trace, _HANDSHAKES), _by_stream(trace, _EXCHANGES)
+    stalls = _by_stream(trace, _STALLS)
     for row in _rows(trace, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row), "bold")
@@ -52,6 +59,8 @@ def details(trace: "Trace", *, names: bool) -> Iterator[Text]:
             yield Text(f"  {_handshake(handshake, names=names)}")
         for exchange in exchanges.get(row["stream"], []):
             yield Text(f"  {_exchange(exchange, names=names)}")
+        for stall in stalls.get(row["stream"], []):
+            yield Text(f"  {_stall(stall)}")
 
 
 def _connection(row: Row) -> str:
@@ -102,6 +111,15 @@ def _exchange(row: Row, *, names: bool) -> str:
     answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
     size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
     return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+
+
+def _stall(row: Row) -> str:
+    kind = stall_kind(row["kind"], row["told_detail"])
+    facts = (row["kind"], row["detail"], row["side"], f"confidence {row['confidence']:.2f}")
+    named = ", ".join(printable(fact) for fact in facts if fact)
+    frames = " → ".join(str(row[f"{end}_frame"]) for end in ("start", "released", "end") if row[f"{end}_frame"])
+    took = f"{kind.word} {format_ns(row['took'])}"
+    return f"{took} ({named}), frames {frames}: {kind.meaning}"
 
 
 def _guess(row: Row) -> str:

@@ -1,0 +1,141 @@
+"""The kinds of stall: why the next byte did not come, in words for people, the same in every text and chart.
+
+In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called is decided here alone.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+DELAYED = "delayed"
+"""Of ``nagle``: the peer delayed the acknowledgement, as systems do on purpose: for 40 ms at least, most of them."""
+DETAIL = f"""CASE WHEN kind = 'nagle' AND ack_delay_ns >= 25_000_000 THEN '{DELAYED}'
+    WHEN detail IN ('ack', 'spurious') THEN detail END"""
+"""SQL, of ``stalls``: what makes other words necessary for a kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallKind:
+    """One kind of stall."""
+
+    name: str
+    """As in ``stalls.kind``."""
+    detail: str | None = None
+    """As ``DETAIL`` has it."""
+    word: str
+    """What became of the byte."""
+    meaning: str
+    """One sentence, without a full stop."""
+    doing: Literal["the program's", "the network's", "TCP's"]
+    """Whose doing it is: who looks for a remedy begins there."""
+
+
+STALLS: tuple[StallKind, ...] = (
+    StallKind(
+        name="nagle",
+        word="held",
+        meaning="a small segment waits for an acknowledgement (Nagle)",
+        doing="TCP's",
+    ),
+    StallKind(
+        name="nagle",
+        detail=DELAYED,
+        word="held",
+        meaning="a small segment waits for a delayed acknowledgement (Nagle)",
+        doing="TCP's",
+    ),
+    StallKind(
+        name="delayed-ack",
+        word="held",
+        meaning="the sender waits for an acknowledgement that the peer delays",
+        doing="TCP's",
+    ),
+    StallKind(
+        name="rto",
+        word="lost",
+        meaning="a segment was lost, and sent again when a timer ran out",
+        doing="the network's",
+    ),
+    StallKind(
+        name="rto",
+        detail="ack",
+        word="lost",
+        meaning="an acknowledgement was lost, and its data sent again when a timer ran out",
+        doing="the network's",
+    ),
+    StallKind(
+        name="rto",
+        detail="spurious",
+        word="late",
+        meaning="an acknowledgement came too late, and its data was sent again in vain",
+        doing="the network's",
+    ),
+    StallKind(
+        name="fast-retransmit",
+        word="lost",
+        meaning="a segment was lost, and sent again when later ones were acknowledged",
+        doing="the network's",
+    ),
+    StallKind(
+        name="fast-retransmit",
+        detail="ack",
+        word="lost",
+        meaning="an acknowledgement was lost, and its data sent again",
+        doing="the network's",
+    ),
+    StallKind(
+        name="fast-retransmit",
+        detail="spurious",
+        word="late",
+        meaning="a segment arrived after later ones, and was sent again in vain",
+        doing="the network's",
+    ),
+    StallKind(
+        name="syn-rto",
+        word="lost",
+        meaning="a SYN or its answer was lost, and sent again when a timer ran out",
+        doing="the network's",
+    ),
+    StallKind(
+        name="pmtu",
+        word="lost",
+        meaning="large segments do not get through, smaller ones do (path MTU)",
+        doing="the network's",
+    ),
+    StallKind(
+        name="zero-window",
+        word="blocked",
+        meaning="the receiver's window is closed: its program does not read",
+        doing="the program's",
+    ),
+    StallKind(
+        name="receiver",
+        word="blocked",
+        meaning="the receiver's window is full: its program reads too slowly",
+        doing="the program's",
+    ),
+    StallKind(
+        name="window-limited",
+        word="limited",
+        meaning="the receiver's window is too small for this path, though its program reads",
+        doing="TCP's",
+    ),
+    StallKind(
+        name="slow-start",
+        word="limited",
+        meaning="the sender waits a round trip until it may send more (slow start)",
+        doing="TCP's",
+    ),
+    StallKind(
+        name="sender",
+        word="paused",
+        meaning="the sending program pauses in the middle of a message",
+        doing="the program's",
+    ),
+)
+
+STALL_BY_NAME: dict[tuple[str, str | None], StallKind] = {(stall.name, stall.detail): stall for stall in STALLS}
+
+
+def stall_kind(name: str, detail: str | None) -> StallKind:
+    """Find the words for a stall; ``detail`` is as ``DETAIL`` has it."""
+    return STALL_BY_NAME.get((name, detail)) or STALL_BY_NAME[name, None]
