@@ -5,10 +5,10 @@
 
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
-lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); then FILE tells
-what was done to each TCP segment, one JSON object a line: ``at`` (when it went in, nanoseconds since the Unix epoch),
-``monotonic_ns``, ``from``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict`` (``pass``, ``drop``,
-``hold``) and ``due_at``, when it was due at the other end.
+lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); FILE tells what
+was done to each TCP segment, one JSON object a line: ``at`` (when it went in, nanoseconds since the Unix epoch),
+``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict`` (``pass``,
+``drop``, ``hold``) and ``due_at``, when it was due at the other end.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Judge:
         if self._log:
             at = time.time_ns()
             said = {
-                "at": at, "monotonic_ns": now_ns, "from": sender, "kind": packet.kind, "seq": packet.seq,
-                "ack": packet.ack, "length": packet.length, "size": packet.size,
+                "at": at, "monotonic_ns": now_ns, "from": sender, "ports": packet.ports, "kind": packet.kind,
+                "seq": packet.seq, "ack": packet.ack, "length": packet.length, "size": packet.size,
                 "verdict": "drop" if dropped else "hold" if held_ns else "pass",
                 "due_at": at + self._delay_ns + held_ns,
             }  # fmt: skip

@@ -30,6 +30,8 @@ class Packet:
 
     size: int
     """Bytes, with the IP header."""
+    ports: tuple[int, int]
+    """The sender's and the receiver's."""
     kind: str
     seq: int
     ack: int
@@ -46,6 +48,7 @@ def read_packet(raw: bytes) -> Packet | None:
     length = len(raw) - at - (raw[at + 12] >> 4) * 4
     return Packet(
         size=len(raw), kind=_kind(flags, length), length=length,
+        ports=(int.from_bytes(raw[at : at + 2], "big"), int.from_bytes(raw[at + 2 : at + 4], "big")),
         seq=int.from_bytes(raw[at + 4 : at + 8], "big"), ack=int.from_bytes(raw[at + 8 : at + 12], "big"),
     )  # fmt: skip
 

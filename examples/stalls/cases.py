@@ -26,7 +26,10 @@ class Case:
 
     title: str
     see: str
-    conversation: Conversation
+    conversation: Conversation | None = None
+    """What both ends of the one connection do; None: a shopper's connections to nginx."""
+    shopper: tuple[str, ...] = ()
+    """How the shopper goes about it: words of ``shopper.py``."""
     rtt_ms: float
     expects: tuple[str, ...]
     """Kinds of stalls of at least 5 ms that must have come of it, or the run is made again. None: it must be clean."""
@@ -42,15 +45,19 @@ class Case:
     mtu: int | None = None
 
     @property
+    def snapshot(self) -> int | None:
+        """Bytes that tcpdump keeps of each packet: headers, and the head of a request or response; None: all."""
+        return None if self.shopper or "tls" in self.server else 160
+
+    @property
     def routed(self) -> bool:
         """Say whether there is a router between the line and the server."""
         return self.offload or self.mtu is not None
 
     def script(self, role: str) -> Script:
-        """Return what one end is told to do."""
-        script, steps = (
-            (self.client, self.conversation.client) if role == "client" else (self.server, self.conversation.server)
-        )
+        """Return what one end of a conversation is told to do."""
+        script = self.client if role == "client" else self.server
+        steps = getattr(self.conversation, role)
         options = {"TCP_CONGESTION": self.congestion, **script.get("options", NODELAY)}
         return {**script, "options": options, "steps": steps}
 
@@ -90,13 +97,14 @@ def nagle_response(rtt_ms: float, body: int = 700, times: int = 3, nodelay: bool
     )  # fmt: skip
 
 
-def nagle_tls13(rtt_ms: float) -> Case:
+def nagle_tls13(rtt_ms: float, tickets: int = 2) -> Case:
     """The client of TLS 1.3 speaks last: Finished, then the request."""
     return Case(
-        title="TLS 1.3 from a client without TCP_NODELAY",
-        see="- The request is held until Finished is acknowledged: a round trip that TLS 1.3 had saved.",
+        title="TLS 1.3 from a client without TCP_NODELAY" + ", to a server without tickets" * (not tickets),
+        see="- The request is held until Finished is acknowledged: "
+        + ("a round trip that TLS 1.3 had saved." if tickets else "the server, having nothing to send, delays that."),
         conversation=Conversation().ask().answer(500), rtt_ms=rtt_ms, expects=("nagle",),
-        client={"options": {}, "tls": "1.3"}, server={"tls": "1.3"},
+        client={"options": {}, "tls": "1.3"}, server={"tls": "1.3", "tickets": tickets},
     )  # fmt: skip
 
 
@@ -282,16 +290,18 @@ def sender(rtt_ms: float, pieces: int = 4, pause_ms: float = 200, piece: int = 1
     )  # fmt: skip
 
 
-def black_hole(rtt_ms: float, largest: int = 1_300, body: int = 9_000, upload: bool = False) -> Case:
+def black_hole(
+    rtt_ms: float, largest: int = 1_300, body: int = 9_000, upload: bool = False, probing: int = 1
+) -> Case:  # fmt: skip
     """Large packets vanish, and nobody says so."""
     talk = Conversation().ask(body).answer(200) if upload else Conversation().ask().answer(body)
     return Case(
         title=f"Packets of more than {largest:,} bytes vanish, and nobody says so",
         see="- The handshake passes, and so do acknowledgements; full segments do not, until the sender tries smaller "
-        "ones (`net.ipv4.tcp_mtu_probing=1`).",
+        "ones (`net.ipv4.tcp_mtu_probing`).",
         conversation=talk, rtt_ms=rtt_ms, expects=("pmtu",), detail="black-hole",
         rules=(f"drop:from={'left' if upload else 'right'},larger={largest}",),
-        kernel=("net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_retries1=2"),
+        kernel=(f"net.ipv4.tcp_mtu_probing={probing}", "net.ipv4.tcp_retries1=2"),
     )  # fmt: skip
 
 
@@ -305,11 +315,24 @@ def too_big(rtt_ms: float, mtu: int = 1_200, body: int = 20_000) -> Case:
     )  # fmt: skip
 
 
-def clean(rtt_ms: float, title: str, conversation: Conversation, server: Script | None = None) -> Case:
+def shopping(kind: str, sockets: str, see: str, times: int = 20) -> Case:
+    """Connect anew for each request."""
+    return Case(
+        title=f"{times} requests over TLS 1.2, each with a connection of its own: {kind} handshakes"
+        + ", TCP_NODELAY" * (sockets == "nodelay"),
+        see=f"{see}\n- The lesson: `examples/stalls/resumed.md`.", shopper=(str(times), kind, sockets), rtt_ms=0.4,
+        expects=("nagle",) if (kind, sockets) == ("resumed", "held") else (),
+    )  # fmt: skip
+
+
+def clean(
+    rtt_ms: float, title: str, conversation: Conversation, *, server: Script | None = None,
+    rules: tuple[str, ...] = (), kernel: tuple[str, ...] = (),
+) -> Case:  # fmt: skip
     """Nothing is wrong."""
     return Case(
         title=title, see="- No stall: what takes time here has other names.", conversation=conversation, rtt_ms=rtt_ms,
-        expects=(), server=server or {},
+        expects=(), server=server or {}, rules=rules, kernel=kernel,
     )  # fmt: skip
 
 
@@ -334,13 +357,19 @@ CASES = {
     "nagle-response-near": nagle_response(0.4),
     "nagle-response-far": nagle_response(24, body=3_000),
     "nagle-tls13": nagle_tls13(40),
+    "nagle-tls13-no-tickets": nagle_tls13(10, tickets=0),
+    "resumed-held": shopping(
+        "resumed", "held", "- Each request is held for 40 ms: the client spoke last, and speaks again."
+    ),
+    "resumed-nodelay": shopping("resumed", "nodelay", "- The same, and nothing is held."),
+    "full-held": shopping("full", "held", "- Nothing is held, as the server spoke last."),
     "rto-tail": rto_tail(20, body=600),
     "rto-tail-probe": rto_tail(30, body=9_000),
     "rto-tail-twice": rto_tail(20, body=9_000, copies=2),
     "rto-request": rto_request(10),
     "rto-middle": rto_middle(20),
     "rto-handshake-hello": rto_handshake(20, "1.3", "client", 1),
-    "rto-handshake-flight": rto_handshake(20, "1.3", "server", 2),
+    "rto-handshake-flight": rto_handshake(20, "1.3", "server", 1),
     "rto-handshake-finished": rto_handshake(40, "1.2", "client", 2),
     "rto-ack": rto_ack(20),
     "rto-ack-far": rto_ack(80, think_ms=900),
@@ -373,6 +402,7 @@ CASES = {
     "sender-upload": sender(20, pieces=3, pause_ms=250, upload=True),
     "pmtu-black-hole": black_hole(20),
     "pmtu-black-hole-upload": black_hole(40, largest=1_400, upload=True),
+    "pmtu-black-hole-probing": black_hole(20, probing=2),
     "pmtu-told": too_big(30),
     "pmtu-told-far": too_big(80, mtu=1_400),
     "clean-near": clean(0.4, "Small answers, near", ping_pong(8)),
@@ -386,6 +416,11 @@ CASES = {
     ),
     "clean-bulk-near": clean(
         0.4, "A long response, near", Conversation().ask().answer(120_000), server={"options": NODELAY | ROOMY}
+    ),
+    "clean-small-segments": clean(
+        20, "A path for small packets only, and a sender that begins with small ones (`net.ipv4.tcp_mtu_probing=2`)",
+        Conversation().ask(9_000).answer(200), rules=("drop:from=left,larger=1300",),
+        kernel=("net.ipv4.tcp_mtu_probing=2",),
     ),
     "clean-nodelay-request": nagle_request(0.4, nodelay=True),
     "clean-nodelay-response": nagle_response(24, nodelay=True),
@@ -402,7 +437,7 @@ DICE: dict[str, Callable[[Dice], Case]] = {
     "nagle-request": lambda d: nagle_request(_rtt(d, 0.4), d.randint(20, 1400), d.randint(1, 3)),
     "nagle-quick": lambda d: nagle_request(_rtt(d, 8), d.randint(20, 1400), d.randint(1, 3), quick=True),
     "nagle-response": lambda d: nagle_response(_rtt(d, 0.4), d.choice([300, 900, 1400, 2500, 4000]), d.randint(1, 4)),
-    "nagle-tls13": lambda d: nagle_tls13(_rtt(d, 8)),
+    "nagle-tls13": lambda d: nagle_tls13(_rtt(d, 8), d.choice([0, 2])),
     "rto-tail": lambda d: rto_tail(_rtt(d), d.randint(100, 25_000), d.choice([1, 1, 2])),
     "rto-request": lambda d: rto_request(_rtt(d), d.randint(1, 3), d.choice([1, 1, 2])),
     "rto-middle": lambda d: rto_middle(_rtt(d), d.randint(9_000, 30_000), d.randint(1, 4), 2),

@@ -14,7 +14,8 @@ from pathlib import Path
 import dpkt
 
 SYN, RST, ACK, FIN = 0x02, 0x04, 0x10, 0x01
-PORT = 80
+PORTS = (80, 443)
+"""Of servers."""
 ENDS = {"left": "client", "right": "server"}
 SKEW_NS = 300_000
 """A packet enters the line so long after tcpdump saw it leave, or is seen so long after it was due, at most."""
@@ -30,6 +31,8 @@ class Frame:
     """Nanoseconds since the Unix epoch."""
     side: str
     """``client`` or ``server``: who sent it."""
+    port: int
+    """The client's."""
     flags: int
     seq: int
     ack: int
@@ -46,6 +49,8 @@ class Passage:
     due_at: int
     """When it was due at the other end, held back or not."""
     side: str
+    port: int
+    """The client's."""
     kind: str
     seq: int
     ack: int
@@ -73,20 +78,33 @@ class Diary:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a case."""
+    """One connection of a run of a case."""
 
     folder: Path
     largest: int | None
     """Bytes of the largest packet that the router passes on from the client; None: there is no such router."""
+    stream: int = 0
+    """0-based, in the order of their SYNs."""
+
+    @cached_property
+    def ports(self) -> list[int]:
+        """The client's ports, in the order of their SYNs: the connections that were captured."""
+        return list(dict.fromkeys(frame.port for frame in read_frames(self.folder / "client.pcap")))
 
     @cached_property
     def passages(self) -> list[Passage]:
+        """The connection's segments that entered the line, in order."""
+        return [each for each in self.all_passages if each.port == self.ports[self.stream]]
+
+    @cached_property
+    def all_passages(self) -> list[Passage]:
         """All segments that entered the line, in order."""
         lines = (json.loads(line) for line in (self.folder / "line.jsonl").read_text().splitlines())
         return [
             Passage(
-                at=said["at"], due_at=said["due_at"], side=ENDS[said["from"]], kind=said["kind"], seq=said["seq"],
-                ack=said["ack"], length=said["length"], held=said["verdict"] == "hold",
+                at=said["at"], due_at=said["due_at"], side=ENDS[said["from"]], kind=said["kind"],
+                port=said["ports"][said["from"] == "right"], seq=said["seq"], ack=said["ack"],
+                length=said["length"], held=said["verdict"] == "hold",
                 lost=said["verdict"] == "drop"
                 or (self.largest is not None and said["from"] == "left" and said["size"] > self.largest),
             )
@@ -95,13 +113,21 @@ class Run:
 
     @cached_property
     def frames(self) -> dict[str, list[Frame]]:
-        """The TCP segments of the captures at both ends."""
-        return {place: list(read_frames(self.folder / f"{place}.pcap")) for place in ENDS.values()}
+        """The connection's segments in the captures at both ends."""
+        port = self.ports[self.stream]
+        captures = {place: read_frames(self.folder / f"{place}.pcap") for place in ENDS.values()}
+        return {place: [frame for frame in frames if frame.port == port] for place, frames in captures.items()}
 
     @cached_property
     def diaries(self) -> dict[str, Diary]:
-        """What both ends wrote down."""
-        return {role: Diary(**json.loads((self.folder / f"{role}.json").read_text())) for role in ENDS.values()}
+        """What each end wrote down about the connection; a server like nginx writes nothing."""
+        found = {}
+        for role in ENDS.values():
+            if (path := self.folder / f"{role}.json").is_file():
+                said = json.loads(path.read_text())
+                said["samples"] = [sample for sample in said["samples"] if sample["stream"] == self.stream]
+                found[role] = Diary(**said)
+        return found
 
     def new_data(self, side: str) -> list[Frame]:
         """Return the frames with data that ``side`` sent for the first time, as seen at ``side``."""
@@ -161,8 +187,10 @@ def read_frames(capture: Path) -> Iterator[Frame]:
             tcp = ip.data
             if not isinstance(tcp, dpkt.tcp.TCP):
                 continue
+            from_client = tcp.dport in PORTS
             yield Frame(
-                number=number, at=int(at * 10**9), side="client" if tcp.dport == PORT else "server", flags=tcp.flags,
+                number=number, at=int(at * 10**9), side="client" if from_client else "server", flags=tcp.flags,
+                port=tcp.sport if from_client else tcp.dport,
                 seq=tcp.seq, ack=tcp.ack if tcp.flags & ACK else 0, length=ip.len - ip.hl * 4 - tcp.off * 4,
                 window=tcp.win,
             )  # fmt: skip

@@ -8,11 +8,10 @@ from cases import Case
 from lab.programs import versions
 from path import CLIENT, NEAR_CLIENT, NEAR_SERVER, SERVER, SERVER_BEHIND_ROUTER
 
-PLACES = {"client": "the client", "server": "the server"}
-
 
 def readme(case: Case, place: str) -> str:
     """Say how the capture was made and what to see in it."""
+    snapshot = f"-s {case.snapshot} " if case.snapshot else ""
     return f"""\
 # {case.title}, seen at the {place}
 
@@ -26,16 +25,13 @@ Network namespaces on one machine; `examples/lab/delay_line.py` makes the distan
 
 ## How it was made
 
-    client: {json.dumps(case.script("client"))}
-    server: {json.dumps(case.script("server"))}
-
-- Both ends: `examples/stalls/talk.py`, which says what the steps mean.
+{programs(case)}\
 {settings(case)}\
-- Captured on the {place}: `tcpdump -n -s 160 --time-stamp-precision=nano -w input.pcap 'tcp or icmp'`; at the other end
-  at the same time.
+- Captured on the {place}: `tcpdump -n {snapshot}--time-stamp-precision=nano -w input.pcap 'tcp or icmp'`; at the other
+  end at the same time.
 - `truth.json`: what held the connection up and when, from the log of the line and from what the kernels knew.
 
-{versions([("tcpdump", "--version")])}
+{versions([("tcpdump", "--version"), *[("nginx", "-v"), ("openssl", "version")] * bool(case.shopper)])}
 
 ## What to see
 
@@ -47,7 +43,24 @@ def topology(case: Case) -> str:
     """Draw it."""
     if case.routed:
         return f"client {CLIENT} ──line── {NEAR_CLIENT} router {NEAR_SERVER} ── {SERVER_BEHIND_ROUTER}:80 server"
-    return f"client {CLIENT} ──line── {SERVER}:80 server"
+    return f"client {CLIENT} ──line── {SERVER}:{443 if case.shopper else 80} server"
+
+
+def programs(case: Case) -> str:
+    """Say what ran at either end."""
+    if case.shopper:
+        return f"""\
+    python3 shopper.py {SERVER} {" ".join(case.shopper)} client.json
+
+- Client: `examples/stalls/shopper.py`, once it has fetched something and so has a session.
+- Server: nginx, `examples/lab/nginx.conf`, which answers by itself.
+"""
+    return f"""\
+    client: {json.dumps(case.script("client"))}
+    server: {json.dumps(case.script("server"))}
+
+- Both ends: `examples/stalls/talk.py`, which says what the steps mean.
+"""
 
 
 def settings(case: Case) -> str:

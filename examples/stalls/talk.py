@@ -2,8 +2,9 @@
 
     python3 talk.py client|server ADDRESS PORT SCRIPT DIARY
 
-SCRIPT is JSON: ``steps``, and where wanted ``tls`` (a version; keys are in the folder it is started in), ``options`` of
-the socket by name, ``quick_acks``. DIARY is written at the end, see ``witness.py``. The steps:
+SCRIPT is JSON: ``steps``, and where wanted ``tls`` (a version; keys are in the folder it is started in), ``tickets``
+(how many), ``options`` of the socket by name, ``quick_acks``. DIARY is written at the end, see ``witness.py``.
+The steps:
 
     ["write", TEXT, BYTES]         TEXT and BYTES more bytes in one write
     ["read", BYTES]                until so many have come
@@ -46,13 +47,14 @@ def reach(role: str, address: tuple[str, int], script: dict[str, Any]) -> socket
     return one.accept()[0]
 
 
-def secure(role: str, connection: socket.socket, version: str) -> ssl.SSLSocket:
-    """Shake hands."""
+def secure(role: str, connection: socket.socket, version: str, tickets: int) -> ssl.SSLSocket:
+    """Shake hands; in TLS 1.3 the server sends so many tickets."""
     purpose = ssl.Purpose.SERVER_AUTH if role == "client" else ssl.Purpose.CLIENT_AUTH
     context = ssl.create_default_context(purpose, cafile="keys/authority.crt")
     context.minimum_version = context.maximum_version = ssl.TLSVersion[f"TLSv{version.replace('.', '_')}"]
     if role == "server":
         context.load_cert_chain("keys/server.crt", "keys/server.key")
+        context.num_tickets = tickets
     return context.wrap_socket(
         connection, server_side=role == "server", server_hostname=NAME if role == "client" else None
     )
@@ -113,7 +115,7 @@ def main() -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
     witness.watch(0, connection)
     if "tls" in script:
-        connection = secure(role, connection, script["tls"])
+        connection = secure(role, connection, script["tls"], script.get("tickets", 2))
     talk = Talk(connection, witness, bool(script.get("quick_acks")))
     for verb, *words in script["steps"]:
         getattr(talk, verb)(*words)

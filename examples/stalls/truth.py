@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from cases import Case
 from evidence import SYN, Diary, Frame, Passage, Run
@@ -32,8 +32,10 @@ CLOCKED_NS = 2_000_000
 """A copy so soon after an acknowledgement was asked for by it, not by a timer."""
 OPEN, RECOVERY, LOSS = 0, 3, 4
 """States of Linux's congestion control, include/uapi/linux/tcp.h."""
+UNKNOWN = "unknown"
 NEEDLESS = "needless"
 """Detail of a copy of what neither was lost nor came late: the loss probe's, when an acknowledgement is delayed."""
+WAITS = ("nagle", "zero-window", "window-limited", "receiver", "slow-start", "sender")
 COPIES = ("rto", "fast-retransmit", "syn-rto", "pmtu")
 
 
@@ -65,42 +67,51 @@ class Seen:
     start_at: int
     end_at: int
     evident: bool
-    """Whether the capture shows it: behind the loss of a flight's last segment there is nothing to see."""
+    """Whether the capture shows it: behind the loss of a flight's last segment there is nothing to see.
+
+    Nor is one asked for that was only the other side of another: when a request is lost that acknowledged a response,
+    both are sent again.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unjudged:
     """A stretch in which it is not known whether there was a stall of these kinds."""
 
+    stream: int
     kinds: list[str]
     start_at: int
     end_at: int
 
 
-def truth(case: Case, run: Run, vantage: str) -> str:
-    """Return truth.json of the capture at ``vantage``."""
-    stalls = list(all_stalls(case, run))
-    listed = [stall for stall in stalls if stall.detail != NEEDLESS]
-    seen = [each for stall in listed for each in as_seen(case, run, stall, vantage)]
-    seen = [each for each in seen if each.end_at - each.start_at >= LEAST_NS]
-    seen.sort(key=lambda each: each.start_at)
+def truth(case: Case, runs: list[Run], vantage: str) -> str:
+    """Return truth.json of the capture at ``vantage``; ``runs`` are its connections."""
+    seen: list[Seen] = []
+    unknown: list[Unjudged] = []
+    for run in runs:
+        stalls = list(all_stalls(case, run))
+        listed = [stall for stall in stalls if stall.detail != NEEDLESS]
+        found = [each for stall in listed for each in as_seen(case, run, stall, vantage)]
+        found = [outshone(each, found) for each in found if each.end_at - each.start_at >= LEAST_NS]
+        seen += sorted(found, key=lambda each: each.start_at)
+        unknown += unjudged(case, run, stalls, vantage)
     said = {
         "how": "copies: the log of the line; waits: TCP_INFO of the sending kernel; pauses: the program's diary",
         "vantage": vantage,
         "stalls": [asdict(each) for each in seen],
         "clean_of": [kind for kind in KINDS if kind not in {each.kind for each in seen}],
-        "unjudged": [asdict(each) for each in unjudged(case, run, stalls, vantage)],
+        "unjudged": [asdict(each) for each in unknown],
     }
     return json.dumps(said, indent=2) + "\n"
 
 
-def check(case: Case, run: Run) -> None:
+def check(case: Case, runs: list[Run]) -> None:
     """Hold a run against what its case is about.
 
     Raises:
         UnfitRunError: the stall did not happen, or a clean run had one.
     """
-    listed = (stall for stall in all_stalls(case, run) if stall.detail != NEEDLESS)
+    listed = (stall for run in runs for stall in all_stalls(case, run) if stall.detail != NEEDLESS)
     found = {stall.kind for stall in listed if stall.last.at - stall.first.at >= LONG_NS}
     if missing := set(case.expects) - found:
         raise UnfitRunError(f"no {', '.join(missing)}; found {', '.join(found) or 'nothing'}")
@@ -112,7 +123,7 @@ def all_stalls(case: Case, run: Run) -> Iterator[Stall]:
     """Yield the stalls of a run, both ends'."""
     opening = syn_stall(run)
     yield from opening
-    for side in ("client", "server"):
+    for side in run.diaries:
         copies = list(copy_stalls(case, run, side))
         yield from copies
         yield from wait_stalls(run, side, [*opening, *copies])
@@ -148,7 +159,10 @@ def copy_stalls(case: Case, run: Run, side: str) -> Iterator[Stall]:
         else:
             last = max(passed, key=lambda passage: passage.at)
             kind = why_copied(run, side, lost[0][0], first_copy, last)
-        detail = NEEDLESS if not case.rules and not case.mtu else case.detail
+        if lost[0][0].lost or lost[0][0].held or case.detail in ("ack", "spurious"):
+            detail = case.detail
+        else:
+            detail = "ack" if case.rules else NEEDLESS
         yield Stall(kind=kind, detail=detail, side=side, first=lost[0][0], last=last)
 
 
@@ -209,7 +223,7 @@ def wait_stalls(run: Run, side: str, others: list[Stall]) -> Iterator[Stall]:
         kind = why_waited(run, side, before, after)
         if kind == "zero-window":
             yield from shut_windows(run, side, before, after)
-        elif kind:
+        elif kind and kind != UNKNOWN:
             detail = ""
             if kind == "nagle":
                 before = small_one(run, side, before)
@@ -225,7 +239,7 @@ def overlap(before: Frame, after: Frame, other: Stall) -> bool:
 
 
 def why_waited(run: Run, side: str, before: Frame, after: Frame) -> str | None:
-    """Tell what a sender lacked for most of a gap; None when nothing was wrong, or nobody can tell.
+    """Tell what a sender lacked for most of a gap; None when nothing was wrong.
 
     Raises:
         UnfitRunError: there are no samples.
@@ -238,13 +252,20 @@ def why_waited(run: Run, side: str, before: Frame, after: Frame) -> str | None:
     if len(held) * 2 <= len(samples):
         return "sender" if in_pause(diary, before.at, after.at) else None
     if any(sample["ca_state"] in (RECOVERY, LOSS) for sample in held) or not clocked(run, after):
-        return None  # see unjudged()
+        return UNKNOWN
     limited_us = held[-1]["rwnd_limited_us"] - held[0]["rwnd_limited_us"]
-    if limited_us * 2_000 > held[-1]["at"] - held[0]["at"] or is_full(run, side, before, held[len(held) // 2]):
+    if limited_us * 2_000 > held[-1]["at"] - held[0]["at"]:
         return why_closed(run, side, before, after)
-    if all(sample["notsent"] < sample["snd_mss"] and in_flight(sample) < sample["snd_cwnd"] for sample in held[:-1]):
+    middle = held[len(held) // 2]
+    congested, closed = in_flight(middle) >= middle["snd_cwnd"], is_full(run, side, before, middle)
+    if congested and closed:
+        return UNKNOWN  # either was reason enough
+    if closed:
+        return why_closed(run, side, before, after)
+    if middle["notsent"] < middle["snd_mss"] and not congested:
         return "nagle"
-    return "slow-start"
+    # A sender puts off the rest of its window when more of it will soon be free: it need not be full to the last.
+    return "slow-start" if in_flight(middle) * 2 >= middle["snd_cwnd"] else UNKNOWN
 
 
 def clocked(run: Run, after: Frame) -> bool:
@@ -341,9 +362,19 @@ def as_seen(case: Case, run: Run, stall: Stall, vantage: str) -> Iterator[Seen]:
             evident = bool(beyond) or stall.first.held
     if start_frame is not None and end_frame is not None:
         yield Seen(
-            stream=0, kind=stall.kind, detail=stall.detail, side=stall.side, start_frame=start_frame,
+            stream=run.stream, kind=stall.kind, detail=stall.detail, side=stall.side, start_frame=start_frame,
             end_frame=end_frame, start_at=start_at, end_at=end_at, evident=evident,
         )  # fmt: skip
+
+
+def outshone(seen: Seen, others: list[Seen]) -> Seen:
+    """Take a copy that only an acknowledgement was missing for to be hidden behind a loss that took as long."""
+
+    def hides(other: Seen) -> bool:
+        common = min(seen.end_at, other.end_at) - max(seen.start_at, other.start_at)
+        return other.detail != "ack" and other.evident and common * 2 > seen.end_at - seen.start_at
+
+    return replace(seen, evident=False) if seen.detail == "ack" and any(map(hides, others)) else seen
 
 
 def mark(run: Run, passage: Passage, vantage: str, one_way_ns: int) -> tuple[int, int | None]:
@@ -371,18 +402,22 @@ def unjudged(case: Case, run: Run, stalls: list[Stall], vantage: str) -> Iterato
         upset = [sample["at"] for sample in run.diaries[stall.side].samples if sample["ca_state"] > OPEN]
         later = max((at for at in upset if at > stall.first.at), default=stall.last.at)
         kinds = ["slow-start", "window-limited", "nagle"] + ["rto", "fast-retransmit"] * (stall.kind == "pmtu")
-        yield Unjudged(kinds=kinds, start_at=stall.first.at - slack, end_at=later + 2 * slack)
+        yield Unjudged(stream=run.stream, kinds=kinds, start_at=stall.first.at - slack, end_at=later + 2 * slack)
         if stall.detail == "spurious" and vantage != stall.side:
             late = max(stall.first.due_at, stall.last.due_at)
-            yield Unjudged(kinds=["rto", "fast-retransmit"], start_at=stall.first.at, end_at=late + LEAST_NS)
+            yield Unjudged(
+                stream=run.stream, kinds=["rto", "fast-retransmit"], start_at=stall.first.at, end_at=late + LEAST_NS
+            )
         if stall.detail == NEEDLESS:
-            yield Unjudged(kinds=list(KINDS), start_at=stall.first.at - slack, end_at=stall.last.at + slack)
-    for side in ("client", "server"):
+            yield Unjudged(
+                stream=run.stream, kinds=list(KINDS), start_at=stall.first.at - slack, end_at=stall.last.at + slack
+            )
+    for side in run.diaries:
         data = run.new_data(side)
         for before, after in zip(data, data[1:], strict=False):
-            held = any(sample["notsent"] for sample in run.diaries[side].between(before.at, after.at))
-            if after.at - before.at >= LEAST_NS and held and not clocked(run, after):
-                yield Unjudged(kinds=list(KINDS), start_at=before.at - slack, end_at=after.at + slack)
+            if after.at - before.at >= LEAST_NS and why_waited(run, side, before, after) == UNKNOWN:
+                kinds = list(WAITS if clocked(run, after) else KINDS)
+                yield Unjudged(stream=run.stream, kinds=kinds, start_at=before.at - slack, end_at=after.at + slack)
 
 
 def opposite(side: str) -> str:

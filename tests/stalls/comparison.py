@@ -60,7 +60,10 @@ class Truth:
     def judges(self, found: Stall) -> bool:
         """Say whether ``found`` would have been listed, had it happened."""
         return found.kind in self.sure_of and not any(
-            found.kind in each["kinds"] and each["start_at"] <= found.start_at and found.end_at <= each["end_at"]
+            found.stream == each["stream"]
+            and found.kind in each["kinds"]
+            and each["start_at"] <= found.start_at
+            and found.end_at <= each["end_at"]
             for each in self.unjudged
         )
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
+import dpkt
 import pytest
 
 from tests.conftest import ROOT
-from tests.stalls.comparison import Outcome, Stall, Truth, cases, compare
+from tests.stalls.comparison import Outcome, Stall, Truth, cases, compare, read_truth
 
 CAPTURES = ROOT / "captures" / "stalls"
+CASES = tuple(cases(CAPTURES))
 LEAST = 0.95
 KINDS = (
     "fast-retransmit",
@@ -24,6 +27,8 @@ KINDS = (
     "zero-window",
 )
 
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
 
 @cache
 def outcome() -> Outcome:
@@ -31,7 +36,7 @@ def outcome() -> Outcome:
 
 
 def test_each_run_was_captured_at_both_ends() -> None:
-    names = [case.name for case in cases(CAPTURES)]
+    names = [case.name for case in CASES]
     runs = {name.rpartition("-")[0] for name in names}
     assert len(runs) > 40
     assert names == sorted(f"{run}-{place}" for run in runs for place in ("client", "server"))
@@ -94,6 +99,27 @@ def test_short_ones_are_nobodys_fault() -> None:
 
 
 def test_what_nobody_knows_is_not_judged() -> None:
-    unjudged: list[dict[str, object]] = [{"kinds": ["nagle"], "start_at": 0, "end_at": 10**9}]
+    unjudged: list[dict[str, object]] = [{"stream": 0, "kinds": ["nagle"], "start_at": 0, "end_at": 10**9}]
     assert not compared([], [stall("nagle", 0, 40)], unjudged=unjudged).found
     assert compared([], [stall("rto", 0, 40)], unjudged=unjudged).wrong == ["case: rto client 0: 1→9, 40.0 ms"]
+
+
+# The truth
+
+
+@every_case
+def test_truth_is_about_frames_of_its_capture(case: Path) -> None:
+    with (case / "input.pcap").open("rb") as file:
+        seen_at = [int(at * 10**9) for at, _ in dpkt.pcap.Reader(file)]
+    for each in read_truth(case / "truth.json").stalls:
+        assert each.start_frame < each.end_frame
+        assert seen_at[each.start_frame - 1] <= each.start_at < each.end_at == seen_at[each.end_frame - 1]
+
+
+@every_case
+def test_true_stalls_do_not_overlap(case: Path) -> None:
+    truth = read_truth(case / "truth.json")
+    pairs = zip(truth.stalls, truth.evident, strict=True)
+    asked = sorted((each.stream, each.start_at, each.end_at) for each, evident in pairs if evident)
+    for before, after in zip(asked, asked[1:], strict=False):
+        assert before[0] < after[0] or before[2] <= after[1]
