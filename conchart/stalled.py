@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from conchart.trace import Trace
 
 MOST_TOLD = 3
+LEAST_TOLD = 0.55
+"""A cause that is surer than not is told; less sure ones are in the table, and on their lanes."""
 _LITTLE_NS = 10_000_000
 """What costs less is told only if it is a hundredth of the connections' time."""
 
@@ -26,15 +28,17 @@ OVERLAPS = f"""
         UNION SELECT stream, unnest([start_at, end_at]) FROM phases SEMI JOIN stalls USING (stream)),
     pieces AS (
         SELECT stream, cut_at, lead(cut_at) OVER (PARTITION BY stream ORDER BY cut_at) - cut_at AS ns FROM cuts)
-    SELECT pieces.stream, phases.kind AS phase, s.kind, s.detail, ns
+    SELECT pieces.stream, phases.kind AS phase, s.kind, s.detail, s.confidence, ns
     FROM pieces
-    ASOF JOIN (SELECT stream, kind, {DETAIL} AS detail, start_at, end_at FROM stalls) s
+    ASOF JOIN (SELECT stream, kind, {DETAIL} AS detail, confidence, start_at, end_at FROM stalls) s
         ON s.stream = pieces.stream AND s.start_at <= cut_at
     ASOF JOIN (FROM phases WHERE end_at > start_at) phases
         ON phases.stream = pieces.stream AND phases.start_at <= cut_at
-    WHERE cut_at < s.end_at AND cut_at < phases.end_at"""
-"""SQL: pieces of time in which one phase and one stall of a connection lie over each other. Connections are cut where
-either begins or ends: to compare each phase with each stall would take hours for one of a hundred thousand requests."""
+    WHERE cut_at < s.end_at AND cut_at < phases.end_at
+        AND (phases.kind = 'idle' AND s.detail IN ('ack', 'spurious')) IS NOT TRUE"""
+"""SQL: pieces of time in which one phase and one stall of a connection lie over each other, but where nobody missed what
+was sent again: it had arrived, and nothing was owed. Connections are cut where either begins or ends: to compare each
+phase with each stall would take hours for one of a hundred thousand requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,8 @@ def stall_costs(trace: "Trace") -> list[StallCost]:
         StallCost(kind=stall_kind(name, detail), total_ns=ns, connections=connections)
         for name, detail, ns, connections in trace.sql(
             f"""
-            SELECT kind, {DETAIL} AS detail, sum(end_at - start_at), count(DISTINCT stream) FROM stalls GROUP BY ALL
+            SELECT kind, detail, sum(ns), count(DISTINCT stream) FROM ({OVERLAPS}) WHERE confidence >= {LEAST_TOLD}
+            GROUP BY ALL
             """
         ).fetchall()
     )

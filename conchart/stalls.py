@@ -6,10 +6,7 @@ In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called
 from dataclasses import dataclass
 from typing import Literal
 
-DELAYED = "delayed"
-"""Of ``nagle``: the peer delayed the acknowledgement, as systems do on purpose: for 40 ms at least, most of them."""
-DETAIL = f"""CASE WHEN kind = 'nagle' AND ack_delay_ns >= 25_000_000 THEN '{DELAYED}'
-    WHEN detail IN ('ack', 'spurious') THEN detail END"""
+DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious') THEN detail END"
 """SQL, of ``stalls``: what makes other words necessary for a kind."""
 
 
@@ -38,7 +35,7 @@ STALLS: tuple[StallKind, ...] = (
     ),
     StallKind(
         name="nagle",
-        detail=DELAYED,
+        detail="delayed-ack",
         word="held",
         meaning="a small segment waits for a delayed acknowledgement (Nagle)",
         doing="TCP's",
@@ -73,13 +70,6 @@ STALLS: tuple[StallKind, ...] = (
         name="fast-retransmit",
         word="lost",
         meaning="a segment was lost, and sent again when later ones were acknowledged",
-        doing="the network's",
-    ),
-    StallKind(
-        name="fast-retransmit",
-        detail="ack",
-        word="lost",
-        meaning="an acknowledgement was lost, and its data sent again",
         doing="the network's",
     ),
     StallKind(
