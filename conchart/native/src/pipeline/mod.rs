@@ -15,7 +15,7 @@ use crate::notes::About;
 use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
-use crate::stalls::{Passed, RoundTrips};
+use crate::stalls::Passed;
 use crate::stream::{BySide, Moment, Side};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark, Receiver as _};
@@ -354,8 +354,7 @@ impl<O: Output> Run<O> {
         if taken.mark != Some(Mark::Duplicate)
             && let Some(stalls) = &mut traffic.stalls
         {
-            let trips = RoundTrips { handshake: tcp.handshake_rtt(), least: tcp.least_rtt() };
-            stalls.segment(from, &Passed { segment, taken, seen }, trips);
+            stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
         }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);

@@ -164,8 +164,10 @@ impl Traffic {
         }
         self.report(stream, out)?;
         self.speech = Speech::Over;
-        if let Some(stalls) = &mut self.stalls {
-            stalls.conclude();
+        if let Some(stalls) = &mut self.stalls
+            && stalls.conclude()
+        {
+            self.stalls = None;
         }
         Ok(())
     }

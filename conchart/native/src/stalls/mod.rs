@@ -18,11 +18,9 @@ mod tests;
 use crate::packet::Segment;
 use crate::phases::Phase;
 use crate::stream::{BySide, Moment, Side};
-use crate::tcp::{Mark, Taken};
+use crate::tcp::{Connection, Mark, Taken};
 use found::Found;
 use opening::Opening;
-use path::Path;
-pub use path::RoundTrips;
 use sender::Sender;
 
 /// What kept the next byte from coming; where two stretches overlap, the later of this list has the time.
@@ -154,8 +152,10 @@ enum Scale {
 #[derive(Clone, Copy, Debug)]
 pub struct Passed<'a> {
     pub segment: &'a Segment<'a>,
-    pub taken: Taken,
+    pub taken: &'a Taken,
     pub seen: Moment,
+    /// Its connection, which has taken it.
+    pub tcp: &'a Connection,
 }
 
 /// Finds the stalls of one TCP connection.
@@ -169,8 +169,9 @@ pub struct Stalls {
 
 impl Stalls {
     /// Takes a segment that is no copy.
-    pub fn segment(&mut self, from: Side, passed: &Passed<'_>, trips: RoundTrips) {
-        let Passed { segment, taken, .. } = *passed;
+    #[inline]
+    pub fn segment(&mut self, from: Side, passed: &Passed<'_>) {
+        let (segment, taken) = (passed.segment, passed.taken);
         let peer = from.peer();
         self.opening.segment(from, passed, &mut self.found);
         if segment.flags.syn() {
@@ -182,12 +183,12 @@ impl Stalls {
         }
         if segment.flags.ack() {
             let window = self.window(from, segment);
-            self.senders[peer].acknowledged(peer, passed, window, Path::new(peer, trips), &mut self.found);
+            self.senders[peer].acknowledged(peer, passed, window, &mut self.found);
         }
         if taken.mark == Some(Mark::Keepalive) {
             self.senders[from].probed();
         } else if taken.end > taken.position {
-            self.senders[from].data(from, passed, Path::new(from, trips), &mut self.found);
+            self.senders[from].data(from, passed, &mut self.found);
         }
     }
 
@@ -208,8 +209,10 @@ impl Stalls {
         self.found.settle(phase, out);
     }
 
-    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting.
-    pub fn conclude(&mut self) {
+    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting. True when nothing is left to
+    /// [`settle`](Self::settle).
+    pub fn conclude(&mut self) -> bool {
         self.senders = BySide::default();
+        self.found.is_empty()
     }
 }

@@ -18,11 +18,15 @@ pub struct Opening {
 }
 
 impl Opening {
+    #[inline]
     pub fn segment(&mut self, from: Side, passed: &Passed<'_>, found: &mut Found) {
-        let Passed { segment, seen, .. } = *passed;
-        if self.is_over {
-            return;
+        if !self.is_over {
+            self.opens(from, passed, found);
         }
+    }
+
+    fn opens(&mut self, from: Side, passed: &Passed<'_>, found: &mut Found) {
+        let Passed { segment, seen, .. } = *passed;
         if segment.flags.rst() {
             // A refusal is an answer: a SYN after it is another attempt.
             self.syns = BySide::default();

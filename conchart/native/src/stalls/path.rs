@@ -1,24 +1,9 @@
 //! How far the capture point is from either end.
 //!
-//! In: round trips of a connection. Out: the same, as one side's sender sees them.
+//! In: a connection. Out: its round trips, as one side's sender sees them.
 
-use crate::stream::{BySide, Side};
-
-/// What is known of the round trips between the capture point and both ends, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RoundTrips {
-    /// As the TCP handshake shows them. The answer to a SYN may take longer than later ones.
-    pub handshake: BySide<Option<i64>>,
-    /// The least time from data to its acknowledgement, which may be delayed.
-    pub least: BySide<Option<i64>>,
-}
-
-impl RoundTrips {
-    fn least(self, side: Side) -> Option<i64> {
-        let (handshake, data) = (self.handshake[side], self.least[side]);
-        handshake.map(|handshake| data.map_or(handshake, |data| data.min(handshake)))
-    }
-}
+use crate::stream::Side;
+use crate::tcp::Connection;
 
 /// A clock was set: no round trip takes longer.
 const LONGEST_NS: i64 = 3_600_000_000_000;
@@ -45,15 +30,16 @@ pub struct Path {
 }
 
 impl Path {
-    pub fn new(sender: Side, trips: RoundTrips) -> Self {
+    pub fn new(sender: Side, tcp: &Connection) -> Self {
+        let (handshake, acks) = (tcp.handshake_rtt(), tcp.least_rtt());
+        // An answer to a SYN may take longer than later ones; an acknowledgement may be delayed.
+        let least = |side: Side| handshake[side].map(|trip| acks[side].map_or(trip, |least| least.min(trip)));
         let receiver = sender.peer();
-        let near = trips.handshake[sender].or(trips.least[sender]);
-        let far = trips.least(receiver).or(trips.least[receiver]);
         Self {
-            near: near.map_or(0, clip),
-            near_least: trips.least(sender).map_or(0, clip),
-            far: far.map_or(0, clip),
-            is_known: trips.handshake[sender].is_some() && trips.handshake[receiver].is_some(),
+            near: handshake[sender].or(acks[sender]).map_or(0, clip),
+            near_least: least(sender).map_or(0, clip),
+            far: least(receiver).or(acks[receiver]).map_or(0, clip),
+            is_known: handshake.client.is_some() && handshake.server.is_some(),
         }
     }
 

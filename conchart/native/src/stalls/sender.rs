@@ -183,15 +183,8 @@ impl Sender {
     }
 
     /// The peer sent a segment with an acknowledgement. `window`: in bytes, where its scale is known.
-    pub fn acknowledged(
-        &mut self,
-        side: Side,
-        passed: &Passed<'_>,
-        window: Option<u64>,
-        path: Path,
-        found: &mut Found,
-    ) {
-        let Passed { segment, taken, seen } = *passed;
+    pub fn acknowledged(&mut self, side: Side, passed: &Passed<'_>, window: Option<u64>, found: &mut Found) {
+        let Passed { segment, taken, seen, .. } = *passed;
         if let Some(bytes) = taken.received_twice {
             // RFC 2883.
             found.had_arrived(side, bytes);
@@ -200,7 +193,7 @@ impl Sender {
         let edge = window.map(|window| position + window);
         if position > self.acked {
             (self.duplicates, self.has_gap) = (0, false);
-            self.copy_acknowledged(side, passed, path, found);
+            self.copy_acknowledged(side, passed, found);
         } else if position == self.acked && self.high > position {
             let is_bare = taken.end == taken.position && segment.flags.is_plain();
             if is_bare && edge == self.edge || segment.sacks_beyond_gap {
@@ -247,30 +240,31 @@ impl Sender {
     }
 
     /// Was the segment that was sent again acknowledged too soon for that?
-    fn copy_acknowledged(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
+    fn copy_acknowledged(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
         let Some(copy) = self.unanswered.take_if(|copy| passed.taken.acked >= copy.end) else { return };
         let echo = passed.segment.timestamps.map(|(_, echo)| echo);
         // RFC 3522 section 3.2: what is acknowledged was sent before the copy.
         let is_of_first = echo.zip(copy.value).is_some_and(|(echo, value)| is_before(echo, value));
-        if is_of_first || passed.seen.at - copy.seen.at < path.far / 4 * 3 {
+        if is_of_first || passed.seen.at - copy.seen.at < Path::new(side, passed.tcp).far / 4 * 3 {
             found.was_late(side, (copy.position, copy.end));
         }
     }
 
     /// This side sent data.
-    pub fn data(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
+    pub fn data(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
         let Passed { taken, seen, .. } = *passed;
         if taken.mark == Some(Mark::Retransmit)
-            || taken.mark == Some(Mark::OutOfOrder) && self.was_asked_for(seen, path)
+            || taken.mark == Some(Mark::OutOfOrder) && self.was_asked_for(seen, Path::new(side, passed.tcp))
         {
             if self.closed.is_some() {
                 self.was_probed = true;
             } else {
+                let path = Path::new(side, passed.tcp);
                 self.was_closed(side, passed, path, found);
                 self.repeated(side, passed, path, found);
             }
         } else if taken.end > self.high {
-            self.went_on(side, passed, path, found);
+            self.went_on(side, passed, found);
         }
         if taken.end > self.high {
             let length = taken.end - taken.position;
@@ -281,7 +275,8 @@ impl Sender {
             }
             self.size.saw(length, self.burst > 0);
             let sent = Sent { position: taken.position, end: taken.end, seen };
-            if !length.is_multiple_of(self.size.full(passed)) {
+            let full = self.size.full(passed);
+            if length < full || !length.is_multiple_of(full) {
                 self.small = Some(sent);
             }
             self.latest = Some(seen);
@@ -317,20 +312,23 @@ impl Sender {
     }
 
     /// A segment with new data: what kept it, if it is late?
-    fn went_on(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
-        let Passed { segment, taken, seen } = *passed;
-        let was_closed = self.was_closed(side, passed, path, found);
+    fn went_on(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
+        let Passed { segment, taken, seen, .. } = *passed;
         let Some(latest) = self.latest else { return };
-        let is_small = taken.end - taken.position < self.size.full(passed) && !segment.flags.fin();
+        let full = self.size.full(passed);
+        let is_small = taken.end - taken.position < full && !segment.flags.fin();
         // Sent while a small one was on its way: not even here had that been acknowledged.
         self.never_holds |=
             is_small && self.small.is_some_and(|small| self.acked < small.end && small.end == self.high);
         let pause = seen.at - latest.at;
         if pause < LEAST_PAUSE_NS {
+            self.opened = None;
             return;
         }
+        let path = Path::new(side, passed.tcp);
+        let was_closed = self.was_closed(side, passed, path, found);
         if !was_closed && self.acked >= self.recovers_to {
-            let wait = Wait { side, passed, path, latest, full: self.size.full(passed) };
+            let wait = Wait { side, passed, path, latest, full };
             let stall = self.held(&wait).or_else(|| self.limited(&wait)).or_else(|| self.silent(&wait));
             stall.into_iter().for_each(|(stall, within)| found.push(stall, within));
         }
@@ -462,13 +460,13 @@ impl Sender {
         let after = before.clone().skip(1);
         let pairs = before.zip(after).map(|(before, ack)| Release { ack, before });
         pairs.filter(move |Release { ack, .. }| {
-            path.is_at_once(seen - ack.seen.at, soon, share) && ack.seen.at > since.at - path.near
+            ack.seen.at > since.at - path.near && path.is_at_once(seen - ack.seen.at, soon, share)
         })
     }
 
     /// A segment that was sent again.
     fn repeated(&mut self, side: Side, passed: &Passed<'_>, path: Path, found: &mut Found) {
-        let Passed { segment, taken, seen } = *passed;
+        let Passed { segment, taken, seen, .. } = *passed;
         let (position, end) = (taken.position, taken.end);
         let first = self.sent.iter().find(|sent| sent.position <= position && position < sent.end).copied();
         let had_arrived = self.acks.iter().find(|ack| ack.position >= end).map(|ack| ack.seen);

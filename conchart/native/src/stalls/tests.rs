@@ -99,8 +99,7 @@ impl Wire {
         };
         let seen = Moment { at: (at * 1e6) as i64, frame: self.frame };
         let taken = self.tcp.segment(from, &segment, seen, &mut Deaf);
-        let trips = RoundTrips { handshake: self.tcp.handshake_rtt(), least: self.tcp.least_rtt() };
-        self.stalls.segment(from, &Passed { segment: &segment, taken, seen }, trips);
+        self.stalls.segment(from, &Passed { segment: &segment, taken: &taken, seen, tcp: &self.tcp });
         self.last = seen;
     }
 
