@@ -64,9 +64,10 @@ class Judge:
 
     def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None:
         """Say when a packet that goes in now comes out, by the monotonic clock; None when it is lost."""
-        packet = read_packet(raw)
+        due_ns = now_ns + self._delay_ns
+        packet = read_packet(raw) if self._rules or self._log else None
         if packet is None:
-            return now_ns + self._delay_ns
+            return due_ns
         chosen = [rule for rule in self._rules if rule.chooses(sender, packet)]
         held_ns = sum(rule.hold_ns for rule in chosen)
         dropped = any(rule.verb == "drop" for rule in chosen)
@@ -79,7 +80,7 @@ class Judge:
                 "due_at": at + self._delay_ns + held_ns,
             }  # fmt: skip
             self._log.write(json.dumps(said) + "\n")
-        return None if dropped else now_ns + self._delay_ns + held_ns
+        return None if dropped else due_ns + held_ns
 
 
 def carry(left: int, right: int, judge: Judge) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import dpkt
 
@@ -67,7 +68,7 @@ class Passage:
 class Diary:
     """What one end wrote down, see ``witness.py``."""
 
-    events: list[dict[str, object]]
+    events: list[dict[str, Any]]
     samples: list[dict[str, int]]
     counters: dict[str, int]
 
@@ -155,11 +156,10 @@ class Run:
 
     def sent(self, passage: Passage) -> Frame:
         """Return the frame of a passage in its sender's capture."""
-        return [
-            frame
-            for frame in self.frames[passage.side]
-            if is_in(passage, frame) and frame.at <= passage.at + SKEW_NS
-        ][-1]  # fmt: skip
+        *_, found = (
+            frame for frame in self.frames[passage.side] if is_in(passage, frame) and frame.at <= passage.at + SKEW_NS
+        )
+        return found
 
     def arrived(self, passage: Passage, place: str) -> Frame:
         """Return the frame of a passage that was not lost in its receiver's capture."""

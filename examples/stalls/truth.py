@@ -154,7 +154,7 @@ def copy_stalls(case: Case, run: Run, side: str) -> Iterator[Stall]:
         lost = [hole for hole in episode if hole[0].lost] or episode[:1]
         passed = [hole[1] for hole in lost]
         first_copy = min((copy_of(data, hole[0]) for hole in lost), key=lambda passage: passage.at)
-        if "pmtu" in case.expects:
+        if "pmtu" in case.expects and lost[0][0].lost:
             kind, last = "pmtu", min(passed, key=lambda passage: passage.at)
         else:
             last = max(passed, key=lambda passage: passage.at)
@@ -207,10 +207,8 @@ def why_copied(run: Run, side: str, first: Passage, first_copy: Passage, last: P
         return "rto"
     if not diary.counters["TCPTimeouts"] and not diary.counters["TCPLossProbes"]:
         return "fast-retransmit"
-    acked = any(
-        frame.side != side and 0 <= first_copy.at - frame.at < CLOCKED_NS
-        for frame in run.frames[side]
-    )  # fmt: skip
+    acks = (frame for frame in run.frames[side] if frame.side != side and not frame.length)
+    acked = any(0 <= first_copy.at - frame.at < CLOCKED_NS for frame in acks)
     return "fast-retransmit" if acked else "rto"
 
 
@@ -276,10 +274,8 @@ def clocked(run: Run, after: Frame) -> bool:
 
 def is_full(run: Run, side: str, before: Frame, sample: dict[str, int]) -> bool:
     """Say whether the receiver's window has no room for the next segment."""
-    acked = [
-        frame.ack for frame in run.frames[side] if frame.side != side and frame.at < sample["at"]
-    ]  # fmt: skip
-    outstanding = (before.seq + before.length - acked[-1]) % 2**32
+    *_, heard = (frame for frame in run.frames[side] if frame.side != side and frame.at < sample["at"])
+    outstanding = (before.seq + before.length - heard.ack) % 2**32
     return sample["snd_wnd"] - outstanding < min(sample["notsent"], sample["snd_mss"])
 
 
@@ -290,8 +286,8 @@ def in_flight(sample: dict[str, int]) -> int:
 
 def in_pause(diary: Diary, start_at: int, end_at: int) -> bool:
     """Say whether the program was in a pause within a message for most of a stretch."""
-    begun = [int(str(event["at"])) for event in diary.events if event["what"] == "pause"]
-    over = [int(str(event["at"])) for event in diary.events if event["what"] == "paused"]
+    begun = [event["at"] for event in diary.events if event["what"] == "pause"]
+    over = [event["at"] for event in diary.events if event["what"] == "paused"]
     return any(
         (min(end_at, until) - max(start_at, since)) * 2 > end_at - start_at
         for since, until in zip(begun, over, strict=True)

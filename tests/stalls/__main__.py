@@ -9,12 +9,14 @@ below 95 %.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+
+import click
 
 from tests.conftest import ROOT
 from tests.stalls.comparison import Outcome, compare
 
+CAPTURES = ROOT / "captures" / "stalls"
 LEAST = 0.95
 
 
@@ -32,17 +34,19 @@ def table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Read the command line, compare, print."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "captures" / "stalls"
+@click.command()
+@click.argument("folder", default=CAPTURES, type=click.Path(exists=True, file_okay=False, path_type=Path))
+def main(folder: Path) -> None:
+    """Print the table, then what was missed (-) and what is wrong (+)."""
     outcome = compare(folder)
-    print(table(outcome))  # noqa: T201
+    click.echo(table(outcome))
     for text in [*(f"- {each}" for each in outcome.missed), *(f"+ {each}" for each in outcome.wrong)]:
-        print(text)  # noqa: T201
+        click.echo(text)
     for (kind, true, found), times in sorted(outcome.other_details.items(), key=str):
-        print(f"detail of {kind}: {true!r} found as {found!r}, {times} times")  # noqa: T201
+        click.echo(f"detail of {kind}: {true!r} found as {found!r}, {times} times")
     kinds = outcome.made | outcome.found
-    sys.exit(any(min(outcome.recall(kind), outcome.precision(kind)) < LEAST for kind in kinds))
+    if any(min(outcome.recall(kind), outcome.precision(kind)) < LEAST for kind in kinds):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
