@@ -58,7 +58,10 @@ class Truth:
     unjudged: list[dict[str, Any]]
 
     def judges(self, found: Stall) -> bool:
-        """Say whether ``found`` would have been listed, had it happened."""
+        """Say whether ``found`` would have been listed, had it happened, and is no other name for what cannot be seen."""
+        hidden = (stall for stall, evident in zip(self.stalls, self.evident, strict=True) if not evident)
+        if any(stall.start_at < found.end_at and found.start_at < stall.end_at for stall in hidden):
+            return False
         return found.kind in self.sure_of and not any(
             found.stream == each["stream"]
             and found.kind in each["kinds"]
@@ -125,7 +128,7 @@ def read_truth(path: Path) -> Truth:
     """Read a ``truth.json`` of the lab."""
     said = json.loads(path.read_text())
     evident = [each.pop("evident", True) for each in said["stalls"]]
-    stalls = [Stall(**each) for each in said["stalls"]]
+    stalls = [Stall(**{**each, "detail": each["detail"] or None}) for each in said["stalls"]]
     sure_of = {*said["clean_of"], *(stall.kind for stall in stalls)}
     return Truth(stalls=stalls, evident=evident, sure_of=sure_of, unjudged=said.get("unjudged", []))
 

@@ -401,7 +401,7 @@ impl Sender {
         let by_window = || {
             let least = window(before).min(window(ack));
             let is_read =
-                ack.position > before.position && least.is_some_and(|least| least >= before.largest_window / 2);
+                ack.position > before.position && least.is_some_and(|least| least > before.largest_window / 2);
             let kind = if is_read { Kind::WindowLimited } else { Kind::Receiver };
             Some((wait.stall(kind, release, 0.9), Within::Any))
         };
@@ -536,7 +536,7 @@ impl Sender {
                 }
                 None => {
                     let behind = self.sent.iter().find(|sent| sent.position >= passed.taken.end);
-                    self.size.largest < length && behind.is_some_and(|behind| behind.position > passed.taken.end)
+                    self.size.largest < full && behind.is_some_and(|behind| behind.position > passed.taken.end)
                 }
             }
     }
