@@ -24,9 +24,9 @@ const CREDITED: u64 = 4_096;
 
 /// The preface, SETTINGS and a WINDOW_UPDATE of a client that has requests in the same record, the first request there,
 /// and each that follows: the first has told the fields that all have.
-const BEGINNING: u64 = PREFACE + HEADER + 2 * 6 + WINDOW_UPDATE;
+const BEGINNING: u64 = PREFACE + HEADER + 6 * 6 + WINDOW_UPDATE;
 const FIRST_REQUEST: u64 = 58;
-const NEXT_REQUEST: u64 = 27;
+const NEXT_REQUEST: u64 = 24;
 
 /// What a record has to do with requests and responses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -25,6 +25,8 @@ const PIECE: u64 = 1_000;
 const LONG_PIECE: u64 = 15_000;
 /// What follows a record that soon, as part of the wait before the response, was sent together with it.
 const TOGETHER: i64 = 64;
+/// After so many times as many records as requests wait, these have been answered.
+const MANY: usize = 8;
 /// A silence that lasts this part of the wait before: the server has nothing more to send.
 const SILENCE: i64 = 2;
 
@@ -56,10 +58,8 @@ struct Answer {
     cut: bool,
     /// A record said that it is over.
     over: bool,
-    /// How long it took to begin.
+    /// How long after the latest request that the server had received it began.
     wait_ns: i64,
-    /// Records that may hold responses of their own.
-    spare: usize,
 }
 
 impl Answer {
@@ -93,12 +93,14 @@ pub(super) struct SealedHttp2 {
     asked: VecDeque<Asked>,
     answer: Option<Answer>,
     pieces: Option<Pieces>,
+    /// Records that went on with a response, or held one of their own, since somebody waits.
+    spare: usize,
 }
 
 impl SealedHttp2 {
     /// `overhead`: what each side's records take beyond their content.
     pub fn new(overhead: BySide<u64>) -> Self {
-        Self { control: Control::new(overhead), asked: VecDeque::new(), answer: None, pieces: None }
+        Self { control: Control::new(overhead), asked: VecDeque::new(), answer: None, pieces: None, spare: 0 }
     }
 
     pub fn record(&mut self, ledger: &mut Ledger, record: &AppRecord) {
@@ -179,15 +181,13 @@ impl SealedHttp2 {
 
     /// The server was silent: what it could have answered together with another, it has.
     fn settle(&mut self, ledger: &mut Ledger) {
-        let Some(answer) = &mut self.answer else {
-            return;
-        };
+        let spare = &mut self.spare;
         self.asked.retain(|asked| {
-            let Some(((first, last), entry)) = asked.shared.zip(ledger.get(asked.number)).filter(|_| answer.spare > 0)
-            else {
+            let shared = asked.shared.filter(|_| *spare > 0);
+            let Some(((first, last), entry)) = shared.zip(ledger.get(asked.number)) else {
                 return true;
             };
-            answer.spare -= 1;
+            *spare -= 1;
             let response = &mut entry.exchange.response;
             response.extend(first, 0);
             response.extend(last, 0);
@@ -199,15 +199,26 @@ impl SealedHttp2 {
     fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let received = |asked: &Asked| asked.record.end <= record.acked;
         let goes_on = self.answer.as_ref().is_some_and(|answer| answer.goes_on(record));
+        let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
+        if !goes_on && self.spare >= MANY * shared {
+            self.settle(ledger);
+        }
         let next = if goes_on { None } else { self.asked.iter().position(received) };
+        let latest = self.asked.iter().rfind(|asked| received(asked)).map(|asked| asked.record.last);
         match next.and_then(|index| self.asked.remove(index)) {
-            Some(asked) => self.begin_answer(ledger, &asked, record),
+            Some(asked) => {
+                let wait_ns = record.first.at - latest.unwrap_or(asked.record.last).at;
+                self.begin_answer(ledger, &asked, record, wait_ns);
+            }
             None => self.go_on(ledger, record, goes_on),
         }
         self.asked.iter_mut().filter(|asked| received(asked)).for_each(|asked| asked.met = true);
+        if self.asked.is_empty() {
+            self.spare = 0;
+        }
     }
 
-    fn begin_answer(&mut self, ledger: &mut Ledger, asked: &Asked, record: &AppRecord) {
+    fn begin_answer(&mut self, ledger: &mut Ledger, asked: &Asked, record: &AppRecord, wait_ns: i64) {
         if let Some(answer) = self.answer.take()
             && self.pieces.as_ref().is_none_or(|pieces| pieces.number != answer.number)
         {
@@ -217,9 +228,8 @@ impl SealedHttp2 {
             extend(&mut entry.exchange.response, record);
             entry.exchange.doubt(record.confidence);
         }
-        let wait_ns = record.first.at - asked.record.last.at;
         let cut = record.bytes >= LONG_PIECE;
-        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns, spare: 0 });
+        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns });
     }
 
     /// The server goes on with a response; `together`: it had not stopped.
@@ -232,8 +242,11 @@ impl SealedHttp2 {
         if !together {
             number = self.next_piece(ledger, number, record, pause_ns);
         } else if !cut {
-            answer.spare += 1;
-            for asked in self.asked.iter_mut().filter(|asked| asked.record.end <= record.acked) {
+            self.spare += 1;
+            // What was asked long before is not answered along with another.
+            let since = record.first.at - 2 * answer.wait_ns;
+            let alike = |asked: &&mut Asked| asked.record.end <= record.acked && asked.record.last.at >= since;
+            for asked in self.asked.iter_mut().filter(alike) {
                 asked.shared = Some((record.first, record.last));
             }
         }
@@ -245,13 +258,14 @@ impl SealedHttp2 {
     /// Nobody asked for this: it goes on with the response that came in pieces before, or else with the latest.
     fn next_piece(&mut self, ledger: &mut Ledger, latest: u32, record: &AppRecord, pause_ns: i64) -> u32 {
         match &mut self.pieces {
-            Some(pieces) if (record.first.at - pieces.last.at) / 4 <= pieces.pause_ns => {
+            Some(pieces) if (record.first.at - pieces.last.at) / 2 <= pieces.pause_ns => {
                 pieces.pause_ns = pieces.pause_ns.max(record.first.at - pieces.last.at);
                 pieces.last = record.last;
                 pieces.number
             }
             pieces => {
-                if let Some(before) = pieces.replace(Pieces { number: latest, last: record.last, pause_ns }) {
+                let before = pieces.replace(Pieces { number: latest, last: record.last, pause_ns });
+                if let Some(before) = before.filter(|before| before.number != latest) {
                     finish(ledger, before.number);
                 }
                 latest
