@@ -22,6 +22,7 @@ LAB_CASES = sorted(folder.name for folder in (CAPTURES / "reverse-proxy").iterdi
 CRAFTED_CASES = sorted(folder.name for folder in (CAPTURES / "crafted").iterdir())
 ALL_CASES = sorted(f"{path.parent.parent.name}/{path.parent.name}" for path in CAPTURES.glob("*/*/input.pcap"))
 HANDSHAKE_CASES = [case for case in ALL_CASES if case.startswith("handshakes/")]
+MULTIPLEXED_CASES = [case for case in ALL_CASES if case.startswith("multiplexed/")]
 ROUND_TRIP_CASES = [case for case in ALL_CASES if case.startswith("round-trips/")]
 TLS_CASES = [case for case in LAB_CASES if case.startswith("https")]
 MS = 1_000_000
@@ -393,7 +394,7 @@ def tshark_fields(case: str, *words: str) -> list[list[str]]:
     return [line.split("|") for line in lines]
 
 
-@pytest.mark.parametrize("case", HANDSHAKE_CASES)
+@pytest.mark.parametrize("case", HANDSHAKE_CASES + MULTIPLEXED_CASES)
 def test_secrets_are_beside_the_capture(case: str) -> None:
     assert (CAPTURES / case / "keys.log").is_file()
 
@@ -418,6 +419,27 @@ def test_transum_takes_a_session_ticket_for_the_response() -> None:
     (request, request_at), (_, response_at) = ((int(frame), float(at)) for frame, at in rows)
     assert said[request] < 0.0005
     assert response_at - request_at > 0.002
+
+
+# HTTP/2 inside TLS
+
+HELD_OUT = MULTIPLEXED_CASES[1::2]
+
+
+def test_captures_of_http_2_stay_small_together() -> None:
+    assert sum((CAPTURES / case / "input.pcap").stat().st_size for case in MULTIPLEXED_CASES) < 3_000_000
+
+
+def test_each_client_meets_each_server_in_both_halves() -> None:
+    halves = (HELD_OUT, [case for case in MULTIPLEXED_CASES if case not in HELD_OUT])
+    pairs = [{tuple(case.removeprefix("multiplexed/").split("-")[:2]) for case in half} for half in halves]
+    assert pairs[0] == pairs[1]
+    assert len(pairs[0]) == 5 * 3
+
+
+@pytest.mark.parametrize("case", MULTIPLEXED_CASES)
+def test_readme_says_whether_a_case_is_held_out(case: str) -> None:
+    assert ("\n**Held out**" in (CAPTURES / case / "README.md").read_text()) == (case in HELD_OUT)
 
 
 # Crafted

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients import Words, chromium, curl, gnutls, go, java, openssl, openssl_again, openssl_early, rustls
+from clients import chromium, curl, gnutls, go, java, openssl, openssl_again, openssl_early, rustls
+from lab.clients import Words
 
 WALK = (
     "GET:/wait-2/bytes-100:0",

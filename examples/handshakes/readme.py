@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from cases import Case
-from clients import BODY, COOKIE, SECRETS, Words
+from lab.clients import BODY, COOKIE, SECRETS, Words
 from lab.programs import versions
 from room import CLIENT, SERVER
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lab.network import Host, Network
@@ -20,6 +20,7 @@ def start_nginx(
     keys: Path,
     http2: bool = False,
     directives: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start it at port 443 of the address ``front``; ``directives`` go into its ``server`` block."""
     run = network.folder / "nginx"
@@ -31,4 +32,5 @@ def start_nginx(
     }.items():  # fmt: skip
         text = text.replace(f"@{name}@", str(value))
     (run / "nginx.conf").write_text(text)
-    return network.start_server(host, 443, ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "nginx.conf"])
+    words = ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "nginx.conf"]
+    return network.start_server(host, 443, words, environment)

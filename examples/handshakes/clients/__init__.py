@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lab.clients import BODY, COOKIE, SECRETS, Words
+
 ADDRESS = "10.78.0.20"
 NAME = "shop.example"
 AUTHORITY = "keys/authority.crt"
 SESSION = "session.pem"
 EARLY_DATA = "early-data"
-SECRETS = "keys.log"
-BODY, COOKIE = "body-", "cookie-"
-"""Files of so many bytes, which a command names as ``@body-200000``."""
 LONGEST_WORD = 20_000
 """Bytes of a request's body that curl takes from its command line; larger ones come from a file."""
-
-Words = tuple[str, ...]
 
 
 def curl(version: str, requests: Sequence[str], *options: str, twice: bool = False) -> Words:

@@ -1,0 +1,40 @@
+"""HTTP/2 inside TLS: with the secrets, conchart and tshark read the same requests and responses."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import conchart
+from tests.conftest import ROOT
+
+CASES = sorted((ROOT / "captures" / "multiplexed").iterdir())
+NAMES = ("method", "path", "status")
+
+
+def messages(case: Path) -> dict[str, list[str]]:
+    """What tshark says of every HEADERS frame of a capture; of one packet's frames, with commas between."""
+    fields = [word for name in NAMES for word in ("-e", f"http2.headers.{name}")]
+    command = ["tshark", "-n", "-r", str(case / "input.pcap"), "-o", f"tls.keylog_file:{case / 'keys.log'}"]
+    run = subprocess.run([*command, "-Y", "http2.headers", "-T", "fields", *fields], check=True, capture_output=True)
+    rows = [line.split("\t") for line in run.stdout.decode().splitlines()]
+    columns = zip(*rows, strict=True)
+    return {
+        name: list(chain.from_iterable(text.split(",") for text in column if text))
+        for name, column in zip(NAMES, columns, strict=True)
+    }
+
+
+@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_tshark_reads_the_same_requests_and_responses(case: Path) -> None:
+    said = messages(case)
+    with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
+        rows = trace.sql("SELECT method, target, CAST(status AS text) FROM exchanges WHERE protocol = 'h2'").fetchall()
+    asked = zip(said["method"], said["path"], strict=True)
+    assert sorted(asked) == sorted((method, target) for method, target, _ in rows)
+    assert sorted(said["status"]) == sorted(status for *_, status in rows)
