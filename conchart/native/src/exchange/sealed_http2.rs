@@ -67,9 +67,11 @@ impl Answer {
         moment.at - self.last.last.at <= self.wait_ns / part
     }
 
-    /// Is `next` part of the same response, for sure?
-    fn goes_on(&self, next: &AppRecord) -> bool {
-        self.cut || !self.over && self.is_within(next.first, TOGETHER)
+    /// Is `next` part of the same response? Not after a silence in which somebody `asked`.
+    fn goes_on(&self, next: &AppRecord, asked: Option<Moment>) -> bool {
+        let asked_since = asked.is_some_and(|asked| asked.at > self.last.last.at);
+        let cut = self.cut && (!asked_since || self.is_within(next.first, SILENCE));
+        cut || !self.over && self.is_within(next.first, TOGETHER)
     }
 
     fn add(&mut self, record: &AppRecord) {
@@ -198,7 +200,8 @@ impl SealedHttp2 {
 
     fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let received = |asked: &Asked| asked.record.end <= record.acked;
-        let goes_on = self.answer.as_ref().is_some_and(|answer| answer.goes_on(record));
+        let asked = self.asked.back().map(|asked| asked.record.first);
+        let goes_on = self.answer.as_ref().is_some_and(|answer| answer.goes_on(record, asked));
         let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
         if !goes_on && self.spare >= MANY * shared {
             self.settle(ledger);
