@@ -54,21 +54,21 @@ struct Said {
 }
 
 pub(super) struct Control {
-    overhead: BySide<u64>,
+    overhead: BySide<u8>,
     said: BySide<Said>,
     /// What may be a PING that is not answered yet.
     ping: BySide<Option<AppRecord>>,
 }
 
 impl Control {
-    pub fn new(overhead: BySide<u64>) -> Self {
+    pub fn new(overhead: BySide<u8>) -> Self {
         Self { overhead, said: BySide::default(), ping: BySide::default() }
     }
 
     /// `asks`: the requester sent it; `waits`: somebody waits for a response.
     pub fn meaning(&mut self, record: &AppRecord, asks: bool, waits: bool) -> Meaning {
         let from = record.from;
-        let content = record.bytes.saturating_sub(self.overhead[from]);
+        let content = record.bytes.saturating_sub(u64::from(self.overhead[from]));
         if !self.said[from].settings {
             return self.begin(record, content, asks);
         }

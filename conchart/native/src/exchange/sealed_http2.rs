@@ -101,7 +101,7 @@ pub(super) struct SealedHttp2 {
 
 impl SealedHttp2 {
     /// `overhead`: what each side's records take beyond their content.
-    pub fn new(overhead: BySide<u64>) -> Self {
+    pub fn new(overhead: BySide<u8>) -> Self {
         Self { control: Control::new(overhead), asked: VecDeque::new(), answer: None, pieces: None, spare: 0 }
     }
 
@@ -301,7 +301,11 @@ impl SealedHttp2 {
             may_be_interim: false,
             may_be_finished: false,
         };
-        if ledger.asks(from) { self.ask(ledger, &missing, 1) } else { self.respond(ledger, &missing) }
+        if ledger.asks(from) {
+            self.ask(ledger, &missing, 1)
+        } else {
+            self.respond(ledger, &missing)
+        }
         ledger.doubt(MISSING);
     }
 

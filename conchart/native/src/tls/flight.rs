@@ -60,9 +60,9 @@ impl Sizes {
     }
 
     /// What the sender of a Finished of this size adds to its records (RFC 8446 section 5.4): Java does.
-    pub fn padding(self, finished: u64) -> u64 {
-        const PADDING: u64 = 16;
-        if finished.checked_sub(PADDING).is_some_and(|size| self.is_finished(size)) { PADDING } else { 0 }
+    pub fn padding(self, finished: u64) -> u8 {
+        const PADDING: u8 = 16;
+        if finished.checked_sub(u64::from(PADDING)).is_some_and(|size| self.is_finished(size)) { PADDING } else { 0 }
     }
 
     pub fn is_alert(self, size: u64) -> bool {
@@ -250,9 +250,7 @@ impl Flight {
         let mut before = self.0.iter().take(finished_index).filter(|seen| seen.from == context.client);
         Some(match (before.next(), before.next()) {
             (None, _) => false,
-            (Some(only), None) => {
-                !context.application_settings || context.sizes.is_empty_certificate(only.bytes)
-            }
+            (Some(only), None) => !context.application_settings || context.sizes.is_empty_certificate(only.bytes),
             _ => true,
         })
     }

@@ -38,9 +38,9 @@ pub use compute::Flights;
 pub use crypto::CryptoHandshake;
 pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
 pub use names::{Name, Version};
-pub use preface::{PREFACE, begins_settings, is_preface};
 pub use opener::Clear;
 pub(crate) use opener::{Hash, expand_label};
+pub use preface::{PREFACE, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
 use crate::keys::Keys;
@@ -95,7 +95,7 @@ pub struct Tls {
     requester: Option<Side>,
     closed: bool,
     /// Where HTTP/2 is spoken inside: what each side's records take beyond their content.
-    http2: Option<BySide<u64>>,
+    http2: Option<BySide<u8>>,
 }
 
 impl Tls {
@@ -284,7 +284,7 @@ impl Tls {
     /// HTTP/2 is spoken inside, as the handshake says or, where that is sealed, the first records: what each side's
     /// records take beyond their content.
     #[must_use]
-    pub fn http2(&self) -> Option<BySide<u64>> {
+    pub fn http2(&self) -> Option<BySide<u8>> {
         self.http2.or_else(|| self.machine()?.http2())
     }
 

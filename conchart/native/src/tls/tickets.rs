@@ -30,7 +30,7 @@ pub(super) struct Watch {
     /// Size of a ticket that came before the client's Finished.
     pub ticket: Option<u64>,
     /// The client offered HTTP/2: what each side's records then take beyond their content.
-    pub http2: Option<BySide<u64>>,
+    pub http2: Option<BySide<u8>>,
     /// The server took early data: what it sent before it had seen the stream up to here answers that.
     pub early_until: Option<u64>,
 }
@@ -42,8 +42,8 @@ pub(super) struct Undecided {
     sizes: Sizes,
     /// Present while the server's first turn may contain tickets.
     watch: Option<Watch>,
-    /// They began as those do that speak HTTP/2.
-    http2: Option<BySide<u64>>,
+    /// The server began as one does that speaks HTTP/2.
+    http2: Option<BySide<u8>>,
 }
 
 impl Undecided {
@@ -57,10 +57,9 @@ impl Undecided {
     }
 
     pub fn push(&mut self, seen: AppRecord, out: &mut VecDeque<AppRecord>) {
-        let watch = self.watch.filter(|&watch| begins_http2(&self.records, &seen, watch));
         self.records.push(seen);
-        if let Some(watch) = watch {
-            // Whoever reads HTTP/2 knows where it begins, and tickets come before that.
+        if let Some(watch) = self.watch.filter(|&watch| begins_http2(&seen, watch)) {
+            // Whoever reads HTTP/2 knows where it begins, and that tickets come before.
             (self.watch, self.http2) = (None, watch.http2);
         }
         if self.watch.is_some_and(|watch| answers_early_data(&seen, watch)) {
@@ -81,7 +80,7 @@ impl Undecided {
     }
 
     /// Where HTTP/2 is spoken, as the first records tell: what each side's records take beyond their content.
-    pub fn http2(&self) -> Option<BySide<u64>> {
+    pub fn http2(&self) -> Option<BySide<u8>> {
         self.http2
     }
 
@@ -188,7 +187,8 @@ impl Turn {
         }
         // The client goes on. After one record that is its next request; after several of one size it may
         // be the rest of an upload, so the server's next record has to decide.
-        self.run == 1 && records.iter().skip(first).any(|seen| seen.from == watch.client)
+        let goes_on = records.iter().skip(first).any(|seen| seen.from == watch.client);
+        self.run == 1 && goes_on && !self.request.is_some_and(|request| may_be_preface(&request, watch))
     }
 
     /// The server sent its tickets before it saw the request: it has more only if they are of that size.
@@ -213,14 +213,19 @@ impl Turn {
     }
 }
 
-/// After these records: does this one show that they speak HTTP/2? The client's first is the preface, or one of the
-/// server's its SETTINGS, too short for a response of HTTP/1.
-fn begins_http2(before: &[AppRecord], seen: &AppRecord, watch: Watch) -> bool {
-    let content = watch.http2.and_then(|overhead| seen.bytes.checked_sub(overhead[seen.from]));
-    let is_first = before.iter().all(|before| before.from != watch.client);
-    content.is_some_and(|content| {
-        if seen.from == watch.client { is_first && is_preface(content) } else { begins_settings(content) }
-    })
+/// How much is inside, where it may be HTTP/2.
+fn http2_content(seen: &AppRecord, watch: Watch) -> Option<u64> {
+    seen.bytes.checked_sub(u64::from(watch.http2?[seen.from]))
+}
+
+/// Is this the SETTINGS with which a server begins HTTP/2? A response of HTTP/1 is longer.
+fn begins_http2(seen: &AppRecord, watch: Watch) -> bool {
+    seen.from != watch.client && http2_content(seen, watch).is_some_and(begins_settings)
+}
+
+/// May this be a client's preface? If it is, the server's SETTINGS will come.
+fn may_be_preface(seen: &AppRecord, watch: Watch) -> bool {
+    http2_content(seen, watch).is_some_and(is_preface)
 }
 
 /// Did the server send this after it saw the client's first application data?

@@ -150,7 +150,7 @@ pub(super) struct Machine {
     full: bool,
     server_hello_offset: u64,
     /// TLS 1.3: what the client adds to each of its records.
-    padding: u64,
+    padding: u8,
     /// Size of a ticket that the server sent before the client's Finished.
     ticket: Option<u64>,
     /// The server took early data; here the client's Finished ends.
@@ -217,11 +217,11 @@ impl Machine {
     }
 
     /// HTTP/2 was agreed on: what each side's records take beyond their content, where the cipher suite tells.
-    pub fn http2(&self) -> Option<BySide<u64>> {
+    pub fn http2(&self) -> Option<BySide<u8>> {
         self.overhead().filter(|_| self.facts.alpn.as_deref() == Some("h2"))
     }
 
-    fn overhead(&self) -> Option<BySide<u64>> {
+    fn overhead(&self) -> Option<BySide<u8>> {
         let each = overhead(self.cipher?, self.version?)?;
         let mut both = BySide { client: each, server: each };
         both[self.facts.hello_by?] += self.padding;
