@@ -92,7 +92,7 @@ impl OverTls {
     /// Takes over what TLS has found. `interrupts`: the sender of these bytes had not received all that was sent.
     fn collect(&mut self, ledger: &mut Ledger, interrupts: bool) {
         while let Some(agreement) = self.tls.next_agreement() {
-            self.agree(ledger, &agreement);
+            self.agree(&agreement);
         }
         while let Some(handshake) = self.tls.next_handshake() {
             ledger.handshake(handshake);
@@ -131,10 +131,10 @@ impl OverTls {
     }
 
     /// A handshake has ended.
-    fn agree(&mut self, ledger: &mut Ledger, agreement: &Agreement) {
+    fn agree(&mut self, agreement: &Agreement) {
         if let Some(alpn) = &agreement.alpn {
             self.agreed = self.agreed.or(sniffers::agreed(alpn));
-            self.turns.agreed(ledger, alpn);
+            self.turns.agreed(alpn);
         }
         self.turns.may_begin(agreement.ready);
         if agreement.asks_later {

@@ -42,7 +42,7 @@ fn a_short_first_word_is_judged_when_the_connection_ends() {
     assert_eq!(talk.conversation.app(), Some("unknown"));
     assert!(talk.conversation.earliest_open().is_some());
     let found = talk.finish();
-    assert_eq!((found[0].protocol, short(found[0].request)), ("unknown", (Some(1), Some(1), 2, false)));
+    assert_eq!((found[0].protocol, short(found[0].request)), ("unknown", (Some(1), Some(1), 2, true)));
 }
 
 #[test]
