@@ -82,6 +82,14 @@ CASES = {
         vantage="server",
         see="- As `chromium-apache-page`, without a distance and with TLS 1.2.",
     ),
+    "curl-apache-large-upload": Case(
+        title="curl uploads to Apache 20 ms away, TLS 1.2",
+        client=curl_upload("@body-90000", "/wait-150/bytes-40", then="/wait-60/bytes-300"),
+        tls="1.2",
+        delay_ms=20,
+        vantage="middle",
+        see="- The upload outgrows the congestion window. Apache's WINDOW_UPDATEs fall into it, and answer nothing.",
+    ),
     "curl-apache-together": Case(
         title="curl asks for six things at once",
         client=curl_together(
@@ -95,22 +103,6 @@ CASES = {
         delay_ms=10,
         see="- Six streams; they end in the order in which the backend is done, not in that of the requests.",
     ),
-    "curl-apache-upload": Case(
-        title="curl uploads to Apache 20 ms away, TLS 1.2",
-        client=curl_upload("@body-90000", "/wait-150/bytes-40", then="/wait-60/bytes-300"),
-        tls="1.2",
-        delay_ms=20,
-        vantage="middle",
-        see="- The upload outgrows the congestion window. Apache's WINDOW_UPDATEs fall into it, and answer nothing.",
-    ),
-    "curl-haproxy-downloads": Case(
-        title="curl downloads two files at once",
-        client=curl_together("/wait-60/bytes-70000", "/wait-60/bytes-50000", "/wait-250/bytes-200"),
-        delay_ms=5,
-        vantage="server",
-        see="- The backend has both downloads ready at once. HAProxy sends one after the other: what the second waits\n"
-        "  beyond 60 ms is the transfer of the first. A small response comes long after.",
-    ),
     "curl-haproxy-paced": Case(
         title="curl asks every 600 ms, TLS 1.2",
         client=curl(
@@ -118,6 +110,14 @@ CASES = {
         ),
         tls="1.2",
         see="- One request, its response, nothing until the next.",
+    ),
+    "curl-haproxy-two-downloads": Case(
+        title="curl downloads two files at once",
+        client=curl_together("/wait-60/bytes-70000", "/wait-60/bytes-50000", "/wait-250/bytes-200"),
+        delay_ms=5,
+        vantage="server",
+        see="- The backend has both downloads ready at once. HAProxy sends one after the other: what the second waits\n"
+        "  beyond 60 ms is the transfer of the first. A small response comes long after.",
     ),
     "curl-nginx-goaway": Case(
         title="nginx wants a new connection after three requests",
@@ -201,6 +201,15 @@ CASES = {
         vantage="server",
         see="- Two connections; the second needs one round trip less.",
     ),
+    "go-nginx-big-uploads": Case(
+        title="Uploads beside the server, one of them with pauses",
+        client=go(
+            ("POST:/wait-50/bytes-30:80000", "pause-250", "POST:/wait-20/status-204:16000:120"),
+            ("pause-40", "GET:/wait-100/bytes-600:0", "pause-600", "GET:/wait-5/bytes-90:0"),
+        ),
+        see="- nginx takes 65,535 bytes, then the first body waits for a WINDOW_UPDATE.\n"
+        "- The second comes in four parts with pauses between; a small request is answered in one of them.",
+    ),
     "go-nginx-long-poll": Case(
         title="Long polling, with pings",
         client=go(
@@ -211,15 +220,6 @@ CASES = {
         delay_ms=5,
         vantage="middle",
         see="- There is always a request to which no answer came yet: such a connection is never idle.",
-    ),
-    "go-nginx-uploads": Case(
-        title="Uploads beside the server, one of them with pauses",
-        client=go(
-            ("POST:/wait-50/bytes-30:80000", "pause-250", "POST:/wait-20/status-204:16000:120"),
-            ("pause-40", "GET:/wait-100/bytes-600:0", "pause-600", "GET:/wait-5/bytes-90:0"),
-        ),
-        see="- nginx takes 65,535 bytes, then the first body waits for a WINDOW_UPDATE.\n"
-        "- The second comes in four parts, 120 ms apart; a small request is asked and answered in one of the pauses.",
     ),
     "h2load-apache-burst": Case(
         title="Forty requests, ten at a time, TLS 1.2",
@@ -275,7 +275,22 @@ CASES = {
         delay_ms=20,
         see="- Thirty requests in one segment or two.",
     ),
-    "java-apache-async": Case(
+    "java-apache-goaway": Case(
+        title="Apache ends a silent connection, TLS 1.2",
+        client=java(
+            "GET:/wait-40/bytes-300:0",
+            "pause-400",
+            "GET:/wait-100/bytes-900:0",
+            "pause-1800",
+            "GET:/wait-20/bytes-500:0",
+            "pause-300",
+        ),
+        tls="1.2",
+        directives=("KeepAliveTimeout 1",),
+        vantage="server",
+        see="- 1 s after the second response: GOAWAY and the end. The third request has a connection of its own.",
+    ),
+    "java-apache-together": Case(
         title="Java asks for eight things at once",
         client=java(
             "GET:/wait-10/bytes-200:0",
@@ -297,21 +312,6 @@ CASES = {
         ),
         delay_ms=10,
         see="- One request opens the connection; eight more leave together. 0.9 s later two.",
-    ),
-    "java-apache-goaway": Case(
-        title="Apache ends a silent connection, TLS 1.2",
-        client=java(
-            "GET:/wait-40/bytes-300:0",
-            "pause-400",
-            "GET:/wait-100/bytes-900:0",
-            "pause-1800",
-            "GET:/wait-20/bytes-500:0",
-            "pause-300",
-        ),
-        tls="1.2",
-        directives=("KeepAliveTimeout 1",),
-        vantage="server",
-        see="- 1 s after the second response: GOAWAY and the end. The third request has a connection of its own.",
     ),
     "java-haproxy-pieces": Case(
         title="Java reads pieces",
@@ -366,5 +366,6 @@ CASES = {
 HELD_OUT = frozenset(sorted(CASES)[1::2])
 """Every second case in alphabetical order: not to be looked at while conchart is being taught to read such traffic.
 
-Each client has two cases with each server, so of every pair one is held out.
+Each client has two cases with each server, so of every pair one is held out. The names are such that either half has
+pings, silent connections that end, sessions resumed, uploads, streams, think time, TLS 1.2, and hosts near and far.
 """
