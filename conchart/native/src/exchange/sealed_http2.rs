@@ -20,11 +20,15 @@ use crate::tls::AppRecord;
 const MAX_ASKED: usize = 256;
 /// A record of at least this that is longer than the request before it goes on with it.
 const BODY: u64 = 300;
+/// A shorter one does only if it follows this soon, as part of the time that the upload has taken.
+const WITHIN_UPLOAD: i64 = 8;
 /// A record of at least this, as long as the one before it, was cut off a longer message; so was any of this length.
 const PIECE: u64 = 1_000;
 const LONG_PIECE: u64 = 15_000;
 /// What follows a record that soon, as part of the wait before the response, was sent together with it.
 const TOGETHER: i64 = 64;
+/// What is shorter than this and comes unasked may be GOAWAY with a reason.
+const PARTING: u64 = 80;
 /// After so many times as many records as requests wait, these have been answered.
 const MANY: usize = 8;
 /// A silence that lasts this part of the wait before: the server has nothing more to send.
@@ -131,11 +135,8 @@ impl SealedHttp2 {
     }
 
     fn ask(&mut self, ledger: &mut Ledger, record: &AppRecord, many: u64) {
-        if let Some(latest) = self.asked.back_mut().filter(|latest| !latest.met)
-            && (latest.uploads || record.bytes >= BODY.max(latest.record.bytes))
-        {
-            latest.uploads = true;
-            return latest.go_on(ledger, record);
+        if let Some(upload) = self.upload(record) {
+            return upload.go_on(ledger, record);
         }
         if self.answer.as_ref().is_some_and(|answer| !answer.is_within(record.first, SILENCE)) {
             self.settle(ledger);
@@ -143,6 +144,18 @@ impl SealedHttp2 {
         for nth in 0..many {
             self.open(ledger, &AppRecord { bytes: if nth == 0 { record.bytes } else { 0 }, ..*record });
         }
+    }
+
+    /// The request that goes on with this record.
+    fn upload(&mut self, record: &AppRecord) -> Option<&mut Asked> {
+        let latest = self.asked.back()?;
+        let begins = !latest.met && record.bytes >= BODY.max(latest.record.bytes);
+        let index = if begins { self.asked.len() - 1 } else { self.asked.iter().rposition(|asked| asked.uploads)? };
+        let upload = self.asked.get_mut(index)?;
+        let (lasts_ns, pause_ns) =
+            (upload.record.last.at - upload.record.first.at, record.first.at - upload.record.last.at);
+        upload.uploads = true;
+        Some(upload).filter(|_| record.bytes >= BODY || pause_ns <= lasts_ns / WITHIN_UPLOAD)
     }
 
     fn open(&mut self, ledger: &mut Ledger, record: &AppRecord) {
@@ -206,7 +219,9 @@ impl SealedHttp2 {
         if !goes_on && self.spare >= MANY * shared {
             self.settle(ledger);
         }
-        let next = if goes_on { None } else { self.asked.iter().position(received) };
+        // An upload may not be over yet.
+        let whole = self.asked.iter().position(|asked| received(asked) && !asked.uploads);
+        let next = if goes_on { None } else { whole.or_else(|| self.asked.iter().position(received)) };
         let latest = self.asked.iter().rfind(|asked| received(asked)).map(|asked| asked.record.last);
         match next.and_then(|index| self.asked.remove(index)) {
             Some(asked) => {
@@ -240,6 +255,10 @@ impl SealedHttp2 {
         let Some(answer) = &mut self.answer else {
             return;
         };
+        if !together && record.bytes < PARTING && self.asked.is_empty() {
+            // If it was a piece of a response, others will follow.
+            return;
+        }
         let (mut number, pause_ns, cut) = (answer.number, record.first.at - answer.last.last.at, answer.cut);
         answer.add(record);
         if !together {

@@ -14,9 +14,9 @@ const WINDOW_UPDATE: u64 = HEADER + 4;
 /// SETTINGS that acknowledge the peer's.
 const ACKNOWLEDGEMENT: u64 = HEADER;
 
-/// SETTINGS, and perhaps a WINDOW_UPDATE of the connection.
-fn is_settings(content: u64) -> bool {
-    [0, WINDOW_UPDATE].into_iter().any(|more| {
+/// SETTINGS, and perhaps WINDOW_UPDATEs.
+fn is_settings(content: u64, updates: u64) -> bool {
+    (0..=updates).map(|many| many * WINDOW_UPDATE).any(|more| {
         let settings = content.checked_sub(HEADER + more);
         settings.is_some_and(|bytes| bytes.is_multiple_of(SETTING) && bytes <= MAX_SETTINGS * SETTING)
     })
@@ -25,13 +25,13 @@ fn is_settings(content: u64) -> bool {
 /// May this be a client's preface, alone or with its SETTINGS?
 #[must_use]
 pub fn is_preface(content: u64) -> bool {
-    content.checked_sub(PREFACE).is_some_and(|rest| rest == 0 || is_settings(rest))
+    content.checked_sub(PREFACE).is_some_and(|rest| rest == 0 || is_settings(rest, 1))
 }
 
-/// May this be SETTINGS, perhaps with an acknowledgement of the peer's?
+/// May this be SETTINGS, perhaps with an acknowledgement of the peer's, and credit for a body that came with those?
 #[must_use]
 pub fn begins_settings(content: u64) -> bool {
-    is_settings(content) || content.checked_sub(ACKNOWLEDGEMENT).is_some_and(is_settings)
+    is_settings(content, 1) || content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, 2))
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_server_begins_with_fewer_bytes_than_a_response_has() {
-        // Apache, nginx, nginx and HAProxy with the acknowledgement; 100 (Continue), a short response.
-        assert_eq!([28, 40, 49, 30, 25, 140].map(begins_settings), [true, true, true, true, false, false]);
+        // Apache, nginx, HAProxy with the acknowledgement, nginx, too, and with credit; 100 (Continue), a response.
+        assert_eq!([28, 40, 30, 49, 62, 25, 140].map(begins_settings), [true, true, true, true, true, false, false]);
     }
 }
