@@ -1,7 +1,7 @@
-"""To what conchart, without secrets, charges the time of connections that carry HTTP/2, held against what it reads with them.
+"""What conchart, without secrets, charges the time of HTTP/2 to, held against what it charges it to with them.
 
-In: captures with a key log beside them, or secrets inside. Out: per capture how long the phases of its connections have
-another kind than they have with secrets. Only connections count of which the secrets open everything.
+In: captures with a key log beside them, or secrets inside. Out: per capture how long the phases of its connections are
+of another kind than with secrets. Only connections count of which the secrets open everything.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ SECTION, SECRETS = b"\x0a\x0d\x0d\x0a", 0x0000000A
 LITTLE_ENDIAN = b"\x4d\x3c\x2b\x1a"
 GZIP = b"\x1f\x8b"
 
+TUNED, HELD_OUT = "tuned", "held out"
+
 Tiling = list[tuple[int, int, str]]
 """Phases of one connection: from, to, kind; they touch."""
 
@@ -29,6 +31,8 @@ class Charge:
     """How the life of a capture's connections is charged."""
 
     case: str
+    half: str
+    """Was the reading tuned on it?"""
     connections: int
     life_ns: int
     wrong_ns: int
@@ -48,16 +52,23 @@ def charge(capture: Path) -> Charge:
             " (SELECT stream FROM handshakes GROUP BY stream HAVING bool_and(keys = 'all'))"
         ).fetchall()
         true = tilings(trace)
-    with tempfile.TemporaryDirectory() as folder:
-        with conchart.read(without_secrets(capture, Path(folder))) as trace:
-            found = tilings(trace)
+    with tempfile.TemporaryDirectory() as folder, conchart.read(without_secrets(capture, Path(folder))) as trace:
+        found = tilings(trace)
     streams = [stream for (stream,) in opened]
+    ours = capture.stem == "input"
+    half = HELD_OUT if ours and is_held_out(capture) else TUNED
     return Charge(
-        case=capture.parent.name if capture.stem == "input" else capture.name,
+        case=capture.parent.name if ours else capture.name,
+        half=half,
         connections=len(streams),
         life_ns=sum(true[stream][-1][1] - true[stream][0][0] for stream in streams if true[stream]),
         wrong_ns=sum(differ(true[stream], found[stream]) for stream in streams),
     )
+
+
+def is_held_out(capture: Path) -> bool:
+    """Whether nobody looked at this capture while the reading was tuned, as its page says."""
+    return "\n**Held out**" in capture.with_name("README.md").read_text(encoding="utf-8")
 
 
 def tilings(trace: conchart.Trace) -> dict[int, Tiling]:
@@ -74,7 +85,8 @@ def differ(one: Tiling, other: Tiling) -> int:
     a, b = next(left, None), next(right, None)
     while a and b:
         end = min(a[1], b[1])
-        wrong += max(0, end - max(a[0], b[0])) if a[2] != b[2] else 0
+        if a[2] != b[2]:
+            wrong += end - max(a[0], b[0])
         a, b = (next(left, None) if a[1] == end else a), (next(right, None) if b[1] == end else b)
     return wrong
 
