@@ -198,8 +198,15 @@ fn pieces_long_ago_have_nothing_to_do_with_those_of_a_later_response() {
 #[test]
 fn an_upload_is_one_request_whatever_credit_comes_in_between() {
     let talk = Sealed::begun().say(Client, 52).say(Client, 16_393).wait(30).say(Server, 26).say(Client, 16_393);
-    let found = talk.wait(120).say(Client, 90).wait(20).say(Server, 78).end();
-    assert_eq!(frames(&found), [[5, 5 + 4, 10, 10]].map(|frames| frames.map(Some)));
+    let found = talk.wait(2).say(Client, 90).wait(20).say(Server, 78).end();
+    assert_eq!(frames(&found), [[5, 9, 10, 10]].map(|frames| frames.map(Some)));
+}
+
+#[test]
+fn a_short_request_beside_an_upload_that_pauses_is_answered_first() {
+    let talk = Sealed::begun().say(Client, 52).say(Client, 4_009).wait(120).say(Client, 4_009).wait(90).say(Client, 28);
+    let found = talk.wait(6).say(Server, 157).wait(80).say(Client, 4_009).wait(60).say(Server, 45).end();
+    assert_eq!(frames(&found), [[5, 10, 11, 11], [8, 8, 9, 9]].map(|frames| frames.map(Some)));
 }
 
 #[test]
