@@ -37,7 +37,7 @@ const SILENCE: i64 = 2;
 /// One request at a time: boundaries are exact but for what lengths hide.
 const ALONE: f64 = 0.8;
 /// Several at a time: that a response was waited for is known, which one is not.
-const SEVERAL: f64 = 0.5;
+const SEVERAL: f64 = 0.4;
 /// Bytes are missing.
 const MISSING: f64 = 0.3;
 
@@ -101,12 +101,20 @@ pub(super) struct SealedHttp2 {
     pieces: Option<Pieces>,
     /// Records that went on with a response, or held one of their own, since somebody waits.
     spare: usize,
+    closed: bool,
 }
 
 impl SealedHttp2 {
     /// `overhead`: what each side's records take beyond their content.
     pub fn new(overhead: BySide<u8>) -> Self {
-        Self { control: Control::new(overhead), asked: VecDeque::new(), answer: None, pieces: None, spare: 0 }
+        Self {
+            control: Control::new(overhead),
+            asked: VecDeque::new(),
+            answer: None,
+            pieces: None,
+            spare: 0,
+            closed: false,
+        }
     }
 
     pub fn record(&mut self, ledger: &mut Ledger, record: &AppRecord) {
@@ -328,9 +336,20 @@ impl SealedHttp2 {
         ledger.doubt(MISSING);
     }
 
-    /// The connection is over. What nobody answered was waited for until then.
+    /// One side sends no more.
+    pub fn fin(&mut self) {
+        self.closed = true;
+    }
+
+    /// The connection is over. What nobody answered was waited for until then; a response that was cut off by the end
+    /// of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         self.settle(ledger);
+        let answering = self.answer.as_ref().map(|answer| answer.number);
+        let numbers = [answering, self.pieces.as_ref().map(|pieces| pieces.number)];
+        if self.closed {
+            numbers.into_iter().flatten().for_each(|number| finish(ledger, number));
+        }
         self.asked.clear();
         self.control.forget();
         (self.answer, self.pieces) = (None, None);

@@ -182,7 +182,7 @@ impl Reader for OverTls {
         self.collect(ledger, false);
         match (&mut self.inside, &mut self.http2) {
             (Some(inside), _) => inside.fin(ledger, from, seen),
-            (None, Some(_)) => {}
+            (None, Some(http2)) => http2.fin(),
             (None, None) => self.turns.fin(ledger, from),
         }
     }
