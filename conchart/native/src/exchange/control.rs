@@ -7,7 +7,7 @@
 //! PRIORITY 14, PING and GOAWAY 17. HEADERS are as short only by chance, and their peer shows it: it answers them.
 
 use crate::stream::{BySide, Moment};
-use crate::tls::{AppRecord, PREFACE, begins_settings, is_preface};
+use crate::tls::{AppRecord, PREFACE, acknowledges_settings, begins_settings, is_preface};
 
 const HEADER: u64 = 9;
 const WINDOW_UPDATE: u64 = HEADER + 4;
@@ -27,6 +27,8 @@ const CREDITED: u64 = 4_096;
 const BEGINNING: u64 = PREFACE + HEADER + 6 * 6 + WINDOW_UPDATE;
 const FIRST_REQUEST: u64 = 58;
 const NEXT_REQUEST: u64 = 24;
+/// Servers allow about so many streams.
+const MAX_REQUESTS: u64 = 100;
 
 /// What a record has to do with requests and responses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,6 +45,8 @@ pub(super) enum Meaning {
 /// What one side has said so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
+    /// Client: the preface alone.
+    preface: bool,
     settings: bool,
     acknowledgement: bool,
     /// Server: records before its SETTINGS.
@@ -110,15 +114,18 @@ impl Control {
         let said = &mut self.said[record.from];
         if !asks {
             said.settings = begins_settings(content) || said.tickets == MAX_TICKETS;
-            said.acknowledgement = content != HEADER && begins_settings(content.saturating_sub(HEADER));
+            said.acknowledgement = acknowledges_settings(content);
             said.tickets += 1;
             return Meaning::Nothing;
         }
         said.settings = content != PREFACE;
-        if is_preface(content) {
+        if is_preface(content) || said.preface && begins_settings(content) {
+            said.preface = true;
             return Meaning::Nothing;
         }
         let more = content.saturating_sub(BEGINNING + FIRST_REQUEST) / NEXT_REQUEST;
+        // What is longer has content, too.
+        let more = if more < MAX_REQUESTS { more } else { 0 };
         said.request = (more > 0).then_some(NEXT_REQUEST);
         Meaning::Messages(1 + more)
     }
@@ -142,7 +149,7 @@ impl Control {
 impl Said {
     /// How many requests has a client in this record?
     fn requests(&self, content: u64) -> u64 {
-        self.request.map_or(1, |request| (content / request).clamp(1, 32))
+        self.request.map(|request| content / request).filter(|many| (1..MAX_REQUESTS).contains(many)).unwrap_or(1)
     }
 }
 

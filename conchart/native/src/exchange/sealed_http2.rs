@@ -274,7 +274,7 @@ impl SealedHttp2 {
         } else if !cut {
             self.spare += 1;
             // What was asked long before is not answered along with another.
-            let since = record.first.at - 2 * answer.wait_ns;
+            let since = record.first.at.saturating_sub(answer.wait_ns.saturating_mul(2));
             let alike = |asked: &&mut Asked| asked.record.end <= record.acked && asked.record.last.at >= since;
             for asked in self.asked.iter_mut().filter(alike) {
                 asked.shared = Some((record.first, record.last));

@@ -40,7 +40,7 @@ pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
 pub use names::{Name, Version};
 pub use opener::Clear;
 pub(crate) use opener::{Hash, expand_label};
-pub use preface::{PREFACE, begins_settings, is_preface};
+pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
 use crate::keys::Keys;

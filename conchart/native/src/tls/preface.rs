@@ -31,7 +31,13 @@ pub fn is_preface(content: u64) -> bool {
 /// May this be SETTINGS, perhaps with an acknowledgement of the peer's, and credit for a body that came with those?
 #[must_use]
 pub fn begins_settings(content: u64) -> bool {
-    is_settings(content, 1) || content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, 2))
+    is_settings(content, 1) || acknowledges_settings(content)
+}
+
+/// May this be SETTINGS with an acknowledgement of the peer's?
+#[must_use]
+pub fn acknowledges_settings(content: u64) -> bool {
+    content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, 2))
 }
 
 #[cfg(test)]
@@ -48,5 +54,9 @@ mod tests {
     fn a_server_begins_with_fewer_bytes_than_a_response_has() {
         // Apache, nginx, HAProxy with the acknowledgement, nginx, too, and with credit; 100 (Continue), a response.
         assert_eq!([28, 40, 30, 49, 62, 25, 140].map(begins_settings), [true, true, true, true, true, false, false]);
+    }
+    #[test]
+    fn an_acknowledgement_comes_beside_settings() {
+        assert_eq!([30, 49, 28, 27, 40].map(acknowledges_settings), [true, true, false, false, false]);
     }
 }

@@ -118,6 +118,13 @@ fn a_request_may_stand_in_the_record_of_the_preface() {
 }
 
 #[test]
+fn the_preface_and_its_frames_may_come_in_records_of_their_own() {
+    let talk = Sealed::fresh().say(Client, 24).say(Client, 27).say(Client, 13).say(Client, 40).say(Server, 40);
+    let found = talk.say(Server, 9).say(Client, 9).wait(20).say(Server, 821).end();
+    assert_eq!(frames(&found), [[4, 4, 8, 8]].map(|frames| frames.map(Some)));
+}
+
+#[test]
 fn a_ping_and_its_acknowledgement_are_neither_request_nor_response() {
     for (first, second) in [(Client, Server), (Server, Client)] {
         let talk = Sealed::begun().say(Client, 130).wait(20).say(Server, 700).wait(900).say(first, 17).say(second, 17);
