@@ -1,6 +1,6 @@
-"""Command: where conchart, without TLS secrets, is wrong about exchanges.
+"""Command: where conchart, without TLS secrets, is wrong about exchanges, and about the time of HTTP/2.
 
-python -m tests.keyless [CAPTURE...]          all of captures/handshakes when none is named
+python -m tests.keyless [CAPTURE...]          all of captures/handshakes and captures/multiplexed when none is named
 python -m tests.keyless --update              shortens wrong.txt, makes the table in docs/phases.md anew
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from tests.keyless import report
+from tests.keyless.charge import charge
 from tests.keyless.comparison import compare
 from tests.keyless.truth import read
 
@@ -28,6 +29,9 @@ def main(captures: tuple[Path, ...], *, update: bool) -> None:
     skipped = "\n".join(f"- {line}" for line in report.skipped(comparisons) or ["nothing"])
     wrong = "\n".join(report.inexact(comparisons)) or "Every exchange is exact."
     click.echo(f"{wrong}\n\n{report.table(comparisons)}\n\nNot compared:\n{skipped}")
+    charges = [found for found in map(charge, captures or report.OF_HTTP_2) if found.connections]
+    if charges:
+        click.echo(f"\n{report.charges(charges)}")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.conftest import ROOT
+from tests.keyless.charge import HELD_OUT, TUNED, Charge
 from tests.keyless.comparison import CONCURRENT, LARGE, OTHER, SMALL, Comparison, Verdict
 
 CAPTURES = sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "handshakes").glob("*/keys.log"))
+OF_HTTP_2 = [
+    ROOT / "captures" / "handshakes" / "chromium-nginx-1.3-http2" / "input.pcap",
+    *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "multiplexed").glob("*/keys.log")),
+]
 LISTED = Path(__file__).with_name("wrong.txt")
 """The exchanges of :data:`CAPTURES` that are known not to be exact, as :class:`Verdict` prints them."""
 PAGE = ROOT / "docs" / "phases.md"
@@ -32,6 +37,22 @@ def table(comparisons: Sequence[Comparison]) -> str:
     rows.append(_row("all", verdicts))
     head, *body = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([head, "|---" * len(HEADER) + "|", *body])
+
+
+def charges(found: Sequence[Charge]) -> str:
+    """Say of each capture of HTTP/2 what part of its connections' life is charged wrongly, as Markdown."""
+    lines = ["| HTTP/2 | connections | life, ms | wrong, ms | wrong |", "|---|---|---|---|---|"]
+    for half in (TUNED, HELD_OUT):
+        some = [each for each in found if each.half == half]
+        lines += [_charge(each.case, [each]) for each in some]
+        lines += [_charge(f"all {half}", some)] if some else []
+    return "\n".join(lines)
+
+
+def _charge(name: str, some: Sequence[Charge]) -> str:
+    life, wrong = sum(each.life_ns for each in some), sum(each.wrong_ns for each in some)
+    connections = sum(each.connections for each in some)
+    return f"| {name} | {connections} | {life / 1e6:,.0f} | {wrong / 1e6:,.1f} | {100 * wrong / life:.1f} % |"
 
 
 def _row(name: str, verdicts: Sequence[Verdict]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from tests.keyless.truth import (
 )
 
 SKIPPED = {SILENT: 7, OVER_HTTP_2: 5, UNANSWERED: 1}
-TURNS_SKIPPED = {OVER_HTTP_2: 3, UNANSWERED: 1}
+TURNS_SKIPPED = {OVER_HTTP_2: 5, UNANSWERED: 1}
 """By what tshark shows on the connection. The unanswered request has a response without a length, which inside TLS
 tshark does not end."""
 REFUSED = "413"

@@ -15,6 +15,7 @@
 
 mod backlog;
 mod body;
+mod control;
 mod conversation;
 mod dns;
 mod head;
@@ -28,6 +29,7 @@ mod opaque;
 mod prelude;
 mod quic;
 mod reader;
+mod sealed_http2;
 mod sniffers;
 #[cfg(test)]
 mod tests;

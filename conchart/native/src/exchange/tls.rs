@@ -7,6 +7,7 @@ use super::inside::Inside;
 use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::{Opening, Reader, Switch};
+use super::sealed_http2::SealedHttp2;
 use super::sniffers::{self, Row, Verdict};
 use super::turns::{Run, Turns, Units};
 use crate::keys::Keys;
@@ -52,6 +53,8 @@ pub(super) struct OverTls {
     tls: Tls,
     /// Who speaks when, as long as no record was opened.
     turns: Turns,
+    /// Where it is HTTP/2 that stays sealed: there, sides do not take turns.
+    http2: Option<Box<SealedHttp2>>,
     /// What is said inside, once a record was opened.
     inside: Option<Box<Inside>>,
     /// Up to here each side's bytes have become records; `None` before its first byte.
@@ -77,6 +80,7 @@ impl OverTls {
         Self {
             tls,
             turns: Turns::new(opening.start, "tls", Units::Records),
+            http2: None,
             inside: None,
             read: BySide::default(),
             agreed: None,
@@ -88,38 +92,49 @@ impl OverTls {
     /// Takes over what TLS has found. `interrupts`: the sender of these bytes had not received all that was sent.
     fn collect(&mut self, ledger: &mut Ledger, interrupts: bool) {
         while let Some(agreement) = self.tls.next_agreement() {
-            self.agree(ledger, &agreement);
+            self.agree(&agreement);
         }
         while let Some(handshake) = self.tls.next_handshake() {
             ledger.handshake(handshake);
         }
         if self.inside.is_none() {
             ledger.requester = self.tls.requester().unwrap_or(ledger.requester);
+            if self.http2.is_none() {
+                self.http2 = self.tls.http2().map(|overhead| Box::new(SealedHttp2::new(overhead)));
+            }
         }
         while let Some(clear) = self.tls.next_clear() {
             self.read[clear.from] = Some(clear.last);
             if clear.missing > 0 && self.inside.is_none() {
                 // Nothing is known of what is inside: only that it was there.
-                let run = Run::new(clear.from, (clear.first, clear.last), clear.missing);
-                self.turns.add(ledger, &Run { interrupts, ..run });
+                let moments = (clear.first, clear.last);
+                let gap = Gap { offset: clear.end, len: clear.missing, acked: Some(moments), seen: clear.last };
+                match &mut self.http2 {
+                    Some(http2) => http2.gap(ledger, clear.from, gap),
+                    None => {
+                        let run = Run::new(clear.from, moments, clear.missing);
+                        self.turns.add(ledger, &Run { interrupts, ..run });
+                    }
+                }
             } else {
                 self.inside(ledger).record(ledger, &clear);
             }
         }
         while let Some(record) = self.tls.next_record() {
             self.read[record.from] = Some(record.last);
-            match &mut self.inside {
-                Some(inside) => inside.missing(ledger, &record),
-                None => self.turns.add(ledger, &Run { interrupts, ..Run::of_record(&record) }),
+            match (&mut self.inside, &mut self.http2) {
+                (Some(inside), _) => inside.missing(ledger, &record),
+                (None, Some(http2)) => http2.record(ledger, &record),
+                (None, None) => self.turns.add(ledger, &Run { interrupts, ..Run::of_record(&record) }),
             }
         }
     }
 
     /// A handshake has ended.
-    fn agree(&mut self, ledger: &mut Ledger, agreement: &Agreement) {
+    fn agree(&mut self, agreement: &Agreement) {
         if let Some(alpn) = &agreement.alpn {
             self.agreed = self.agreed.or(sniffers::agreed(alpn));
-            self.turns.agreed(ledger, alpn);
+            self.turns.agreed(alpn);
         }
         self.turns.may_begin(agreement.ready);
         if agreement.asks_later {
@@ -132,6 +147,9 @@ impl OverTls {
     fn inside(&mut self, ledger: &mut Ledger) -> &mut Inside {
         self.inside.get_or_insert_with(|| {
             self.turns.end(ledger);
+            if let Some(mut http2) = self.http2.take() {
+                http2.finish(ledger);
+            }
             let agreed = self.agreed.or_else(|| sniffers::agreed(self.tls.alpn()?));
             let keys = self.keys.clone().filter(|_| self.depth < MAX_DEPTH);
             Box::new(Inside::new(Layer::inside(ledger, keys, self.depth.saturating_add(1), agreed)))
@@ -152,33 +170,38 @@ impl Reader for OverTls {
         let beyond = self.tls.gap(from, gap);
         let missed_data = self.tls.missed_data(from);
         self.collect(ledger, false);
-        if missed_data && self.inside.is_none() {
-            self.turns.gap(ledger, from, beyond);
+        match &mut self.http2 {
+            _ if !missed_data || self.inside.is_some() => {}
+            Some(http2) => http2.gap(ledger, from, beyond),
+            None => self.turns.gap(ledger, from, beyond),
         }
     }
 
     fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
         self.tls.fin(from, seen);
         self.collect(ledger, false);
-        match &mut self.inside {
-            Some(inside) => inside.fin(ledger, from, seen),
-            None => self.turns.fin(ledger, from),
+        match (&mut self.inside, &mut self.http2) {
+            (Some(inside), _) => inside.fin(ledger, from, seen),
+            (None, Some(http2)) => http2.fin(),
+            (None, None) => self.turns.fin(ledger, from),
         }
     }
 
     fn finish(&mut self, ledger: &mut Ledger) {
         self.tls.finish();
         self.collect(ledger, false);
-        match &mut self.inside {
-            Some(inside) => inside.finish(ledger),
-            None => self.turns.finish(ledger),
+        match (&mut self.inside, &mut self.http2) {
+            (Some(inside), _) => inside.finish(ledger),
+            (None, Some(http2)) => http2.finish(ledger),
+            (None, None) => self.turns.finish(ledger),
         }
         self.read = BySide::default();
     }
 
     fn pending(&self) -> Option<Moment> {
         let inside = self.inside.as_ref().and_then(|inside| inside.pending());
-        Moment::earliest([self.read.client, self.read.server, self.tls.earliest_open(), inside])
+        let http2 = self.http2.as_ref().and_then(|http2| http2.pending());
+        Moment::earliest([self.read.client, self.read.server, self.tls.earliest_open(), http2, inside])
     }
 
     fn app(&self) -> Option<&'static str> {

@@ -33,6 +33,9 @@ const DUPLEX: f64 = 0.3;
 /// Bytes of it are missing.
 const MISSING: f64 = 0.5;
 
+/// After this long a requester that goes on without an answer says something new. Within an upload it pauses less: curl
+/// waits one second for 100 (Continue).
+const NEW_MESSAGE_NS: i64 = 2_000_000_000;
 /// The requester interrupted its responder so often that they do not take turns.
 const MANY_INTERRUPTIONS: u8 = 2;
 /// The largest record with a closing alert, CBC with SHA-384 (RFC 5246 section 6.2.3.2), and the FIN after it.
@@ -88,8 +91,8 @@ const INTERIM: f64 = 0.8;
 pub(super) struct Turns {
     units: Units,
     protocol: &'static str,
-    /// The handshake agreed on HTTP/2, or it looks like it.
-    h2: bool,
+    /// Both sides talk at once.
+    duplex: bool,
     /// The handshake named the protocol: do not guess one.
     named: bool,
     confidence: f64,
@@ -118,7 +121,7 @@ impl Turns {
         Self {
             units,
             protocol,
-            h2: false,
+            duplex: false,
             named: false,
             confidence: units.confidence(),
             current: None,
@@ -154,18 +157,18 @@ impl Turns {
     }
 
     /// The application protocol that the TLS handshake agreed on.
-    pub fn agreed(&mut self, ledger: &mut Ledger, alpn: &str) {
+    pub fn agreed(&mut self, alpn: &str) {
         self.named = true;
         if alpn == "h2" {
-            self.is_h2(ledger);
+            self.is_duplex();
         }
     }
 
-    fn is_h2(&mut self, ledger: &mut Ledger) {
-        (self.h2, self.protocol, self.confidence) = (true, "h2", DUPLEX);
-        if let Some(exchange) = self.exchange(ledger) {
-            exchange.protocol = "h2";
-            exchange.doubt(DUPLEX);
+    /// Both sides talk at once: inside TLS that is HTTP/2, most likely.
+    fn is_duplex(&mut self) {
+        (self.duplex, self.confidence) = (true, DUPLEX);
+        if self.units == Units::Records {
+            self.protocol = "h2";
         }
     }
 
@@ -200,6 +203,9 @@ impl Turns {
         let asks = ledger.asks(run.from);
         if asks && run.may_be_finished && self.was_certificate_request(ledger) {
             return;
+        }
+        if asks {
+            self.end_unanswered(ledger, run.first);
         }
         if !asks && self.previous.take().is_some() {
             ledger.release();
@@ -239,11 +245,24 @@ impl Turns {
         }
     }
 
+    /// The requester goes on after a long silence: what it said before was a message that nobody answers.
+    fn end_unanswered(&mut self, ledger: &mut Ledger, next: Moment) {
+        let answered = self.answered;
+        let Some(exchange) = self.exchange(ledger).filter(|_| !answered) else {
+            return;
+        };
+        let last = exchange.request.last.filter(|last| next.at - last.at >= NEW_MESSAGE_NS);
+        if last.is_some() {
+            exchange.ended = last;
+            self.end(ledger);
+        }
+    }
+
     /// Did the response begin in the middle of this record? Then the rest of the request is no other one.
     fn answers_early(&self, ledger: &mut Ledger, run: &Run) -> bool {
         let response = self.exchange(ledger).and_then(|exchange| exchange.response.first);
         let within = |response: Moment| run.first.frame < response.frame && response.frame < run.last.frame;
-        self.answered && !self.h2 && response.is_some_and(within)
+        self.answered && !self.duplex && response.is_some_and(within)
     }
 
     /// The responder goes on after the rest of the request: what came in the middle of it (a ticket, most likely) was
@@ -317,8 +336,8 @@ impl Turns {
         self.interruptions = self.interruptions.saturating_add(1);
         if self.interruptions >= MANY_INTERRUPTIONS {
             self.confidence = DUPLEX;
-            if self.units == Units::Records && !self.h2 && !self.named {
-                self.is_h2(ledger);
+            if !self.named {
+                self.is_duplex();
             }
         }
     }
@@ -367,6 +386,9 @@ impl Turns {
         self.drop_closing_alert(ledger);
         if self.fin.client || self.fin.server {
             self.end(ledger);
+        } else if let Some(exchange) = self.exchange(ledger) {
+            // Nothing more of it came: it is the responder's turn.
+            exchange.request.done = exchange.request.first.is_some();
         }
         ledger.release_all();
         self.current = None;
@@ -374,7 +396,7 @@ impl Turns {
 
     /// Missing bytes at the end that nobody answered, as few as a closing alert has, are one.
     fn drop_closing_alert(&mut self, ledger: &mut Ledger) {
-        let uncaptured = !self.captured && !self.answered && self.units == Units::Records && !self.h2;
+        let uncaptured = !self.captured && !self.answered && self.units == Units::Records && !self.duplex;
         if uncaptured && self.exchange(ledger).is_some_and(|exchange| exchange.request.bytes <= CLOSING_ALERT) {
             self.withdraw(ledger);
         }

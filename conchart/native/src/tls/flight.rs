@@ -9,30 +9,22 @@ use crate::stream::{Moment, Side};
 
 use super::{AppRecord, MAX_HELD, record::RecordPart};
 
-/// A type-23 record whose meaning is still open.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
-    pub record: AppRecord,
-    /// Stream positions of its first byte and after its last.
-    pub offset: u64,
-    pub end: u64,
-    /// How much of the peer's stream its sender had acknowledged.
-    pub acked: u64,
-}
-
-impl Seen {
+impl AppRecord {
     /// `part` is the one that ends the record.
-    pub fn new(from: Side, part: &RecordPart<'_>) -> Self {
-        let record = AppRecord {
+    pub(super) fn new(from: Side, part: &RecordPart<'_>) -> Self {
+        let bytes = u64::from(part.record.length);
+        Self {
             from,
             first: part.record.first,
             last: part.seen,
-            bytes: u64::from(part.record.length),
+            bytes,
+            offset: part.record.offset,
+            end: part.record.end(),
+            acked: part.record.acked,
             confidence: 1.0,
-            may_be_finished: Sizes::of(None).is_finished(u64::from(part.record.length)),
-            may_be_interim: Sizes::CONTINUE.contains(&u64::from(part.record.length)),
-        };
-        Self { record, offset: part.record.offset, end: part.record.end(), acked: part.record.acked }
+            may_be_finished: Sizes::of(None).is_finished(bytes),
+            may_be_interim: Sizes::CONTINUE.contains(&bytes),
+        }
     }
 }
 
@@ -65,6 +57,12 @@ impl Sizes {
 
     pub fn is_finished(self, size: u64) -> bool {
         [32, 48].into_iter().any(|hash| self.hash.is_none_or(|known| known == hash) && size == self.sealed(4 + hash))
+    }
+
+    /// What the sender of a Finished of this size adds to its records (RFC 8446 section 5.4): Java does.
+    pub fn padding(self, finished: u64) -> u8 {
+        const PADDING: u8 = 16;
+        if finished.checked_sub(u64::from(PADDING)).is_some_and(|size| self.is_finished(size)) { PADDING } else { 0 }
     }
 
     pub fn is_alert(self, size: u64) -> bool {
@@ -111,15 +109,15 @@ pub(super) enum Reading {
 
 /// The records since the ClientHello, at most [`MAX_HELD`].
 #[derive(Debug, Default)]
-pub(super) struct Flight(pub(super) Vec<Seen>);
+pub(super) struct Flight(pub(super) Vec<AppRecord>);
 
 impl Flight {
     /// Adds a record; when there are too many, one side's consecutive records become one.
-    pub fn push(&mut self, seen: Seen) {
+    pub fn push(&mut self, seen: AppRecord) {
         if self.0.len() >= MAX_HELD {
-            if let Some(last) = self.0.iter_mut().rfind(|last| last.record.from == seen.record.from) {
-                last.record.bytes += seen.record.bytes;
-                last.record.last = seen.record.last;
+            if let Some(last) = self.0.iter_mut().rfind(|last| last.from == seen.from) {
+                last.bytes += seen.bytes;
+                last.last = seen.last;
                 last.end = seen.end;
             }
             return;
@@ -134,12 +132,12 @@ impl Flight {
 
     /// Are there records, and did `side` send all of them?
     pub fn is_only_of(&self, side: Side) -> bool {
-        !self.0.is_empty() && self.0.iter().all(|seen| seen.record.from == side)
+        !self.0.is_empty() && self.0.iter().all(|seen| seen.from == side)
     }
 
     /// Last byte of the last record.
     pub fn last(&self) -> Option<Moment> {
-        self.0.last().map(|seen| seen.record.last)
+        self.0.last().map(|seen| seen.last)
     }
 
     pub fn clear(&mut self) {
@@ -149,16 +147,16 @@ impl Flight {
     /// Finds the client's Finished; `over` when no record will follow.
     pub fn read(&self, context: Context, over: bool) -> Reading {
         let sizes = context.sizes;
-        let reached = |seen: &Seen| !context.early_data || seen.acked > context.server_hello;
-        let of_client = |(_, seen): &(usize, &Seen)| seen.record.from == context.client && reached(seen);
+        let reached = |seen: &AppRecord| !context.early_data || seen.acked > context.server_hello;
+        let of_client = |(_, seen): &(usize, &AppRecord)| seen.from == context.client && reached(seen);
         let early_end = self.early_end(context);
         let skipped = early_end.map_or(0, |end| end + 1);
         let mut first = None;
         for (index, seen) in self.0.iter().enumerate().skip(skipped).filter(of_client) {
-            if sizes.is_finished(seen.record.bytes) {
+            if sizes.is_finished(seen.bytes) {
                 return Reading::Finished { index, exact: true };
             }
-            if sizes.is_alert(seen.record.bytes) {
+            if sizes.is_alert(seen.bytes) {
                 return Reading::Alert;
             }
             first = first.or(Some((index, seen.offset)));
@@ -167,7 +165,7 @@ impl Flight {
             return Reading::Open;
         };
         // No Finished by its size, and the server has gone on: the flight was packed into one record.
-        let answered = |seen: &Seen| seen.record.from != context.client && seen.acked > offset;
+        let answered = |seen: &AppRecord| seen.from != context.client && seen.acked > offset;
         let sure = !context.early_data || early_end.is_some();
         if over || sure && self.0.iter().skip(index).any(answered) {
             return Reading::Finished { index, exact: false };
@@ -177,10 +175,10 @@ impl Flight {
 
     /// Index of the EndOfEarlyData, if the client sent one: the server took the early data.
     fn early_end(&self, context: Context) -> Option<usize> {
-        let is_end = |seen: &Seen| {
-            seen.record.from == context.client
+        let is_end = |seen: &AppRecord| {
+            seen.from == context.client
                 && seen.acked > context.server_hello
-                && context.sizes.is_end_of_early_data(seen.record.bytes)
+                && context.sizes.is_end_of_early_data(seen.bytes)
         };
         if context.early_data { self.0.iter().position(is_end) } else { None }
     }
@@ -201,7 +199,7 @@ impl Flight {
             server_bytes: 0,
         };
         for (index, &seen) in self.0.iter().enumerate() {
-            let of_client = seen.record.from == context.client;
+            let of_client = seen.from == context.client;
             let is_data = if of_client {
                 index > finished_index || early_end.is_some_and(|end| index < end)
             } else {
@@ -215,7 +213,7 @@ impl Flight {
             } else {
                 split.server_bytes += seen.end - seen.offset;
                 if server_done.is_some_and(|(done, _)| index > done) {
-                    split.ticket.get_or_insert(seen.record.bytes);
+                    split.ticket.get_or_insert(seen.bytes);
                 }
             }
         }
@@ -226,14 +224,14 @@ impl Flight {
     ///
     /// The last record of that size which the client had acknowledged; without one, the first record of
     /// a resumption (which needs only one) or else the last that the client had acknowledged.
-    pub fn server_done(&self, context: Context, finished: Seen) -> Option<(usize, Moment)> {
-        let before = |(_, seen): &(usize, &Seen)| seen.record.from != context.client && seen.offset < finished.acked;
+    pub fn server_done(&self, context: Context, finished: AppRecord) -> Option<(usize, Moment)> {
+        let before = |(_, seen): &(usize, &AppRecord)| seen.from != context.client && seen.offset < finished.acked;
         let flight = || self.0.iter().enumerate().filter(before);
-        let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.record.bytes));
+        let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.bytes));
         let any = || {
             if context.psk { flight().next() } else { flight().next_back() }
         };
-        exact.or_else(any).map(|(index, seen)| (index, seen.record.last))
+        exact.or_else(any).map(|(index, seen)| (index, seen.last))
     }
 
     /// Did the client send a Certificate message before its Finished? `None`: cannot be told.
@@ -245,16 +243,14 @@ impl Flight {
             // One record for the whole flight: that long only with a certificate. A short one is settings
             // and Finished, or else hides its sizes by padding.
             const CERTIFICATE_AT_LEAST: u64 = 400;
-            let size = self.0.get(finished_index)?.record.bytes;
+            let size = self.0.get(finished_index)?.bytes;
             let certificate = size >= CERTIFICATE_AT_LEAST;
             return (certificate || context.application_settings).then_some(certificate);
         }
-        let mut before = self.0.iter().take(finished_index).filter(|seen| seen.record.from == context.client);
+        let mut before = self.0.iter().take(finished_index).filter(|seen| seen.from == context.client);
         Some(match (before.next(), before.next()) {
             (None, _) => false,
-            (Some(only), None) => {
-                !context.application_settings || context.sizes.is_empty_certificate(only.record.bytes)
-            }
+            (Some(only), None) => !context.application_settings || context.sizes.is_empty_certificate(only.bytes),
             _ => true,
         })
     }
@@ -263,7 +259,7 @@ impl Flight {
 /// The records around the client's Finished, told apart.
 #[derive(Debug)]
 pub(super) struct Split {
-    pub finished: Seen,
+    pub finished: AppRecord,
     pub server_done: Option<Moment>,
     pub client_auth: Option<bool>,
     /// The server accepted early data.
@@ -271,7 +267,7 @@ pub(super) struct Split {
     /// Size of the first record that the server sent between its Finished and the client's.
     pub ticket: Option<u64>,
     /// Application data, in causal order.
-    pub data: Vec<Seen>,
+    pub data: Vec<AppRecord>,
     /// Stream bytes of the others, headers included.
     pub client_bytes: u64,
     pub server_bytes: u64,

@@ -176,6 +176,11 @@ pub struct AppRecord {
     pub last: Moment,
     /// Length of the record's body (ciphertext).
     pub bytes: u64,
+    /// Stream positions of its first byte and after its last.
+    pub offset: u64,
+    pub end: u64,
+    /// How much of the peer's stream its sender had acknowledged.
+    pub acked: u64,
     /// 1.0 when this surely is application data; less when it might be a hidden handshake message.
     pub confidence: f64,
     /// Its size is that of `HTTP/1.1 100 Continue` and nothing else.

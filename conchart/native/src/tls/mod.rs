@@ -21,6 +21,7 @@ mod machine;
 mod messages;
 mod names;
 mod opener;
+mod preface;
 mod reading;
 mod record;
 mod sniff;
@@ -39,6 +40,7 @@ pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
 pub use names::{Name, Version};
 pub use opener::Clear;
 pub(crate) use opener::{Hash, expand_label};
+pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
 
 use crate::keys::Keys;
@@ -92,6 +94,8 @@ pub struct Tls {
     state: State,
     requester: Option<Side>,
     closed: bool,
+    /// Where HTTP/2 is spoken inside: what each side's records take beyond their content.
+    http2: Option<BySide<u8>>,
 }
 
 impl Tls {
@@ -124,6 +128,7 @@ impl Tls {
             state,
             requester: None,
             closed: false,
+            http2: None,
         }
     }
 
@@ -274,6 +279,13 @@ impl Tls {
     #[must_use]
     pub fn alpn(&self) -> Option<&str> {
         self.machine()?.facts.alpn.as_deref()
+    }
+
+    /// HTTP/2 is spoken inside, as the handshake says or, where that is sealed, the first records: what each side's
+    /// records take beyond their content.
+    #[must_use]
+    pub fn http2(&self) -> Option<BySide<u8>> {
+        self.http2.or_else(|| self.machine()?.http2())
     }
 
     fn machine(&self) -> Option<&Machine> {

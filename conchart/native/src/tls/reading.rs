@@ -3,13 +3,13 @@
 //! In: parts of records of both sides, in causal order. Out: what the caller fetches from [`Tls`]. Non-goals: where
 //! records begin ([`super::record`]), what messages mean ([`super::machine`]).
 
-use super::flight::{Seen, Sizes};
+use super::flight::Sizes;
 use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
 use super::opener::{Content, Coverage, Opened};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
 use super::tickets::Undecided;
-use super::{Outcome, State, Tls, Version};
+use super::{AppRecord, Outcome, State, Tls, Version};
 use crate::stream::Side;
 
 impl Tls {
@@ -97,7 +97,7 @@ impl Tls {
     fn sealed(&mut self, from: Side, part: &RecordPart<'_>) {
         let Some(handshaking) = &mut self.handshaking else {
             if part.record.kind == APPLICATION_DATA && self.state != State::Over {
-                self.application(Seen::new(from, part));
+                self.application(AppRecord::new(from, part));
             }
             return;
         };
@@ -115,7 +115,7 @@ impl Tls {
         let Some(handshaking) = &mut self.handshaking else {
             return;
         };
-        let record = Seen::new(from, part);
+        let record = AppRecord::new(from, part);
         let is_tls13 = handshaking.machine.is_tls13();
         if content.kind == HANDSHAKE {
             let stretch = Stretch {
@@ -187,6 +187,7 @@ impl Tls {
         }
         self.requester = machine.facts.hello_by.or(self.requester);
         self.number += 1;
+        self.http2 = self.http2.or(machine.http2());
         machine.close_flights();
         if !matches!(self.state, State::Established(Some(version)) if !version.is_tls13()) {
             self.state = match machine.facts.outcome {
@@ -235,27 +236,28 @@ impl Tls {
         Coverage { keys: handshake.keys, missing: handshake.missing_keys } = opener.coverage(is_tls13);
     }
 
-    fn application(&mut self, mut seen: Seen) {
-        if self.opener.as_ref().is_some_and(|opener| opener.reads(seen.record.from)) {
+    fn application(&mut self, mut seen: AppRecord) {
+        if self.opener.as_ref().is_some_and(|opener| opener.reads(seen.from)) {
             // It went out in clear.
             return;
         }
         let is_tls12 = matches!(self.state, State::Established(Some(version)) if !version.is_tls13());
         if !is_tls12 && self.state != State::Opening {
             let sizes = Sizes::of(None);
-            if sizes.is_key_update(seen.record.bytes) {
-                seen.record.confidence = 0.5;
+            if sizes.is_key_update(seen.bytes) {
+                seen.confidence = 0.5;
             }
-            if self.undecided.is_none() && sizes.is_alert(seen.record.bytes) {
+            if self.undecided.is_none() && sizes.is_alert(seen.bytes) {
                 self.undecided = Some(Box::new(Undecided::new(sizes, None)));
             }
         }
         match self.undecided.take() {
             Some(mut undecided) => {
                 undecided.push(seen, &mut self.found().records);
+                self.http2 = self.http2.or(undecided.http2());
                 self.keep_unless_idle(undecided);
             }
-            None => self.found().records.push_back(seen.record),
+            None => self.found().records.push_back(seen),
         }
     }
 

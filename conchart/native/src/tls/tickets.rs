@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use crate::stream::{BySide, Side};
 
-use super::flight::{Seen, Sizes};
-use super::{AppRecord, MAX_HELD};
+use super::flight::Sizes;
+use super::{AppRecord, MAX_HELD, begins_settings, is_preface};
 
 /// Bodies of the tickets that servers send: from a bare identifier to one that embeds a client certificate.
 const TICKET_SIZES: std::ops::RangeInclusive<u64> = 60..=2200;
@@ -29,6 +29,8 @@ pub(super) struct Watch {
     pub client_first: bool,
     /// Size of a ticket that came before the client's Finished.
     pub ticket: Option<u64>,
+    /// The client offered HTTP/2: what each side's records then take beyond their content.
+    pub http2: Option<BySide<u8>>,
     /// The server took early data: what it sent before it had seen the stream up to here answers that.
     pub early_until: Option<u64>,
 }
@@ -36,15 +38,17 @@ pub(super) struct Watch {
 /// Records that wait until it is known what they are.
 #[derive(Debug)]
 pub(super) struct Undecided {
-    records: Vec<Seen>,
+    records: Vec<AppRecord>,
     sizes: Sizes,
     /// Present while the server's first turn may contain tickets.
     watch: Option<Watch>,
+    /// The server began as one does that speaks HTTP/2.
+    http2: Option<BySide<u8>>,
 }
 
 impl Undecided {
     pub fn new(sizes: Sizes, watch: Option<Watch>) -> Self {
-        Self { records: Vec::new(), sizes, watch }
+        Self { records: Vec::new(), sizes, watch, http2: None }
     }
 
     /// True when nothing waits: the value can be dropped.
@@ -52,10 +56,14 @@ impl Undecided {
         self.watch.is_none() && self.records.is_empty()
     }
 
-    pub fn push(&mut self, seen: Seen, out: &mut VecDeque<AppRecord>) {
+    pub fn push(&mut self, seen: AppRecord, out: &mut VecDeque<AppRecord>) {
         self.records.push(seen);
+        if let Some(watch) = self.watch.filter(|&watch| begins_http2(&seen, watch)) {
+            // Whoever reads HTTP/2 knows where it begins, and that tickets come before.
+            (self.watch, self.http2) = (None, watch.http2);
+        }
         if self.watch.is_some_and(|watch| answers_early_data(&seen, watch)) {
-            out.extend(self.records.drain(..).map(|seen| seen.record));
+            out.extend(self.records.drain(..));
             return;
         }
         let full = self.records.len() >= MAX_HELD;
@@ -67,8 +75,13 @@ impl Undecided {
         self.release(out);
         if full {
             // An alert would have been followed by a FIN by now.
-            out.extend(self.records.drain(..).map(|seen| AppRecord { confidence: 0.5, ..seen.record }));
+            out.extend(self.records.drain(..).map(|seen| AppRecord { confidence: 0.5, ..seen }));
         }
+    }
+
+    /// Where HTTP/2 is spoken, as the first records tell: what each side's records take beyond their content.
+    pub fn http2(&self) -> Option<BySide<u8>> {
+        self.http2
     }
 
     #[cfg(test)]
@@ -81,8 +94,8 @@ impl Undecided {
         if let Some(watch) = self.watch.filter(|watch| watch.client != from) {
             self.judge(watch);
         }
-        if let Some(last) = self.records.iter().rposition(|seen| seen.record.from == from)
-            && self.records.get(last).is_some_and(|seen| self.sizes.is_alert(seen.record.bytes))
+        if let Some(last) = self.records.iter().rposition(|seen| seen.from == from)
+            && self.records.get(last).is_some_and(|seen| self.sizes.is_alert(seen.bytes))
         {
             self.records.remove(last);
         }
@@ -94,7 +107,7 @@ impl Undecided {
         if let Some(watch) = self.watch {
             self.judge(watch);
         }
-        out.extend(self.records.drain(..).map(|seen| seen.record));
+        out.extend(self.records.drain(..));
     }
 
     pub fn finish(&mut self, out: &mut VecDeque<AppRecord>) {
@@ -115,18 +128,18 @@ impl Undecided {
         let mut last = BySide { client: true, server: true };
         let mut kept_from = self.records.len();
         for (index, seen) in self.records.iter().enumerate().rev() {
-            if std::mem::take(&mut last[seen.record.from]) && self.sizes.is_alert(seen.record.bytes) {
+            if std::mem::take(&mut last[seen.from]) && self.sizes.is_alert(seen.bytes) {
                 kept_from = index;
             }
         }
-        out.extend(self.records.drain(..kept_from).map(|seen| seen.record));
+        out.extend(self.records.drain(..kept_from));
     }
 }
 
 /// The server's first turn, as far as the records that wait show it.
 struct Turn {
     /// The client's first record, and its index.
-    request: Option<Seen>,
+    request: Option<AppRecord>,
     requested: usize,
     /// Size of a ticket that the server sent before it saw the request.
     earlier_ticket: Option<u64>,
@@ -141,17 +154,17 @@ struct Turn {
 }
 
 impl Turn {
-    fn read(records: &[Seen], watch: Watch) -> Self {
-        let first = records.iter().position(|seen| seen.record.from == watch.client);
+    fn read(records: &[AppRecord], watch: Watch) -> Self {
+        let first = records.iter().position(|seen| seen.from == watch.client);
         let request = first.and_then(|index| records.get(index)).copied();
         let requested = first.unwrap_or(records.len());
         let after = records.iter().enumerate().skip(requested);
         let answers = || after.clone().filter(|(_, seen)| is_answer(seen, watch, request));
         let run = leading_run(answers().map(|(_, seen)| seen));
-        let size = |(_, seen): (usize, &Seen)| seen.record.bytes;
+        let size = |(_, seen): (usize, &AppRecord)| seen.bytes;
         let (run_size, following_size) = (answers().next().map(size), answers().nth(run).map(size));
         let mut unasked = records.iter().filter(|seen| is_unasked(seen, watch, request));
-        let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.record.bytes);
+        let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.bytes);
         Self {
             request,
             earlier_ticket: earlier.or(watch.ticket),
@@ -165,7 +178,7 @@ impl Turn {
     }
 
     /// Can tickets be told from the response already?
-    fn is_clear(&self, records: &[Seen], watch: Watch) -> bool {
+    fn is_clear(&self, records: &[AppRecord], watch: Watch) -> bool {
         let Some(first) = self.first_answer else {
             return false;
         };
@@ -174,7 +187,8 @@ impl Turn {
         }
         // The client goes on. After one record that is its next request; after several of one size it may
         // be the rest of an upload, so the server's next record has to decide.
-        self.run == 1 && records.iter().skip(first).any(|seen| seen.record.from == watch.client)
+        let goes_on = records.iter().skip(first).any(|seen| seen.from == watch.client);
+        self.run == 1 && goes_on && !self.request.is_some_and(|request| may_be_preface(&request, watch))
     }
 
     /// The server sent its tickets before it saw the request: it has more only if they are of that size.
@@ -199,43 +213,58 @@ impl Turn {
     }
 }
 
+/// How much is inside, where it may be HTTP/2.
+fn http2_content(seen: &AppRecord, watch: Watch) -> Option<u64> {
+    seen.bytes.checked_sub(u64::from(watch.http2?[seen.from]))
+}
+
+/// Is this the SETTINGS with which a server begins HTTP/2? A response of HTTP/1 is longer.
+fn begins_http2(seen: &AppRecord, watch: Watch) -> bool {
+    seen.from != watch.client && http2_content(seen, watch).is_some_and(begins_settings)
+}
+
+/// May this be a client's preface? If it is, the server's SETTINGS will come.
+fn may_be_preface(seen: &AppRecord, watch: Watch) -> bool {
+    http2_content(seen, watch).is_some_and(is_preface)
+}
+
 /// Did the server send this after it saw the client's first application data?
-fn is_answer(seen: &Seen, watch: Watch, request: Option<Seen>) -> bool {
-    seen.record.from != watch.client && request.is_some_and(|request| seen.acked > request.offset)
+fn is_answer(seen: &AppRecord, watch: Watch, request: Option<AppRecord>) -> bool {
+    seen.from != watch.client && request.is_some_and(|request| seen.acked > request.offset)
 }
 
 /// Did the server send this before it saw any of the client's application data?
-fn is_unasked(seen: &Seen, watch: Watch, request: Option<Seen>) -> bool {
-    seen.record.from != watch.client && request.is_none_or(|request| seen.acked <= request.offset)
+fn is_unasked(seen: &AppRecord, watch: Watch, request: Option<AppRecord>) -> bool {
+    seen.from != watch.client && request.is_none_or(|request| seen.acked <= request.offset)
 }
 
-fn is_ticket_sized(seen: &Seen) -> bool {
-    TICKET_SIZES.contains(&seen.record.bytes)
+fn is_ticket_sized(seen: &AppRecord) -> bool {
+    TICKET_SIZES.contains(&seen.bytes)
 }
 
 /// Did the server send this before it had seen the client's Finished, in answer to early data?
-fn answers_early_data(seen: &Seen, watch: Watch) -> bool {
-    seen.record.from != watch.client && watch.early_until.is_some_and(|until| seen.acked < until)
+fn answers_early_data(seen: &AppRecord, watch: Watch) -> bool {
+    seen.from != watch.client && watch.early_until.is_some_and(|until| seen.acked < until)
 }
 
 /// How many records, from the first on, could be tickets: all of one size, in one burst.
-fn leading_run<'a>(mut records: impl Iterator<Item = &'a Seen>) -> usize {
+fn leading_run<'a>(mut records: impl Iterator<Item = &'a AppRecord>) -> usize {
     let Some(first) = records.next().filter(|first| is_ticket_sized(first)) else {
         return 0;
     };
-    let mut last = first.record.last.at;
-    let is_alike = |seen: &&Seen| {
-        let pause = seen.record.first.at - std::mem::replace(&mut last, seen.record.last.at);
-        seen.record.bytes == first.record.bytes && pause <= BURST_NS
+    let mut last = first.last.at;
+    let is_alike = |seen: &&AppRecord| {
+        let pause = seen.first.at - std::mem::replace(&mut last, seen.last.at);
+        seen.bytes == first.bytes && pause <= BURST_NS
     };
     1 + records.take_while(is_alike).count()
 }
 
 /// Removes tickets and says how sure the rest is to be application data.
-fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
+fn drop_tickets(records: &mut Vec<AppRecord>, watch: Watch) {
     let turn = Turn::read(records, watch);
-    let is_unasked = |seen: &Seen| is_unasked(seen, watch, turn.request);
-    let unasked: Vec<Seen> = records.iter().filter(|seen| is_unasked(seen)).copied().collect();
+    let is_unasked = |seen: &AppRecord| is_unasked(seen, watch, turn.request);
+    let unasked: Vec<AppRecord> = records.iter().filter(|seen| is_unasked(seen)).copied().collect();
     let (tickets, confidence) = turn.verdict(watch);
     let mut greeting = greeting(&unasked, watch, turn.request);
 
@@ -243,11 +272,11 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
     records.retain_mut(|seen| {
         let index = indices.next();
         if is_unasked(seen) {
-            seen.record.confidence = 0.5;
+            seen.confidence = 0.5;
             return greeting.next().unwrap_or(false);
         }
-        if seen.record.from != watch.client {
-            seen.record.confidence = confidence;
+        if seen.from != watch.client {
+            seen.confidence = confidence;
         }
         let is_answer = index.is_some_and(|index| index >= turn.requested) && is_answer(seen, watch, turn.request);
         !is_answer || answers.next().is_none_or(|nth| nth >= tickets)
@@ -257,9 +286,9 @@ fn drop_tickets(records: &mut Vec<Seen>, watch: Watch) {
 /// For each record that the server sent unasked: is it data? If not, it is a ticket or a greeting of HTTP/2.
 ///
 /// A server that speaks first (mail, databases) greets after its tickets and before any request.
-fn greeting(unasked: &[Seen], watch: Watch, request: Option<Seen>) -> impl Iterator<Item = bool> {
-    let order = |seen: Seen| (seen.record.first.at, seen.record.first.frame);
-    let waited = |seen: &Seen| request.is_none_or(|request| order(*seen) < order(request));
+fn greeting(unasked: &[AppRecord], watch: Watch, request: Option<AppRecord>) -> impl Iterator<Item = bool> {
+    let order = |seen: AppRecord| (seen.first.at, seen.first.frame);
+    let waited = |seen: &AppRecord| request.is_none_or(|request| order(*seen) < order(request));
     let greets = !watch.client_first && unasked.iter().all(waited);
     let run = leading_run(unasked.iter());
     let tickets = if run > MAX_TICKETS { 0 } else { run };

@@ -9,6 +9,7 @@ mod laws;
 mod missing;
 mod prelude;
 mod sealed;
+mod sealed_http2;
 mod sniffers;
 mod switching;
 mod talk;

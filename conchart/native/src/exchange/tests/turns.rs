@@ -2,7 +2,7 @@ use super::super::ledger::Ledger;
 use super::super::reader::Start;
 use super::super::turns::{Run, Turns, Units};
 use super::talk::{Talk, moment, short};
-use crate::stream::Side;
+use crate::stream::{Moment, Side};
 
 #[test]
 fn an_unknown_protocol_takes_turns() {
@@ -42,7 +42,7 @@ fn a_short_first_word_is_judged_when_the_connection_ends() {
     assert_eq!(talk.conversation.app(), Some("unknown"));
     assert!(talk.conversation.earliest_open().is_some());
     let found = talk.finish();
-    assert_eq!((found[0].protocol, short(found[0].request)), ("unknown", (Some(1), Some(1), 2, false)));
+    assert_eq!((found[0].protocol, short(found[0].request)), ("unknown", (Some(1), Some(1), 2, true)));
 }
 
 #[test]
@@ -174,4 +174,43 @@ fn a_record_that_begins_after_the_response_is_another_request() {
     let (client, server) = (Side::Client, Side::Server);
     let found = turns_of_long_records(&[(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 10, 14, 16_000)]);
     assert_eq!(found.len(), 2);
+}
+
+/// A record of each side, so many milliseconds after the one before.
+fn turns_in_time(said: &[(Side, i64)]) -> Vec<super::super::Exchange> {
+    let mut ledger = Ledger::default();
+    let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
+    let mut at = 0;
+    for (frame, (from, after_ms)) in (1..).zip(said) {
+        at += after_ms * 1_000_000;
+        let seen = Moment { at, frame };
+        turns.add(&mut ledger, &Run::new(*from, (seen, seen), 100));
+    }
+    turns.finish(&mut ledger);
+    std::iter::from_fn(|| ledger.next_exchange()).collect()
+}
+
+#[test]
+fn whoever_goes_on_after_a_long_silence_says_something_new() {
+    let (client, server) = (Side::Client, Side::Server);
+    let found = turns_in_time(&[(client, 0), (client, 30), (client, 13_870), (server, 20)]);
+    let [unanswered, answered] = &found[..] else { panic!("{}", found.len()) };
+    assert_eq!((short(unanswered.request).0, short(unanswered.request).1), (Some(1), Some(2)));
+    assert_eq!((unanswered.response.first, unanswered.ended.map(|at| at.frame)), (None, Some(2)));
+    assert_eq!((short(answered.request).0, short(answered.response).0), (Some(3), Some(4)));
+}
+
+#[test]
+fn a_pause_within_an_upload_is_part_of_it() {
+    let (client, server) = (Side::Client, Side::Server);
+    // curl waits a second for 100 (Continue), then sends the body.
+    let found = turns_in_time(&[(client, 0), (client, 1_001), (client, 30), (server, 5_000)]);
+    let [upload] = &found[..] else { panic!("{}", found.len()) };
+    assert_eq!((short(upload.request).1, short(upload.response).0), (Some(3), Some(4)));
+}
+
+#[test]
+fn the_latest_request_waits_when_the_capture_ends() {
+    let found = turns_in_time(&[(Side::Client, 0)]);
+    assert!(found[0].request.done && !found[0].response.done);
 }

@@ -9,12 +9,12 @@
 use crate::stream::{BySide, Moment, Side};
 
 use super::fingerprint::{self, Fingerprints, Transport};
-use super::flight::{Flight, Seen, Sizes};
+use super::flight::{Flight, Sizes};
 use super::hello::{Body, ClientHello, ServerHello, certificates};
 use super::messages::{Event, Message, Messages, Stretch};
-use super::opener::Opener;
+use super::opener::{Opener, overhead};
 use super::tickets::Watch;
-use super::{Flights, Handshake, Kind, Outcome, Version, names};
+use super::{AppRecord, Flights, Handshake, Kind, Outcome, Version, names};
 
 mod tls12;
 mod tls13;
@@ -25,7 +25,7 @@ pub(super) enum Bearer {
     /// Content in clear; `offset` is where its record begins in its stream.
     Clear { offset: u64 },
     /// A record that was opened.
-    Protected(Seen),
+    Protected(AppRecord),
 }
 
 impl Bearer {
@@ -118,6 +118,7 @@ struct Offer {
     ticket: bool,
     early_data: bool,
     alpn: bool,
+    http2: bool,
     application_settings: bool,
     /// Last byte of the first ClientHello.
     sent: Option<Moment>,
@@ -135,7 +136,7 @@ struct Alert {
 pub(super) struct Machine {
     pub facts: Box<Handshake>,
     /// Application data met on the way, in causal order.
-    pub data: Vec<Seen>,
+    pub data: Vec<AppRecord>,
     transport: Transport,
     ended: bool,
     /// Inside an established connection every message is encrypted, and known only where there are keys.
@@ -148,6 +149,8 @@ pub(super) struct Machine {
     /// The server sent a message that only a full handshake of TLS 1.2 has.
     full: bool,
     server_hello_offset: u64,
+    /// TLS 1.3: what the client adds to each of its records.
+    padding: u8,
     /// Size of a ticket that the server sent before the client's Finished.
     ticket: Option<u64>,
     /// The server took early data; here the client's Finished ends.
@@ -213,11 +216,24 @@ impl Machine {
         Sizes::of(self.cipher)
     }
 
+    /// HTTP/2 was agreed on: what each side's records take beyond their content, where the cipher suite tells.
+    pub fn http2(&self) -> Option<BySide<u8>> {
+        self.overhead().filter(|_| self.facts.alpn.as_deref() == Some("h2"))
+    }
+
+    fn overhead(&self) -> Option<BySide<u8>> {
+        let each = overhead(self.cipher?, self.version?)?;
+        let mut both = BySide { client: each, server: each };
+        both[self.facts.hello_by?] += self.padding;
+        Some(both)
+    }
+
     /// How to look at the records that follow a complete TLS 1.3 handshake.
     pub fn watch(&self) -> Option<Watch> {
         let client = self.facts.hello_by?;
         let (resumed, client_first, ticket) = (self.psk, self.offer.alpn, self.ticket);
-        Some(Watch { client, resumed, client_first, ticket, early_until: self.early_until })
+        let http2 = self.overhead().filter(|_| self.offer.http2);
+        Some(Watch { client, resumed, client_first, ticket, http2, early_until: self.early_until })
     }
 
     /// The connection is over; `closed` when an end closed it, else the capture stopped.
@@ -378,6 +394,7 @@ impl Machine {
         self.offer.session_id = SessionId::new(hello.session_id);
         self.offer.ticket = hello.ticket.is_some();
         self.offer.alpn = hello.protocols().next().is_some();
+        self.offer.http2 = hello.protocols().any(|name| name == b"h2");
         self.offer.application_settings = hello.application_settings;
         // The second ClientHello has none: early data is over with a HelloRetryRequest.
         self.offer.early_data = hello.early_data && first;

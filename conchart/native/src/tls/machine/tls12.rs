@@ -6,11 +6,10 @@
 
 use tls_parser::{TlsCipherKx, TlsCipherSuite};
 
-use super::super::flight::Seen;
 use super::super::messages::message::CLIENT_HELLO;
 use super::super::names;
 use super::super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
-use super::{Alert, Kind, Machine, Moment, Outcome, Side, Version};
+use super::{Alert, AppRecord, Kind, Machine, Moment, Outcome, Side, Version};
 
 /// Confidence in what follows a handshake of which a part is missing.
 const UNCERTAIN: f64 = 0.5;
@@ -35,7 +34,7 @@ impl Machine {
             HANDSHAKE => self.encrypted_handshake(from, part),
             CHANGE_CIPHER_SPEC => self.change_cipher(from),
             ALERT => self.encrypted_alert(from, part.record.first),
-            APPLICATION_DATA => return self.application(Seen::new(from, part)),
+            APPLICATION_DATA => return self.application(AppRecord::new(from, part)),
             _ => {}
         }
         self.count(from, part.record.end() - part.record.offset);
@@ -172,8 +171,8 @@ impl Machine {
         level == 2 || description == 0 || self.is_tls13() && description != 90
     }
 
-    fn application(&mut self, seen: Seen) {
-        let from = seen.record.from;
+    fn application(&mut self, seen: AppRecord) {
+        let from = seen.from;
         if self.renegotiates {
             return self.data.push(seen);
         }
@@ -194,8 +193,8 @@ impl Machine {
     }
 
     /// The ServerHello is missing.
-    fn application_unannounced(&mut self, seen: Seen) {
-        let record = seen.record;
+    fn application_unannounced(&mut self, seen: AppRecord) {
+        let record = seen;
         let unfinished = self.is_client(record.from) && self.facts.client_finished.is_none();
         if unfinished && record.may_be_finished {
             // TLS 1.3, most likely: older versions do not send a Finished as application data.
@@ -208,8 +207,8 @@ impl Machine {
         self.end(Outcome::Incomplete);
     }
 
-    fn application12(&mut self, mut seen: Seen) {
-        let from = seen.record.from;
+    fn application12(&mut self, mut seen: AppRecord) {
+        let from = seen.from;
         match self.finished[from].filter(|_| self.is_client(from)) {
             Some(sent) if self.full => {
                 self.facts.false_start = Some(true);
@@ -218,9 +217,9 @@ impl Machine {
             Some(_) => {}
             None => {
                 // A Finished is missing: a client sends data after its own, a server after both.
-                self.ready_by(seen.record.first);
+                self.ready_by(seen.first);
                 self.end(Outcome::Complete);
-                seen.record.confidence = UNCERTAIN;
+                seen.confidence = UNCERTAIN;
             }
         }
         self.data.push(seen);

@@ -4,14 +4,14 @@
 //! (EndOfEarlyData), RFC 8879 (compressed certificates). In: encrypted records, and messages of opened ones. Out:
 //! facts; the handshake ends at the client's Finished.
 
-use super::super::flight::{Context, Flight, Reading, Seen};
+use super::super::flight::{Context, Flight, Reading};
 use super::super::hello::{Body, certificates13};
 use super::super::messages::Message;
-use super::{Kind, Machine, Moment, Outcome, Side, text};
+use super::{AppRecord, Kind, Machine, Moment, Outcome, Side, text};
 
 impl Machine {
     /// A record of handshake messages was opened: its size counts where not all of them are.
-    pub fn opened_record(&mut self, record: Seen) {
+    pub fn opened_record(&mut self, record: AppRecord) {
         self.flight.push(record);
     }
 
@@ -37,7 +37,7 @@ impl Machine {
     }
 
     /// A message of an opened record.
-    pub(super) fn protected_message(&mut self, from: Side, message: Message<'_>, body: &Body<'_>, record: Seen) {
+    pub(super) fn protected_message(&mut self, from: Side, message: Message<'_>, body: &Body<'_>, record: AppRecord) {
         let client = self.is_client(from);
         let facts = &mut self.facts;
         match body {
@@ -61,19 +61,19 @@ impl Machine {
     }
 
     /// The client's Finished was read.
-    fn read_finished(&mut self, record: Seen) {
+    fn read_finished(&mut self, record: AppRecord) {
         // Without the server's keys, where its flight ended is told by sizes.
         let by_size = self.context().and_then(|context| self.flight.server_done(context, record));
         let Flight(flight) = std::mem::take(&mut self.flight);
         for seen in &flight {
-            self.count(seen.record.from, seen.end - seen.offset);
+            self.count(seen.from, seen.end - seen.offset);
         }
         let facts = &mut self.facts;
         facts.inferred = facts.server_done.is_none();
         facts.server_done = facts.server_done.or(by_size.map(|(_, last)| last));
         facts.client_auth.get_or_insert(false);
         let early_data = facts.early_data == Some(true);
-        self.finish13(record.record.first, record.record.last, early_data);
+        self.finish13(record.first, record.last, early_data);
     }
 
     /// Looks for the client's Finished among the encrypted records; `over` when there are no more.
@@ -104,7 +104,8 @@ impl Machine {
         let Some(split) = std::mem::take(&mut self.flight).split(context, index, exact) else {
             return;
         };
-        let finished = split.finished.record;
+        let finished = split.finished;
+        self.padding = context.sizes.padding(finished.bytes);
         self.ticket = split.ticket;
         self.early_until = split.early_data.then_some(split.finished.end);
         self.data.extend(split.data);

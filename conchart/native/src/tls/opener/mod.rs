@@ -32,6 +32,8 @@ use direction::{Direction, Epoch, EpochKeys};
 use protection::Sealed;
 use suite::{Suite, key_block};
 
+pub(super) use suite::overhead;
+
 pub(super) use coverage::Coverage;
 pub(super) use protection::Content;
 

@@ -3,6 +3,7 @@
 //! TLS 1.2 and older: RFC 5246 sections 5 and 6.3 (PRF, key block), RFC 2246 section 5 (its older PRF). TLS 1.3:
 //! RFC 8446 sections 7.1 to 7.3 (HKDF-Expand-Label, traffic keys, key update).
 
+use crate::tls::Version;
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
@@ -20,6 +21,29 @@ pub(super) enum Bulk {
     ChaCha,
     /// AES in CBC mode with an HMAC.
     Cbc(Mac1),
+}
+
+impl Bulk {
+    /// What a record takes beyond its content (RFC 8446 section 5.2; RFC 5288, RFC 6655, RFC 7905). `None`: of CBC,
+    /// whose padding varies.
+    fn overhead(self, is_tls13: bool) -> Option<u8> {
+        let tag = match self {
+            Self::Gcm | Self::Ccm | Self::ChaCha => 16,
+            Self::Ccm8 => 8,
+            Self::Cbc(_) => return None,
+        };
+        // TLS 1.3 seals the content's type with it; before, half of the nonce is sent, but not that of ChaCha20.
+        Some(match self {
+            _ if is_tls13 => tag + 1,
+            Self::ChaCha => tag,
+            _ => tag + 8,
+        })
+    }
+}
+
+/// What a record of this suite takes beyond its content, where that is always the same.
+pub(in crate::tls) fn overhead(code: u16, version: Version) -> Option<u8> {
+    Suite::of(code, version.0)?.bulk.overhead(version.is_tls13())
 }
 
 /// The HMAC of a CBC suite.

@@ -1,6 +1,7 @@
 //! Ticket or response? Alert or data?
 
 use super::build::*;
+use crate::stream::BySide;
 use crate::stream::Side::{self, Client, Server};
 
 /// A full handshake of TLS 1.3 whose client has just sent its Finished.
@@ -127,13 +128,49 @@ fn server_that_speaks_first_greets_after_its_tickets() {
 }
 
 #[test]
-fn settings_of_http2_before_the_request_are_no_data() {
+fn a_servers_settings_tell_that_http2_is_spoken_and_nothing_is_held_back() {
+    let settings = data(9 + 3 * 6 + 17);
+    for (alpn, http2) in [("h2", true), ("http/1.1", false)] {
+        let mut talk = Talk::new().hellos13(&Hello::tls13().alpn(alpn), false);
+        talk.client(&finished13());
+        talk.server(&[data(255), data(255), settings.clone()].concat());
+        assert_eq!(talk.tls.http2(), http2.then_some(BySide { client: 17, server: 17 }));
+        talk.client(&data(400));
+        talk.server(&data(3_000));
+        let unasked = [(Server, 255), (Server, 255), (Server, 44)];
+        let asked = [(Client, 400), (Server, 3_000)];
+        assert_eq!(talk.sizes(), if http2 { [&unasked[..], &asked].concat() } else { asked.to_vec() });
+    }
+}
+
+#[test]
+fn a_request_as_long_as_a_preface_is_one_where_the_server_answers_in_http1() {
     let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
     talk.client(&finished13());
-    talk.server(&[data(255), data(255), data(50)].concat());
-    talk.client(&data(400));
-    talk.server(&data(3_000));
-    assert_eq!(talk.sizes(), [(Client, 400), (Server, 3_000)]);
+    talk.client(&data(24 + 9 + 3 * 6 + 13 + 17));
+    talk.server(&[data(255), data(255), data(700)].concat());
+    assert_eq!((talk.tls.http2(), talk.sizes()), (None, vec![(Client, 81), (Server, 700)]));
+}
+
+#[test]
+fn a_client_that_pads_its_finished_pads_all_its_records() {
+    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    talk.client(&data(FINISHED13 + 16));
+    talk.client(&data(156 + 17));
+    talk.server(&data(9 + 6 + 17));
+    assert_eq!(talk.tls.http2(), Some(BySide { client: 33, server: 17 }));
+}
+
+#[test]
+fn what_a_record_takes_beyond_its_content_depends_on_the_suite() {
+    let overhead = |cipher| {
+        let mut talk = Talk::new();
+        talk.client(&Hello::tls12().alpn("h2").record());
+        talk.server(&record(22, &server_hello(0x0303, cipher, &[], &[(16, vec16(b"\x02h2"))])));
+        talk.tls.http2().map(|overhead| overhead.server)
+    };
+    // AES-GCM, ChaCha20-Poly1305, AES-CCM-8; of CBC it varies.
+    assert_eq!([0xc02f, 0xcca8, 0xc0ae, 0xc027].map(overhead), [Some(24), Some(16), Some(16), None]);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! How HTTP/2 begins, as far as the lengths of sealed records tell.
+//!
+//! RFC 9113 sections 3.4 (a client begins with 24 bytes and SETTINGS, a server with SETTINGS), 6.5 and 6.9. In: the
+//! length of a record's content. Out: whether it may be such a beginning. HTTP/1 says more at once.
+
+/// `PRI * HTTP/2.0 …`
+pub const PREFACE: u64 = 24;
+
+const HEADER: u64 = 9;
+const SETTING: u64 = 6;
+/// No client and no server sends more settings than that.
+const MAX_SETTINGS: u64 = 6;
+const WINDOW_UPDATE: u64 = HEADER + 4;
+/// SETTINGS that acknowledge the peer's.
+const ACKNOWLEDGEMENT: u64 = HEADER;
+
+/// SETTINGS, and perhaps WINDOW_UPDATEs.
+fn is_settings(content: u64, updates: u64) -> bool {
+    (0..=updates).map(|many| many * WINDOW_UPDATE).any(|more| {
+        let settings = content.checked_sub(HEADER + more);
+        settings.is_some_and(|bytes| bytes.is_multiple_of(SETTING) && bytes <= MAX_SETTINGS * SETTING)
+    })
+}
+
+/// May this be a client's preface, alone or with its SETTINGS?
+#[must_use]
+pub fn is_preface(content: u64) -> bool {
+    content.checked_sub(PREFACE).is_some_and(|rest| rest == 0 || is_settings(rest, 1))
+}
+
+/// May this be SETTINGS, perhaps with an acknowledgement of the peer's, and credit for a body that came with those?
+#[must_use]
+pub fn begins_settings(content: u64) -> bool {
+    is_settings(content, 1) || acknowledges_settings(content)
+}
+
+/// May this be SETTINGS with an acknowledgement of the peer's?
+#[must_use]
+pub fn acknowledges_settings(content: u64) -> bool {
+    content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_begins_with_a_preface_of_few_lengths() {
+        // Chromium and Go, curl, the preface alone; with a request behind it, a request of HTTP/1.
+        assert_eq!([70, 64, 24, 70 + 57, 81].map(is_preface), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_server_begins_with_fewer_bytes_than_a_response_has() {
+        // Apache, nginx, HAProxy with the acknowledgement, nginx, too, and with credit; 100 (Continue), a response.
+        assert_eq!([28, 40, 30, 49, 62, 25, 140].map(begins_settings), [true, true, true, true, true, false, false]);
+    }
+    #[test]
+    fn an_acknowledgement_comes_beside_settings() {
+        assert_eq!([30, 49, 28, 27, 40].map(acknowledges_settings), [true, true, false, false, false]);
+    }
+}
