@@ -98,9 +98,9 @@ def test_the_costliest_three_are_told_with_their_connections(trace_of: TellTrace
     for _ in range(2):
         story.connect(("10.0.0.1", 1), SERVER, 0, [("idle", 5_000 * MS)])
     story.capture()
-    story.stall(0, "nagle", 0, 600 * MS, ack_delay_ns=40 * MS)
-    story.stall(1, "nagle", 0, 650 * MS, ack_delay_ns=40 * MS)
-    story.stall(0, "nagle", 600 * MS, 610 * MS, ack_delay_ns=0)
+    story.stall(0, "nagle", 0, 600 * MS, detail="delayed-ack")
+    story.stall(1, "nagle", 0, 650 * MS, detail="delayed-ack")
+    story.stall(0, "nagle", 600 * MS, 610 * MS, detail="round-trip")
     story.stall(0, "rto", 1_000 * MS, 2_000 * MS, detail="tail")
     story.stall(1, "rto", 1_000 * MS, 2_000 * MS, detail="middle")
     story.stall(0, "sender", 2_000 * MS, 2_500 * MS)

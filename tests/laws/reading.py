@@ -23,9 +23,10 @@ ORDER = {
     "handshakes": ("stream", "number"),
     "exchanges": ("stream", "number"),
     "phases": ("stream", "start_at", "start_frame", "end_at", "end_frame"),
+    "stalls": ("stream", "start_at"),
     "packets": ("frame",),
 }
-RESULTS = ("connections", "handshakes", "exchanges", "phases", "packets")
+RESULTS = ("connections", "handshakes", "exchanges", "phases", "stalls", "packets")
 """The tables that depend on the packets alone, not on the file that holds them."""
 
 __all__ = ["CaptureError", "Row", "Scratch", "Tables", "read"]
@@ -40,6 +41,7 @@ class Tables:
     handshakes: list[Row] = field(default_factory=list)
     exchanges: list[Row] = field(default_factory=list)
     phases: list[Row] = field(default_factory=list)
+    stalls: list[Row] = field(default_factory=list)
     packets: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:

@@ -38,6 +38,21 @@ def assert_tiled(tables: Tables) -> None:
             assert phase["start_at"] <= phase["end_at"]
             for bound in ("start", "end"):
                 assert times[phase[f"{bound}_frame"]] == (connection["stream"], phase[f"{bound}_at"])
+        assert_apart(tables, connection, times)
+
+
+def assert_apart(tables: Tables, connection: Row, times: dict[int, tuple[int, int]]) -> None:
+    """Stalls lie inside their connection's life, and not over each other; packets bound them."""
+    stalls = [row for row in tables.stalls if row["stream"] == connection["stream"]]
+    for before, after in pairwise(stalls):
+        assert before["end_at"] <= after["start_at"]
+    for stall in stalls:
+        assert connection["opened_at"] <= stall["start_at"] < stall["end_at"] <= connection["closed_at"]
+        assert 0 < stall["confidence"] <= 1
+        for bound in ("start", "end"):
+            # Where phases cut a stall short, the packet that bounds the phase does.
+            assert times[stall[f"{bound}_frame"]] == (connection["stream"], stall[f"{bound}_at"])
+        assert stall["released_frame"] is None or stall["released_frame"] in times
 
 
 @given(conversations(), cuts(), orders())

@@ -58,7 +58,7 @@ class Truth:
     unjudged: list[dict[str, Any]]
 
     def judges(self, found: Stall) -> bool:
-        """Say whether ``found`` would have been listed, had it happened, and is no other name for what cannot be seen."""
+        """Say whether ``found`` would have been listed, had it happened, and names nothing that cannot be seen."""
         hidden = (stall for stall, evident in zip(self.stalls, self.evident, strict=True) if not evident)
         if any(stall.start_at < found.end_at and found.start_at < stall.end_at for stall in hidden):
             return False
