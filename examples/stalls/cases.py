@@ -19,6 +19,9 @@ NODELAY = {"TCP_NODELAY": 1}
 ROOMY = {"SO_SNDBUFFORCE": 2_000_000}
 """The whole response fits into the kernel: what is not sent is not sent for the network's sake."""
 
+LARGE = 25_000
+"""Bytes of a conversation of which only the heads are kept."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -47,7 +50,13 @@ class Case:
     @property
     def snapshot(self) -> int | None:
         """Bytes that tcpdump keeps of each packet: headers, and the head of a request or response; None: all."""
-        return None if self.shopper or "tls" in self.server else 160
+        is_large = self.conversation is not None and self.conversation.read > LARGE
+        return 160 if is_large else None
+
+    @property
+    def port(self) -> int:
+        """Return the port on which the server listens, as programs that go by ports expect it."""
+        return 443 if self.shopper or "tls" in self.server else 80
 
     @property
     def routed(self) -> bool:

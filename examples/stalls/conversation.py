@@ -17,6 +17,11 @@ class Conversation:
     server: list[Step] = field(default_factory=list)
     requests: int = 0
 
+    @property
+    def read(self) -> int:
+        """Bytes that both ends read in all."""
+        return sum(step[1] for step in self.client + self.server if step[0] == "read")
+
     def ask(
         self,
         body: int = 0,

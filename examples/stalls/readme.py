@@ -42,8 +42,10 @@ Network namespaces on one machine; `examples/lab/delay_line.py` makes the distan
 def topology(case: Case) -> str:
     """Draw it."""
     if case.routed:
-        return f"client {CLIENT} ──line── {NEAR_CLIENT} router {NEAR_SERVER} ── {SERVER_BEHIND_ROUTER}:80 server"
-    return f"client {CLIENT} ──line── {SERVER}:{443 if case.shopper else 80} server"
+        return (
+            f"client {CLIENT} ──line── {NEAR_CLIENT} router {NEAR_SERVER} ── {SERVER_BEHIND_ROUTER}:{case.port} server"
+        )
+    return f"client {CLIENT} ──line── {SERVER}:{case.port} server"
 
 
 def programs(case: Case) -> str:
