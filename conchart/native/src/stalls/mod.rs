@@ -212,7 +212,8 @@ impl Stalls {
     /// Both sides have ended their streams: nothing that comes now keeps anybody waiting. True when nothing is left to
     /// [`settle`](Self::settle).
     pub fn conclude(&mut self) -> bool {
-        self.senders = BySide::default();
+        self.senders.client.forget();
+        self.senders.server.forget();
         self.found.is_empty()
     }
 }

@@ -177,6 +177,11 @@ impl Sender {
         self.size.mss = self.size.mss.or(mss.filter(|mss| u64::from(*mss) > Size::TIMESTAMPS));
     }
 
+    /// No more is asked about what was sent.
+    pub fn forget(&mut self) {
+        (self.sent, self.acks) = (VecDeque::new(), VecDeque::new());
+    }
+
     /// The peer's window is closed, and this side asks whether it still is.
     pub fn probed(&mut self) {
         self.was_probed |= self.closed.is_some();
