@@ -54,8 +54,8 @@ STORY = f"""
         s + 1 AS start_frame, released AS released_frame, e + 1 AS end_frame,
         delay * {MS} AS ack_delay_ns, 0.9 AS confidence
     FROM (VALUES
-        ('nagle', NULL, 'client', 700, 760, 759, 40), ('rto', 'tail', 'server', 500, 700, NULL, NULL),
-        ('nagle', NULL, 'client', 970, 988, 988, 0), ('sender', NULL, 'server', 930, 935, NULL, NULL)
+        ('nagle', 'delayed-ack', 'client', 700, 760, 759, 40), ('rto', 'tail', 'server', 500, 700, NULL, NULL),
+        ('nagle', 'round-trip', 'client', 970, 988, 988, 0), ('sender', NULL, 'server', 930, 935, NULL, NULL)
     ) AS t(kind, detail, side, s, e, released, delay);
 """
 

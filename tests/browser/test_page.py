@@ -151,7 +151,7 @@ def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
 
 def stalled_proxy() -> Story:
     story = reverse_proxy()
-    story.stall(1, "nagle", 140 * MS, 190 * MS, ack_delay_ns=41 * MS + 500_000)
+    story.stall(1, "nagle", 140 * MS, 190 * MS, detail="delayed-ack", ack_delay_ns=41 * MS + 500_000)
     story.stall(0, "rto", 20 * MS, 20 * MS + 1_500_000, detail="tail", side="server", released_frame=None)
     return story
 

@@ -240,7 +240,7 @@ def test_stalls_are_carried_for_the_lanes_that_are_drawn(trace_of: TellTrace, mo
 
 def test_what_kept_the_next_byte_from_coming_is_told_in_a_sentence(trace_of: TellTrace, proxy_story: Story) -> None:
     assert "(Nagle)" not in Parsed(render(trace_of(proxy_story))).text.partition("Reading guide")[0]
-    proxy_story.stall(0, "nagle", 10 * MS, 60 * MS, ack_delay_ns=40 * MS)
+    proxy_story.stall(0, "nagle", 10 * MS, 60 * MS, detail="delayed-ack", ack_delay_ns=40 * MS)
     text = " ".join(Parsed(render(trace_of(proxy_story))).text.split())
     assert "held: 50.0 ms on 1 connection, a small segment waits for a delayed acknowledgement (Nagle)" in text
     assert "TLS handshake 243 ms 73 % (held 50.0 ms)" in text
