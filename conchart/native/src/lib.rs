@@ -1,5 +1,5 @@
 //! conchart's native core: capture file → packets → TCP connections → TLS handshakes → exchanges
-//! → phases → a portion of each → rows → tables, in one streaming pass.
+//! → phases → stalls → a portion of each → rows → tables, in one streaming pass.
 //!
 //! The list below is the data flow; a stage imports only stages above it.
 
