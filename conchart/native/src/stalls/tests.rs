@@ -287,7 +287,7 @@ fn data_that_its_receiver_reports_as_received_twice_had_arrived() {
     wire.twice = Some((0, 200));
     wire.ack(250.0, C, 200);
     wire.data(260.0, S, 200, 300, 200);
-    assert_eq!(wire.found(phases::Kind::Transfer)[0], (Kind::Rto, Some(Detail::Ack), S, 0, 230));
+    assert_eq!(wire.found(phases::Kind::Transfer).first(), Some(&(Kind::Rto, Some(Detail::Ack), S, 0, 230)));
 }
 
 #[test]
