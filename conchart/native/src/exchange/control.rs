@@ -18,7 +18,8 @@ const GOAWAY: u64 = HEADER + 8 + 17;
 
 /// Tickets that a server may send before its SETTINGS (RFC 8446 section 4.6.1).
 const MAX_TICKETS: u8 = 4;
-/// WINDOW_UPDATEs in one record: of the connection and of streams; and the content for which a receiver sends several.
+/// WINDOW_UPDATEs in one record: of the connection and of streams; and the content for which a receiver sends several:
+/// Go's client, which gives credit as soon as its program has read so much.
 const MAX_UPDATES: u64 = 3;
 const CREDITED: u64 = 4_096;
 
@@ -88,7 +89,7 @@ impl Control {
                 Meaning::Credit
             }
             _ if content == WINDOW_UPDATE || is_updates(content) && uncredited >= CREDITED => {
-                self.said[from.peer()].uncredited = 0;
+                self.said[from.peer()].uncredited = uncredited.saturating_sub(CREDITED);
                 Meaning::Credit
             }
             PRIORITY if asks && waits => Meaning::Nothing,
@@ -112,6 +113,7 @@ impl Control {
     /// Up to the SETTINGS with which each side begins.
     fn begin(&mut self, record: &AppRecord, content: u64, asks: bool) -> Meaning {
         let said = &mut self.said[record.from];
+        said.uncredited = content;
         if !asks {
             said.settings = begins_settings(content) || said.tickets == MAX_TICKETS;
             said.acknowledgement = acknowledges_settings(content);

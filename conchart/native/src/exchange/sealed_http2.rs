@@ -22,6 +22,8 @@ const MAX_ASKED: usize = 256;
 const BODY: u64 = 300;
 /// A shorter one does only if it follows this soon, as part of the time that the upload has taken.
 const WITHIN_UPLOAD: i64 = 8;
+/// A request of more than this has content in its first record; if that is not full, it has all of it.
+const HEAD: u64 = 4_096;
 /// A record of at least this, as long as the one before it, was cut off a longer message; so was any of this length.
 const PIECE: u64 = 1_000;
 const LONG_PIECE: u64 = 15_000;
@@ -120,7 +122,7 @@ impl SealedHttp2 {
     pub fn record(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let asks = ledger.asks(record.from);
         match self.control.meaning(record, asks, !self.asked.is_empty()) {
-            Meaning::Credit if !asks => self.take_in(ledger),
+            Meaning::Credit if !asks => self.take_in(ledger, record),
             Meaning::Nothing | Meaning::Credit => {}
             Meaning::End => self.end_answer(ledger, record),
             Meaning::Messages(many) => {
@@ -157,7 +159,7 @@ impl SealedHttp2 {
     /// The request that goes on with this record.
     fn upload(&mut self, record: &AppRecord) -> Option<&mut Asked> {
         let latest = self.asked.back()?;
-        let begins = !latest.met && record.bytes >= BODY.max(latest.record.bytes);
+        let begins = !latest.met && !latest.is_whole() && record.bytes >= BODY.max(latest.record.bytes);
         let index = if begins { self.asked.len() - 1 } else { self.asked.iter().rposition(|asked| asked.uploads)? };
         let upload = self.asked.get_mut(index)?;
         let (lasts_ns, pause_ns) =
@@ -186,11 +188,14 @@ impl SealedHttp2 {
     }
 
     /// The server takes in content: what looked like the latest request goes on with the one before it.
-    fn take_in(&mut self, ledger: &mut Ledger) {
+    fn take_in(&mut self, ledger: &mut Ledger, credit: &AppRecord) {
+        if self.asked.back().is_some_and(|latest| latest.record.end > credit.acked) {
+            return;
+        }
         let mut unmet = self.asked.iter().rev().take_while(|asked| !asked.met);
         let uploads = unmet.next().is_some_and(|latest| latest.uploads);
         if !uploads
-            && unmet.next().is_some()
+            && unmet.next().is_some_and(|head| !head.is_whole())
             && let Some(body) = self.asked.pop_back()
             && ledger.withdraw(body.number).is_some()
             && let Some(head) = self.asked.back_mut()
@@ -198,7 +203,7 @@ impl SealedHttp2 {
             head.go_on(ledger, &body.record);
         }
         if let Some(latest) = self.asked.back_mut() {
-            latest.uploads = !latest.met;
+            latest.uploads = !latest.met && !latest.is_whole();
         }
     }
 
@@ -363,6 +368,11 @@ impl SealedHttp2 {
 }
 
 impl Asked {
+    /// Nothing follows its first record.
+    fn is_whole(&self) -> bool {
+        (HEAD..LONG_PIECE).contains(&self.record.bytes)
+    }
+
     /// Its request goes on.
     fn go_on(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         (self.record.end, self.record.last) = (record.end, record.last);

@@ -11,6 +11,8 @@ const SETTING: u64 = 6;
 /// No client and no server sends more settings than that.
 const MAX_SETTINGS: u64 = 6;
 const WINDOW_UPDATE: u64 = HEADER + 4;
+/// Of the connection, and of two streams, where the client's first record had content of several.
+const MAX_UPDATES: u64 = 3;
 /// SETTINGS that acknowledge the peer's.
 const ACKNOWLEDGEMENT: u64 = HEADER;
 
@@ -37,7 +39,7 @@ pub fn begins_settings(content: u64) -> bool {
 /// May this be SETTINGS with an acknowledgement of the peer's?
 #[must_use]
 pub fn acknowledges_settings(content: u64) -> bool {
-    content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, 2))
+    content.checked_sub(ACKNOWLEDGEMENT).is_some_and(|rest| is_settings(rest, MAX_UPDATES))
 }
 
 #[cfg(test)]
@@ -52,8 +54,10 @@ mod tests {
 
     #[test]
     fn a_server_begins_with_fewer_bytes_than_a_response_has() {
-        // Apache, nginx, HAProxy with the acknowledgement, nginx, too, and with credit; 100 (Continue), a response.
-        assert_eq!([28, 40, 30, 49, 62, 25, 140].map(begins_settings), [true, true, true, true, true, false, false]);
+        // Apache, nginx, HAProxy with the acknowledgement, nginx, too, and with credit; HAProxy, with credit
+        // for the connection and two streams; 100 (Continue), a response.
+        assert_eq!([28, 40, 30, 49, 62, 69].map(begins_settings), [true; 6]);
+        assert_eq!([25, 140].map(begins_settings), [false; 2]);
     }
     #[test]
     fn an_acknowledgement_comes_beside_settings() {

@@ -149,6 +149,8 @@ struct Turn {
     /// How many of these, from the first on, could be tickets: all of one size.
     run: usize,
     run_size: Option<u64>,
+    /// How many of these, from the first on, are of one size, whenever they came.
+    alike: usize,
     /// Size of the answer after them.
     following_size: Option<u64>,
 }
@@ -163,6 +165,7 @@ impl Turn {
         let run = leading_run(answers().map(|(_, seen)| seen));
         let size = |(_, seen): (usize, &AppRecord)| seen.bytes;
         let (run_size, following_size) = (answers().next().map(size), answers().nth(run).map(size));
+        let alike = answers().map(size).take_while(|&bytes| Some(bytes) == run_size).count();
         let mut unasked = records.iter().filter(|seen| is_unasked(seen, watch, request));
         let earlier = unasked.find(|seen| is_ticket_sized(seen)).map(|seen| seen.bytes);
         Self {
@@ -173,6 +176,7 @@ impl Turn {
             first_answer: answers().next().map(|(index, _)| index),
             run,
             run_size,
+            alike,
             following_size,
         }
     }
@@ -182,13 +186,21 @@ impl Turn {
         let Some(first) = self.first_answer else {
             return false;
         };
-        if self.run == 0 || self.run > MAX_TICKETS || self.answers > self.run || self.tickets_came_earlier() {
+        if self.run == 0 || self.tickets_came_earlier() {
+            return true;
+        }
+        let may_be_preface = self.request.is_some_and(|request| may_be_preface(&request, watch));
+        if may_be_preface && self.answers == self.alike && self.alike <= MAX_TICKETS {
+            // The SETTINGS may still come. TCP may have held back a ticket until the one before it was acknowledged.
+            return false;
+        }
+        if self.run > MAX_TICKETS || self.answers > self.run {
             return true;
         }
         // The client goes on. After one record that is its next request; after several of one size it may
         // be the rest of an upload, so the server's next record has to decide.
         let goes_on = records.iter().skip(first).any(|seen| seen.from == watch.client);
-        self.run == 1 && goes_on && !self.request.is_some_and(|request| may_be_preface(&request, watch))
+        self.run == 1 && goes_on
     }
 
     /// The server sent its tickets before it saw the request: it has more only if they are of that size.

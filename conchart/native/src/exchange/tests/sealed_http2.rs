@@ -161,6 +161,16 @@ fn credit_in_the_middle_of_a_response_asks_nothing() {
 }
 
 #[test]
+fn credit_for_a_long_response_comes_again_and_again() {
+    let mut talk = Sealed::begun().say(Client, 130).wait(5).say(Server, 15_213).say(Server, 16_329).say(Server, 8_573);
+    for _ in 0..5 {
+        talk = talk.wait(4).say(Client, 26);
+    }
+    let found = talk.wait(800).say(Client, 29).wait(100).say(Server, 195).end();
+    assert_eq!(frames(&found), [[5, 5, 6, 8], [14, 14, 15, 15]].map(|frames| frames.map(Some)));
+}
+
+#[test]
 fn streams_overlap_and_each_record_of_the_server_answers_one() {
     let talk = Sealed::begun().say(Client, 130).say(Client, 43).say(Client, 44).wait(20);
     let found = talk.say(Server, 160).wait(30).say(Server, 700).wait(100).say(Server, 90).end();
@@ -221,6 +231,29 @@ fn a_short_body_is_known_by_the_credit_that_the_server_gives_for_it() {
     let talk = Sealed::begun().say(Client, 91).say(Client, 60).wait(1).say(Server, 13).wait(50).say(Server, 69);
     let found = talk.wait(900).say(Client, 44).wait(20).say(Server, 700).end();
     assert_eq!(frames(&found), [[5, 6, 8, 8], [9, 9, 10, 10]].map(|frames| frames.map(Some)));
+}
+
+#[test]
+fn credit_that_left_before_the_requests_arrived_is_not_for_them() {
+    let talk = Sealed::begun().say(Client, 91).say(Client, 60).before_it_arrives(13).wait(50).say(Server, 69);
+    let found = talk.wait(50).say(Server, 700).end();
+    assert_eq!(frames(&found), [[5, 5, 8, 8], [6, 6, 9, 9]].map(|frames| frames.map(Some)));
+}
+
+#[test]
+fn requests_that_have_their_whole_content_in_one_record_are_several() {
+    for (one, other) in [(6_044, 6_042), (6_042, 6_044)] {
+        let talk = Sealed::begun().say(Client, one).say(Client, other).wait(20).say(Server, 26).say(Server, 26);
+        let found = talk.wait(30).say(Server, 144).wait(170).say(Server, 69).end();
+        assert_eq!(frames(&found), [[5, 5, 9, 9], [6, 6, 10, 10]].map(|frames| frames.map(Some)));
+    }
+}
+
+#[test]
+fn credit_for_what_came_with_the_preface_answers_nothing() {
+    let talk = Sealed::fresh().say(Client, 16_384).say(Client, 1_828).say(Server, 69).say(Client, 9).say(Server, 26);
+    let found = talk.wait(30).say(Server, 144).end();
+    assert_eq!(frames(&found), [[1, 2, 6, 6]].map(|frames| frames.map(Some)));
 }
 
 #[test]

@@ -144,6 +144,18 @@ fn a_servers_settings_tell_that_http2_is_spoken_and_nothing_is_held_back() {
 }
 
 #[test]
+fn settings_may_come_after_tickets_with_time_between_them() {
+    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    talk.client(&finished13());
+    talk.client(&[data(24 + 9 + 3 * 6 + 13 + 17), data(475)].concat());
+    talk.server(&data(266));
+    talk.wait(17);
+    talk.server(&data(266));
+    talk.server(&data(9 + 2 * 6 + 9 + 17));
+    assert_eq!(talk.tls.http2(), Some(BySide { client: 17, server: 17 }));
+}
+
+#[test]
 fn a_request_as_long_as_a_preface_is_one_where_the_server_answers_in_http1() {
     let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
     talk.client(&finished13());
