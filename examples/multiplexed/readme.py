@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from cases import HELD_OUT, Case
+from cases import FRESH, HELD_OUT, Case
 from lab.clients import BODY, SECRETS
 from lab.programs import versions
 from road import CLIENT, MIDDLE_NEAR_CLIENT, MIDDLE_NEAR_SERVER, SERVER
@@ -40,6 +40,8 @@ def readme(name: str, case: Case, apache: str) -> str:
     held_out = (
         "**Held out**: conchart's reading without keys is not to be tuned on this capture."
         if name in HELD_OUT
+        else "**Fresh**: made after conchart's reading without keys stood, which is not to be tuned on this capture."
+        if name in FRESH
         else "Not held out: conchart's reading without keys may be tuned on this capture."
     )
     files = "\n- The pages are in `examples/multiplexed/pages`." * (program == "chromium")

@@ -20,7 +20,8 @@ SECTION, SECRETS = b"\x0a\x0d\x0d\x0a", 0x0000000A
 LITTLE_ENDIAN = b"\x4d\x3c\x2b\x1a"
 GZIP = b"\x1f\x8b"
 
-TUNED, HELD_OUT = "tuned", "held out"
+TUNED, HELD_OUT, FRESH = "tuned", "held out", "fresh"
+"""Sets of captures, by what their pages say: the first if nothing."""
 
 Tiling = list[tuple[int, int, str]]
 """Phases of one connection: from, to, kind; they touch."""
@@ -31,8 +32,8 @@ class Charge:
     """How the life of a capture's connections is charged."""
 
     case: str
-    half: str
-    """Was the reading tuned on it?"""
+    part: str
+    """The reading was tuned on it, held out from it, or stood before it was made."""
     connections: int
     life_ns: int
     wrong_ns: int
@@ -56,19 +57,19 @@ def charge(capture: Path) -> Charge:
         found = tilings(trace)
     streams = [stream for (stream,) in opened]
     ours = capture.stem == "input"
-    half = HELD_OUT if ours and is_held_out(capture) else TUNED
     return Charge(
         case=capture.parent.name if ours else capture.name,
-        half=half,
+        part=part_of(capture) if ours else TUNED,
         connections=len(streams),
         life_ns=sum(true[stream][-1][1] - true[stream][0][0] for stream in streams if true[stream]),
         wrong_ns=sum(differ(true[stream], found[stream]) for stream in streams),
     )
 
 
-def is_held_out(capture: Path) -> bool:
-    """Whether nobody looked at this capture while the reading was tuned, as its page says."""
-    return "\n**Held out**" in capture.with_name("README.md").read_text(encoding="utf-8")
+def part_of(capture: Path) -> str:
+    """Tell whether the reading may be tuned on this capture, as its page says."""
+    page = capture.with_name("README.md").read_text(encoding="utf-8")
+    return next((part for part in (HELD_OUT, FRESH) if f"\n**{part.capitalize()}**" in page), TUNED)
 
 
 def tilings(trace: conchart.Trace) -> dict[int, Tiling]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.conftest import ROOT
-from tests.keyless.charge import HELD_OUT, TUNED, Charge
+from tests.keyless.charge import FRESH, HELD_OUT, TUNED, Charge
 from tests.keyless.comparison import CONCURRENT, LARGE, OTHER, SMALL, Comparison, Verdict
 
 CAPTURES = sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "handshakes").glob("*/keys.log"))
@@ -42,10 +42,10 @@ def table(comparisons: Sequence[Comparison]) -> str:
 def charges(found: Sequence[Charge]) -> str:
     """Say of each capture of HTTP/2 what part of its connections' life is charged wrongly, as Markdown."""
     lines = ["| HTTP/2 | connections | life, ms | wrong, ms | wrong |", "|---|---|---|---|---|"]
-    for half in (TUNED, HELD_OUT):
-        some = [each for each in found if each.half == half]
+    for part in (TUNED, HELD_OUT, FRESH):
+        some = [each for each in found if each.part == part]
         lines += [_charge(each.case, [each]) for each in some]
-        lines += [_charge(f"all {half}", some)] if some else []
+        lines += [_charge(f"all {part}", some)] if some else []
     return "\n".join(lines)
 
 
