@@ -37,8 +37,8 @@ OVERLAPS = f"""
     WHERE cut_at < s.end_at AND cut_at < phases.end_at
         AND (phases.kind = 'idle' AND s.detail IN ('ack', 'spurious')) IS NOT TRUE"""
 """SQL: pieces of time in which one phase and one stall of a connection lie over each other, but where nobody missed
-what was sent again: it had arrived, and nothing was owed. Connections are cut where either begins or ends: to compare each
-phase with each stall would take hours for one of a hundred thousand requests."""
+what was sent again: it had arrived, and nothing was owed. Connections are cut where either begins or ends: to compare
+each phase with each stall would take hours for one of a hundred thousand requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
