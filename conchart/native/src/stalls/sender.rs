@@ -376,8 +376,10 @@ impl Sender {
             self.releases(wait, first, 8).find(|release| frees(release) && !self.is_not_got(wait, release.ack))?;
         let delay = (release.ack.seen.at - first.at - wait.path.far).max(0);
         let is_delayed = delay >= DELAYED_ACK_NS;
-        // A round trip, or a timer: nothing else makes an acknowledgement come when it does.
-        if !is_delayed && delay > SCATTER_NS.max(wait.path.whole() / 2) {
+        // A round trip, or a timer: nothing else makes an acknowledgement come when it does. And programs often enough take as
+        // long as a round trip: what waits for no more goes out at once indeed.
+        let is_released = wait.path.is_at_once(wait.passed.seen.at - release.ack.seen.at, AT_ONCE_NS.0, 8);
+        if !is_delayed && (delay > SCATTER_NS.max(wait.path.whole() / 2) || !is_released) {
             return None;
         }
         let (within, confidence) = match (self.answers(wait), small) {

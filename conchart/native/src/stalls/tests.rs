@@ -152,6 +152,15 @@ fn so_was_one_that_waits_for_no_more_than_the_round_trip() {
 }
 
 #[test]
+fn a_program_that_takes_as_long_as_a_round_trip_is_not_held() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, 200);
+    wire.ack(20.0, C, 200);
+    wire.data(20.5, S, 200, 300, 500);
+    assert_eq!(wire.found(phases::Kind::Wait), []);
+}
+
+#[test]
 fn the_way_from_the_capture_point_to_the_sender_counts() {
     let mut wire = Wire::open(20.0, 0.1);
     wire.data(0.0, C, 0, 0, 6);
