@@ -26,7 +26,7 @@ CAPTURES = {
     "VXLAN": "pcapsql__fuzz_pcap_reader-vxlan_simple.pcap",
     "Geneve": "mercury__geneve.pcap",
     "Geneve, two networks with the same addresses": "flowlab__geneve-19_geneve_same_inner_tuple_different_vni.pcap",
-    "GTP-U": "ndpi__rtmp.pcap",
+    "GTP-U": "flowlab__gtpu-25_gtpu_outer_tagged_contexts.pcap",
     "GTP-U, fragmented": "zeek__tunnels-gtp-gtp1_gn_normal_incl_fragmentation.pcap",
     "L2TP": "proxydet__xl2tpd-xl2tpd-l2tp_http1-relay.pcap",
     "PPPoE": "arkime__pppoe.pcap",
