@@ -12,6 +12,7 @@ mod found;
 mod opening;
 mod path;
 mod sender;
+mod size;
 #[cfg(test)]
 mod tests;
 

@@ -3,13 +3,14 @@
 //! In: this side's segments with data, and all of the peer's. Out: stalls, each when the segment comes that ends it.
 //!
 //! Whatever a sender learnt, it learnt after the capture point saw it, or before, by the round trip between the two
-//! (`rtt`). So what it knew when it sent a segment is what passed here so long before.
+//! ([`Path`]). So what it knew when it sent a segment is what passed here so long before.
 //! Bounded: [`MOST_SENT`] segments and [`MOST_ACKS`] acknowledgements are remembered.
 
 use std::collections::VecDeque;
 
 use super::found::{Found, Within};
 use super::path::Path;
+use super::size::Size;
 use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{Moment, Side};
 use crate::tcp::Mark;
@@ -79,48 +80,6 @@ struct Copy {
     value: Option<u32>,
 }
 
-/// What a full segment of this side holds.
-#[derive(Debug, Default)]
-struct Size {
-    /// The peer's MSS, as its SYN says.
-    mss: Option<u16>,
-    /// The largest segment that is no larger than that, and whether another one followed it at once.
-    largest: u64,
-    is_usual: bool,
-    latest: u64,
-    /// What the path turned out to carry.
-    lowered: Option<u64>,
-}
-
-impl Size {
-    /// Ethernet's, where no SYN was captured.
-    const USUAL_MSS: u64 = 1_460;
-    /// Smaller ones are no full segments, however often they come (RFC 9293 section 3.7.1).
-    const LEAST_MSS: u64 = 536;
-    const TIMESTAMPS: u64 = 12;
-
-    fn most(&self) -> u64 {
-        self.mss.map_or(Self::USUAL_MSS, u64::from)
-    }
-
-    /// Bytes of a full segment like this one.
-    fn full(&self, passed: &Passed<'_>) -> u64 {
-        let options = if passed.segment.timestamps.is_some() { Self::TIMESTAMPS } else { 0 };
-        let most = if self.is_usual && self.largest >= Self::LEAST_MSS { self.largest } else { self.most() - options };
-        self.lowered.map_or(most, |lowered| lowered.min(most)).max(1)
-    }
-
-    /// `follows`: the segment before it was sent right before.
-    fn saw(&mut self, length: u64, follows: bool) {
-        // More than fits a segment was joined, or not yet cut, by a network card.
-        if length <= self.most() && length >= self.largest {
-            let is_usual = self.is_usual && length == self.largest;
-            (self.is_usual, self.largest) = (is_usual || follows && length == self.latest, length);
-        }
-        self.latest = length;
-    }
-}
-
 #[derive(Debug, Default)]
 pub struct Sender {
     sent: VecDeque<Sent>,
@@ -174,7 +133,7 @@ struct Release {
 impl Sender {
     /// The peer takes segments of this size.
     pub fn may_send(&mut self, mss: Option<u16>) {
-        self.size.mss = self.size.mss.or(mss.filter(|mss| u64::from(*mss) > Size::TIMESTAMPS));
+        self.size.announced(mss);
     }
 
     /// No more is asked about what was sent.
@@ -514,7 +473,7 @@ impl Sender {
             let is_told = seen.at - start.at < LEAST_RTO_NS;
             stall.detail = Some(if is_told { Detail::Icmp } else { Detail::BlackHole });
             stall.kind = Kind::Pmtu;
-            self.size.lowered = Some(end - position);
+            self.size.lower(end - position);
         }
         let since = self.repeated.map_or(start.at, |repeated| repeated.at.max(start.at));
         let is_too_soon = stall.kind == Kind::Rto && !goes_on && seen.at - start.at < LEAST_PROBE_NS.max(path.whole());
@@ -543,7 +502,7 @@ impl Sender {
                 }
                 None => {
                     let behind = self.sent.iter().find(|sent| sent.position >= passed.taken.end);
-                    self.size.largest < full && behind.is_some_and(|behind| behind.position > passed.taken.end)
+                    self.size.is_below(full) && behind.is_some_and(|behind| behind.position > passed.taken.end)
                 }
             }
     }
