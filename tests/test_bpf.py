@@ -77,7 +77,7 @@ def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
     expression: str, link_type: int, words: str, pointed: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        compile_filter(expression, link_type, 65535)
+        compile_filter(expression, link_type)
     _, shown, caret = str(caught.value).split("\n")
     assert shown[caret.index("^") :].startswith(pointed)
     assert caught.value.exit_code == 2
@@ -85,7 +85,7 @@ def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
 
 @pytest.mark.parametrize("link_type", [ETHERNET, NULL, RAW, SLL, SLL2, LOOP])
 def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> None:
-    instructions = compile_filter("tcp port 443", link_type, 65535)
+    instructions = compile_filter("tcp port 443", link_type)
     assert instructions[-1] == (6, 0, 0, 0), "the last word is a refusal"
     assert len(instructions) > 5
 
@@ -111,7 +111,7 @@ def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) ->
     code = (
         "import sys, threading; from conchart.bpf import compile_filter; from conchart.errors import UsageError\n"
         "def run():\n"
-        "    try: compile_filter(sys.argv[1], 1, 65535)\n"
+        "    try: compile_filter(sys.argv[1], 1)\n"
         "    except UsageError: pass\n"
         "threading.stack_size(2 << 20); thread = threading.Thread(target=run); thread.start(); thread.join()"
     )
@@ -121,29 +121,29 @@ def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) ->
 
 def test_an_expression_that_libpcap_would_not_survive_is_refused() -> None:
     with pytest.raises(UsageError, match="16,385 bytes are too many, the longest has 16,384"):
-        compile_filter("a" * 16_385, ETHERNET, 65535)
+        compile_filter("a" * 16_385, ETHERNET)
     with pytest.raises(UsageError, match="NUL"):
-        compile_filter("tcp\0 or udp", ETHERNET, 65535)
+        compile_filter("tcp\0 or udp", ETHERNET)
 
 
 @pytest.mark.parametrize("expression", ["\udcff", "tcp and \udcff", "host \udcff"])
 def test_what_is_no_text_is_no_filter(expression: str) -> None:
     with pytest.raises(UsageError, match="^filter: "):
-        compile_filter(expression, ETHERNET, 65535)
+        compile_filter(expression, ETHERNET)
 
 
 def test_an_unknown_link_type_is_refused() -> None:
     with pytest.raises(UsageError, match="data link type"):
-        compile_filter("tcp", 250 << 8, 65535)
+        compile_filter("tcp", 250 << 8)
 
 
-def test_the_snap_length_bounds_what_is_accepted() -> None:
-    assert compile_filter("", ETHERNET, 96) == [(6, 0, 0, 96)]
+def test_no_filter_accepts_whole_frames() -> None:
+    assert compile_filter("", ETHERNET) == [(6, 0, 0, 262_144)]
 
 
 def test_the_shipped_library_is_the_only_one_loaded() -> None:
     """Two libpcaps in one process resolve each other's symbols, so the system's must stay out."""
-    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1, 0); print(open('/proc/self/maps').read())"
+    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1); print(open('/proc/self/maps').read())"
     maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     loaded = {line.split()[-1] for line in maps.splitlines() if "libpcap.so" in line}
     assert len(loaded) == 1
@@ -158,7 +158,7 @@ def test_a_list_of_hosts_selects_the_same_however_long(hosts: int) -> None:
     packets = counted_by_conchart(capture, f"host {address}")
     strangers = [f"host 203.0.{number // 250}.{number % 250}" for number in range(hosts)]
     expression = " or ".join([*strangers, f"host {address}"])
-    assert (len(compile_filter(expression, ETHERNET, 65535)) > 10_000) == (hosts == 600)
+    assert (len(compile_filter(expression, ETHERNET)) > 10_000) == (hosts == 600)
     assert counted_by_conchart(capture, expression) == packets != 0
     assert counted_by_conchart(capture, " or ".join(strangers)) == 0
 

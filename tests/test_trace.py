@@ -116,7 +116,7 @@ def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]
     assert (asked["count"], asked["packets"]) == (7, True)
     compile_filter, progress = asked["compile_filter"], asked["progress"]
     assert callable(compile_filter)
-    assert compile_filter(1, 65535)[-1] == (6, 0, 0, 0)
+    assert compile_filter(1)[-1] == (6, 0, 0, 0)
     assert callable(progress)
     progress(1, 2)
     assert seen == [(1, 2)]

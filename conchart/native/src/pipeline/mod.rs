@@ -29,8 +29,6 @@ const MAX_OPEN: usize = 1 << 18;
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
-/// What tcpdump compiles filters for: no frame is longer.
-const MAX_SNAP_LENGTH: u32 = 262_144;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
 
@@ -43,8 +41,8 @@ pub enum Limit {
     After(i64),
 }
 
-/// Compiles the user's filter for one link type and snap length.
-pub type Compile = dyn FnMut(LinkType, u32) -> Result<Program, Failure> + Send;
+/// Compiles the user's filter for one link type.
+pub type Compile = dyn FnMut(LinkType) -> Result<Program, Failure> + Send;
 
 /// What to read of a capture.
 #[derive(Default)]
@@ -323,7 +321,7 @@ impl<O: Output> Run<O> {
         let at = match known {
             Some(at) => at,
             None => {
-                self.programs.push((link, compile(link, MAX_SNAP_LENGTH)?));
+                self.programs.push((link, compile(link)?));
                 self.programs.len() - 1
             }
         };
