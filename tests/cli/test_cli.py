@@ -95,7 +95,7 @@ def test_several_files_are_written_from_one_reading(run: Run, story_core: list[d
 
 def test_table_is_chosen_for_the_files_that_hold_one(run: Run, story_core: list[dict[str, Any]]) -> None:
     assert run("story.pcap", "-w", "a.csv", "--table", "phases")[0] == 0
-    assert Path("a.csv").read_text().startswith("stream,exchange,kind,")
+    assert Path("a.csv").read_text().startswith("stream,exchange,handshake,kind,")
 
 
 def test_dash_writes_json_to_standard_output(run: Run, story_core: list[dict[str, Any]]) -> None:
