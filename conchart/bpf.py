@@ -12,10 +12,11 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from conchart.display_filter import advice
 from conchart.errors import ConchartError, UsageError
 
 Instruction = tuple[int, int, int, int]
@@ -31,13 +32,25 @@ than their square, to fifteen seconds for 500 hosts, and saves a few microsecond
 _SNAP_LENGTH = 262_144
 """What tcpdump compiles filters for: no frame is longer, and every frame that is accepted is so as a whole."""
 
+_ETHERNET = 1
+
+_SYNTAX_ERROR = "syntax error"
+"""libpcap's words for what is wrong on every link type: the grammar is one."""
+
 
 def compiler(expression: str) -> Callable[[int], list[Instruction]]:
     """Bind a filter expression; the native core calls the result once per link type in the capture.
 
     Returns:
         A function from the link type, as in the file, to instructions.
+
+    Raises:
+        UsageError: The expression is no sentence of the language, whatever the link type. Words that only some link
+            types have are for the core to ask about.
     """
+    _, refusal = _compile(expression, _ETHERNET)
+    if _SYNTAX_ERROR in refusal:
+        raise _refused(refusal, expression, _ETHERNET)
     return lambda link_type: compile_filter(expression, link_type)
 
 
@@ -52,10 +65,19 @@ def compile_filter(expression: str, link_type: int) -> list[Instruction]:
         # It also sees what can match no packet.
         instructions, refusal = _compile(expression, link_type, optimize=True)
     if refusal:
-        raise UsageError(f"filter: {refusal}\n{_point_at_fault(expression, link_type)}")
+        raise _refused(refusal, expression, link_type)
     return instructions
 
 
+def _refused(refusal: str, expression: str, link_type: int) -> UsageError:
+    """Say why libpcap refuses an expression, where it stopped understanding, and what to write instead if known."""
+    instead = ""
+    if _SYNTAX_ERROR in refusal:
+        instead = advice(expression, lambda other: not _compile(other, link_type)[1])
+    return UsageError(f"filter: {refusal}\n{_point_at_fault(expression, link_type)}{instead}")
+
+
+@lru_cache(maxsize=4)  # asked before the capture is opened, and again by the core
 def _compile(expression: str, link_type: int, *, optimize: bool = False) -> tuple[list[Instruction], str]:
     """Compile; on failure the second value is libpcap's message."""
     pcap = _libpcap()

@@ -39,7 +39,7 @@ TABLES: tuple[Table, ...] = (
         known="path, packets, selected, bytes, truncated, notes",
         columns="""
             capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
-            packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
+            packets BIGINT, selected BIGINT, selection VARCHAR, bytes BIGINT, first_frame BIGINT,
             first_at BIGINT, last_at BIGINT, resolution_ns BIGINT,
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
             vantage VARCHAR, notes VARCHAR[]

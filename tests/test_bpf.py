@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.bpf import compile_filter
+from conchart.bpf import compile_filter, compiler
 from conchart.errors import UsageError
 from tests.conftest import ROOT
 
@@ -81,6 +81,59 @@ def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
     _, shown, caret = str(caught.value).split("\n")
     assert shown[caret.index("^") :].startswith(pointed)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("ip.addr == 10.0.0.1", "-f 'host 10.0.0.1'"),
+        ("ip.addr==10.0.0.0/8 && !(tcp.port eq 443)", "-f 'net 10.0.0.0/8 && !(tcp port 443)'"),
+        ("ip.src != 10.0.0.1 or ipv6.dst == 2001:db8::1", "-f 'not src host 10.0.0.1 or dst host 2001:db8::1'"),
+        ("eth.src == 02:00:00:00:00:01 and vlan.id == 7", "-f 'ether src 02:00:00:00:00:01 and vlan 7'"),
+        ("http and tcp.dstport == 8080", "-f 'tcp port 80 and tcp dst port 8080'"),
+        ("tcp.stream eq 12", "transport = 'tcp' AND transport_stream = 12"),
+        ("udp.stream==3 and ip", "transport = 'udp' AND transport_stream = 3"),
+        ('http.host contains "shop"', "conchart query --help"),
+        ("tcp.analysis.retransmission", "conchart query --help"),
+    ],
+)
+def test_a_display_filter_is_known_for_one(expression: str, instead: str) -> None:
+    with pytest.raises(UsageError, match="display filter of Wireshark's") as caught:
+        compile_filter(expression, ETHERNET, 65535)
+    assert instead in str(caught.value)
+    if write := re.search(r"Write: -f '(.*)'", str(caught.value)):
+        assert compile_filter(write[1], ETHERNET, 65535)
+
+
+@pytest.mark.parametrize("expression", ["prot 80", "https", "port tcp.port.example"])
+def test_what_is_wrong_otherwise_is_no_display_filter(expression: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_filter(expression, ETHERNET, 65535)
+    assert "Wireshark" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "expression", ["inbound", "wlan host 02:00:00:00:00:01", "action pass", "vpi 3", "vlan 3", "tcp"]
+)
+def test_what_some_link_type_has_is_not_refused_before_the_capture_is_known(expression: str) -> None:
+    assert callable(compiler(expression))
+
+
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "without a header"])
+def test_a_wrong_filter_is_reported_before_a_capture_is_opened(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "input.pcap").write_bytes(content)
+    with pytest.raises(UsageError, match="syntax error"):
+        conchart.read(tmp_path / "input.pcap", filter="tcp prot 443")
+
+
+def test_a_filter_that_is_wrong_for_the_link_type_is_reported_on_the_first_packet() -> None:
+    """Also where no packet lies in the window: the rest is not read for it."""
+    path = ROOT / "captures/crafted/gap/input.pcap"
+    seen: list[int] = []
+    with pytest.raises(UsageError, match="not supported"):
+        conchart.read(path, filter="inbound", start="1h", progress=lambda _, frames: seen.append(frames))
+    assert not seen
 
 
 @pytest.mark.parametrize("link_type", [ETHERNET, NULL, RAW, SLL, SLL2, LOOP])

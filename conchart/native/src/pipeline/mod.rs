@@ -304,14 +304,13 @@ impl<O: Output> Run<O> {
             Limit::At(at) => at,
             Limit::After(ns) => origin.saturating_add(ns),
         };
-        if self.selection.start.is_some_and(|bound| frame.at < instant(bound))
-            || self.selection.end.is_some_and(|bound| frame.at >= instant(bound))
-            || self.selection.count == Some(0)
-        {
-            return Ok(false);
-        }
+        let Selection { start, end, count, .. } = &self.selection;
+        let in_window = start.is_none_or(|bound| frame.at >= instant(bound))
+            && end.is_none_or(|bound| frame.at < instant(bound))
+            && *count != Some(0);
+        // Asked for outside of the window, too: that a filter is wrong is told before the rest is read.
         let program = self.program(frame.link)?;
-        Ok(program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
+        Ok(in_window && program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
     }
 
     /// The filter, as it is for a link type; `None` when there is no filter.
