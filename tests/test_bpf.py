@@ -99,7 +99,7 @@ def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
 )
 def test_a_display_filter_is_known_for_one(expression: str, instead: str) -> None:
     with pytest.raises(UsageError, match="display filter of Wireshark's") as caught:
-        compile_filter(expression, ETHERNET, 65535)
+        compile_filter(expression, ETHERNET)
     assert instead in str(caught.value)
     if write := re.search(r"Write: -f '(.*)'", str(caught.value)):
         assert compile_filter(write[1], ETHERNET, 65535)
@@ -108,7 +108,7 @@ def test_a_display_filter_is_known_for_one(expression: str, instead: str) -> Non
 @pytest.mark.parametrize("expression", ["prot 80", "https", "port tcp.port.example"])
 def test_what_is_wrong_otherwise_is_no_display_filter(expression: str) -> None:
     with pytest.raises(UsageError) as caught:
-        compile_filter(expression, ETHERNET, 65535)
+        compile_filter(expression, ETHERNET)
     assert "Wireshark" not in str(caught.value)
 
 
