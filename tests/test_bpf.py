@@ -102,7 +102,7 @@ def test_a_display_filter_is_known_for_one(expression: str, instead: str) -> Non
         compile_filter(expression, ETHERNET)
     assert instead in str(caught.value)
     if write := re.search(r"Write: -f '(.*)'", str(caught.value)):
-        assert compile_filter(write[1], ETHERNET, 65535)
+        assert compile_filter(write[1], ETHERNET)
 
 
 @pytest.mark.parametrize("expression", ["prot 80", "https", "port tcp.port.example"])
