@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-import duckdb
 import pytest
 
-from conchart.schema import TABLES
-from conchart.trace import Trace
+from conchart import Trace
 from tests.charts.story import Story, reverse_proxy
+from tests.conftest import analysed, empty_trace
 
 TellTrace = Callable[[Story], Trace]
 
@@ -18,12 +17,9 @@ def trace_of() -> Iterator[TellTrace]:
     opened: list[Trace] = []
 
     def build(story: Story) -> Trace:
-        connection = duckdb.connect(":memory:")
-        for table in TABLES:
-            connection.execute(table.ddl)
-        story.fill(connection)
-        opened.append(Trace(connection))
-        return opened[-1]
+        opened.append(empty_trace())
+        story.fill(opened[-1])
+        return analysed(opened[-1])
 
     yield build
     for trace in opened:

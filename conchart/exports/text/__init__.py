@@ -5,31 +5,32 @@ escapes.
 """
 
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from textwrap import wrap
+from typing import IO
 
 from rich.console import Console
 from rich.text import Text
 
-from conchart.exports.text.attribution import attribution, causes
+from conchart.exports.text.attribution import attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts
 from conchart.exports.text.lanes import lanes
 from conchart.options import DrawOptions
+from conchart.tables import Tables
 
-if TYPE_CHECKING:
-    from conchart.trace import Trace
-
+_LABEL = 12
+"""Columns of the labels."""
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask."""
 
 
-def write_text(trace: "Trace", path: Path, options: DrawOptions) -> None:
+def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
     """Write the summary as plain text, 100 columns wide."""
     with path.open("w", encoding="utf-8", newline="\n") as sink:
-        print_summary(trace, plain_console(sink), options)
+        print_summary(tables, plain_console(sink), options)
 
 
-def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
+def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
     """Print facts about the capture, where the time went, why, and the lanes, within the console's width."""
     # 16 colours cannot tell the phases apart.
     colours = console.color_system in ("256", "truecolor") and not console.no_color
@@ -39,12 +40,16 @@ def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, ver
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
-    for label, text in facts(trace):
-        show(Text.assemble((f"{label:<12}", "bold"), text))
+    for label, text in (*facts(tables), *waits(tables, names=options.names)):
+        for number, words in enumerate(wrap(text, max(40, console.width - _LABEL)) or [""]):
+            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
     for title, lines in (
-        ("Where the time went (all connections to a server added up)", attribution(trace, console.width, **look)),
-        ("Why the next byte did not come (part of the times above)", causes(trace, console.width)),
-        ("When (one line per connection)", lanes(trace, console.width, **look)),
+        (
+            "Where the time went (what users waited for, with its share; then what they did not wait for)",
+            attribution(tables, console.width, **look),
+        ),
+        ("Why the next byte did not come (part of the times above)", causes(tables, console.width)),
+        ("When (one line per connection)", lanes(tables, console.width, **look)),
     ):
         for number, line in enumerate(lines):
             if number == 0:
@@ -52,7 +57,7 @@ def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, ver
                 show(Text(title, "bold underline"))
             show(line)
     if verbose:
-        for line in details(trace, names=options.names):
+        for line in details(tables, names=options.names):
             show(line)
 
 
