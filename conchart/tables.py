@@ -65,7 +65,7 @@ class Tables:
     def _take(self, table: str, batch: object, columns: Iterable[str]) -> None:
         # The name in the statement is the Python variable: a registered batch would live as long as the transaction.
         owed = ", ".join(columns)
-        self._database.execute(f"INSERT INTO {table} BY NAME SELECT {owed}, * EXCLUDE ({owed}) FROM batch")
+        self._database.execute(f"INSERT INTO {table} ({owed}) SELECT {owed}, * EXCLUDE ({owed}) FROM batch")
 
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
         """Run SQL over the tables.

@@ -9,6 +9,7 @@ import pytest
 from conchart import Trace, _native
 from conchart.analysis import analyse
 from conchart.schema import TABLE_BY_NAME, TABLES
+from tests.charts.story import Story, reverse_proxy
 
 ROOT = Path(__file__).parent.parent
 MS = 1_000_000
@@ -97,15 +98,42 @@ def story() -> Iterator[Trace]:
         yield analysed(trace)
 
 
+TellTrace = Callable[[Story], Trace]
+
+
+@pytest.fixture
+def trace_of() -> Iterator[TellTrace]:
+    """Build the trace of a story; closed when the test ends."""
+    opened: list[Trace] = []
+
+    def build(story: Story) -> Trace:
+        opened.append(empty_trace())
+        story.fill(opened[-1])
+        return analysed(opened[-1])
+
+    yield build
+    for trace in opened:
+        trace.close()
+
+
+@pytest.fixture
+def proxy_story() -> Story:
+    """Three TLS connections of a client to a proxy, each causing one HTTP/1.0 connection to the backend."""
+    return reverse_proxy()
+
+
 class Batch:
     """What the native core hands over: an object that gives a fresh Arrow stream whenever asked, and nothing else."""
 
-    def __init__(self, table: str, query: str) -> None:
-        """Make a batch of a table; columns of the core's that the query leaves out are NULL."""
+    def __init__(self, table: str, query: str | duckdb.DuckDBPyRelation) -> None:
+        """Make a batch of a table; columns of the core's that a query leaves out are NULL."""
+        self.streams = 0
+        if not isinstance(query, str):
+            self._relation = query
+            return
         database = duckdb.connect(":memory:")
         database.execute(f"{TABLE_BY_NAME[table].ddl}; INSERT INTO {table} BY NAME {query}")
         self._relation = database.sql(f"SELECT {', '.join(TABLE_BY_NAME[table].from_core)} FROM {table}")
-        self.streams = 0
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         self.streams += 1
@@ -134,7 +162,7 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
         asked.append({"paths": paths, **options})
         for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls"):
             owed = ", ".join(TABLE_BY_NAME[table].from_core)
-            sink(table, story.sql(f"SELECT {owed} FROM {table}"))
+            sink(table, Batch(table, story.sql(f"SELECT {owed} FROM {table}")))
 
     fake_core(core)
     return asked

@@ -12,19 +12,19 @@ from conchart.sql import SERVED
 from conchart.stalls import DETAIL
 from conchart.tables import Tables
 
-_MOST_PAIRS = 10_000
+MOST_PAIRS = 10_000
 """Of a connection's phases and stalls: so many are compared each with each."""
 
 # Where there are more, that would take hours: phases touch, stalls do not overlap, and so a stall lies over the phases
 # from the first that ends after it begins to the last that begins before it ends.
-_EXPLAIN = f"""
+_EXPLAIN = """
     INSERT INTO stalled BY NAME
     WITH tiles AS (SELECT stream, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
     lasting AS (FROM stalls WHERE end_at > start_at),
     many AS (
         SELECT stream FROM (SELECT stream, count(*) AS told FROM stalls GROUP BY stream)
         JOIN (SELECT stream, count(*) AS tiled FROM phases GROUP BY stream) USING (stream)
-        WHERE told * tiled > {_MOST_PAIRS}),
+        WHERE told * tiled > $most_pairs),
     placed AS (
         SELECT *, row_number() OVER (ORDER BY stream, start_at) AS place FROM tiles SEMI JOIN many USING (stream)),
     covering AS (
@@ -81,7 +81,7 @@ _CHARGE = f"""
 
 def explain_phases(tables: Tables) -> None:
     """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other."""
-    tables.execute(_EXPLAIN)
+    tables.execute(_EXPLAIN, {"most_pairs": MOST_PAIRS})
 
 
 def charge_servers(tables: Tables) -> None:

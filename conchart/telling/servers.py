@@ -41,6 +41,11 @@ class Part:
         return self.word.capitalize() if self.word else self.phase.title
 
     @property
+    def words(self) -> str:
+        """The title inside a sentence."""
+        return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
+
+    @property
     def stalled_ns(self) -> int:
         """The part of ``total_ns`` that stalls explain."""
         return self.stalled.total()

@@ -14,10 +14,9 @@ import conchart
 from conchart.charts.page import write_html
 from conchart.options import DrawOptions
 from tests.browser.conftest import Opened
-from tests.charts.conftest import TellTrace
 from tests.charts.story import MS, Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TellTrace
 
 pytestmark = pytest.mark.timeout(180)  # a browser on a busy machine
 
@@ -70,7 +69,7 @@ def test_every_connection_has_a_lane_and_a_row(open_page: Open) -> None:
     assert sorted(label.split()[0] for label in page.run(LABELS)) == [f"#{i}" for i in range(6)]
     assert page.run(ROWS) == [0, 1, 2, 3, 4, 5]
     headings = page.run("return [...document.querySelectorAll('#plot .annotation-text')].map(a => a.textContent)")
-    assert [heading.partition(":")[0] for heading in headings] == ["backend", "front"]
+    assert [heading.partition(":")[0] for heading in headings] == ["front", "backend"]
 
 
 def test_bars_have_the_phases_edges_and_colours(open_page: Open) -> None:

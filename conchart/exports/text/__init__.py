@@ -4,6 +4,7 @@ In: a trace. Out: lines for a rich console; plain letters where it has no colour
 escapes.
 """
 
+import re
 from pathlib import Path
 from textwrap import wrap
 from typing import IO
@@ -18,6 +19,7 @@ from conchart.exports.text.lanes import lanes
 from conchart.options import DrawOptions
 from conchart.tables import Tables
 
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
 _LABEL = 12
 """Columns of the labels."""
 PLAIN_WIDTH = 100
@@ -41,11 +43,11 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
     for label, text in (*facts(tables), *waits(tables, names=options.names)):
-        for number, words in enumerate(wrap(text, max(40, console.width - _LABEL)) or [""]):
+        for number, words in enumerate(_wrapped(text, console.width - _LABEL)):
             show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
     for title, lines in (
         (
-            "Where the time went (what users waited for, with its share; then what they did not wait for)",
+            "Where the time went (what users waited for, then the rest)",
             attribution(tables, console.width, **look),
         ),
         ("Why the next byte did not come (part of the times above)", causes(tables, console.width)),
@@ -59,6 +61,13 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
     if verbose:
         for line in details(tables, names=options.names):
             show(line)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break text at spaces, but no path, and nothing between a number and its unit."""
+    kept = _BEFORE_UNIT.sub("\u00a0", text)
+    lines = wrap(kept, max(40, width), break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines] or [""]
 
 
 def plain_console(sink: IO[str]) -> Console:

@@ -25,7 +25,7 @@ def waits(tables: Tables, *, names: bool) -> Iterator[tuple[str, str]]:
     for server in headline(servers(tables, names=names)):
         called = f" ({names_text(server.names)})" if server.names else ""
         told = ", ".join(
-            f"{part.title} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
+            f"{part.words} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
         )
         yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {told}"
         label = ""
@@ -50,14 +50,10 @@ def attribution(tables: Tables, width: int, *, colours: bool, names: bool) -> It
 
 
 def _numbers(server: Server) -> str:
-    connections = count_of(server.connections, "connection")
-    counts = (
-        connections,
-        server.in_vain,
-        count_of(server.requests, "request"),
-        f"waited {format_ns(server.waited_ns)}",
-    )
-    return ", ".join(count for count in counts if count)
+    counts = [count_of(server.connections, "connection"), server.in_vain]
+    if server.role != "closed":
+        counts += [count_of(server.requests, "request"), f"waited {format_ns(server.waited_ns)}"]
+    return ", ".join(filter(None, counts))
 
 
 def _stacked(parts: Iterable[Part]) -> list[Stretch]:
