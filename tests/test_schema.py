@@ -13,6 +13,8 @@ from conchart import Trace
 from conchart.schema import TABLES, Table
 from tests.conftest import ROOT, empty_trace
 from tests.laws.files import Format
+from tests.laws.hello import Tls, record
+from tests.laws.talk import Say, Talk
 
 
 def documented() -> dict[str, dict[str, str]]:
@@ -58,12 +60,13 @@ TOLD = (
 """Captures that have, together, a value of nearly every column."""
 
 
-def with_drops(folder: Path) -> Path:
-    """Make a capture whose interface says that it lost packets (draft-ietf-opsawg-pcapng section 4.6, isb_ifdrop)."""
+def refused_with_drops(folder: Path) -> Path:
+    """Make a capture of a TLS handshake that is answered by an alert, in a file that says that packets were lost."""
     path = folder / "drops.pcapng"
-    *parts, frame = Format(container="pcapng").of_frames([(1, bytes(60))])
+    talk = Talk(steps=[Say("client", Tls().messages()[0][1]), Say("server", record(21, b"\2\x28"))])
+    # draft-ietf-opsawg-pcapng section 4.6: of interface 0, isb_ifdrop is 3.
     statistics = struct.pack("<IIIIIHHQHHI", 5, 40, 0, 0, 0, 5, 8, 3, 0, 0, 40)
-    path.write_bytes(b"".join((*parts, frame, statistics)))
+    path.write_bytes(Format(container="pcapng").write(talk.packets()) + statistics)
     return path
 
 
@@ -77,7 +80,7 @@ def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
 
 
 def traces(folder: Path) -> Iterator[Trace]:
-    yield conchart.read(with_drops(folder))
+    yield conchart.read(refused_with_drops(folder))
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
     for case in TOLD:
@@ -92,7 +95,9 @@ def test_every_column_is_filled_by_somebody(tmp_path: Path) -> None:
         for trace in map(stack.enter_context, traces(tmp_path)):
             for table, columns in empty.items():
                 if columns:
-                    counts = trace.sql(f"SELECT {', '.join(f'count({name}) AS {name}' for name in columns)} FROM {table}")
+                    counts = trace.sql(
+                        f"SELECT {', '.join(f'count({name}) AS {name}' for name in columns)} FROM {table}"
+                    )
                     empty[table] = {
                         name for name, count in zip(counts.columns, counts.fetchall()[0], strict=True) if not count
                     }
