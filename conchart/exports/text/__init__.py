@@ -18,6 +18,7 @@ from conchart.exports.text.facts import facts
 from conchart.exports.text.lanes import lanes
 from conchart.options import DrawOptions
 from conchart.tables import Tables
+from conchart.telling.servers import servers
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
 _LABEL = 12
@@ -36,22 +37,22 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
     """Print facts about the capture, where the time went, why, and the lanes, within the console's width."""
     # 16 colours cannot tell the phases apart.
     colours = console.color_system in ("256", "truecolor") and not console.no_color
-    look = {"colours": colours, "names": options.names}
+    listed = servers(tables, names=options.names)
 
     def show(line: Text) -> None:
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
-    for label, text in (*facts(tables), *waits(tables, names=options.names)):
+    for label, text in (*facts(tables), *waits(tables, listed)):
         for number, words in enumerate(_wrapped(text, console.width - _LABEL)):
             show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
     for title, lines in (
         (
             "Where the time went (what users waited for, then the rest)",
-            attribution(tables, console.width, **look),
+            attribution(listed, console.width, colours=colours),
         ),
         ("Why the next byte did not come (part of the times above)", causes(tables, console.width)),
-        ("When (one line per connection)", lanes(tables, console.width, **look)),
+        ("When (one line per connection)", lanes(tables, console.width, colours=colours, names=options.names)),
     ):
         for number, line in enumerate(lines):
             if number == 0:

@@ -12,17 +12,17 @@ from rich.text import Text
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
 from conchart.exports.text.words import both_ends, flow, names_text
 from conchart.tables import Tables
-from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
+from conchart.telling.servers import Part, Server, headline, in_vain, shares
 from conchart.telling.stalls import stall_costs
 from conchart.units import count_of, format_ns, format_share
 
 _MOST_SERVERS = 12
 
 
-def waits(tables: Tables, *, names: bool) -> Iterator[tuple[str, str]]:
+def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
     """Give the headline as labelled lines: what users waited for, the costliest server first."""
     label = "Waited"
-    for server in headline(servers(tables, names=names)):
+    for server in headline(listed):
         called = f" ({names_text(server.names)})" if server.names else ""
         told = ", ".join(
             f"{part.words} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
@@ -33,9 +33,8 @@ def waits(tables: Tables, *, names: bool) -> Iterator[tuple[str, str]]:
         yield "In vain", unserved
 
 
-def attribution(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator[Text]:
-    """Give the lines of the table, in the order of ``servers.rank``."""
-    listed = servers(tables, names=names)
+def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[Text]:
+    """Give the lines of the table; the costliest server comes first."""
     for number, server in enumerate(listed[:_MOST_SERVERS]):
         if number:
             yield Text()
