@@ -86,8 +86,9 @@ _DESCRIBE = f"""
             coalesce(handshakes_full, 0) AS handshakes_full, coalesce(handshakes_resumed, 0) AS handshakes_resumed,
             coalesce(handshakes_failed, 0) AS handshakes_failed,
             coalesce(handshakes_incomplete, 0) AS handshakes_incomplete),
-        row_number() OVER (ORDER BY unread, role = 'closed', weight DESC, stands_with, coalesce(tier, 0),
-            waited_ns DESC, refused_ns + unanswered_ns DESC, server_ip, server_port)::INTEGER - 1 AS rank
+        row_number() OVER (ORDER BY unread, role = 'closed',
+            CASE role WHEN 'closed' THEN refused_ns + unanswered_ns ELSE weight END DESC, stands_with,
+            coalesce(tier, 0) DESC, waited_ns DESC, server_ip, server_port)::INTEGER - 1 AS rank
     FROM placed LEFT JOIN weighed USING (stands_with) LEFT JOIN named USING (server_ip, server_port)
     LEFT JOIN secured USING (server_ip, server_port) LEFT JOIN asked USING (server_ip, server_port)
 """
@@ -96,7 +97,7 @@ _WEIGHTS = f"SELECT server_ip, sum(waited_ns) FROM {_ANSWERING} GROUP BY server_
 
 
 def describe_servers(tables: Tables) -> None:
-    """Fill ``servers``. The costliest front comes first, what stands behind it follows.
+    """Fill ``servers``: the costliest front first, right above it what stands behind it, the farthest on top.
 
     Who only ever refused or never answered comes after those who did, datagrams that nobody reads come last.
     """

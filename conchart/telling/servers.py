@@ -114,7 +114,7 @@ _TIMES = "FROM times ORDER BY server_ip, server_port, number"
 
 
 def servers(tables: Tables, *, names: bool = True) -> list[Server]:
-    """List the servers: the costliest front first, each followed by what stands behind it."""
+    """List the servers: the costliest front first, right above it what stands behind it."""
     told: dict[tuple[str, int], list[Row]] = {}
     for row in rows(tables, _TIMES):
         told.setdefault((row["server_ip"], row["server_port"]), []).append(row)

@@ -18,9 +18,9 @@ def listed(trace: Trace, columns: str = "server_ip, role, tier") -> list[tuple[o
     return trace.sql(f"SELECT {columns} FROM servers ORDER BY rank").fetchall()
 
 
-def test_a_chain_of_proxies_is_listed_from_the_front_to_the_farthest_backend(trace_of: TellTrace) -> None:
+def test_a_chain_of_proxies_is_listed_from_the_farthest_backend_to_the_front(trace_of: TellTrace) -> None:
     trace = trace_of(talk(("middle", "database"), ("c", "front"), ("front", "middle")))
-    assert listed(trace) == [("front", "front", 0), ("middle", "backend", 1), ("database", "backend", 2)]
+    assert listed(trace) == [("database", "backend", 2), ("middle", "backend", 1), ("front", "front", 0)]
 
 
 def test_servers_that_only_call_each_other_have_no_front(trace_of: TellTrace) -> None:
@@ -45,7 +45,7 @@ def test_a_proxy_with_two_addresses_is_told_by_its_clients_waits(trace_of: TellT
             ("inside", 2), ("back", 80), opened + 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)]
         )
     story.capture()
-    assert listed(trace_of(story), "server_ip, role") == [("front", "front"), ("back", "backend")]
+    assert listed(trace_of(story), "server_ip, role") == [("back", "backend"), ("front", "front")]
 
 
 def test_one_client_that_asks_two_servers_at_once_is_no_chain(trace_of: TellTrace) -> None:
@@ -69,7 +69,7 @@ def test_a_port_that_refuses_everybody_is_no_front(trace_of: TellTrace) -> None:
     ]
 
 
-def test_the_costliest_front_comes_first_and_its_backends_follow_it(trace_of: TellTrace) -> None:
+def test_the_costliest_front_comes_first_with_its_backends_above_it(trace_of: TellTrace) -> None:
     story = Story()
     for client, server, wait in (
         ("c", "cheap", 10),
@@ -82,7 +82,7 @@ def test_the_costliest_front_comes_first_and_its_backends_follow_it(trace_of: Te
         story.connect((client, 1), (server, 80), 0, [("wait", wait * MS), ("idle", 900 * MS)])
     story.capture()
     order = [ip for (ip,) in listed(trace_of(story), "server_ip")]
-    assert order == ["dear", "dear-back-2", "dear-back", "alone", "cheap", "cheap-back"]
+    assert order == ["dear-back-2", "dear-back", "dear", "alone", "cheap-back", "cheap"]
 
 
 def test_a_host_that_is_only_the_address_is_no_name(trace_of: TellTrace) -> None:
@@ -123,4 +123,4 @@ def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace
     for handshake, outcome in zip(proxy_story.handshakes, ("incomplete", "complete", "failed"), strict=True):
         handshake["outcome"] = outcome
     columns = "handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete"
-    assert listed(trace_of(proxy_story), columns) == [(1, 0, 1, 1), (0, 0, 0, 0)]
+    assert listed(trace_of(proxy_story), columns) == [(0, 0, 0, 0), (1, 0, 1, 1)]

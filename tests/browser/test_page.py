@@ -69,7 +69,7 @@ def test_every_connection_has_a_lane_and_a_row(open_page: Open) -> None:
     assert sorted(label.split()[0] for label in page.run(LABELS)) == [f"#{i}" for i in range(6)]
     assert page.run(ROWS) == [0, 1, 2, 3, 4, 5]
     headings = page.run("return [...document.querySelectorAll('#plot .annotation-text')].map(a => a.textContent)")
-    assert [heading.partition(":")[0] for heading in headings] == ["front", "backend"]
+    assert [heading.partition(":")[0] for heading in headings] == ["backend", "front"]
 
 
 def test_bars_have_the_phases_edges_and_colours(open_page: Open) -> None:
