@@ -86,7 +86,9 @@ def appraise(tables: Tables) -> None:
 
 
 def _keys(tables: Tables) -> Iterator[_Remark]:
-    rows = tables.sql("SELECT * EXCLUDE (first_stream), first_stream FROM coverage ORDER BY first_stream").fetchall()
+    rows = tables.sql(
+        "SELECT server_ip, server_port, keys, missing_keys, connections, first_stream FROM coverage ORDER BY first_stream"
+    ).fetchall()
     if not rows:
         return
     opened, total = sum(row[4] for row in rows if row[2] == "all"), sum(row[4] for row in rows)
