@@ -87,7 +87,10 @@ def appraise(tables: Tables) -> None:
 
 def _keys(tables: Tables) -> Iterator[_Remark]:
     rows = tables.sql(
-        "SELECT server_ip, server_port, keys, missing_keys, connections, first_stream FROM coverage ORDER BY first_stream"
+        """
+        SELECT server_ip, server_port, keys, missing_keys, connections, first_stream FROM coverage
+        ORDER BY first_stream
+        """
     ).fetchall()
     if not rows:
         return
