@@ -144,3 +144,9 @@ def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
 def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:
     with conchart.read(ROOT / "captures/handshakes/curl-apache-1.2-certificate-later/input.pcap") as trace:
         assert re.search(r"^  TLS \S+ ms: encrypted renegotiation$", shown(trace, verbose=True), re.MULTILINE)
+
+
+def test_a_number_is_not_torn_from_its_unit(story: Trace) -> None:
+    for width in range(60, 100):
+        for line in shown(story, width=width).splitlines():
+            assert not re.match(r" *(%|[nµm]?s)(\W|$)", line), width
