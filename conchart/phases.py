@@ -23,6 +23,8 @@ class PhaseKind:
     """For legends."""
     meaning: str
     """One sentence, without a full stop."""
+    waited: bool = False
+    """True where a user waits: from the first SYN or the request to the last byte of its response."""
     hatched: bool = False
     """True where the capture does not know: draw it hatched, so that it never looks like a measurement."""
 
@@ -34,6 +36,7 @@ PHASES: tuple[PhaseKind, ...] = (
         colour="#E69F00",
         title="TCP handshake",
         meaning="from the first SYN to the packet that completes the TCP handshake at the client's side",
+        waited=True,
     ),
     PhaseKind(
         name="tls",
@@ -41,6 +44,7 @@ PHASES: tuple[PhaseKind, ...] = (
         colour="#D55E00",
         title="TLS handshake",
         meaning="from the first byte of a ClientHello until the client may send its first application byte",
+        waited=True,
     ),
     PhaseKind(
         name="request",
@@ -48,6 +52,7 @@ PHASES: tuple[PhaseKind, ...] = (
         colour="#56B4E9",
         title="Request",
         meaning="from the first to the last byte of a request",
+        waited=True,
     ),
     PhaseKind(
         name="wait",
@@ -55,6 +60,7 @@ PHASES: tuple[PhaseKind, ...] = (
         colour="#9550C8",
         title="Wait for the server",
         meaning="from the last byte of a request to the first byte of its response",
+        waited=True,
     ),
     PhaseKind(
         name="transfer",
@@ -62,6 +68,7 @@ PHASES: tuple[PhaseKind, ...] = (
         colour="#009E73",
         title="Transfer",
         meaning="from the first to the last byte of a response",
+        waited=True,
     ),
     PhaseKind(
         name="idle",

@@ -17,3 +17,9 @@ def printable(text: str, limit: int = 200) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join("\ufffd" if unicodedata.category(character) in _UNSAFE else character for character in text)
+
+
+def endpoint(ip: str, port: int) -> str:
+    """Write an address and a port: ``10.0.0.5:443``, ``[2001:db8::1]:443`` (RFC 3986 section 3.2.2)."""
+    ip = printable(ip)
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"

@@ -5,7 +5,7 @@ defaults, generated columns and everything else in the file that could compute s
 database that opens the file may open no other one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -13,7 +13,7 @@ import duckdb
 from conchart.errors import CaptureError
 from conchart.paths import utf8_path
 from conchart.phases import PHASES
-from conchart.schema import TABLES, Table
+from conchart.schema import ROLES, TABLES, Table
 from conchart.sql import literal
 from conchart.stalls import STALLS
 
@@ -23,7 +23,16 @@ _MAGIC = slice(8, 12), b"DUCK"
 _FARTHEST = (1 << 62) - 1
 """Instants are at most this far from 1970, so that differences are BIGINTs; so are sums of what is counted."""
 
-_KINDS = {"phases": [phase.name for phase in PHASES], "stalls": sorted({stall.name for stall in STALLS})}
+_PHASES = [phase.name for phase in PHASES]
+_STALLS = sorted({stall.name for stall in STALLS})
+_WORDS: dict[str, dict[str, Sequence[str]]] = {
+    "phases": {"kind": _PHASES},
+    "stalls": {"kind": _STALLS},
+    "stalled": {"phase": _PHASES, "kind": _STALLS},
+    "times": {"phase": _PHASES, "kind": _STALLS},
+    "servers": {"role": ROLES},
+}
+"""Columns that charts have words and colours for."""
 
 _COLUMNS = """
     SELECT column_name, data_type, column_default IS NOT NULL
@@ -139,9 +148,12 @@ def _flaws(table: Table) -> Iterator[tuple[str, str]]:
             yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
     if table.name == "captures":
         yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
-    if known := _KINDS.get(table.name):
-        kinds = ", ".join(map(literal, known))
-        yield "kind is none that conchart knows", f"bool_or(kind NOT IN ({kinds}))"
+    for name, known in _WORDS.get(table.name, {}).items():
+        yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, known))}))"
+    if {"start_at", "end_at"} <= table.types.keys():
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
         charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{table.name} GROUP BY stream"
         yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"
+    if table.name == "connections":
+        listed = "SELECT (server_ip, server_port) FROM saved.main.servers"
+        yield "server_ip is none of those in servers", f"bool_or((server_ip, server_port) NOT IN ({listed}))"

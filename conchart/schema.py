@@ -1,5 +1,8 @@
 """The tables of a trace, once: ``docs/tables.md`` explains every column, ``tests/test_schema.py`` compares the two.
 
+Who fills a column is said here: ``columns`` the native core, ``worked_out`` the analysis. ``Tables.insert`` refuses a
+batch of the core that has not exactly its columns, and a test looks for a value of each one in the captures.
+
 In: nothing. Out: ``TABLES``, for whoever creates, fills or exports them.
 """
 
@@ -7,6 +10,9 @@ from dataclasses import dataclass
 
 SCHEMA_VERSION = 2
 """The number under ``"conchart"`` in JSON: grows when a column changes its meaning or goes away."""
+
+ROLES = ("front", "backend", "server", "closed")
+"""Values of ``servers.role``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,20 +22,32 @@ class Table:
     name: str
     key: str
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
-    columns: str
-    """Name and type of each column, as SQL."""
+    columns: str = ""
+    """Name and type of each column that the native core fills, as SQL."""
+    worked_out: str = ""
+    """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
     known: str
     """The columns that are never NULL, besides those of the key: what every chart relies on."""
 
     @property
+    def from_core(self) -> tuple[str, ...]:
+        """The names of the columns that the core owes; none where analysis fills the table."""
+        return tuple(_types(self.columns))
+
+    @property
     def types(self) -> dict[str, str]:
         """The type of each column."""
-        return dict(column.split() for column in self.columns.split(","))
+        return _types(self.columns) | _types(self.worked_out)
 
     @property
     def ddl(self) -> str:
         """The statement that creates the table, empty."""
-        return f"CREATE TABLE {self.name} ({self.columns})"
+        columns = ", ".join(f"{name} {kind}" for name, kind in self.types.items())
+        return f"CREATE TABLE {self.name} ({columns})"
+
+
+def _types(columns: str) -> dict[str, str]:
+    return dict(column.split() for column in columns.split(",") if column.strip())
 
 
 TABLES: tuple[Table, ...] = (
@@ -39,17 +57,18 @@ TABLES: tuple[Table, ...] = (
         known="path, packets, selected, bytes, truncated, notes",
         columns="""
             capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
-            packets BIGINT, selected BIGINT, selection VARCHAR, bytes BIGINT, first_frame BIGINT,
+            packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
             first_at BIGINT, last_at BIGINT, resolution_ns BIGINT,
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
-            vantage VARCHAR, notes VARCHAR[]
+            notes VARCHAR[]
         """,
+        worked_out="selection VARCHAR, vantage VARCHAR",
     ),
     Table(
         name="connections",
         key="stream",
         known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
-        "opened_at, closed_at, state",
+        "opened_at, closed_at, state, waited_ns",
         columns="""
             stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
@@ -66,8 +85,9 @@ TABLES: tuple[Table, ...] = (
             mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
             isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT,
-            fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR, vantage VARCHAR
+            fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR
         """,
+        worked_out="vantage VARCHAR, server_name VARCHAR, waited_ns BIGINT",
     ),
     Table(
         name="handshakes",
@@ -129,4 +149,56 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
         """,
     ),
+    Table(
+        name="stalled",
+        key="stream, start_at",
+        known="end_at, phase, kind, confidence",
+        worked_out="""
+            stream INTEGER, start_at BIGINT, end_at BIGINT, phase VARCHAR, kind VARCHAR, detail VARCHAR,
+            confidence DOUBLE
+        """,
+    ),
+    Table(
+        name="servers",
+        key="server_ip, server_port",
+        known="rank, names, role, tier, unread, connections, requests, refused, refused_ns, unanswered, "
+        "unanswered_ns, handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete, "
+        "total_ns, wall_ns, waited_ns, connection_median_ns, connection_max_ns",
+        worked_out="""
+            server_ip VARCHAR, server_port INTEGER, rank INTEGER, names VARCHAR[],
+            role VARCHAR, tier INTEGER, unread BOOLEAN,
+            connections BIGINT, requests BIGINT,
+            refused BIGINT, refused_ns BIGINT, unanswered BIGINT, unanswered_ns BIGINT,
+            handshakes_full BIGINT, handshakes_resumed BIGINT, handshakes_failed BIGINT, handshakes_incomplete BIGINT,
+            waited_ns BIGINT, total_ns BIGINT, wall_ns BIGINT,
+            connection_median_ns BIGINT, connection_max_ns BIGINT, request_median_ns BIGINT, request_max_ns BIGINT
+        """,
+    ),
+    Table(
+        name="times",
+        key="server_ip, server_port, number",
+        known="phase, total_ns, waited_ns",
+        worked_out="""
+            server_ip VARCHAR, server_port INTEGER, number INTEGER, phase VARCHAR, kind VARCHAR, detail VARCHAR,
+            total_ns BIGINT, waited_ns BIGINT
+        """,
+    ),
+    Table(
+        name="coverage",
+        key="first_stream",
+        known="server_ip, server_port, keys, connections",
+        worked_out="""
+            first_stream INTEGER, server_ip VARCHAR, server_port INTEGER, keys VARCHAR, missing_keys VARCHAR,
+            connections BIGINT
+        """,
+    ),
+    Table(
+        name="remarks",
+        key="number",
+        known="warning, kind, title",
+        worked_out="""
+            number INTEGER, warning BOOLEAN, kind VARCHAR, title VARCHAR, effect VARCHAR, advice VARCHAR, count BIGINT
+        """,
+    ),
 )
+TABLE_BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

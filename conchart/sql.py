@@ -12,6 +12,10 @@ HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 
 UNREAD = "(transport = 'udp' AND coalesce(app, 'unknown') = 'unknown')"
 """Of ``connections``: datagrams that nobody reads here. Of them no time is known to be waited for: they come last."""
+COSTLIEST = f"{UNREAD}, waited_ns DESC, closed_at - opened_at DESC, stream"
+"""Of ``connections``, to order by: the longest wait first, in every list of connections."""
+SERVED = "state NOT IN ('refused', 'unanswered')"
+"""Of ``connections``: the server took part. What the others cost is told apart."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

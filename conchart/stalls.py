@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious') THEN detail END"
-"""SQL, of ``stalls``: what makes other words necessary for a kind."""
+"""SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """A trace: the tables of a capture, in a DuckDB database in memory, beyond a limit on disk.
 
-In: batches from the native core, or a saved database. Out: tables, SQL over them, files. Nothing is analysed here.
+In: captures, or a saved trace. Out: tables, SQL over them, files. Reading is filling the tables and analysing them;
+what was saved was analysed before.
 """
 
 import os
@@ -12,16 +13,18 @@ from types import TracebackType
 import duckdb
 
 from conchart import _native, bpf
+from conchart.analysis import analyse
+from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError
+from conchart.exports import write
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
 from conchart.saved import read_saved
-from conchart.schema import TABLES
 from conchart.selection import selection
 from conchart.sql import literal
+from conchart.tables import Tables
 from conchart.unfinished import Undone
-from conchart.vantage import Vantage, locate
 
 Progress = Callable[[int, int], None]
 """Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
@@ -69,39 +72,41 @@ def read(
     wanted = selection(filter, start, end, count)
     compiler = bpf.compiler(wanted.filter) if wanted.filter else None
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    with _filling(memory) as trace:
+    with _growing(memory) as trace:
         try:
-            _native.read_capture(
-                [os.fspath(path) for path in paths],
-                trace._insert,
-                compile_filter=compiler,
-                start=wanted.start.ns if wanted.start else None,
-                end=wanted.end.ns if wanted.end else None,
-                start_relative=wanted.start.relative if wanted.start else False,
-                end_relative=wanted.end.relative if wanted.end else False,
-                count=wanted.count,
-                packets=packets,
-                keylogs=[os.fspath(path) for path in keylogs],
-                progress=progress,
-            )
+            with trace.filling():
+                _native.read_capture(
+                    [os.fspath(path) for path in paths],
+                    trace.insert,
+                    compile_filter=compiler,
+                    start=wanted.start.ns if wanted.start else None,
+                    end=wanted.end.ns if wanted.end else None,
+                    start_relative=wanted.start.relative if wanted.start else False,
+                    end_relative=wanted.end.relative if wanted.end else False,
+                    count=wanted.count,
+                    packets=packets,
+                    keylogs=[os.fspath(path) for path in keylogs],
+                    progress=progress,
+                )
         except _native.CaptureError as error:
             raise CaptureError(str(error)) from None
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-        locate(trace, vantage)
+        analyse(trace, vantage=vantage)
     return trace
 
 
 @contextmanager
-def _filling(memory: int | str | None) -> "Iterator[Trace]":
-    """Give a trace to put rows into; it is closed when that fails."""
-    trace = _empty(memory)
+def _growing(memory: int | str | None) -> "Iterator[Trace]":
+    """Give a trace without rows, whose tables may take so much memory; it is closed when putting rows into it fails."""
+    limit, folder = table_limit(memory), spill_folder()
+    trace = Trace(duckdb.connect(":memory:"))
     try:
-        # A quarter of the cost of plain inserts: in one transaction rows are not moved again at every batch, and
-        # a batch is too small to share between threads, which the core wants besides.
-        trace.execute("SET threads = 1; SET python_enable_replacements = true; BEGIN")
+        # DuckDB removes the folder when it is closed; a signal does not wait for that.
+        trace._resources.enter_context(Undone(lambda: remove_folder(folder)))
+        trace.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(folder))}")
+        trace.create()
         yield trace
-        trace.execute("COMMIT; SET python_enable_replacements = false; RESET threads")
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         trace.close()
         raise no_room(error) from None
@@ -110,32 +115,16 @@ def _filling(memory: int | str | None) -> "Iterator[Trace]":
         raise
 
 
-def _empty(memory: int | str | None) -> "Trace":
-    """Make a trace without rows, whose tables may take so much memory."""
-    limit, folder = table_limit(memory), spill_folder()
-    trace = Trace(duckdb.connect(":memory:"))
-    # DuckDB removes the folder when it is closed; a signal does not wait for that.
-    trace._resources.enter_context(Undone(lambda: remove_folder(folder)))
-    trace.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(folder))}")
-    trace._create()
-    return trace
-
-
-class Trace:
+class Trace(Tables):
     """The tables of a capture; ``docs/tables.md`` explains each column.
 
     Close it, or use it as a context manager, to give its memory back.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Take over a database that has the tables of ``schema``, or will; ``read`` and ``Trace.load`` call this."""
-        self._database = connection
+        """Take over a database, as ``Tables`` does; ``read`` and ``Trace.load`` call this."""
+        super().__init__(connection)
         self._resources = ExitStack()
-        # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
-        connection.execute(
-            "SET python_enable_replacements = false;"
-            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
-        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, memory: int | str | None = None) -> "Trace":
@@ -153,67 +142,9 @@ class Trace:
             NoRoomError: The tables fit neither into memory nor onto the disk.
             UsageError: The amount of memory cannot be read.
         """
-        with _filling(memory) as trace:
-            read_saved(Path(path), trace._insert)
+        with _growing(memory) as trace, trace.filling():
+            read_saved(Path(path), trace.restore)
         return trace
-
-    def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
-        """Run SQL over the tables.
-
-        Args:
-            query: DuckDB's SQL; ``?`` or ``$name`` stand for parameters.
-            params: A list for ``?``, a dict for ``$name``.
-
-        Returns:
-            A relation: ``fetchall()`` gives tuples, and it speaks Arrow to pandas, Polars and pyarrow.
-
-        Raises:
-            duckdb.Error: The query is wrong.
-        """
-        return self._database.sql(query, params=params)
-
-    def execute(self, statement: str) -> None:
-        """Run a statement that returns no rows: a new table or view, a ``COPY``.
-
-        Raises:
-            duckdb.Error: The statement is wrong.
-        """
-        self._database.execute(statement)
-
-    @property
-    def captures(self) -> duckdb.DuckDBPyRelation:
-        """One row per file."""
-        return self._database.table("captures")
-
-    @property
-    def connections(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP connection or UDP conversation."""
-        return self._database.table("connections")
-
-    @property
-    def handshakes(self) -> duckdb.DuckDBPyRelation:
-        """One row per TLS handshake."""
-        return self._database.table("handshakes")
-
-    @property
-    def exchanges(self) -> duckdb.DuckDBPyRelation:
-        """One row per request and its response."""
-        return self._database.table("exchanges")
-
-    @property
-    def phases(self) -> duckdb.DuckDBPyRelation:
-        """The tiling of every connection."""
-        return self._database.table("phases")
-
-    @property
-    def stalls(self) -> duckdb.DuckDBPyRelation:
-        """Why the next byte did not come, one row per stretch of a connection."""
-        return self._database.table("stalls")
-
-    @property
-    def packets(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP segment or UDP datagram; empty unless the trace was read with ``packets=True``."""
-        return self._database.table("packets")
 
     def write(
         self, path: str | os.PathLike[str], *, table: str | None = None, options: DrawOptions | None = None
@@ -234,8 +165,6 @@ class Trace:
             UsageError: No format has this suffix, or there is no such table.
             OutputError: The file cannot be written.
         """
-        from conchart.exports import write
-
         write(self, Path(path), table=table, options=options or DrawOptions())
 
     def close(self) -> None:
@@ -250,12 +179,3 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _create(self) -> None:
-        for table in TABLES:
-            self._database.execute(table.ddl)
-
-    def _insert(self, table: str, batch: object) -> None:
-        """Take a batch of the native core: an object with ``__arrow_c_stream__``, which DuckDB calls more than once."""
-        # The name in the statement is the Python variable: a registered batch would live as long as the transaction.
-        self._database.execute(f"INSERT INTO {table} BY NAME FROM batch")

@@ -7,6 +7,9 @@ import duckdb
 import pytest
 
 from conchart import Trace, _native
+from conchart.analysis import analyse
+from conchart.schema import TABLE_BY_NAME, TABLES
+from tests.charts.story import Story, reverse_proxy
 
 ROOT = Path(__file__).parent.parent
 MS = 1_000_000
@@ -28,6 +31,7 @@ STORY = f"""
     ) AS t(stream, capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state, first_frame,
         last_frame, app);
     UPDATE connections SET transport = 'tcp', transport_stream = stream;
+    UPDATE connections SET packets_client = 10, packets_server = CASE WHEN state = 'unanswered' THEN 0 ELSE 9 END;
     UPDATE connections SET bytes_client = 1200, bytes_server = 34567, rtt_server_ns = 20 * {MS}, retransmits_server = 2;
 
     INSERT INTO handshakes BY NAME
@@ -67,7 +71,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def empty_trace() -> Trace:
     """Make a trace as of a capture without packets."""
     trace = Trace(duckdb.connect(":memory:"))
-    trace._create()
+    trace.create()
+    return trace
+
+
+def analysed(trace: Trace, changes: str = "") -> Trace:
+    """Analyse a trace, anew if it was before.
+
+    Args:
+        trace: Its tables are filled.
+        changes: Statements to run first, on what the core fills.
+    """
+    for table in TABLES:
+        if not table.from_core:
+            trace.execute(f"DELETE FROM {table.name}")
+    trace.execute(f"UPDATE connections SET server_name = NULL; {changes}")
+    analyse(trace)
     return trace
 
 
@@ -76,15 +95,45 @@ def story() -> Iterator[Trace]:
     """Two TLS connections to one server, one of them seen from its middle, and an unanswered one over IPv6."""
     with empty_trace() as trace:
         trace.execute(STORY)
-        yield trace
+        yield analysed(trace)
+
+
+TellTrace = Callable[[Story], Trace]
+
+
+@pytest.fixture
+def trace_of() -> Iterator[TellTrace]:
+    """Build the trace of a story; closed when the test ends."""
+    opened: list[Trace] = []
+
+    def build(story: Story) -> Trace:
+        opened.append(empty_trace())
+        story.fill(opened[-1])
+        return analysed(opened[-1])
+
+    yield build
+    for trace in opened:
+        trace.close()
+
+
+@pytest.fixture
+def proxy_story() -> Story:
+    """Three TLS connections of a client to a proxy, each causing one HTTP/1.0 connection to the backend."""
+    return reverse_proxy()
 
 
 class Batch:
     """What the native core hands over: an object that gives a fresh Arrow stream whenever asked, and nothing else."""
 
-    def __init__(self, query: str | duckdb.DuckDBPyRelation) -> None:
-        self._relation = duckdb.connect(":memory:").sql(query) if isinstance(query, str) else query
+    def __init__(self, table: str, query: str | duckdb.DuckDBPyRelation) -> None:
+        """Make a batch of a table; columns of the core's that a query leaves out are NULL."""
         self.streams = 0
+        if not isinstance(query, str):
+            self._relation = query
+            return
+        database = duckdb.connect(":memory:")
+        database.execute(f"{TABLE_BY_NAME[table].ddl}; INSERT INTO {table} BY NAME {query}")
+        self._relation = database.sql(f"SELECT {', '.join(TABLE_BY_NAME[table].from_core)} FROM {table}")
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         self.streams += 1
@@ -112,7 +161,8 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
     def core(paths: list[str], sink: Callable[[str, object], None], **options: object) -> None:
         asked.append({"paths": paths, **options})
         for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls"):
-            sink(table, Batch(story.sql(f"FROM {table}")))
+            owed = ", ".join(TABLE_BY_NAME[table].from_core)
+            sink(table, Batch(table, story.sql(f"SELECT {owed} FROM {table}")))
 
     fake_core(core)
     return asked

@@ -250,7 +250,6 @@ def test_tables_of_a_real_trace_are_the_documented_ones() -> None:
         for table in TABLES:
             relation = trace.sql(f"FROM {table.name}")
             assert dict(zip(relation.columns, map(str, relation.types), strict=True)) == documented()[table.name]
-            assert relation.fetchone() is not None, f"{table.name} is empty"
 
 
 def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.printable import printable
+from conchart.printable import endpoint, printable
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,15 @@ def test_no_text_gets_a_control_character_through(hostile: str) -> None:
 
 def test_long_text_is_cut_and_says_so() -> None:
     assert printable("x" * 300, limit=10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("ip", "port", "text"),
+    [
+        ("192.0.2.1", 443, "192.0.2.1:443"),
+        ("2001:db8::1", 443, "[2001:db8::1]:443"),
+        ("\x1b[2J", 1, "\ufffd[2J:1"),
+    ],
+)
+def test_an_endpoint_has_its_ipv6_address_in_brackets(ip: str, port: int, text: str) -> None:
+    assert endpoint(ip, port) == text

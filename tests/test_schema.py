@@ -1,11 +1,20 @@
 """docs/tables.md and the schema say the same, column by column."""
 
 import re
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+import conchart
+from conchart import Trace
 from conchart.schema import TABLES, Table
 from tests.conftest import ROOT, empty_trace
+from tests.laws.files import Format
+from tests.laws.hello import Tls, record
+from tests.laws.talk import Say, Talk
 
 
 def documented() -> dict[str, dict[str, str]]:
@@ -34,3 +43,62 @@ def test_columns_and_types_are_the_documented_ones(table: Table) -> None:
 
 def test_every_documented_table_exists() -> None:
     assert set(documented()) == {table.name for table in TABLES}
+
+
+TOLD = (
+    "udp/dns-before-http",
+    "udp/http3",
+    "crafted/gap",
+    "crafted/refused",
+    "crafted/reordering",
+    "crafted/zero-window",
+    "handshakes/chromium-apache-1.3-http1",
+    "handshakes/concurrent-curl-apache-1.2",
+    "handshakes/gnutls-nginx-1.3-0rtt",
+    "multiplexed/chromium-apache-later",
+)
+"""Captures that have, together, a value of nearly every column."""
+
+
+def refused_with_drops(folder: Path) -> Path:
+    """Make a capture of a TLS handshake that is answered by an alert, in a file that says that packets were lost."""
+    path = folder / "drops.pcapng"
+    talk = Talk(steps=[Say("client", Tls().messages()[0][1]), Say("server", record(21, b"\2\x28"))])
+    # draft-ietf-opsawg-pcapng section 4.6: of interface 0, isb_ifdrop is 3.
+    statistics = struct.pack("<IIIIIHHQHHI", 5, 40, 0, 0, 0, 5, 8, 3, 0, 0, 40)
+    path.write_bytes(Format(container="pcapng").write(talk.packets()) + statistics)
+    return path
+
+
+def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
+    """Give a capture, and a key log from which a secret of the server's is missing."""
+    case = ROOT / "captures/handshakes/curl-nginx-1.3-full"
+    keys = folder / "keys.log"
+    lines = (case / "keys.log").read_text().splitlines(keepends=True)
+    keys.write_text("".join(line for line in lines if not line.startswith("SERVER_TRAFFIC")))
+    return case / "input.pcap", keys
+
+
+def traces(folder: Path) -> Iterator[Trace]:
+    yield conchart.read(refused_with_drops(folder))
+    capture, keys = with_too_few_keys(folder)
+    yield conchart.read(capture, keylog=keys)
+    for case in TOLD:
+        yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
+
+
+@pytest.mark.timeout(120)
+def test_every_column_is_filled_by_somebody(tmp_path: Path) -> None:
+    """A column that no stage fills is NULL in every capture."""
+    empty = {table.name: set(table.types) for table in TABLES}
+    with ExitStack() as stack:
+        for trace in map(stack.enter_context, traces(tmp_path)):
+            for table, columns in empty.items():
+                if columns:
+                    counts = trace.sql(
+                        f"SELECT {', '.join(f'count({name}) AS {name}' for name in columns)} FROM {table}"
+                    )
+                    empty[table] = {
+                        name for name, count in zip(counts.columns, counts.fetchall()[0], strict=True) if not count
+                    }
+    assert {table: columns for table, columns in empty.items() if columns} == {}

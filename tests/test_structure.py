@@ -1,7 +1,9 @@
 """The layout is the data flow: a stage imports only earlier stages, and files stay readable."""
 
+import ast
 import configparser
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,23 @@ from tests.conftest import ROOT
 
 NATIVE = ROOT / "conchart" / "native" / "src"
 MOST_LINES = 600
+
+PACKAGE = ROOT / "conchart"
+STAGES = (
+    ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "_native"),
+    ("units", "printable", "paths"),
+    ("bpf", "memory", "saved"),
+    ("tables",),
+    ("analysis",),
+    ("telling",),
+    ("charts",),
+    ("exports",),
+    ("trace",),
+    ("__init__",),
+    ("cli",),
+)
+"""The modules and packages of Python in the order of the data: each imports only what stands in a line above its own,
+or is of its own package."""
 
 
 def stages() -> list[str]:
@@ -33,6 +52,48 @@ def test_a_stage_imports_only_earlier_stages(stage: str) -> None:
     for path in files_of(stage):
         imported = set(re.findall(r"\bcrate::(\w+)", path.read_text())) & set(order)
         assert imported <= allowed, path.relative_to(ROOT)
+
+
+def modules() -> dict[str, Path]:
+    """Give every module of the package: ``conchart.cli.query`` and its file."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(("conchart", *parts)).removesuffix(".__init__")] = path
+    return found
+
+
+def imports(module: str) -> Iterator[str]:
+    """Give what a module imports, wherever it does: inside functions and for types alone, too."""
+    known = {*modules(), "conchart._native"}
+    for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
+            yield from inner or {node.module or ""} & known
+
+
+def stage(module: str) -> int:
+    name = module.split(".")[1] if "." in module else "__init__"
+    (place,) = (place for place, names in enumerate(STAGES) if name in names)
+    return place
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_earlier_stages_and_its_own_package(module: str) -> None:
+    own = module.split(".")[:2]
+    later = [other for other in imports(module) if stage(other) >= stage(module) and other.split(".")[:2] != own]
+    assert not later
+
+
+def test_no_two_modules_import_each_other() -> None:
+    """Not by a detour either: whatever has nothing left to import is taken away, until nothing is left."""
+    left = {module: {other for other in imports(module) if other in modules()} - {module} for module in modules()}
+    while ready := [module for module, others in left.items() if not others & left.keys()]:
+        for module in ready:
+            del left[module]
+    assert not left
 
 
 def test_files_stay_readable() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import conchart
 from conchart import Trace, _native
-from conchart.schema import TABLES
+from conchart.schema import TABLE_BY_NAME, TABLES
 from tests.conftest import T0, Batch, Core, empty_trace
 
 Sink = Callable[[str, object], None]
@@ -21,7 +21,7 @@ def test_empty_capture_has_every_table_with_its_types() -> None:
     with empty_trace() as trace:
         for table in TABLES:
             assert trace.sql(f"FROM {table.name}").fetchall() == []
-        assert [str(kind) for kind in trace.captures.types][-1] == "VARCHAR[]"
+        assert dict(zip(trace.captures.columns, map(str, trace.captures.types), strict=True))["notes"] == "VARCHAR[]"
         assert (
             dict(zip(trace.exchanges.columns, map(str, trace.exchanges.types), strict=True))["confidence"] == "DOUBLE"
         )
@@ -30,18 +30,20 @@ def test_empty_capture_has_every_table_with_its_types() -> None:
 def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Core], None]) -> None:
     batches = [
         Batch(
+            "phases",
             f"SELECT i::INTEGER AS stream, 'idle' AS kind, {T0} + i AS start_at, {T0} + i + 1 AS end_at "
-            "FROM range(9) r(i)"
+            "FROM range(9) r(i)",
         ),
         Batch(
-            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred"
+            "phases",
+            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred",
         ),
     ]
 
     def core(paths: list[str], sink: Sink, **_: object) -> None:
         for batch in batches:
             sink("phases", batch)
-        sink("captures", Batch("SELECT 0::INTEGER AS capture, ['first', 'second'] AS notes"))
+        sink("captures", Batch("captures", "SELECT 0::INTEGER AS capture, ['first', 'second'] AS notes"))
 
     fake_core(core)
     with conchart.read("any.pcap") as trace:
@@ -56,16 +58,31 @@ def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Cor
     assert "pandas" not in sys.modules
 
 
-def test_a_column_that_the_schema_lacks_is_refused(fake_core: Callable[[Core], None]) -> None:
-    fake_core(lambda paths, sink, **_: sink("phases", Batch("SELECT 1::INTEGER AS stream, 2 AS surprise")))
-    with pytest.raises(duckdb.Error, match="surprise"):
+@pytest.mark.parametrize(
+    ("select", "complaint"),
+    [
+        ("SELECT *, 2 AS surprise", "columns"),
+        ("SELECT * EXCLUDE (kind)", "kind"),
+        ("SELECT *, 7 AS waited_ns", "columns"),
+    ],
+)
+def test_a_batch_that_has_not_exactly_the_columns_that_the_core_owes_is_refused(
+    story: Trace, fake_core: Callable[[Core], None], select: str, complaint: str
+) -> None:
+    table = "connections" if "waited" in select else "phases"
+    owed = ", ".join(TABLE_BY_NAME[table].from_core)
+    batch = Batch(table, story.sql(f"{select} FROM (SELECT {owed} FROM {table})"))
+    fake_core(lambda paths, sink, **_: sink(table, batch))
+    with pytest.raises(duckdb.Error, match=complaint):
         conchart.read("any.pcap")
 
 
 def test_a_batch_is_inserted_with_far_fewer_calls_than_it_has_rows(fake_core: Callable[[Core], None]) -> None:
     """No row becomes an object of Python, and none a statement of its own."""
     rows = 100_000
-    batch = Batch(f"SELECT i::INTEGER AS stream, 'wait' AS kind, {T0} + i AS start_at FROM range({rows}) r(i)")
+    batch = Batch(
+        "phases", f"SELECT i::INTEGER AS stream, 'wait' AS kind, {T0} + i AS start_at FROM range({rows}) r(i)"
+    )
     calls: list[str] = []
 
     def core(paths: list[str], sink: Sink, **_: object) -> None:
@@ -87,7 +104,7 @@ def test_batches_are_given_back_while_reading(fake_core: Callable[[Core], None])
 
     def core(paths: list[str], sink: Sink, **_: object) -> None:
         for stream in range(3):
-            batch = Batch(f"SELECT {stream}::INTEGER AS stream")
+            batch = Batch("phases", f"SELECT {stream}::INTEGER AS stream")
             alive.append(weakref.ref(batch))
             sink("phases", batch)
             del batch

@@ -16,31 +16,28 @@ import json
 from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import plotly.offline
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from conchart.charts.attribution import Share, attribute, headline
-from conchart.charts.quality import appraise
 from conchart.charts.swimlanes import swimlanes
-from conchart.charts.tables import Row, rows
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
-from conchart.stalled import stall_costs
 from conchart.stalls import STALLS
-from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conchart.trace import Trace
+from conchart.tables import Tables
+from conchart.telling.remarks import remarks
+from conchart.telling.rows import Row, rows
+from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
+from conchart.telling.stalls import stall_costs
+from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
 DEFAULT_OPTIONS = DrawOptions()
 MAX_FILES = 8
 """Capture files named in the header."""
-MAX_SHARES = 50
+MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
 SCRIPTS = ("format", "model", "describe", "chart", "lanes", "table", "main")
 """In the order in which they build on each other."""
@@ -60,31 +57,29 @@ OVERVIEW = """
         FROM handshakes)"""
 
 
-def write_html(
-    trace: "Trace", path: "Path", options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None
-) -> None:
-    """Write the page of ``trace`` to ``path``; see :func:`render`.
+def write_html(tables: Tables, path: Path, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> None:
+    """Write the page of a trace to ``path``; see :func:`render`.
 
     Raises:
         OSError: The file cannot be written. Part of it may have been: who needs all or nothing writes :func:`render`'s
             text to a temporary file and renames that.
     """
-    path.write_text(render(trace, options, title=title), encoding="utf-8", newline="\n")
+    path.write_text(render(tables, options, title=title), encoding="utf-8", newline="\n")
 
 
-def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> str:
+def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> str:
     """Return the page as text, to be encoded as UTF-8.
 
     Args:
-        trace: Its tables; nothing is added to them.
+        tables: Of the trace; nothing is added to them.
         options: What to draw. Packets are marked only if the trace was read with packets.
         title: Heading; the names of the capture files where it is not given.
     """
-    (overview,) = rows(trace, OVERVIEW)
-    files = list(rows(trace, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
-    shares = attribute(trace, names=options.names)
-    lanes = swimlanes(trace, options)
-    remarks = appraise(trace)
+    (overview,) = rows(tables, OVERVIEW)
+    files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
+    listed = servers(tables, names=options.names)
+    lanes = swimlanes(tables, listed, options)
+    said = remarks(tables)
     plotly_script, script = _plotly(), _script()
     page: str = _template().render(
         title=title or _title(files),
@@ -97,13 +92,15 @@ def render(trace: "Trace", options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
         tiles=_tiles(overview),
-        warnings=[remark for remark in remarks if remark.warning],
-        hints=[remark for remark in remarks if not remark.warning],
-        headline=headline(shares),
-        stalls=stall_costs(trace),
-        shares=_bars(shares),
-        more_shares=max(0, len(shares) - MAX_SHARES),
-        total_ns=sum(share.total_ns for share in shares),
+        warnings=[remark for remark in said if remark.warning],
+        hints=[remark for remark in said if not remark.warning],
+        headline=[{"server": server, "shares": list(shares(server))} for server in headline(listed)],
+        in_vain=in_vain(tables),
+        stalls=stall_costs(tables),
+        servers=_bars(listed),
+        more_servers=max(0, len(listed) - MAX_SERVERS),
+        waited_ns=sum(server.waited_ns for server in listed if server.role != "backend"),
+        total_ns=sum(server.total_ns for server in listed),
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
@@ -167,25 +164,26 @@ def _instant(at: int) -> str:
         return f"from {at} ns since 1970"
 
 
-def _bars(shares: list[Share]) -> list[dict[str, Any]]:
-    """The most costly servers, in drawing order, with what the template needs besides."""
-    costly = sorted(shares, key=lambda share: (share.server.unread, -share.total_ns))[:MAX_SHARES]
-    # Bars are to be compared where something is known: broadcasts that go on all the time dwarf nothing.
-    read = [share.total_ns for share in shares if not share.server.unread]
-    longest = max(read or [share.total_ns for share in shares], default=0)
+def _bars(listed: list[Server]) -> list[dict[str, Any]]:
+    """The first servers of the list, with what the template needs besides."""
+    longest = max((server.waited_ns for server in listed), default=0)
     return [
         {
-            **{name: getattr(share, name) for name in Share.__slots__},
-            "width": f"{min(100, 100 * share.total_ns / longest) if longest else 0:.3f}",
-            "spoken": ", ".join(f"{s.title} {format_ns(s.total_ns)}" for s in share.slices),
+            "server": server,
+            "width": f"{100 * server.waited_ns / longest if longest else 0:.3f}",
+            "waited": [_slice(part, server.waited_ns) for part in server.waited],
+            "besides": [_slice(part, server.total_ns) for part in server.besides],
         }
-        for share in shares
-        if share in costly
+        for server in listed[:MAX_SERVERS]
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{share:.0f} %" if share >= 1 else "< 1 %"
+def _slice(part: Part, whole_ns: int) -> dict[str, Any]:
+    return {
+        "part": part,
+        "share": format_share(part.total_ns, whole_ns),
+        "stalled": f"{100 * part.stalled_ns / part.total_ns:.3f}",
+    }
 
 
 def _policy(*scripts: str) -> str:
@@ -207,7 +205,7 @@ def _version() -> str:
 @cache
 def _template() -> Any:  # noqa: ANN401  (jinja2's template type tells nothing more)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters.update(brief=format_ns, count=format_count, percent=_percent)
+    environment.filters.update(brief=format_ns, count=format_count)
     return environment.from_string(_resource("page.html.j2"))
 
 

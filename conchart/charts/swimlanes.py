@@ -4,24 +4,24 @@ In: a trace. Out: columns of plain values, ready for JSON. Times are whole nanos
 as a number in a browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
 Limits, all reported on the page: :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases, :data:`MAX_EXCHANGES`
-requests, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets. Of more connections, those that cost the most time
-without idling are kept; what was stalled is no idling.
+requests, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets. Of more connections, those are kept whose users
+waited the longest.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from conchart.charts.servers import CONNECTION_NAMES, servers
-from conchart.charts.tables import Columns, columns
+from conchart.options import DrawOptions
 from conchart.phases import PHASES
-from conchart.sql import ANSWER, UNREAD
-from conchart.stalled import OVERLAPS
+from conchart.printable import endpoint
+from conchart.sql import ANSWER, COSTLIEST
 from conchart.stalls import DETAIL, STALLS, stall_kind
+from conchart.tables import Tables
+from conchart.telling.rows import Columns, columns
+from conchart.telling.servers import Server
 from conchart.units import format_count
-
-if TYPE_CHECKING:
-    from conchart.options import DrawOptions
-    from conchart.trace import Trace
 
 MAX_LANES = 2_000
 MAX_PHASES = 150_000
@@ -42,36 +42,32 @@ class Swimlanes:
     """What is not on the page, one sentence each; empty when everything is."""
 
 
-def swimlanes(trace: "Trace", options: "DrawOptions") -> Swimlanes:
-    """Collect the lanes. Packets are there if the options ask for them; names only if they do."""
-    (start_at, end_at, total), *_ = trace.sql(
+def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swimlanes:
+    """Collect the lanes, in the order of the servers listed; within a server the longest wait comes first.
+
+    Packets are there if the options ask for them; names only if they do.
+    """
+    ((start_at, end_at, total),) = tables.sql(
         "SELECT min(opened_at), max(closed_at), count(*) FROM connections"
     ).fetchall()
-    (first_at,), *_ = trace.sql("SELECT min(first_at) FROM captures").fetchall()
+    ((first_at,),) = tables.sql("SELECT min(first_at) FROM captures").fetchall()
     origin = min((at for at in (start_at, first_at) if at is not None), default=0)
-    kept = _kept(trace)
-    lanes = _lanes(trace, origin, kept)
-    endpoints = servers(trace, names=options.names)
-    rank = {(server.ip, server.port): i for i, server in enumerate(endpoints)}
-    lanes["group"] = [rank[key] for key in zip(lanes["server_ip"], lanes["server_port"], strict=True)]
-    if not options.names:
-        lanes["name"] = [None] * len(lanes["stream"])
-    order = sorted(
-        range(len(lanes["stream"])), key=lambda i: (lanes["group"][i], lanes["opened"][i], lanes["stream"][i])
-    )
-    lanes = {name: [values[i] for i in order] for name, values in lanes.items()}
-    tables = {
-        "phases": _phases(trace, origin, kept),
-        "stalls": _stalls(trace, origin, kept),
-        "exchanges": _exchanges(trace, origin, kept, names=options.names),
-    }
-    if options.packets:
-        tables["packets"] = _packets(trace, origin, kept, retransmits=options.retransmits)
-    drawn = len(lanes["stream"])
+    with _drawn(tables):
+        lanes = _lanes(tables, origin, names=options.names)
+        parts = {
+            "phases": _phases(tables, origin),
+            "stalls": _stalls(tables, origin),
+            "exchanges": _exchanges(tables, origin, names=options.names),
+        }
+        if options.packets:
+            parts["packets"] = _packets(tables, origin, retransmits=options.retransmits)
+        handshakes = _handshakes(tables, origin, names=options.names)
+        drawn = len(lanes["stream"])
+        limits = tuple(_limits(tables, total, drawn, parts))
     return Swimlanes(
         connections=total,
         drawn=drawn,
-        limits=tuple(_limits(trace, kept, total, drawn, tables)),
+        limits=limits,
         data={
             "start_at": str(origin),
             "span_ns": max(1, (end_at or origin) - origin),
@@ -83,123 +79,133 @@ def swimlanes(trace: "Trace", options: "DrawOptions") -> Swimlanes:
                 {"name": kind.name, "word": kind.word, "meaning": kind.meaning, "doing": kind.doing} for kind in STALLS
             ],
             "groups": {
-                "endpoint": [server.endpoint for server in endpoints],
-                "title": [server.title for server in endpoints],
-                "role": [server.role for server in endpoints],
+                "endpoint": [server.endpoint for server in listed],
+                "title": [server.title for server in listed],
+                "role": [server.role for server in listed],
             },
             "lanes": lanes,
-            "handshakes": _handshakes(trace, origin, kept, names=options.names),
-            **tables,
+            "handshakes": handshakes,
+            **parts,
         },
     )
 
 
-def _kept(trace: "Trace") -> str:
-    """Choose the connections to draw, and give them as a query: ``stream, rank``.
+@contextmanager
+def _drawn(tables: Tables) -> Iterator[None]:
+    """Choose the connections to draw: ``drawn`` has their ``stream`` and ``cost_rank``, as long as the block lasts.
 
     A lane is kept while the phases of all lanes before it leave room, so that one long-lived connection with a hundred
     thousand requests cannot blow up the page; its own phases beyond the limit are cut.
     """
-    chosen = columns(
-        trace,
+    tables.execute(
         f"""
-        WITH charged AS (
-            SELECT stream, count(*) AS parts, sum(end_at - start_at) FILTER (kind <> 'idle') AS busy_ns
-            FROM phases GROUP BY stream),
-        stalled AS (SELECT stream, sum(ns) AS idle_ns FROM ({OVERLAPS}) WHERE phase = 'idle' GROUP BY stream),
-        ranked AS (
-            SELECT stream, row_number() OVER costly AS rank,
+        CREATE TEMP TABLE drawn AS
+        WITH ranked AS (
+            SELECT stream, row_number() OVER costly AS cost_rank,
                 coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
-            FROM connections LEFT JOIN charged USING (stream) LEFT JOIN stalled USING (stream)
-            WINDOW costly AS (ORDER BY {UNREAD}, coalesce(busy_ns, 0) + coalesce(idle_ns, 0) DESC, stream))
-        SELECT stream, rank FROM ranked WHERE rank <= {MAX_LANES} AND parts_before < {MAX_PHASES} ORDER BY rank""",
+            FROM connections LEFT JOIN (SELECT stream, count(*) AS parts FROM phases GROUP BY stream) USING (stream)
+            WINDOW costly AS (ORDER BY {COSTLIEST}))
+        SELECT stream, cost_rank FROM ranked WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
+        """
     )
-    return f"SELECT {', '.join(f'unnest({values}::BIGINT[]) AS {name}' for name, values in chosen.items())}"
+    try:
+        yield
+    finally:
+        tables.execute("DROP TABLE drawn")
 
 
-def _lanes(trace: "Trace", origin: int, kept: str) -> Columns:
-    return columns(
-        trace,
+def _lanes(tables: Tables, origin: int, *, names: bool) -> Columns:
+    name = "server_name" if names else "NULL::VARCHAR"
+    table = columns(
+        tables,
         f"""
-        SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, name, app, state,
-            opened_at - {origin} AS opened, closed_at - opened_at AS duration,
+        SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, {name} AS name, app,
+            connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration, connections.waited_ns,
             first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server,
             retransmits_client, retransmits_server, syn_retransmits, out_of_order_client, out_of_order_server,
             zero_windows_client, zero_windows_server, missing_client, missing_server,
-            rtt_client_ns, rtt_server_ns, fin_by, rst_by,
-            (SELECT count(*) FROM exchanges e WHERE e.stream = c.stream) AS requests,
-            (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM stalls s WHERE s.stream = c.stream) AS stalled_ns
-        FROM connections c JOIN ({kept}) USING (stream) JOIN ({CONNECTION_NAMES}) USING (stream) ORDER BY stream""",
+            rtt_client_ns, rtt_server_ns, fin_by, rst_by, coalesce(asked, 0) AS requests,
+            coalesce(stalled_ns, 0)::BIGINT AS stalled_ns, "group"
+        FROM connections JOIN drawn USING (stream)
+        JOIN (
+            SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
+            FROM servers) USING (server_ip, server_port)
+        LEFT JOIN (SELECT stream, count(*) AS asked FROM exchanges GROUP BY stream) USING (stream)
+        LEFT JOIN (SELECT stream, sum(end_at - start_at) AS stalled_ns FROM stalls GROUP BY stream) USING (stream)
+        ORDER BY "group", cost_rank""",
     )
+    for side in ("client", "server"):
+        table[side] = list(map(endpoint, table.pop(f"{side}_ip"), table.pop(f"{side}_port")))
+    return table
 
 
-def _phases(trace: "Trace", origin: int, kept: str) -> Columns:
+def _phases(tables: Tables, origin: int) -> Columns:
     order = {kind.name: i for i, kind in enumerate(PHASES)}
     table = columns(
-        trace,
+        tables,
         f"""
         SELECT stream, kind, start_at - {origin} AS start, end_at - start_at AS duration,
             start_frame, end_frame, coalesce(inferred, false)::INTEGER AS inferred, exchange
-        FROM phases JOIN ({kept}) USING (stream) ORDER BY rank, start_at, end_at, start_frame LIMIT {MAX_PHASES}""",
+        FROM phases JOIN drawn USING (stream) ORDER BY cost_rank, start_at, end_at, start_frame LIMIT {MAX_PHASES}""",
     )
     table["kind"] = [order[kind] for kind in table["kind"]]
     return table
 
 
-def _stalls(trace: "Trace", origin: int, kept: str) -> Columns:
+def _stalls(tables: Tables, origin: int) -> Columns:
     order = {kind: i for i, kind in enumerate(STALLS)}
     table = columns(
-        trace,
+        tables,
         f"""
         SELECT stream, kind, {DETAIL} AS detail, side, start_at - {origin} AS start, end_at - start_at AS duration,
             start_frame, released_frame, end_frame, ack_delay_ns, confidence
-        FROM stalls JOIN ({kept}) USING (stream) ORDER BY rank, start_at LIMIT {MAX_STALLS}""",
+        FROM stalls JOIN drawn USING (stream) ORDER BY cost_rank, start_at LIMIT {MAX_STALLS}""",
     )
     table["kind"] = [order[stall_kind(*told)] for told in zip(table["kind"], table.pop("detail"), strict=True)]
     return table
 
 
-def _exchanges(trace: "Trace", origin: int, kept: str, *, names: bool) -> Columns:
+def _exchanges(tables: Tables, origin: int, *, names: bool) -> Columns:
     host = "host" if names else "NULL::VARCHAR AS host"
     return columns(
-        trace,
+        tables,
         f"""
         SELECT stream, number, request_at - {origin} AS request, protocol, method, {host}, target, {ANSWER} AS answer,
             request_bytes, response_bytes, request_frame, response_frame, request_ns, wait_ns, transfer_ns, service_ns,
             coalesce(inferred, false)::INTEGER AS inferred, confidence
-        FROM exchanges JOIN ({kept}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
+        FROM exchanges JOIN drawn USING (stream) ORDER BY cost_rank, number LIMIT {MAX_EXCHANGES}""",
     )
 
 
-def _handshakes(trace: "Trace", origin: int, kept: str, *, names: bool) -> Columns:
+def _handshakes(tables: Tables, origin: int, *, names: bool) -> Columns:
     sni = "sni" if names else "NULL::VARCHAR AS sni"
     return columns(
-        trace,
+        tables,
         f"""
         SELECT stream, number, hello_at - {origin} AS hello, ready_at - hello_at AS ready_ns, version, cipher,
             named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start, alert,
             certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
             coalesce(inferred, false)::INTEGER AS inferred
-        FROM handshakes JOIN ({kept}) USING (stream) ORDER BY rank, number LIMIT {MAX_EXCHANGES}""",
+        FROM handshakes JOIN drawn USING (stream) ORDER BY cost_rank, number LIMIT {MAX_EXCHANGES}""",
     )
 
 
-def _packets(trace: "Trace", origin: int, kept: str, *, retransmits: bool) -> Columns:
+def _packets(tables: Tables, origin: int, *, retransmits: bool) -> Columns:
     mark = "mark" if retransmits else "nullif(mark, 'retransmit') AS mark"
     return columns(
-        trace,
+        tables,
         f"""
         SELECT stream, frame, seen_at - {origin} AS "at", (sender = 'client')::INTEGER AS up, flags, bytes, {mark}
-        FROM packets JOIN ({kept}) USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
+        FROM packets JOIN drawn USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
     )
 
 
-def _limits(trace: "Trace", kept: str, total: int, drawn: int, tables: dict[str, Columns]) -> list[str]:
+def _limits(tables: Tables, total: int, drawn: int, parts: dict[str, Columns]) -> list[str]:
     said = []
     if drawn < total:
         said.append(
-            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those that cost "
-            "the most time without idling. Everything else on this page counts all of them."
+            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those whose "
+            "users waited the longest. Everything else on this page counts all of them."
         )
     for name, limit in (
         ("phases", MAX_PHASES),
@@ -207,8 +213,8 @@ def _limits(trace: "Trace", kept: str, total: int, drawn: int, tables: dict[str,
         ("exchanges", MAX_EXCHANGES),
         ("packets", MAX_PACKETS),
     ):
-        if name in tables and len(tables[name]["stream"]) == limit:
-            (count,), *_ = trace.sql(f"SELECT count(*) FROM {name} JOIN ({kept}) USING (stream)").fetchall()
+        if name in parts and len(parts[name]["stream"]) == limit:
+            ((count,),) = tables.sql(f"SELECT count(*) FROM {name} JOIN drawn USING (stream)").fetchall()
             if count > limit:
                 what = "requests" if name == "exchanges" else name
                 said.append(

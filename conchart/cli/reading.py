@@ -12,12 +12,12 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from conchart.analysis.vantage import VANTAGES
 from conchart.errors import UsageError
 from conchart.printable import printable
 from conchart.saved import is_saved
 from conchart.trace import Trace, read
 from conchart.unfinished import Undone
-from conchart.vantage import VANTAGES
 
 _MOST_PACKETS = (1 << 64) - 1
 """What the core counts to: no capture has more."""

@@ -5,7 +5,6 @@ In: a trace, a path. Out: the file. What is drawn is ``charts``' business.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conchart.errors import UsageError
 from conchart.exports.database import write_duckdb
@@ -15,13 +14,11 @@ from conchart.exports.json import write_json
 from conchart.exports.text import write_text
 from conchart.exports.whole import whole_file
 from conchart.options import DrawOptions
+from conchart.tables import Tables
 
-if TYPE_CHECKING:
-    from conchart.trace import Trace
-
-ONE_TABLE: dict[str, Callable[["Trace", str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}
-WHOLE_TRACE: dict[str, Callable[["Trace", Path], None]] = {".json": write_json, ".duckdb": write_duckdb}
-DRAWN: dict[str, Callable[["Trace", Path, DrawOptions], None]] = {".html": write_page, ".txt": write_text}
+ONE_TABLE: dict[str, Callable[[Tables, str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}
+WHOLE_TRACE: dict[str, Callable[[Tables, Path], None]] = {".json": write_json, ".duckdb": write_duckdb}
+DRAWN: dict[str, Callable[[Tables, Path, DrawOptions], None]] = {".html": write_page, ".txt": write_text}
 SUFFIXES = (*DRAWN, *WHOLE_TRACE, *ONE_TABLE)
 
 
@@ -41,7 +38,7 @@ def check(path: Path, *, table: str | None = None) -> None:
         flat_query(table)
 
 
-def write(trace: "Trace", path: Path, *, table: str | None, options: DrawOptions) -> None:
+def write(tables: Tables, path: Path, *, table: str | None, options: DrawOptions) -> None:
     """Write ``path`` in the format of its suffix; ``Trace.write`` is the public door and says more.
 
     Raises:
@@ -52,8 +49,8 @@ def write(trace: "Trace", path: Path, *, table: str | None, options: DrawOptions
     suffix = path.suffix.lower()
     with whole_file(path) as unfinished:
         if suffix in ONE_TABLE:
-            ONE_TABLE[suffix](trace, flat_query(table or "connections"), unfinished)
+            ONE_TABLE[suffix](tables, flat_query(table or "connections"), unfinished)
         elif suffix in WHOLE_TRACE:
-            WHOLE_TRACE[suffix](trace, unfinished)
+            WHOLE_TRACE[suffix](tables, unfinished)
         else:
-            DRAWN[suffix](trace, unfinished, options)
+            DRAWN[suffix](tables, unfinished, options)

@@ -1,21 +1,18 @@
 """CSV and Parquet: one table per file, sorted by its key.
 
-``connections`` is the one people open in a spreadsheet, so it carries the answer: who the server is, how many
-requests there were, how many nanoseconds each phase took, and how many of them were stalled.
+``connections`` is the one people open in a spreadsheet, so it carries the answer: beside who the server is and how long
+users waited, how many requests there were, how many nanoseconds each phase took, and how many of them were stalled.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from duckdb.sqltypes import DuckDBPyType
 
 from conchart.errors import UsageError
 from conchart.phases import PHASES
 from conchart.schema import TABLES
 from conchart.sql import literal
-
-if TYPE_CHECKING:
-    from duckdb.sqltypes import DuckDBPyType
-
-    from conchart.trace import Trace
+from conchart.tables import Tables
 
 _NUMBERS = frozenset(
     ("boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint")
@@ -40,16 +37,16 @@ def flat_query(table: str) -> str:
     return f"FROM ({_CONNECTIONS if table == 'connections' else f'FROM {table}'}) ORDER BY {_KEYS[table]}"
 
 
-def write_csv(trace: "Trace", query: str, path: Path) -> None:
+def write_csv(tables: Tables, query: str, path: Path) -> None:
     """Write CSV with a header; NULL is an empty field. Texts are as ``harmless`` has them."""
-    relation = trace.sql(query)
+    relation = tables.sql(query)
     columns = ", ".join(
         f"{harmless(name, kind)} AS {name}" for name, kind in zip(relation.columns, relation.types, strict=True)
     )
-    trace.execute(f"COPY (SELECT {columns} FROM ({query})) TO {literal(str(path))} (FORMAT csv, HEADER)")
+    tables.execute(f"COPY (SELECT {columns} FROM ({query})) TO {literal(str(path))} (FORMAT csv, HEADER)")
 
 
-def harmless(value: str, kind: "DuckDBPyType | None" = None) -> str:
+def harmless(value: str, kind: DuckDBPyType | None = None) -> str:
     """Give the SQL for a value as CSV holds it: names and paths in a capture are written by whoever sent the packets.
 
     Text that a spreadsheet would run as a formula (``=…``, ``+…``, ``-…``, ``@…``, also full-width and after spaces)
@@ -65,22 +62,19 @@ def harmless(value: str, kind: "DuckDBPyType | None" = None) -> str:
     return f"regexp_replace({glyphs}, {literal(_FORMULA)}, {literal(_DISARMED)}, 's')"
 
 
-def write_parquet(trace: "Trace", query: str, path: Path) -> None:
+def write_parquet(tables: Tables, query: str, path: Path) -> None:
     """Write Parquet, compressed with zstd."""
-    trace.execute(f"COPY ({query}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+    tables.execute(f"COPY ({query}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)")
 
 
 _PHASE_COLUMNS = ", ".join(
     f"coalesce(sum(end_at - start_at) FILTER (kind = '{phase.name}'), 0)::BIGINT AS {phase.name}_ns" for phase in PHASES
 )
 _CONNECTIONS = f"""
-    SELECT c.*, coalesce(sni, host) AS server_name, coalesce(requests, 0) AS requests, phases.* EXCLUDE (stream),
+    SELECT c.*, coalesce(requests, 0) AS requests, phases.* EXCLUDE (stream),
         CASE WHEN transport = 'tcp' THEN coalesce(stalled_ns, 0) END AS stalled_ns
     FROM connections c
-    LEFT JOIN (SELECT stream, arg_min(sni, number) AS sni FROM handshakes GROUP BY stream) USING (stream)
-    LEFT JOIN (
-        SELECT stream, arg_min(host, number) AS host, count(*) AS requests FROM exchanges GROUP BY stream
-    ) USING (stream)
+    LEFT JOIN (SELECT stream, count(*) AS requests FROM exchanges GROUP BY stream) USING (stream)
     LEFT JOIN (SELECT stream, {_PHASE_COLUMNS} FROM phases GROUP BY stream) phases USING (stream)
     LEFT JOIN (SELECT stream, sum(end_at - start_at)::BIGINT AS stalled_ns FROM stalls GROUP BY stream) USING (stream)
 """

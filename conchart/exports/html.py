@@ -1,16 +1,13 @@
 """The page: one HTML file that works offline. ``charts`` draws it, and loads only when asked: plotly is slow."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conchart.options import DrawOptions
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
+from conchart.tables import Tables
 
 
-def write_page(trace: "Trace", path: Path, options: DrawOptions) -> None:
+def write_page(tables: Tables, path: Path, options: DrawOptions) -> None:
     """Write the page."""
     from conchart.charts.page import write_html
 
-    write_html(trace, path, options)
+    write_html(tables, path, options)

@@ -14,10 +14,9 @@ import conchart
 from conchart.charts.page import write_html
 from conchart.options import DrawOptions
 from tests.browser.conftest import Opened
-from tests.charts.conftest import TellTrace
 from tests.charts.story import MS, Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
-from tests.conftest import ROOT
+from tests.conftest import ROOT, TellTrace
 
 pytestmark = pytest.mark.timeout(180)  # a browser on a busy machine
 

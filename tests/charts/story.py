@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
+from conchart.tables import Tables
 
 US = 1_000
 MS = 1_000_000
@@ -169,7 +169,7 @@ class Story:
             }
         )
 
-    def fill(self, database: duckdb.DuckDBPyConnection) -> None:
+    def fill(self, tables: Tables) -> None:
         """Write the rows into the tables, which exist. Through a JSON file: row by row takes minutes for thousands."""
         with tempfile.TemporaryDirectory() as folder:
             for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls", "packets"):
@@ -177,7 +177,7 @@ class Story:
                 if rows:
                     path = Path(folder, f"{table}.json")
                     path.write_text(json.dumps(rows), encoding="utf-8")
-                    database.execute(f"INSERT INTO {table} BY NAME FROM read_json('{path}', sample_size = -1)")
+                    tables.execute(f"INSERT INTO {table} BY NAME FROM read_json('{path}', sample_size = -1)")
 
     def _handshake(self, stream: int, at: int, duration: int, facts: Row) -> None:
         self.handshakes.append(

@@ -9,10 +9,10 @@ import pytest
 
 from conchart.charts import swimlanes
 from conchart.charts.page import render, to_json
-from conchart.charts.quality import appraise
 from conchart.options import DrawOptions
-from tests.charts.conftest import TellTrace
+from conchart.telling.remarks import remarks
 from tests.charts.story import MS, Story, many
+from tests.conftest import TellTrace
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -123,7 +123,7 @@ def test_times_stay_whole_nanoseconds_since_the_first_packet(trace_of: TellTrace
     assert first[:2] == [(1, 131 * MS, 312_001), (1, 131 * MS + 312_001, 81 * MS + 117)]
 
 
-def test_backends_stand_above_the_front(trace_of: TellTrace, proxy_story: Story) -> None:
+def test_backends_stand_above_their_front(trace_of: TellTrace, proxy_story: Story) -> None:
     groups = Parsed(render(trace_of(proxy_story))).data["groups"]
     assert groups["endpoint"] == ["10.9.0.3:8080", "192.168.7.1:443"]
     assert groups["role"] == ["backend", "front"]
@@ -147,7 +147,7 @@ def test_packets_are_carried_only_when_asked_for(trace_of: TellTrace, proxy_stor
 def test_good_capture_is_said_to_be_good(trace_of: TellTrace, proxy_story: Story) -> None:
     page = Parsed(render(trace_of(proxy_story)))
     assert "Nothing wrong found" in page.text
-    assert not [remark for remark in appraise(trace_of(proxy_story)) if remark.warning]
+    assert not [remark for remark in remarks(trace_of(proxy_story)) if remark.warning]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_note_of_several_lines_is_read_as_one_that_says_what_to_do(trace_of: T
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("syn", MS), ("close", MS)])
     story.capture(truncated=True, notes=["packet 9: the file ends\n  at byte 70\n  Usual causes: a copy."])
     page = Parsed(render(trace_of(story)))
-    assert "packet 9: the file ends at byte 70 · Usual causes: a copy." in " ".join(page.text.split())
+    assert "packet 9: the file ends. at byte 70 · Usual causes: a copy." in " ".join(page.text.split())
     assert "\ufffd" not in page.text
 
 
@@ -194,19 +194,22 @@ def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, Any
     assert said in Parsed(render(trace_of(story))).text
 
 
-def test_beyond_the_limit_the_most_costly_connections_are_kept(
+def test_beyond_the_limit_the_connections_waited_for_longest_are_kept(
     trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(swimlanes, "MAX_LANES", 5)
     story = many(30)
     page = Parsed(render(trace_of(story)))
-    busy = {
+    waited = {
         c["stream"]: sum(
-            p["end_at"] - p["start_at"] for p in story.phases if p["stream"] == c["stream"] and p["kind"] != "idle"
+            p["end_at"] - p["start_at"]
+            for p in story.phases
+            if p["stream"] == c["stream"] and p["kind"] not in {"idle", "close", "unseen"}
         )
         for c in story.connections
     }
-    assert set(page.data["lanes"]["stream"]) == set(sorted(busy, key=lambda s: (-busy[s], s))[:5])
+    assert set(page.data["lanes"]["stream"]) == set(sorted(waited, key=lambda s: (-waited[s], s))[:5])
+    assert page.data["lanes"]["waited_ns"][0] == waited[page.data["lanes"]["stream"][0]]
     assert "5 of 30 connections are drawn" in page.text
 
 
@@ -243,7 +246,7 @@ def test_what_kept_the_next_byte_from_coming_is_told_in_a_sentence(trace_of: Tel
     proxy_story.stall(0, "nagle", 10 * MS, 60 * MS, detail="delayed-ack", ack_delay_ns=40 * MS)
     text = " ".join(Parsed(render(trace_of(proxy_story))).text.split())
     assert "held: 50.0 ms on 1 connection, a small segment waits for a delayed acknowledgement (Nagle)" in text
-    assert "TLS handshake 243 ms 73 % (held 50.0 ms)" in text
+    assert "TLS handshake 243 ms 75 % (held 50.0 ms)" in text
 
 
 def test_one_endless_connection_does_not_blow_up_the_page(trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch) -> None:

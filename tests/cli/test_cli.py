@@ -328,12 +328,15 @@ def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
 PIPED = """
 import sys
 from conchart import _native
+from conchart.schema import TABLE_BY_NAME
 def core(paths, sink, **options):
     import duckdb
     class Batch:
         def __init__(self, query): self.relation = duckdb.sql(query)
         def __arrow_c_stream__(self, schema=None): return self.relation.__arrow_c_stream__(schema)
-    sink("phases", Batch("SELECT i::INTEGER AS stream FROM range(200000) r(i)"))
+    owed = TABLE_BY_NAME["phases"].from_core
+    empty = ", ".join(f"NULL AS {name}" for name in owed if name != "stream")
+    sink("phases", Batch(f"SELECT i::INTEGER AS stream, {empty} FROM range(200000) r(i)"))
 _native.read_capture = core
 from conchart.cli import main
 main(["x.pcap", "-w", "-"])
@@ -356,7 +359,11 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
 
 
 def test_empty_capture_is_a_result(run: Run, fake_core: Callable[[Core], None]) -> None:
-    fake_core(lambda paths, sink, **_: sink("captures", Batch("SELECT 0::INTEGER AS capture, 'story.pcap' AS path")))
+    fake_core(
+        lambda paths, sink, **_: sink(
+            "captures", Batch("captures", "SELECT 0::INTEGER AS capture, 'story.pcap' AS path")
+        )
+    )
     code, out, _ = run("story.pcap")
     assert code == 0
     assert "Connections none" in out

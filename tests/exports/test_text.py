@@ -11,7 +11,7 @@ from rich.console import Console
 import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
-from tests.conftest import ROOT, T0, empty_trace
+from tests.conftest import ROOT, T0, analysed, empty_trace
 
 GOLDEN = Path(__file__).with_name("story.txt")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -53,21 +53,21 @@ def test_sixteen_colours_cannot_tell_phases_apart_so_letters_do(story: Trace) ->
 
 
 def test_names_come_from_the_capture_or_not_at_all(story: Trace) -> None:
-    story.execute("UPDATE exchanges SET host = 'alias.example'")
+    analysed(story, "UPDATE exchanges SET stream = 1, host = 'alias.example'")
     assert "10.0.0.9:443  alias.example +1" in shown(story)
     assert "example" not in shown(story, names=False, verbose=True)
 
 
 @pytest.mark.parametrize("host", ["10.0.0.9", "10.0.0.9:443"])
 def test_an_address_is_no_name(story: Trace, host: str) -> None:
-    story.execute(f"DELETE FROM handshakes; UPDATE exchanges SET host = '{host}'")
+    analysed(story, f"DELETE FROM handshakes; UPDATE exchanges SET host = '{host}'")
     assert "10.0.0.9:443 " in shown(story)
     assert f":443  {host}" not in shown(story)
 
 
 def test_hostile_text_is_disarmed(story: Trace) -> None:
     story.execute("UPDATE handshakes SET sni = '[red]\x1b[2J\x07\u202e' || repeat('A', 500)")
-    story.execute("UPDATE captures SET path = 'a\x1b]0;x\x07.pcap', notes = ['frame 3: \x1b[31m']")
+    analysed(story, "UPDATE captures SET path = 'a\x1b]0;x\x07.pcap', notes = ['frame 3: \x1b[31m']")
     text = shown(story, verbose=True)
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -85,30 +85,29 @@ def test_empty_capture_says_so() -> None:
 
 
 def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
-    story.execute(
+    analysed(
+        story,
         "UPDATE captures SET dropped = 3, undecodable = 1, snapped = 5, duplicates = 2, selected = 1000, "
-        "notes = ['frame 12: cut short\n  Do better.']"
-    )
-    story.execute(
+        "notes = ['frame 12: cut short\n  Do better.'];"
         "UPDATE connections SET missing_client = 1500, packets_client = 9, packets_server = 9, state = 'midstream' "
-        "WHERE stream = 1"
+        "WHERE stream = 1",
     )
-    text = shown(story)
+    text = " ".join(shown(story).split())
     for flaw in (
         "1 000 of 1 240 packets selected",
         "frame 12: cut short",
         "3 packets lost by the capturing machine",
-        "1.50 kB acknowledged but not captured, in 1 connection",
-        "1 connection began before the capture",
+        "1 500 bytes acknowledged but not captured, on 1 connection",
+        "1 connection already open when the capture began",
         "1 frame with unreadable headers",
-        "5 frames cut by the snap length",
-        "2 copies of packets already seen",
+        "5 packets cut by the snap length: Capture whole packets",
+        "2 packets captured twice",
     ):
         assert flaw in text.replace("\u2009", " ")
     assert "Do better" not in text
 
 
-def test_beyond_forty_lanes_the_longest_are_drawn_and_the_rest_counted() -> None:
+def test_beyond_forty_lanes_those_waited_for_longest_are_drawn_and_the_rest_counted() -> None:
     with empty_trace() as trace:
         trace.execute(
             f"""
@@ -118,13 +117,14 @@ def test_beyond_forty_lanes_the_longest_are_drawn_and_the_rest_counted() -> None
                 {T0} AS opened_at, {T0} + i * 1000 AS closed_at
             FROM range(1, 101) r(i);
             INSERT INTO phases BY NAME
-            SELECT stream, 'idle' AS kind, opened_at AS start_at, closed_at AS end_at FROM connections
+            SELECT stream, 'wait' AS kind, opened_at AS start_at, closed_at AS end_at FROM connections
             """
         )
+        analysed(trace)
         lanes = [line for line in shown(trace).splitlines() if re.match(r" +\d+ 10\.0\.0\.1:", line)]
         assert len(lanes) == 40
-        assert lanes[0].split()[0] == "61", "in the order in which they opened"
-        assert "… and 60 more connections, shorter than these" in shown(trace)
+        assert lanes[0].split()[0] == "100", "in the order of their cost"
+        assert "… and 60 more connections, with less to wait for" in shown(trace)
 
 
 def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
@@ -137,9 +137,16 @@ def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
         FROM range(1, 21) r(i)
         """
     )
+    analysed(story)
     assert "… and 8 more servers" in shown(story)
 
 
 def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:
     with conchart.read(ROOT / "captures/handshakes/curl-apache-1.2-certificate-later/input.pcap") as trace:
         assert re.search(r"^  TLS \S+ ms: encrypted renegotiation$", shown(trace, verbose=True), re.MULTILINE)
+
+
+def test_a_number_is_not_torn_from_its_unit(story: Trace) -> None:
+    for width in range(60, 100):
+        for line in shown(story, width=width).splitlines():
+            assert not re.match(r" *(%|[nµm]?s)(\W|$)", line), width

@@ -42,15 +42,8 @@ def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
     with empty_trace() as trace:
         trace.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
-    assert document == {
-        "conchart": 2,
-        "captures": [],
-        "connections": [],
-        "handshakes": [],
-        "exchanges": [],
-        "phases": [],
-        "stalls": [],
-    }
+    assert document.pop("conchart") == 2
+    assert document == {table.name: [] for table in TABLES if table.name != "packets"}
 
 
 def test_json_is_streamed_in_batches_without_losing_a_row(tmp_path: Path) -> None:

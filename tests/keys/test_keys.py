@@ -17,10 +17,11 @@ import pytest
 
 import conchart
 from conchart import CaptureError, Trace
-from conchart.charts.quality import appraise
+from conchart.analysis.keys import cover
+from conchart.analysis.quality import appraise
 from conchart.cli import main
-from conchart.coverage import coverage
 from conchart.exports.text.facts import facts
+from conchart.telling.remarks import remarks
 from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer
 from tests.laws.files import Format
@@ -239,7 +240,7 @@ def test_the_command_line_takes_key_logs(
 def test_nothing_is_said_of_keys_that_nobody_gave(make: Make) -> None:
     made = make()
     with conchart.read(made.path) as trace:
-        assert coverage(trace) is None
+        assert trace.coverage.fetchall() == []
         assert "Keys" not in dict(facts(trace))
         assert trace.sql("SELECT keys, missing_keys FROM handshakes").fetchall() == [(None, None)]
 
@@ -253,12 +254,14 @@ def test_what_keys_are_missing_is_told_by_server_and_connection() -> None:
                 (2, 'none', NULL), (3, 'none', NULL), (4, 'partial', 'SERVER_TRAFFIC_SECRET_0'))
                 AS t(stream, keys, missing_keys)
         """)
+        cover(trace)
+        appraise(trace)
         line = "2 of 5 TLS connections decrypted; none for 10.0.0.2:8443 (2)"
         line += "; missing SERVER_TRAFFIC_SECRET_0 for #4"
         assert dict(facts(trace))["Keys"] == line
-        (remark,) = [remark for remark in appraise(trace) if "decrypted" in remark.title]
+        (remark,) = [remark for remark in remarks(trace) if remark.kind == "keys"]
         assert remark.warning
-        assert "none for 10.0.0.2:8443 (2)" in remark.effect
+        assert remark.title == line
 
 
 CORPUS = os.environ.get("CONCHART_CORPUS")

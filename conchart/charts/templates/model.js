@@ -6,8 +6,6 @@ function rowsOf(table) {
   return Array.from({ length }, (_, i) => Object.fromEntries(names.map((name) => [name, table[name][i]])));
 }
 
-const bracketed = (ip, port) => (ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`);
-
 /* What a complete handshake was; of one in an established connection, encryption may hide it. */
 const handshakeKind = (h) => h.kind || (h.number > 0 ? "renegotiation" : "unknown");
 
@@ -18,8 +16,6 @@ function readModel() {
   const byStream = new Map();
   for (const lane of lanes) {
     Object.assign(lane, { phases: [], exchanges: [], handshakes: [], packets: [], stalls: [], costs: {} });
-    lane.client = bracketed(lane.client_ip, lane.client_port);
-    lane.server = bracketed(lane.server_ip, lane.server_port);
     lane.filter = `${lane.transport}.stream eq ${lane.transport_stream}`;
     lane.bytes = lane.bytes_client + lane.bytes_server;
     lane.retransmits = lane.retransmits_client + lane.retransmits_server + lane.syn_retransmits;

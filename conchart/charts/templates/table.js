@@ -14,6 +14,7 @@ function tableColumns(model) {
     ...(model.lanes.some((l) => l.name) ? [text("Name", "SNI, or the Host of the first request", (l) => l.name, true)] : []),
     text("Protocol", "", (l) => l.app),
     number("Opened", "ms since the start of the capture", (l) => l.opened, inMs),
+    number("Waited", "from the first SYN or a request to the last byte of its response, ms", (l) => l.waited_ns, inMs),
     number("Total", "from its first to its last packet, ms", (l) => l.duration, inMs),
     ...model.kinds.filter((kind) => used(kind.name)).map((kind) => ({ ...number(kind.name, `${kind.title}, ms`, (l) => l.costs[kind.name] || 0, (v) => (v ? inMs(v) : "")), kind: kind.name })),
     ...(model.lanes.some((l) => l.stalled_ns) ? [number("Stalled", "time in which the next byte did not come although it could have; part of the phases, ms", (l) => l.stalled_ns, (v) => (v ? inMs(v) : ""))] : []),

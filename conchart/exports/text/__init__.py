@@ -4,47 +4,55 @@ In: a trace. Out: lines for a rich console; plain letters where it has no colour
 escapes.
 """
 
+import re
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from textwrap import wrap
+from typing import IO
 
 from rich.console import Console
 from rich.text import Text
 
-from conchart.exports.text.attribution import attribution, causes
+from conchart.exports.text.attribution import attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts
 from conchart.exports.text.lanes import lanes
 from conchart.options import DrawOptions
+from conchart.tables import Tables
+from conchart.telling.servers import servers
 
-if TYPE_CHECKING:
-    from conchart.trace import Trace
-
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
+_LABEL = 12
+"""Columns of the labels."""
 PLAIN_WIDTH = 100
 """Columns where there is no terminal to ask."""
 
 
-def write_text(trace: "Trace", path: Path, options: DrawOptions) -> None:
+def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
     """Write the summary as plain text, 100 columns wide."""
     with path.open("w", encoding="utf-8", newline="\n") as sink:
-        print_summary(trace, plain_console(sink), options)
+        print_summary(tables, plain_console(sink), options)
 
 
-def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
+def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
     """Print facts about the capture, where the time went, why, and the lanes, within the console's width."""
     # 16 colours cannot tell the phases apart.
     colours = console.color_system in ("256", "truecolor") and not console.no_color
-    look = {"colours": colours, "names": options.names}
+    listed = servers(tables, names=options.names)
 
     def show(line: Text) -> None:
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
-    for label, text in facts(trace):
-        show(Text.assemble((f"{label:<12}", "bold"), text))
+    for label, text in (*facts(tables), *waits(tables, listed)):
+        for number, words in enumerate(_wrapped(text, console.width - _LABEL)):
+            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
     for title, lines in (
-        ("Where the time went (all connections to a server added up)", attribution(trace, console.width, **look)),
-        ("Why the next byte did not come (part of the times above)", causes(trace, console.width)),
-        ("When (one line per connection)", lanes(trace, console.width, **look)),
+        (
+            "Where the time went (what users waited for, then the rest)",
+            attribution(listed, console.width, colours=colours),
+        ),
+        ("Why the next byte did not come (part of the times above)", causes(tables, console.width)),
+        ("When (one line per connection)", lanes(tables, console.width, colours=colours, names=options.names)),
     ):
         for number, line in enumerate(lines):
             if number == 0:
@@ -52,8 +60,15 @@ def print_summary(trace: "Trace", console: Console, options: DrawOptions, *, ver
                 show(Text(title, "bold underline"))
             show(line)
     if verbose:
-        for line in details(trace, names=options.names):
+        for line in details(tables, names=options.names):
             show(line)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break text at spaces, but no path, and nothing between a number and its unit."""
+    kept = _BEFORE_UNIT.sub("\u00a0", text)
+    lines = wrap(kept, max(40, width), break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines] or [""]
 
 
 def plain_console(sink: IO[str]) -> Console:

@@ -1,95 +1,85 @@
 """Where the time went, per server and phase, and why. In: a trace. Out: lines of text.
 
-For each server a line, a stacked bar, its shares; for each kind of stall that matters a sentence.
+The headline says what users waited for; then for each server a line, a stacked bar, its shares; for each kind of stall
+that matters a sentence.
 """
 
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
-from conchart.exports.text.words import both_ends, endpoint, flow, names_text
-from conchart.phases import PHASES
-from conchart.sql import UNREAD
-from conchart.stalled import Part, parts, stall_costs, stalled_phases
+from conchart.exports.text.words import both_ends, flow, names_text
+from conchart.tables import Tables
+from conchart.telling.servers import Part, Server, headline, in_vain, shares
+from conchart.telling.stalls import stall_costs
 from conchart.units import count_of, format_ns, format_share
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
 
 _MOST_SERVERS = 12
 
-_SERVERS = """
-    SELECT server_ip, server_port, count(*) AS connections, sum(requests)::BIGINT AS requests, names,
-           sum(closed_at - opened_at) AS total
-    FROM connections
-    LEFT JOIN (SELECT stream, count(*) AS requests FROM exchanges GROUP BY stream) USING (stream)
-    LEFT JOIN ({names}) USING (server_ip, server_port)
-    GROUP BY ALL ORDER BY bool_and({unread}), total DESC, server_ip, server_port
-"""
-_SHARES = """
-    SELECT server_ip, server_port, kind, sum(end_at - start_at)
-    FROM phases JOIN connections USING (stream) GROUP BY ALL
-"""
-NAMES = """
-    SELECT server_ip, server_port, list(name ORDER BY uses DESC, name) AS names
-    FROM (
-        SELECT server_ip, server_port, name, count(*) AS uses
-        FROM (
-            SELECT stream, sni AS name FROM handshakes WHERE sni <> ''
-            UNION ALL SELECT stream, host FROM exchanges WHERE host <> ''
-        ) JOIN connections USING (stream)
-        WHERE name NOT IN (server_ip, server_ip || ':' || server_port)
-        GROUP BY ALL
-    ) GROUP BY ALL
-"""
-"""The names that clients called each server by, commonest first; never looked up. An address is no name."""
+
+def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
+    """Give the headline as labelled lines: what users waited for, the costliest server first."""
+    label = "Waited"
+    for server in headline(listed):
+        called = f" ({names_text(server.names)})" if server.names else ""
+        told = ", ".join(
+            f"{part.words} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
+        )
+        yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {told}"
+        label = ""
+    if unserved := in_vain(tables):
+        yield "In vain", unserved
 
 
-def attribution(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator[Text]:
-    """Give the lines of the table; the server that took most time comes first."""
-    shares: dict[tuple[str, int], dict[str, int]] = {}
-    for ip, port, kind, duration in trace.sql(_SHARES).fetchall():
-        shares.setdefault((ip, port), {})[kind] = duration
-    stalled = stalled_phases(trace)
-    servers = trace.sql(_SERVERS.format(names=NAMES, unread=UNREAD)).fetchall()
-    for number, (ip, port, connections, requests, called, total) in enumerate(servers[:_MOST_SERVERS]):
+def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[Text]:
+    """Give the lines of the table; the costliest server comes first."""
+    for number, server in enumerate(listed[:_MOST_SERVERS]):
         if number:
             yield Text()
-        title = Text.assemble((endpoint(ip, port), "bold"), f"  {names_text(called)}" if names and called else "")
-        numbers = f"{count_of(connections, 'connection')}, {count_of(requests or 0, 'request')}, {format_ns(total)}"
-        yield both_ends(title, numbers, width)
-        if total:
-            by_phase = shares.get((ip, port), {})
-            yield draw_strip(_stacked(by_phase), Axis(0, total, width, colours))
-            told = parts(by_phase, stalled.get((ip, port), {}))
-            yield from flow(_legend(told, total, colours=colours), width)
-    if len(servers) > _MOST_SERVERS:
-        yield Text(f"… and {count_of(len(servers) - _MOST_SERVERS, 'more server')}")
+        title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
+        yield both_ends(title, _numbers(server), width)
+        if server.waited_ns:
+            yield draw_strip(_stacked(server.waited), Axis(0, server.waited_ns, width, colours))
+        parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
+        yield from flow(parts, width)
+    if len(listed) > _MOST_SERVERS:
+        yield Text(f"… and {count_of(len(listed) - _MOST_SERVERS, 'more server')}")
 
 
-def _stacked(by_phase: dict[str, int]) -> list[Stretch]:
+def _numbers(server: Server) -> str:
+    counts = [count_of(server.connections, "connection"), server.in_vain]
+    if server.role != "closed":
+        counts += [count_of(server.requests, "request"), f"waited {format_ns(server.waited_ns)}"]
+    return ", ".join(filter(None, counts))
+
+
+def _stacked(parts: Iterable[Part]) -> list[Stretch]:
     """Lay the phases end to end, in their fixed order."""
     stretches, at = [], 0
-    for phase in PHASES:
-        length = by_phase.get(phase.name, 0)
-        stretches.append(Stretch(phase.name, at, at + length))
-        at += length
+    for part in parts:
+        stretches.append(Stretch(part.phase.name, at, at + part.total_ns))
+        at += part.total_ns
     return stretches
 
 
-def _legend(told: Iterable[Part], total: int, *, colours: bool) -> Iterator[Text]:
-    for part in told:
-        words = f" {part.word or part.phase.name} {format_ns(part.total_ns)} "
-        share = (format_share(part.total_ns, total), "bold")
+def _legend(server: Server, *, colours: bool) -> Iterator[Text]:
+    for part in server.waited:
+        words = f" {part.name} {format_ns(part.total_ns)} "
+        share = (format_share(part.total_ns, server.waited_ns), "bold")
         why = f" ({part.why})" if part.why else ""
         yield Text.assemble(swatch(part.phase, colours=colours), words, share, why)
 
 
-def causes(trace: "Trace", width: int) -> Iterator[Text]:
+def _besides(parts: Iterable[Part], *, colours: bool) -> Iterator[Text]:
+    """What nobody waited for has no share."""
+    for part in parts:
+        yield Text.assemble(swatch(part.phase, colours=colours), f" {part.name} {format_ns(part.total_ns)}")
+
+
+def causes(tables: Tables, width: int) -> Iterator[Text]:
     """Say why the next byte did not come, where that cost much."""
-    for cost in stall_costs(trace):
+    for cost in stall_costs(tables):
         for line in wrap(str(cost), width, subsequent_indent="  "):
             yield Text(line)

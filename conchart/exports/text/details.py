@@ -2,19 +2,16 @@
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 
 from conchart.exports.text.facts import RENEGOTIATION
-from conchart.exports.text.words import endpoint
-from conchart.printable import printable
+from conchart.printable import endpoint, printable
 from conchart.sql import ANSWER, MISSING
 from conchart.stalls import DETAIL, stall_kind
+from conchart.tables import Tables
 from conchart.units import count_of, format_bytes, format_ns
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
 
 _CONNECTIONS = f"""
     SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app,
@@ -47,11 +44,11 @@ _STALLS = f"""
 Row = dict[str, Any]
 
 
-def details(trace: "Trace", *, names: bool) -> Iterator[Text]:
+def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     """Give the lines. What encryption hides and was inferred is marked ``~``."""
-    handshakes, exchanges = _by_stream(trace, _HANDSHAKES), _by_stream(trace, _EXCHANGES)
-    stalls = _by_stream(trace, _STALLS)
-    for row in _rows(trace, _CONNECTIONS):
+    handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
+    stalls = _by_stream(tables, _STALLS)
+    for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row), "bold")
         yield Text(f"  {_transport(row)}")
@@ -126,11 +123,11 @@ def _guess(row: Row) -> str:
     return "~" if row["inferred"] else ""
 
 
-def _by_stream(trace: "Trace", query: str) -> dict[int, list[Row]]:
-    return {stream: list(group) for stream, group in groupby(_rows(trace, query), key=lambda row: row["stream"])}
+def _by_stream(tables: Tables, query: str) -> dict[int, list[Row]]:
+    return {stream: list(group) for stream, group in groupby(_rows(tables, query), key=lambda row: row["stream"])}
 
 
-def _rows(trace: "Trace", query: str) -> Iterator[Row]:
-    relation = trace.sql(query)
+def _rows(tables: Tables, query: str) -> Iterator[Row]:
+    relation = tables.sql(query)
     names = relation.columns
     return (dict(zip(names, row, strict=True)) for row in relation.fetchall())

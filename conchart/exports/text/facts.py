@@ -1,15 +1,11 @@
 """What was captured and how good the capture is. In: a trace. Out: labelled lines."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from conchart.coverage import coverage
 from conchart.printable import printable
-from conchart.sql import HOLED, MISSING, ONE_SIDED
+from conchart.tables import Tables
+from conchart.telling.remarks import remarks
 from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
 
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 
@@ -20,15 +16,15 @@ RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renego
 """SQL: what to call a handshake of which only the times are known."""
 
 
-def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
+def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     """Give label and text of each fact; the label is empty where a line continues the one before."""
-    for path, form, links, resolution in trace.sql(
+    for path, form, links, resolution in tables.sql(
         "SELECT path, format, link_types, resolution_ns FROM captures ORDER BY capture"
     ).fetchall():
         stamps = f"{_TIMESTAMPS.get(resolution, format_ns(resolution))} timestamps" if resolution else None
         yield "Capture", f"{_path(path)} ({_joined((form, links, stamps))})"
     packets, selected, size, first_at, last_at = _row(
-        trace, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
+        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
     )
     number = count_of(packets or 0, "packet")
     if selected != packets:
@@ -38,30 +34,29 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
     else:
         yield "Packets", f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
         yield "Started", format_instant(first_at)
-    yield "Connections", _tally(trace, "connections", _STATE)
+    yield "Connections", _tally(tables, "connections", _STATE)
     if handshakes := _tally(
-        trace, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
+        tables, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
     ):
         yield "TLS", handshakes
-    if keys := coverage(trace):
-        yield "Keys", str(keys)
-    if requests := _tally(trace, "exchanges", "protocol"):
+    for remark in remarks(tables):
+        if remark.kind == "keys":
+            yield "Keys", remark.title
+    if requests := _tally(tables, "exchanges", "protocol"):
         yield "Requests", requests
-    if trouble := network(trace):
+    if trouble := network(tables):
         yield "Network", ", ".join(trouble)
     if packets and not selected:
-        ((chosen,),) = trace.sql("SELECT any_value(selection) FROM captures").fetchall()
+        ((chosen,),) = tables.sql("SELECT any_value(selection) FROM captures").fetchall()
         yield "Selection", f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
-    label = "Quality"
-    for line in quality(trace) or (["no packet lost, cut or unreadable"] if selected or not packets else []):
-        yield label, line
-        label = ""
+    else:
+        yield from quality(tables)
 
 
-def network(trace: "Trace") -> list[str]:
+def network(tables: Tables) -> list[str]:
     """Count what the network, not the capture, did to packets; empty when nothing."""
     syns, retransmits, out_of_order, zero_windows = _row(
-        trace,
+        tables,
         """
         SELECT sum(syn_retransmits), sum(retransmits_client + retransmits_server),
             sum(out_of_order_client + out_of_order_server), sum(zero_windows_client + zero_windows_server)
@@ -77,54 +72,29 @@ def network(trace: "Trace") -> list[str]:
     return [count_of(count, one, many) for count, one, many in counts if count]
 
 
-def quality(trace: "Trace") -> list[str]:
-    """Say what is wrong with the capture itself, worst first; empty when nothing is.
+def quality(tables: Tables) -> Iterator[tuple[str, str]]:
+    """Say what limits the capture, warnings in full, the rest in a line; what is said of keys has a place of its own.
 
-    Notes name their file and frame; of those with several lines the first says what, and the others what to do.
+    The advice of a note is left out: the command line warns of damage in full.
     """
-    lines = [
-        printable(note.split("\n")[0], limit=300)
-        for (notes,) in trace.sql("SELECT notes FROM captures WHERE len(notes) > 0 ORDER BY capture").fetchall()
-        for note in notes
-    ]
-    dropped, undecodable, snapped, duplicates, other = _row(
-        trace, "SELECT sum(dropped), sum(undecodable), sum(snapped), sum(duplicates), sum(other) FROM captures"
-    )
-    missing, incomplete, one_sided, midstream = _row(
-        trace,
-        f"""
-        SELECT
-            sum({MISSING}) FILTER ({HOLED}),
-            count(*) FILTER ({HOLED}),
-            count(*) FILTER ({ONE_SIDED}),
-            count(*) FILTER (state = 'midstream')
-        FROM connections
-        """,
-    )
-    if dropped:
-        lines.append(f"{count_of(dropped, 'packet')} lost by the capturing machine: use a larger buffer (tcpdump -B)")
-    if missing:
-        lines.append(f"{format_bytes(missing)} acknowledged but not captured, in {count_of(incomplete, 'connection')}")
-    if one_sided:
-        lines.append(
-            f"{count_of(one_sided, 'connection')} in one direction only: capture both (of a mirror port, rx and tx)"
-        )
-    if midstream:
-        lines.append(f"{count_of(midstream, 'connection')} began before the capture: their handshakes are unseen")
-    if undecodable:
-        lines.append(f"{count_of(undecodable, 'frame')} with unreadable headers")
-    if snapped:
-        lines.append(f"{count_of(snapped, 'frame')} cut by the snap length: capture whole packets (tcpdump -s 0)")
-    if duplicates:
-        lines.append(f"{count_of(duplicates, 'copy', 'copies')} of packets already seen, left out")
-    if other:
-        lines.append(f"{count_of(other, 'frame')} neither TCP nor UDP, left out")
-    return lines
+    said = [remark for remark in remarks(tables) if remark.kind != "keys"]
+    label = "Quality"
+    for remark in said:
+        if remark.warning:
+            advice = f": {remark.advice}" if remark.advice and remark.kind != "note" else ""
+            yield label, remark.title + advice
+            label = ""
+    if label:
+        yield label, "no packet lost, cut or unreadable"
+    if hints := [remark.title for remark in said if not remark.warning]:
+        yield "Note", ". ".join(hints)
 
 
-def _tally(trace: "Trace", table: str, kind: str) -> str:
+def _tally(tables: Tables, table: str, kind: str) -> str:
     """Count rows in all and by kind: ``3: 2 complete, 1 reset``."""
-    rows = trace.sql(f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind").fetchall()
+    rows = tables.sql(
+        f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind"
+    ).fetchall()
     total = sum(count for _, count in rows)
     if not total and table != "connections":
         return ""
@@ -132,8 +102,8 @@ def _tally(trace: "Trace", table: str, kind: str) -> str:
     return f"{format_count(total)}: {parts}" if rows else "none"
 
 
-def _row(trace: "Trace", query: str) -> tuple[int, ...]:
-    row: tuple[int, ...] = trace.sql(query).fetchall()[0]
+def _row(tables: Tables, query: str) -> tuple[int, ...]:
+    row: tuple[int, ...] = tables.sql(query).fetchall()[0]
     return row
 
 

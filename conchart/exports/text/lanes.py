@@ -1,32 +1,31 @@
-"""Lanes: one line per connection on a common time axis, grouped by server. In: a trace. Out: lines of text."""
+"""Lanes: one line per connection on a common time axis, grouped by server, in the page's order.
+
+In: a trace. Out: lines of text.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from conchart.exports.text.attribution import NAMES
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
-from conchart.exports.text.words import endpoint, fit, flow, names_text
+from conchart.exports.text.words import fit, flow, names_text
 from conchart.phases import PHASES
-from conchart.sql import UNREAD
+from conchart.printable import endpoint
+from conchart.sql import COSTLIEST
+from conchart.tables import Tables
 from conchart.units import count_of, format_ns, format_tick, tick_step
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
 
 MOST_LANES = 40
 _ORDINARY = ("complete", "open")
 
-_LANES = """
-    WITH kept AS (FROM connections ORDER BY {unread}, closed_at - opened_at DESC, stream LIMIT {most})
+_LANES = f"""
     SELECT server_ip, server_port, names, stream, client_ip, client_port, state, opened_at, closed_at
-    FROM kept LEFT JOIN ({names}) USING (server_ip, server_port)
-    ORDER BY bool_and({unread}) OVER (PARTITION BY server_ip, server_port),
-        min(opened_at) OVER (PARTITION BY server_ip, server_port), server_ip, server_port, opened_at, stream
+    FROM (SELECT *, row_number() OVER (ORDER BY {COSTLIEST}) AS cost_rank FROM connections)
+    JOIN (SELECT server_ip, server_port, rank, names FROM servers) USING (server_ip, server_port)
+    WHERE cost_rank <= {MOST_LANES} ORDER BY rank, server_ip, server_port, cost_rank
 """
 
 _PHASES = """
@@ -42,12 +41,12 @@ class _Lane:
     stretches: list[Stretch]
 
 
-def lanes(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator[Text]:
-    """Give the lines; when there are more than ``MOST_LANES`` connections, those that lived longest are drawn."""
-    (count, start, end), *_ = trace.sql("SELECT count(*), min(opened_at), max(closed_at) FROM connections").fetchall()
+def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator[Text]:
+    """Give the lines; of more than ``MOST_LANES`` connections, those are drawn whose users waited the longest."""
+    ((count, start, end),) = tables.sql("SELECT count(*), min(opened_at), max(closed_at) FROM connections").fetchall()
     if not count:
         return
-    drawn = _lanes(trace, names=names)
+    drawn = _lanes(tables, names=names)
     label_width = min(max(cell_len(lane.label) for lane in drawn), max(20, width // 4))
     result_width = max(cell_len(lane.result) for lane in drawn)
     axis = Axis(start, end, max(16, width - label_width - result_width - 4), colours)
@@ -60,7 +59,7 @@ def lanes(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator
         yield Text(" " * (label_width + 3) + line, "dim")
     if count > len(drawn):
         yield Text(
-            f"… and {count_of(count - len(drawn), 'more connection')}, shorter than these: -w out.html draws them"
+            f"… and {count_of(count - len(drawn), 'more connection')}, with less to wait for: -w out.html draws them"
         )
     kinds = {stretch.kind for lane in drawn for stretch in lane.stretches}
     yield Text()
@@ -68,10 +67,10 @@ def lanes(trace: "Trace", width: int, *, colours: bool, names: bool) -> Iterator
     yield from flow((Text.assemble(sign, f" {phase.name}") for phase, sign in signs), width)
 
 
-def _lanes(trace: "Trace", *, names: bool) -> list[_Lane]:
-    rows = trace.sql(_LANES.format(most=MOST_LANES, names=NAMES, unread=UNREAD)).fetchall()
+def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
+    rows = tables.sql(_LANES).fetchall()
     stretches: dict[int, list[Stretch]] = {row[3]: [] for row in rows}
-    for stream, kind, start, end in trace.sql(_PHASES, {"streams": list(stretches)}).fetchall():
+    for stream, kind, start, end in tables.sql(_PHASES, {"streams": list(stretches)}).fetchall():
         stretches[stream].append(Stretch(kind, start, end))
     return [
         _Lane(

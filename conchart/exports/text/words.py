@@ -1,17 +1,11 @@
-"""Words of the summary: endpoints, names, lines. In: table values. Out: ``str`` and ``Text``, safe to print."""
+"""Words of the summary: names, lines. In: table values. Out: ``str`` and ``Text``, safe to print."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from conchart.printable import printable
-
-
-def endpoint(ip: str, port: int) -> str:
-    """Write an address and a port: ``10.0.0.5:443``, ``[2001:db8::1]:443``."""
-    ip = printable(ip)
-    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
 def fit(text: str, width: int) -> str:
@@ -48,7 +42,7 @@ def flow(parts: Iterable[Text], width: int) -> Iterator[Text]:
         yield line
 
 
-def names_text(names: list[str] | None) -> str:
+def names_text(names: Sequence[str] | None) -> str:
     """Write the names a server was called by: the commonest, and how many more."""
     if not names:
         return ""

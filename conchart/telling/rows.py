@@ -1,22 +1,19 @@
-"""How charts read a trace: SQL in, plain rows or columns out, every text made harmless to read.
+"""How a table is read to be shown: SQL in, plain rows or columns out, every text made harmless to read.
 
-In: a trace. Out: Python values. HTML escaping is not done here: the page does it, once, for everything.
+In: tables. Out: Python values. HTML escaping is not done here: the page does it, once, for everything.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from conchart.printable import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conchart.trace import Trace
+from conchart.tables import Tables
 
 Row = dict[str, Any]
 Columns = dict[str, list[Any]]
 
 MAX_TEXT = 300
-"""Longest text from a capture that the page carries: a request target may have 64 kB."""
+"""Longest text from a capture that is shown: a request target may have 64 kB."""
 
 
 def _clean(value: object) -> object:
@@ -27,16 +24,16 @@ def _clean(value: object) -> object:
     return value
 
 
-def rows(trace: "Trace", query: str) -> "Iterator[Row]":
+def rows(tables: Tables, query: str) -> Iterator[Row]:
     """Run ``query`` and yield one dictionary per row; texts are cleaned."""
-    relation = trace.sql(query)
+    relation = tables.sql(query)
     names = relation.columns
     for values in relation.fetchall():
         yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
 
 
-def columns(trace: "Trace", query: str) -> Columns:
+def columns(tables: Tables, query: str) -> Columns:
     """Run ``query`` and return one list per column, which is the smaller way to write a table as JSON."""
-    relation = trace.sql(query)
+    relation = tables.sql(query)
     table = relation.fetchall()
     return {name: [_clean(values[i]) for values in table] for i, name in enumerate(relation.columns)}

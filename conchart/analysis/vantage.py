@@ -9,12 +9,10 @@ two addresses counts. The hop limit (RFC 791 TTL, RFC 8200) tells whether a rout
 128 or 255.
 """
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from conchart.sql import literal
-
-if TYPE_CHECKING:
-    from conchart.trace import Trace
+from conchart.tables import Tables
 
 Vantage = Literal["client", "server", "middle"]
 VANTAGES: tuple[Vantage, ...] = get_args(Vantage)
@@ -62,17 +60,17 @@ _INFER = f"""
 """
 
 
-def locate(trace: "Trace", override: Vantage | None = None) -> None:
+def locate(tables: Tables, override: Vantage | None = None) -> None:
     """Fill the ``vantage`` columns: as told, or as far as the packets say; NULL where they do not."""
     if override:
-        trace.execute(f"UPDATE connections SET vantage = {literal(override)}")
+        tables.execute(f"UPDATE connections SET vantage = {literal(override)}")
     else:
-        trace.execute(_INFER)
+        tables.execute(_INFER)
     found: dict[int, list[str]] = {}
-    for capture, vantage in trace.sql(
+    for capture, vantage in tables.sql(
         "SELECT DISTINCT capture, vantage FROM connections WHERE vantage IS NOT NULL"
     ).fetchall():
         found.setdefault(capture, []).append(vantage)
     for capture, vantages in found.items():
         whole = vantages[0] if len(vantages) == 1 else "mixed"
-        trace.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")
+        tables.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conchart.vantage import locate
+from conchart.analysis.vantage import locate
 from tests.conftest import empty_trace
 
 MS = 1_000_000

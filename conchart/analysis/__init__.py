@@ -1,0 +1,29 @@
+"""What no packet says by itself, worked out once, when everything is read: page, terminal, exports and SQL select it.
+
+In: the tables that the native core filled. Out: the columns and tables that ``schema`` says are worked out. One module
+per step; a step may read what the steps before it wrote, as ``analyse`` orders them.
+"""
+
+from conchart.analysis.keys import cover
+from conchart.analysis.names import name_connections
+from conchart.analysis.quality import appraise
+from conchart.analysis.servers import describe_servers
+from conchart.analysis.vantage import Vantage, locate
+from conchart.analysis.waits import charge_servers, explain_phases
+from conchart.tables import Tables
+
+
+def analyse(tables: Tables, *, vantage: Vantage | None = None) -> None:
+    """Work out everything that is not in a packet.
+
+    Args:
+        tables: As the core filled them; the others are empty.
+        vantage: Where on the path the capture was taken, if somebody knows better than the packets tell.
+    """
+    locate(tables, vantage)
+    name_connections(tables)
+    explain_phases(tables)
+    charge_servers(tables)
+    describe_servers(tables)
+    cover(tables)
+    appraise(tables)

@@ -1,0 +1,90 @@
+"""Where the time went: what stalls explain of each phase, and what users waited for, per connection and per server.
+
+In: connections, phases, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
+
+Users wait from the first SYN, or the request, to the last byte of its response. They do not wait while a connection
+closes or idles, but where a stall lies over idling somebody had something to send. Who was refused or never answered
+got nothing for the time: it is nobody's wait for a response, and is counted by itself.
+"""
+
+from conchart.phases import PHASES
+from conchart.sql import SERVED
+from conchart.stalls import DETAIL
+from conchart.tables import Tables
+
+MOST_PAIRS = 10_000
+"""Of a connection's phases and stalls: so many are compared each with each."""
+
+# Where there are more, that would take hours: phases touch, stalls do not overlap, and so a stall lies over the phases
+# from the first that ends after it begins to the last that begins before it ends.
+_EXPLAIN = """
+    INSERT INTO stalled BY NAME
+    WITH tiles AS (SELECT stream, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
+    lasting AS (FROM stalls WHERE end_at > start_at),
+    many AS (
+        SELECT stream FROM (SELECT stream, count(*) AS told FROM stalls GROUP BY stream)
+        JOIN (SELECT stream, count(*) AS tiled FROM phases GROUP BY stream) USING (stream)
+        WHERE told * tiled > $most_pairs),
+    placed AS (
+        SELECT *, row_number() OVER (ORDER BY stream, start_at) AS place FROM tiles SEMI JOIN many USING (stream)),
+    covering AS (
+        SELECT stalls.*, unnest(range(first.place, last.place + 1)) AS place
+        FROM (FROM lasting SEMI JOIN many USING (stream)) stalls
+        ASOF JOIN placed first ON stalls.stream = first.stream AND stalls.start_at < first.end_at
+        ASOF JOIN placed last ON stalls.stream = last.stream AND stalls.end_at > last.start_at),
+    pairs AS (
+        SELECT stalls.*, phase, tiles.start_at AS opens_at, tiles.end_at AS closes_at
+        FROM (FROM lasting ANTI JOIN many USING (stream)) stalls JOIN tiles ON stalls.stream = tiles.stream
+            AND stalls.start_at < tiles.end_at AND stalls.end_at > tiles.start_at
+        UNION ALL BY NAME
+        SELECT covering.* EXCLUDE (place), phase, placed.start_at AS opens_at, placed.end_at AS closes_at
+        FROM covering JOIN placed USING (place))
+    SELECT stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
+        phase, kind, detail, confidence
+    FROM pairs WHERE (phase = 'idle' AND detail IN ('ack', 'spurious')) IS NOT TRUE
+"""
+"""Where what was sent again had arrived, nothing was owed to idling: it stays idle."""
+
+_WAITED = tuple(phase.name for phase in PHASES if phase.waited)
+_ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"
+
+_WAIT = f"""
+    UPDATE connections SET waited_ns = ns FROM (
+        SELECT stream, coalesce(sum(end_at - start_at) FILTER ({SERVED}), 0)::BIGINT AS ns
+        FROM connections LEFT JOIN (
+            SELECT stream, start_at, end_at FROM phases WHERE kind IN {_WAITED}
+            UNION ALL SELECT stream, start_at, end_at FROM stalled WHERE phase = 'idle') USING (stream)
+        GROUP BY stream) AS told
+    WHERE connections.stream = told.stream
+"""
+# Of a phase, what no stall explains is the rest of it.
+_CHARGE = f"""
+    INSERT INTO times BY NAME
+    WITH whole AS (
+        SELECT server_ip, server_port, {SERVED} AS served, kind AS phase, NULL AS kind, NULL AS detail,
+            sum(end_at - start_at) AS ns
+        FROM phases JOIN connections USING (stream) GROUP BY ALL),
+    told AS (
+        SELECT server_ip, server_port, {SERVED} AS served, phase, kind, {DETAIL} AS detail, sum(end_at - start_at) AS ns
+        FROM stalled JOIN connections USING (stream) GROUP BY ALL)
+    SELECT *, row_number() OVER (
+        PARTITION BY server_ip, server_port ORDER BY {_ORDER}, kind NULLS LAST, detail)::INTEGER - 1 AS number
+    FROM (
+        SELECT server_ip, server_port, phase, kind, detail, sum(ns)::BIGINT AS total_ns, coalesce(sum(ns) FILTER (
+            served AND (phase IN {_WAITED} OR phase = 'idle' AND kind IS NOT NULL)), 0)::BIGINT AS waited_ns
+        FROM (
+            FROM whole UNION ALL FROM told
+            UNION ALL SELECT * REPLACE (NULL AS kind, NULL AS detail, -ns AS ns) FROM told)
+        GROUP BY ALL HAVING sum(ns) > 0)
+"""
+
+
+def explain_phases(tables: Tables) -> None:
+    """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other."""
+    tables.execute(_EXPLAIN, {"most_pairs": MOST_PAIRS})
+
+
+def charge_servers(tables: Tables) -> None:
+    """Fill ``connections.waited_ns`` and ``times``, whose rows add up to the lifetimes of a server's connections."""
+    tables.execute(_WAIT)
+    tables.execute(_CHARGE)

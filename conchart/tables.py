@@ -1,0 +1,151 @@
+"""The tables of a trace: a DuckDB database with what ``schema`` declares. It stores, and nothing else.
+
+In: batches of rows that speak Arrow, SQL. Out: relations.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from conchart.schema import TABLE_BY_NAME, TABLES
+
+
+class Tables:
+    """The tables of a capture; ``docs/tables.md`` explains each column."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
+        self._database = connection
+        # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
+        connection.execute(
+            "SET python_enable_replacements = false;"
+            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+        )
+
+    def create(self) -> None:
+        """Make every table, empty."""
+        for table in TABLES:
+            self._database.execute(table.ddl)
+
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Make ``insert`` fast: a quarter of the cost of plain inserts.
+
+        In one transaction rows are not moved again at every batch, and a batch is too small to share between threads,
+        which the core wants besides.
+        """
+        self.execute("SET threads = 1; SET python_enable_replacements = true; BEGIN")
+        yield
+        self.execute("COMMIT; SET python_enable_replacements = false; RESET threads")
+
+    def insert(self, table: str, batch: object) -> None:
+        """Take a batch of the native core, which has exactly the columns that the core owes.
+
+        Args:
+            table: Its name.
+            batch: An object with ``__arrow_c_stream__``, which DuckDB calls more than once.
+
+        Raises:
+            duckdb.Error: A column is missing, or is one too many.
+        """
+        self._take(table, batch, TABLE_BY_NAME[table].from_core)
+
+    def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Add a few rows, whose values stand in the order of the columns."""
+        values = [list(column) for column in zip(*rows, strict=True)]
+        if values:
+            columns = (f"unnest(?::{kind}[])" for kind in TABLE_BY_NAME[table].types.values())
+            self._database.execute(f"INSERT INTO {table} SELECT {', '.join(columns)}", values)
+
+    def restore(self, table: str, batch: object) -> None:
+        """Take rows of a whole table, with what analysis added to it, as a saved trace has them."""
+        self._take(table, batch, TABLE_BY_NAME[table].types)
+
+    def _take(self, table: str, batch: object, columns: Iterable[str]) -> None:
+        # The name in the statement is the Python variable: a registered batch would live as long as the transaction.
+        owed = ", ".join(columns)
+        self._database.execute(f"INSERT INTO {table} ({owed}) SELECT {owed}, * EXCLUDE ({owed}) FROM batch")
+
+    def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
+        """Run SQL over the tables.
+
+        Args:
+            query: DuckDB's SQL; ``?`` or ``$name`` stand for parameters.
+            params: A list for ``?``, a dict for ``$name``.
+
+        Returns:
+            A relation: ``fetchall()`` gives tuples, and it speaks Arrow to pandas, Polars and pyarrow.
+
+        Raises:
+            duckdb.Error: The query is wrong.
+        """
+        return self._database.sql(query, params=params)
+
+    def execute(self, statement: str, params: object = None) -> None:
+        """Run a statement that returns no rows: a new table or view, a ``COPY``.
+
+        Raises:
+            duckdb.Error: The statement is wrong.
+        """
+        self._database.execute(statement, params)
+
+    @property
+    def captures(self) -> duckdb.DuckDBPyRelation:
+        """One row per file."""
+        return self._database.table("captures")
+
+    @property
+    def connections(self) -> duckdb.DuckDBPyRelation:
+        """One row per TCP connection or UDP conversation."""
+        return self._database.table("connections")
+
+    @property
+    def handshakes(self) -> duckdb.DuckDBPyRelation:
+        """One row per TLS handshake."""
+        return self._database.table("handshakes")
+
+    @property
+    def exchanges(self) -> duckdb.DuckDBPyRelation:
+        """One row per request and its response."""
+        return self._database.table("exchanges")
+
+    @property
+    def phases(self) -> duckdb.DuckDBPyRelation:
+        """The tiling of every connection."""
+        return self._database.table("phases")
+
+    @property
+    def stalls(self) -> duckdb.DuckDBPyRelation:
+        """Why the next byte did not come, one row per stretch of a connection."""
+        return self._database.table("stalls")
+
+    @property
+    def packets(self) -> duckdb.DuckDBPyRelation:
+        """One row per TCP segment or UDP datagram; empty unless the trace was read with ``packets=True``."""
+        return self._database.table("packets")
+
+    @property
+    def stalled(self) -> duckdb.DuckDBPyRelation:
+        """The part of each phase that a stall explains."""
+        return self._database.table("stalled")
+
+    @property
+    def servers(self) -> duckdb.DuckDBPyRelation:
+        """One row per server address and port."""
+        return self._database.table("servers")
+
+    @property
+    def times(self) -> duckdb.DuckDBPyRelation:
+        """Where each server's time went."""
+        return self._database.table("times")
+
+    @property
+    def coverage(self) -> duckdb.DuckDBPyRelation:
+        """What the keys given opened; empty where there were none."""
+        return self._database.table("coverage")
+
+    @property
+    def remarks(self) -> duckdb.DuckDBPyRelation:
+        """What a reader should know of the quality of the capture."""
+        return self._database.table("remarks")

@@ -1,0 +1,186 @@
+"""What a server cost: the waits of its users by phase, and what they were not waiting for.
+
+In: the tables ``servers`` and ``times``. Out: :class:`Server` in the order in which to list them, the headline.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from conchart.phases import PHASES, PhaseKind
+from conchart.printable import endpoint
+from conchart.stalls import stall_kind
+from conchart.tables import Tables
+from conchart.telling.rows import Row, rows
+from conchart.units import count_of, format_ns, format_share
+
+MAX_NAMES = 3
+HEADLINES = 3
+"""Servers that the headline names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one kind of phase cost, or of idling one that was none: somebody had something to send."""
+
+    phase: PhaseKind
+    word: str | None = None
+    """What to call it instead of idle; None where the phase's own name is right."""
+    total_ns: int
+    stalled: Counter[str]
+    """What stalls explain of it, by word, but for trifles."""
+
+    @property
+    def name(self) -> str:
+        """As short as a letter's legend."""
+        return self.word or self.phase.name
+
+    @property
+    def title(self) -> str:
+        """For sentences and charts."""
+        return self.word.capitalize() if self.word else self.phase.title
+
+    @property
+    def words(self) -> str:
+        """The title inside a sentence."""
+        return self.title if self.title[:2].isupper() else self.title[0].lower() + self.title[1:]
+
+    @property
+    def stalled_ns(self) -> int:
+        """The part of ``total_ns`` that stalls explain."""
+        return self.stalled.total()
+
+    @property
+    def why(self) -> str:
+        """``held 1.25 s, lost 200 ms``, the most first; empty where nothing is to be said, or the word says it all."""
+        told = sorted(self.stalled.items(), key=lambda part: (-part[1], part[0]))
+        return "" if self.word else ", ".join(f"{word} {format_ns(ns)}" for word, ns in told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One server endpoint; the columns of ``servers``, and its rows of ``times`` as parts."""
+
+    server_ip: str
+    server_port: int
+    names: tuple[str, ...]
+    """Names that clients asked for, the most used first; empty when names are not wanted or not seen."""
+    role: str
+    unread: bool
+    connections: int
+    requests: int
+    refused: int
+    unanswered: int
+    handshakes_full: int
+    handshakes_resumed: int
+    handshakes_failed: int
+    handshakes_incomplete: int
+    waited_ns: int
+    total_ns: int
+    wall_ns: int
+    connection_median_ns: int
+    connection_max_ns: int
+    request_median_ns: int | None
+    request_max_ns: int | None
+    waited: tuple[Part, ...]
+    """What its users waited for: adds up to ``waited_ns``."""
+    besides: tuple[Part, ...]
+    """The rest of its connections' time."""
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port."""
+        return endpoint(self.server_ip, self.server_port)
+
+    @property
+    def title(self) -> str:
+        """Names in one text, e.g. ``a.example, b.example and 4 more``."""
+        listed = ", ".join(self.names[:MAX_NAMES])
+        more = len(self.names) - MAX_NAMES
+        return f"{listed} and {more} more" if more > 0 else listed
+
+    @property
+    def in_vain(self) -> str:
+        """``3 refused, 1 unanswered``; empty where everybody was served."""
+        return ", ".join(
+            count_of(count, word, word)
+            for count, word in ((self.refused, "refused"), (self.unanswered, "unanswered"))
+            if count
+        )
+
+
+_SERVERS = "SELECT * EXCLUDE (rank, tier, refused_ns, unanswered_ns) FROM servers ORDER BY rank, server_ip, server_port"
+_TIMES = "FROM times ORDER BY server_ip, server_port, number"
+
+
+def servers(tables: Tables, *, names: bool = True) -> list[Server]:
+    """List the servers: the costliest front first, right above it what stands behind it."""
+    told: dict[tuple[str, int], list[Row]] = {}
+    for row in rows(tables, _TIMES):
+        told.setdefault((row["server_ip"], row["server_port"]), []).append(row)
+    found = []
+    for row in rows(tables, _SERVERS):
+        times = told.get((row["server_ip"], row["server_port"]), [])
+        waited = tuple(parts((time["phase"], time["kind"], time["detail"], time["waited_ns"]) for time in times))
+        besides = tuple(parts((time["phase"], None, None, time["total_ns"] - time["waited_ns"]) for time in times))
+        row["names"] = tuple(row["names"]) if names else ()
+        found.append(Server(**row, waited=waited, besides=besides))
+    return found
+
+
+def parts(times: Iterable[tuple[str, str | None, str | None, int]]) -> Iterator[Part]:
+    """Tell the time of each kind of phase, in the order of ``PHASES``; what was stalled is not called idle.
+
+    Args:
+        times: Phase, kind and detail of the stall that explains it, nanoseconds.
+    """
+    whole: Counter[str] = Counter()
+    stalled: dict[str, Counter[str]] = {}
+    for name, kind, detail, ns in times:
+        whole[name] += ns
+        if kind is not None:
+            stalled.setdefault(name, Counter())[stall_kind(kind, detail).word] += ns
+    for phase in PHASES:
+        left = whole[phase.name]
+        why = stalled.get(phase.name, Counter())
+        if phase.waited:
+            why = Counter({word: ns for word, ns in why.items() if ns and ns * 100 >= left})
+        else:
+            for word, ns in sorted(why.items()):
+                if ns > 0:
+                    yield Part(phase=phase, word=word, total_ns=ns, stalled=Counter({word: ns}))
+                    left -= ns
+            why = Counter()
+        if left > 0:
+            yield Part(phase=phase, total_ns=left, stalled=why)
+
+
+def headline(listed: list[Server]) -> list[Server]:
+    """Choose the servers whose users waited the most. What stands behind a front is part of the front's wait."""
+    fronts = [server for server in listed if server.role in ("front", "server") and server.waited_ns]
+    return [server for server in fronts if not server.unread][:HEADLINES]
+
+
+def in_vain(tables: Tables) -> str:
+    """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was."""
+    ((refused, refused_ns, unanswered, unanswered_ns, count, ip, port),) = tables.sql(
+        """
+        SELECT sum(refused), sum(refused_ns), sum(unanswered), sum(unanswered_ns), count(*), min(server_ip),
+            min(server_port)
+        FROM servers WHERE NOT unread AND refused + unanswered > 0
+        """
+    ).fetchall()
+    told = [
+        f"{count_of(number, word, word)} ({format_ns(ns)})"
+        for number, ns, word in ((refused, refused_ns, "refused"), (unanswered, unanswered_ns, "unanswered"))
+        if number
+    ]
+    where = endpoint(ip, port) if count == 1 else count_of(count, "server")
+    return f"{', '.join(told)} at {where}" if told else ""
+
+
+def shares(server: Server) -> Iterator[tuple[Part, str]]:
+    """Give what users waited for, the most first, with its share."""
+    for part in sorted(server.waited, key=lambda part: -part.total_ns):
+        if part.total_ns * 100 >= server.waited_ns:
+            yield part, format_share(part.total_ns, server.waited_ns)

@@ -1,0 +1,46 @@
+"""What stalls cost, a sentence per kind. In: the table ``stalled``. Out: :class:`StallCost`.
+
+Stalls explain phases: no time here is to be added to theirs.
+"""
+
+from dataclasses import dataclass
+
+from conchart.stalls import DETAIL, StallKind, stall_kind
+from conchart.tables import Tables
+from conchart.units import count_of, format_ns
+
+MOST_TOLD = 3
+LEAST_TOLD = 0.55
+"""A cause that is surer than not is told; less sure ones are in the table, and on their lanes."""
+_LITTLE_NS = 10_000_000
+"""What costs less is told only if it is a hundredth of the connections' time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallCost:
+    """What one kind of stall cost in all."""
+
+    kind: StallKind
+    total_ns: int
+    connections: int
+
+    def __str__(self) -> str:
+        """``held: 1.25 s on 29 connections, a small segment waits …``."""
+        where = count_of(self.connections, "connection")
+        return f"{self.kind.word}: {format_ns(self.total_ns)} on {where}, {self.kind.meaning}"
+
+
+def stall_costs(tables: Tables) -> list[StallCost]:
+    """Name the kinds of stall that matter, the costliest first."""
+    ((lived,),) = tables.sql("SELECT coalesce(sum(total_ns), 0)::HUGEINT FROM servers").fetchall()
+    costs = (
+        StallCost(kind=stall_kind(name, detail), total_ns=ns, connections=connections)
+        for name, detail, ns, connections in tables.sql(
+            f"""
+            SELECT kind, {DETAIL}, sum(end_at - start_at), count(DISTINCT stream) FROM stalled
+            WHERE confidence >= {LEAST_TOLD} GROUP BY ALL
+            """
+        ).fetchall()
+    )
+    told = [cost for cost in costs if cost.total_ns >= _LITTLE_NS or cost.total_ns * 100 >= lived]
+    return sorted(told, key=lambda cost: (-cost.total_ns, cost.kind.meaning))[:MOST_TOLD]

@@ -1,0 +1,126 @@
+"""Which endpoint stands behind which, and in which order they are listed."""
+
+from conchart import Trace
+from tests.charts.story import MS, Story
+from tests.conftest import TellTrace
+
+
+def talk(*pairs: tuple[str, str]) -> Story:
+    """One connection per (client address, server address)."""
+    story = Story()
+    for i, (client, server) in enumerate(pairs):
+        story.connect((client, 40_000 + i), (server, 80), i * MS, [("syn", MS)])
+    story.capture()
+    return story
+
+
+def listed(trace: Trace, columns: str = "server_ip, role, tier") -> list[tuple[object, ...]]:
+    return trace.sql(f"SELECT {columns} FROM servers ORDER BY rank").fetchall()
+
+
+def test_a_chain_of_proxies_is_listed_from_the_farthest_backend_to_the_front(trace_of: TellTrace) -> None:
+    trace = trace_of(talk(("middle", "database"), ("c", "front"), ("front", "middle")))
+    assert listed(trace) == [("database", "backend", 2), ("middle", "backend", 1), ("front", "front", 0)]
+
+
+def test_servers_that_only_call_each_other_have_no_front(trace_of: TellTrace) -> None:
+    assert {role for _, role, _ in listed(trace_of(talk(("a", "b"), ("b", "a"))))} == {"server"}
+
+
+def test_loopback_is_no_backend_of_itself(trace_of: TellTrace) -> None:
+    assert listed(trace_of(talk(("127.0.0.1", "127.0.0.1")))) == [("127.0.0.1", "server", 0)]
+
+
+def test_a_server_that_nothing_stands_behind_is_no_front(trace_of: TellTrace) -> None:
+    trace = trace_of(talk(("c", "front"), ("front", "back"), ("c", "alone")))
+    assert set(listed(trace, "server_ip, role")) == {("front", "front"), ("back", "backend"), ("alone", "server")}
+
+
+def test_a_proxy_with_two_addresses_is_told_by_its_clients_waits(trace_of: TellTrace) -> None:
+    story = Story()
+    for i in range(3):
+        opened = i * 50 * MS
+        story.connect(("c", 1), ("front", 80), opened, [("request", MS), ("wait", 20 * MS), ("transfer", MS)])
+        story.connect(
+            ("inside", 2), ("back", 80), opened + 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)]
+        )
+    story.capture()
+    assert listed(trace_of(story), "server_ip, role") == [("back", "backend"), ("front", "front")]
+
+
+def test_one_client_that_asks_two_servers_at_once_is_no_chain(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("c", 1), ("slow", 80), 0, [("request", MS), ("wait", 20 * MS), ("transfer", MS)])
+    story.connect(("c", 2), ("fast", 80), 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)])
+    story.capture()
+    assert {role for _, role, _ in listed(trace_of(story))} == {"server"}
+
+
+def test_a_port_that_refuses_everybody_is_no_front(trace_of: TellTrace) -> None:
+    story = talk(("c", "open"))
+    story.connect(("open", 5), ("closed", 81), 0, [("syn", 9 * MS)], state="refused")
+    story.connect(("c", 6), ("half", 82), 0, [("syn", 5 * MS)], state="unanswered")
+    story.connect(("c", 7), ("half", 82), 0, [("syn", 2 * MS)])
+    trace = trace_of(story)
+    assert listed(trace, "server_ip, role, waited_ns, refused, refused_ns, unanswered, unanswered_ns") == [
+        ("half", "server", 2 * MS, 0, 0, 1, 5 * MS),
+        ("open", "server", MS, 0, 0, 0, 0),
+        ("closed", "closed", 0, 1, 9 * MS, 0, 0),
+    ]
+
+
+def test_the_costliest_front_comes_first_with_its_backends_above_it(trace_of: TellTrace) -> None:
+    story = Story()
+    for client, server, wait in (
+        ("c", "cheap", 10),
+        ("cheap", "cheap-back", 9),
+        ("c", "dear", 30),
+        ("dear", "dear-back", 5),
+        ("dear", "dear-back-2", 8),
+        ("c", "alone", 20),
+    ):
+        story.connect((client, 1), (server, 80), 0, [("wait", wait * MS), ("idle", 900 * MS)])
+    story.capture()
+    order = [ip for (ip,) in listed(trace_of(story), "server_ip")]
+    assert order == ["dear-back-2", "dear-back", "dear", "alone", "cheap-back", "cheap"]
+
+
+def test_a_host_that_is_only_the_address_is_no_name(trace_of: TellTrace) -> None:
+    for ip, host in (("192.0.2.1", "192.0.2.1:80"), ("192.0.2.1", "192.0.2.1"), ("2001:db8::1", "[2001:db8::1]:80")):
+        story = Story()
+        story.connect(("c", 1), (ip, 80), 0, [("request", MS)], exchange={"host": host})
+        story.capture()
+        assert listed(trace_of(story), "names") == [([],)]
+
+
+def test_a_name_is_what_the_client_asked_tls_for_else_the_first_host(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("c", 1), ("s", 443), 0, [("tls", MS), ("request", MS)], tls={"sni": "a"}, exchange={"host": "b"})
+    story.connect(("c", 2), ("s", 80), 0, [("request", MS), ("request", MS)], exchange={"host": "b"})
+    story.exchanges[-1]["host"] = "later"
+    story.capture()
+    named = trace_of(story).sql("SELECT server_name FROM connections ORDER BY stream").fetchall()
+    assert named == [("a",), ("b",)]
+
+
+def test_names_are_listed_by_use(trace_of: TellTrace) -> None:
+    story = Story()
+    for i, name in enumerate(["d", "c", "b", "a", "a", "e"]):
+        story.connect(("c", i), ("s", 443), 0, [("tls", MS)], tls={"sni": name})
+    story.capture()
+    assert listed(trace_of(story), "names") == [(["a", "b", "c", "d", "e"],)]
+
+
+def test_wall_clock_counts_parallel_connections_once(trace_of: TellTrace) -> None:
+    story = Story()
+    for opened, duration in ((0, 10), (2, 3), (8, 6), (20, 1)):
+        story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), opened * MS, [("idle", duration * MS)])
+    story.capture()
+    assert listed(trace_of(story), "total_ns, wall_ns") == [(20 * MS, 15 * MS)]
+
+
+def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace, proxy_story: Story) -> None:
+    for handshake, outcome in zip(proxy_story.handshakes, ("incomplete", "complete", "failed"), strict=True):
+        handshake["outcome"] = outcome
+    columns = "handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete"
+    assert listed(trace_of(proxy_story), columns) == [(0, 0, 0, 0), (1, 0, 1, 1)]

@@ -1,0 +1,117 @@
+"""What is said of a server: parts, shares, the headline."""
+
+from conchart.telling.servers import headline, in_vain, servers, shares
+from tests.charts.story import MS, US, Story
+from tests.conftest import TellTrace
+
+SERVER = ("10.0.0.2", 80)
+
+
+def test_parts_add_up_to_the_lifetimes(trace_of: TellTrace, proxy_story: Story) -> None:
+    for server in servers(trace_of(proxy_story)):
+        lifetimes = [
+            c["closed_at"] - c["opened_at"] for c in proxy_story.connections if c["server_ip"] == server.server_ip
+        ]
+        assert sum(part.total_ns for part in (*server.waited, *server.besides)) == server.total_ns == sum(lifetimes)
+        assert sum(part.total_ns for part in server.waited) == server.waited_ns
+        assert server.connection_max_ns == max(lifetimes)
+        assert server.connection_median_ns == sorted(lifetimes)[1]
+
+
+def test_front_and_backend_are_counted_apart(trace_of: TellTrace, proxy_story: Story) -> None:
+    backend, front = servers(trace_of(proxy_story))
+    assert (front.connections, front.requests, front.handshakes_full, front.handshakes_failed) == (3, 3, 3, 0)
+    assert (backend.connections, backend.requests, backend.handshakes_full) == (3, 3, 0)
+    assert front.title == "www.example.com"
+    assert backend.request_max_ns == 31 * US + 19 * MS + 80 * US + 1_200 * US
+
+
+def test_a_connection_of_one_packet_has_no_time_and_no_headline(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), SERVER, 0, [("unseen", 0)])
+    story.capture()
+    (server,) = listed = servers(trace_of(story))
+    assert (server.total_ns, server.waited, server.besides) == (0, (), ())
+    assert headline(listed) == []
+
+
+def test_the_headline_counts_what_users_waited_for_the_most_first(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(
+        ("10.0.0.1", 1),
+        SERVER,
+        0,
+        [("syn", MS), ("request", 9 * MS), ("wait", 30 * MS), ("transfer", 60 * MS), ("idle", 9 * MS), ("close", MS)],
+    )
+    story.capture()
+    (server,) = headline(servers(trace_of(story)))
+    assert [(part.words, share) for part, share in shares(server)] == [
+        ("transfer", "60 %"),
+        ("wait for the server", "30 %"),
+        ("request", "9 %"),
+        ("TCP handshake", "1 %"),
+    ]
+    assert [(part.phase.name, part.total_ns) for part in server.besides] == [("idle", 9 * MS), ("close", MS)]
+
+
+def test_the_headline_is_about_fronts_the_costliest_first(trace_of: TellTrace) -> None:
+    story = Story()
+    for client, server, wait in (("c", "small", 1), ("c", "front", 30), ("front", "back", 29), ("c", "other", 2)):
+        story.connect((client, 1), (server, 80), 0, [("wait", wait * MS)])
+    story.capture()
+    assert [server.server_ip for server in headline(servers(trace_of(story)))] == ["front", "other", "small"]
+
+
+def test_stalled_idling_is_called_what_it_was_and_counted(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), SERVER, 0, [("wait", 25 * MS), ("idle", 975 * MS)])
+    story.stall(0, "nagle", 5 * MS, 500 * MS)
+    story.stall(0, "rto", 500 * MS, 700 * MS)
+    story.capture()
+    (server,) = servers(trace_of(story))
+    assert [(part.title, part.total_ns // MS, part.why) for part in server.waited] == [
+        ("Wait for the server", 25, "held 20.0 ms"),
+        ("Held", 475, ""),
+        ("Lost", 200, ""),
+    ]
+    assert [(part.title, part.total_ns // MS) for part in server.besides] == [("Idle", 300)]
+
+
+def test_trifles_are_not_told_of_a_phase(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), SERVER, 0, [("wait", 1_000 * MS)])
+    story.stall(0, "nagle", 0, 9 * MS)
+    story.capture()
+    (server,) = servers(trace_of(story))
+    assert [(part.total_ns, part.why) for part in server.waited] == [(1_000 * MS, "")]
+
+
+def test_what_was_never_served_is_said_apart(trace_of: TellTrace) -> None:
+    story = Story()
+    for state in ("refused", "refused", "unanswered", "complete"):
+        story.connect(("10.0.0.1", 1), SERVER, 0, [("syn", 3 * MS)], state=state)
+    story.capture()
+    trace = trace_of(story)
+    assert in_vain(trace) == "2 refused (6.00 ms), 1 unanswered (3.00 ms) at 10.0.0.2:80"
+    assert [server.waited_ns for server in servers(trace)] == [3 * MS]
+    trace.execute("UPDATE servers SET unread = true")
+    assert in_vain(trace) == ""
+
+
+def test_datagrams_that_nobody_reads_come_last_and_make_no_headline(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.1", 1900), 0, [("unseen", 500 * MS)], transport="udp", app="unknown")
+    story.connect(("10.0.0.1", 2), SERVER, 0, [("wait", MS)])
+    story.capture()
+    listed = servers(trace_of(story))
+    assert [server.endpoint for server in listed] == ["10.0.0.2:80", "10.0.0.1:1900"]
+    assert [server.endpoint for server in headline(listed)] == ["10.0.0.2:80"]
+
+
+def test_names_are_cut_and_counted(trace_of: TellTrace) -> None:
+    story = Story()
+    for i, name in enumerate(["d", "c", "b", "a", "a", "e"]):
+        story.connect(("c", i), ("s", 443), 0, [("tls", MS)], tls={"sni": name})
+    story.capture()
+    (server,) = servers(trace_of(story))
+    assert server.title == "a, b, c and 2 more"
