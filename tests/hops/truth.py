@@ -1,0 +1,81 @@
+"""What is true of the captures of ``examples/hops``, in the words of conchart's tables.
+
+``truth.csv`` has ends of connections, numbers and times, as client and servers wrote them down; here they become
+streams and numbers of exchanges. Exchanges that conchart does not see (in TLS, without keys) are told apart.
+"""
+
+from __future__ import annotations
+
+import csv
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import conchart
+
+Link = tuple[int, int, int, int]
+"""Front stream, front exchange, back stream, back exchange."""
+Ends = tuple[str, int, str, int]
+SLACK_NS = 2_000_000
+"""A proxy's own log counts milliseconds: what it wrote down may seem to be older than its connection."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The links of a capture."""
+
+    links: set[Link] = field(default_factory=set)
+    """Both exchanges are in the tables."""
+    unseen: set[Link] = field(default_factory=set)
+    """Of one exchange or both, conchart sees nothing."""
+
+
+def truth_of(case: Path) -> set[Link]:
+    """Return the links of a capture both of whose exchanges conchart sees."""
+    with open_case(case) as trace:
+        return read_truth(case, trace).links
+
+
+def open_case(case: Path) -> conchart.Trace:
+    """Read a case's capture, with its keys where they are kept."""
+    keys = case / "keys.log"
+    return conchart.read(case / "input.pcap", keylog=[keys] if keys.exists() else [])
+
+
+def read_truth(case: Path, trace: conchart.Trace) -> Truth:
+    """Say what is true of a capture that ``trace`` has.
+
+    Raises:
+        ValueError: the capture lacks a connection of the truth.
+    """
+    streams: dict[Ends, list[tuple[int, int]]] = defaultdict(list)
+    for stream, opened_at, *ends in trace.sql(
+        "SELECT stream, opened_at, client_ip, client_port, server_ip, server_port FROM connections ORDER BY opened_at"
+    ).fetchall():
+        streams[tuple(ends)].append((opened_at, stream))
+    seen = set(trace.sql("SELECT stream, number FROM exchanges").fetchall())
+    truth = Truth()
+    for row in rows(case / "truth.csv"):
+        front, back = (_exchange(row, side, streams) for side in ("front", "back"))
+        (truth.links if {front, back} <= seen else truth.unseen).add((*front, *back))
+    return truth
+
+
+def rows(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the lines of a truth.csv."""
+    with path.open(newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def _exchange(row: dict[str, str], side: str, streams: dict[Ends, list[tuple[int, int]]]) -> tuple[int, int]:
+    """Return stream and number of one side's exchange: its connection is the last that was open by then."""
+    ip, port, server_ip, server_port, number, at = (
+        row[f"{side}_{name}"] for name in ("client_ip", "client_port", "server_ip", "server_port", "exchange", "at")
+    )
+    candidates = streams[ip, int(port), server_ip, int(server_port)]
+    before = bisect_right(candidates, (int(at) + SLACK_NS, -1))
+    if not before:
+        raise ValueError(f"no connection from {ip}:{port} to {server_ip}:{server_port} at {at}")
+    return candidates[before - 1][1], int(number)
