@@ -173,7 +173,8 @@ CASES: dict[str, Case] = {
     ),
     "chain-https": Case(
         title="HAProxy in front of nginx, TLS in front and between",
-        proxy=replace(HAPROXY, front_tls=True, back_tls=True), inner=replace(NGINX, front_tls=True), capture=SWITCH, concurrencies=FEW,
+        proxy=replace(HAPROXY, front_tls=True, back_tls=True), inner=replace(NGINX, front_tls=True),
+        capture=SWITCH, concurrencies=FEW,
     ),
     "chain-announced": Case(
         title="HAProxy names the client to nginx, PROXY protocol version 1",
@@ -187,5 +188,21 @@ CASES: dict[str, Case] = {
     ),
 }  # fmt: skip
 
-SHOWN = (("nginx-http-http", 16),)
-"""What is committed: small, a case and a concurrency each."""
+SHOWN = (
+    ("nginx-http-http", 1, 30),
+    ("nginx-http-http", 16, 40),
+    ("nginx-close-http-https", 16, 30),
+    ("haproxy-https-http", 16, 30),
+    ("haproxy-safe-https-https", 1, 30),
+    ("apache-http-http", 16, 40),
+    ("h2-nginx-keys", 16, 40),
+    ("ids-echoed", 16, 40),
+    ("tiers-beside", 16, 30),
+    ("fan-out", 1, 20),
+    ("retries", 16, 40),
+    ("direct", 16, 40),
+    ("chain-https", 1, 24),
+    ("chain-announced", 16, 30),
+    ("chain-announced-v2-beside", 1, 24),
+)
+"""What is committed, small: a case, a concurrency, how many requests."""

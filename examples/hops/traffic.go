@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,8 +36,6 @@ const (
 	tenth    = time.Millisecond / 10
 	patience = 20 * time.Second
 )
-
-var sizes = []int{300, 2000, 15000}
 
 func main() {
 	if os.Args[1] == "client" {
@@ -86,6 +85,7 @@ type shop struct {
 	diary     *diary
 	next      []string
 	calls     string
+	sizes     []int
 	dropEvery uint64
 	failEvery uint64
 	transport *http.Transport
@@ -98,12 +98,18 @@ func server(words []string) {
 	path := flags.String("log", "", "the log")
 	next := flags.String("next", "", "servers to ask, comma between")
 	calls := flags.String("calls", "", "some: 0 to 2 of -next one after the other; all: 2 or more of -next at once")
+	sizes := flags.String("sizes", "300,2000,15000", "bytes of a response, by the class that its request wants")
 	dropEvery := flags.Uint64("drop", 0, "close the connection instead of answering one request in so many")
 	failEvery := flags.Uint64("fail", 0, "answer 503 to one request in so many")
 	must(flags.Parse(words))
 	s := &shop{
 		diary: openDiary(*path), calls: *calls, dropEvery: *dropEvery, failEvery: *failEvery,
 		transport: &http.Transport{MaxIdleConnsPerHost: 32},
+	}
+	for word := range strings.SplitSeq(*sizes, ",") {
+		size, err := strconv.Atoi(word)
+		must(err)
+		s.sizes = append(s.sizes, size)
 	}
 	if *next != "" {
 		s.next = strings.Split(*next, ",")
@@ -160,8 +166,8 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(time.Duration(wait) * tenth)
 	s.askFurther(dice, id)
 	w.Header().Set("Content-Type", "text/plain")
-	w.Header().Set("Content-Length", fmt.Sprint(sizes[size]))
-	_, _ = w.Write(make([]byte, sizes[size]))
+	w.Header().Set("Content-Length", fmt.Sprint(s.sizes[size]))
+	_, _ = w.Write(make([]byte, s.sizes[size]))
 }
 
 // Ask the servers behind this one, with a cookie of the same number.

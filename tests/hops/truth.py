@@ -28,8 +28,8 @@ class Truth:
 
     links: set[Link] = field(default_factory=set)
     """Both exchanges are in the tables."""
-    unseen: set[Link] = field(default_factory=set)
-    """Of one exchange or both, conchart sees nothing."""
+    unseen: list[dict[str, str]] = field(default_factory=list)
+    """Lines of truth.csv: of one exchange or both, conchart sees nothing."""
 
 
 def truth_of(case: Path) -> set[Link]:
@@ -55,11 +55,22 @@ def read_truth(case: Path, trace: conchart.Trace) -> Truth:
         "SELECT stream, opened_at, client_ip, client_port, server_ip, server_port FROM connections ORDER BY opened_at"
     ).fetchall():
         streams[tuple(ends)].append((opened_at, stream))
-    seen = set(trace.sql("SELECT stream, number FROM exchanges").fetchall())
+    # What announces the client (PROXY protocol) is no request, but has a number of its own.
+    numbers: dict[int, list[int]] = dict(
+        trace.sql(
+            "SELECT stream, list(number ORDER BY number) FROM exchanges WHERE protocol <> 'proxy' GROUP BY stream"
+        ).fetchall()
+    )
     truth = Truth()
     for row in rows(case / "truth.csv"):
-        front, back = (_exchange(row, side, streams) for side in ("front", "back"))
-        (truth.links if {front, back} <= seen else truth.unseen).add((*front, *back))
+        link: list[tuple[int, int]] = []
+        for side in ("front", "back"):
+            stream, place = _place(row, side, streams)
+            link += [(stream, number) for number in numbers.get(stream, [])[place : place + 1]]
+        if len(link) == 2:
+            truth.links.add((*link[0], *link[1]))
+        else:
+            truth.unseen.append(row)
     return truth
 
 
@@ -69,8 +80,8 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def _exchange(row: dict[str, str], side: str, streams: dict[Ends, list[tuple[int, int]]]) -> tuple[int, int]:
-    """Return stream and number of one side's exchange: its connection is the last that was open by then."""
+def _place(row: dict[str, str], side: str, streams: dict[Ends, list[tuple[int, int]]]) -> tuple[int, int]:
+    """Return the stream of one side's exchange, the last one open by then, and how many requests came before on it."""
     ip, port, server_ip, server_port, number, at = (
         row[f"{side}_{name}"] for name in ("client_ip", "client_port", "server_ip", "server_port", "exchange", "at")
     )
