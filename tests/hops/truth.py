@@ -1,7 +1,8 @@
 """What is true of the captures of ``examples/hops``, in the words of conchart's tables.
 
 ``truth.csv`` has ends of connections, numbers and times, as client and servers wrote them down; here they become
-streams and numbers of exchanges. Exchanges that conchart does not see (in TLS, without keys) are told apart.
+streams and numbers of exchanges. Exchanges that conchart does not see (in TLS, without keys) are
+told apart.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ class Truth:
     links: set[Link] = field(default_factory=set)
     """Both exchanges are in the tables."""
     unseen: list[dict[str, str]] = field(default_factory=list)
-    """Lines of truth.csv: of one exchange or both, conchart sees nothing."""
+    """Lines of truth.csv: one exchange or both are not in the tables, or it is not known which they are.
+
+    The latter where conchart infers exchanges inside TLS and their number is not that of the requests.
+    """
+    unjudged: set[int] = field(default_factory=set)
+    """Streams with such exchanges: of what is linked to them, nobody knows whether it is right."""
 
 
 def truth_of(case: Path) -> set[Link]:
@@ -56,21 +62,35 @@ def read_truth(case: Path, trace: conchart.Trace) -> Truth:
     ).fetchall():
         streams[tuple(ends)].append((opened_at, stream))
     # What announces the client (PROXY protocol) is no request, but has a number of its own.
-    numbers: dict[int, list[int]] = dict(
-        trace.sql(
-            "SELECT stream, list(number ORDER BY number) FROM exchanges WHERE protocol <> 'proxy' GROUP BY stream"
+    seen = {
+        stream: (numbers, counts, inferred)
+        for stream, numbers, counts, inferred in trace.sql(
+            """
+            SELECT stream, list(number ORDER BY number), [count(*), count(response_at)], bool_or(inferred)
+            FROM exchanges WHERE protocol <> 'proxy' GROUP BY stream
+            """
         ).fetchall()
-    )
+    }
+    ends = [(row, _place(row, "front", streams), _place(row, "back", streams)) for row in rows(case / "truth.csv")]
+    asked: dict[int, int] = defaultdict(int)
+    for _, *places in ends:
+        for stream, place in places:
+            asked[stream] = max(asked[stream], place + 1)
+
+    def number(stream: int, place: int) -> int | None:
+        numbers, counts, inferred = seen.get(stream, ([], [], False))
+        # A last request may stay without response, and then without a link.
+        miscounted = inferred and asked[stream] not in counts
+        return None if miscounted or place >= len(numbers) else numbers[place]
+
     truth = Truth()
-    for row in rows(case / "truth.csv"):
-        link: list[tuple[int, int]] = []
-        for side in ("front", "back"):
-            stream, place = _place(row, side, streams)
-            link += [(stream, number) for number in numbers.get(stream, [])[place : place + 1]]
-        if len(link) == 2:
-            truth.links.add((*link[0], *link[1]))
-        else:
+    for row, front, back in ends:
+        front_exchange, back_exchange = number(*front), number(*back)
+        if front_exchange is None or back_exchange is None:
             truth.unseen.append(row)
+            truth.unjudged.update((front[0], back[0]))
+        else:
+            truth.links.add((front[0], front_exchange, back[0], back_exchange))
     return truth
 
 
