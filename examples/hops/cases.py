@@ -37,11 +37,16 @@ class Case:
     """A HAProxy on the proxy's host asks the shops after their health, and does nothing else."""
     customer: tuple[str, ...] = ()
     """Options of the client."""
-    rush: bool = False
-    """However many ask at a time, servers and clients are as quick: one processor has more to do than it can."""
+    pace: float = 1
+    """How many times as quick servers and clients are as ``SLOWER`` and ``PAUSE_MS`` say, but no quicker than ever."""
     keys: bool = False
     """The client's TLS secrets are kept."""
     concurrencies: tuple[int, ...] = CONCURRENCIES
+
+    def times(self, concurrency: int) -> list[str]:
+        """Return what tells the client how long servers take and how long it thinks."""
+        slower, pause = (max(1, each[concurrency] / self.pace) for each in (SLOWER, PAUSE_MS))
+        return ["-slower", f"{slower:g}", "-pause", f"{pause:g}"]
 
     def swapped(self) -> Case:
         """Return the same with one network instead of two, and the other way round."""
@@ -74,22 +79,24 @@ def main_cases() -> dict[str, Case]:
 NGINX, HAPROXY, APACHE = (Proxy(program=program) for program in ("nginx", "haproxy", "apache"))
 FEW = (1, 16, 64)
 RUSH = (64, 128)
+RUSHED = 40
+"""A pace at which one processor has more to do than it can."""
 HEALTH = "option httpchk GET /health"
 
 CASES: dict[str, Case] = {
     **main_cases(),
-    "rush-nginx": Case(title="More than nginx can do", proxy=NGINX, rush=True, concurrencies=RUSH),
+    "rush-nginx": Case(title="More than nginx can do", proxy=NGINX, pace=RUSHED, concurrencies=RUSH),
     "rush-haproxy-https-http": Case(
-        title="More than HAProxy can do, TLS in front", proxy=replace(HAPROXY, front_tls=True), networks=2, rush=True,
+        title="More than HAProxy can do, TLS in front", proxy=replace(HAPROXY, front_tls=True), networks=2, pace=RUSHED,
         concurrencies=RUSH,
     ),
     "rush-apache-http-https": Case(
-        title="More than Apache can do, TLS behind", proxy=replace(APACHE, back_tls=True), capture=CABLES, rush=True,
+        title="More than Apache can do, TLS behind", proxy=replace(APACHE, back_tls=True), capture=CABLES, pace=RUSHED,
         concurrencies=RUSH,
     ),
     "rush-nginx-close": Case(
         title="More than nginx can do, with a connection for each request", proxy=replace(NGINX, pooled=False),
-        networks=2, capture=CABLES, rush=True, concurrencies=RUSH,
+        networks=2, capture=CABLES, pace=RUSHED, concurrencies=RUSH,
     ),
     "posts-nginx": Case(title="Uploads", proxy=NGINX, networks=2, customer=("-posts",)),
     "posts-haproxy-https-https": Case(

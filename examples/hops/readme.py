@@ -34,7 +34,7 @@ Network namespaces on one machine, joined by {"a switch" if case.networks == 1 e
 
 ## How it was made
 
-- Client: `examples/hops/traffic.go`, {requests} requests, {concurrency} at a time{options(case)}.
+- Client: `examples/hops/traffic.go`, {requests} requests, {concurrency} at a time{options(case, concurrency)}.
 {proxies(case)}\
 - Captured {HEARD[case.capture]}.
 - `truth.csv`: {links:,} links, from what the ends wrote down.
@@ -61,9 +61,9 @@ def topology(case: Case, town: Town) -> str:
     return "\n".join(lines)
 
 
-def options(case: Case) -> str:
+def options(case: Case, concurrency: int) -> str:
     """Name what the client was told."""
-    return f" (`{' '.join(case.customer)}`)" if case.customer else ""
+    return f" (`{' '.join([*case.customer, *case.times(concurrency)])}`)"
 
 
 def proxies(case: Case) -> str:
