@@ -49,8 +49,8 @@ class Case:
         return ["-slower", f"{slower:g}", "-pause", f"{pause:g}"]
 
     def swapped(self) -> Case:
-        """Return the same with one network instead of two, and the other way round."""
-        return replace(self, networks=3 - self.networks)
+        """Return the same with one network instead of two, and the other way round; to ask directly takes one."""
+        return self if "-direct" in self.customer else replace(self, networks=3 - self.networks)
 
 
 def main_cases() -> dict[str, Case]:
