@@ -1,0 +1,93 @@
+"""nginx, HAProxy and Apache as a case wants them, on a host of the town."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.network import Host, Network
+from lab.programs import find_apache
+
+CONFIGURATIONS = Path(__file__).with_name("conf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proxy:
+    """One proxy of a case."""
+
+    program: str
+    """``nginx``, ``haproxy`` or ``apache``."""
+    pooled: bool = True
+    """Whether nginx and Apache keep connections to the servers open for other requests."""
+    reuse: str = "always"
+    """Which requests HAProxy sends on pooled connections: ``always`` all, ``safe`` not a client's first, ``never``."""
+    front_tls: bool = False
+    back_tls: bool = False
+    http2: bool = False
+    """HTTP/2 in front."""
+    takes_announced: bool = False
+    """Expects a PROXY protocol header in front."""
+    announces: int = 0
+    """The version of the PROXY protocol header it sends, 1 or 2; 0: none."""
+    directives: tuple[str, ...] = ()
+    """Further lines for its configuration, where the servers are."""
+
+
+def start_proxy(
+    network: Network, host: Host, proxy: Proxy, *, front: tuple[str, int], servers: list[str], pem: Path
+) -> tuple[Path, subprocess.Popen[bytes]]:
+    """Start it at ``front``; returns the folder in which it runs, and the program."""
+    run = network.folder / f"{host.role}-{proxy.program}"
+    run.mkdir()
+    name, words, values = {"nginx": _nginx, "haproxy": _haproxy, "apache": _apache}[proxy.program](
+        proxy, run, f"{front[0]}:{front[1]}", servers, pem
+    )
+    text = (CONFIGURATIONS / name).read_text()
+    for key, value in {"RUN": str(run), "PEM": str(pem), **values}.items():
+        text = text.replace(f"@{key}@", value)
+    (run / name).write_text(text)
+    return run, network.start_server(host, front[1], [*words, run / name])
+
+
+Start = tuple[str, list[str | Path], dict[str, str]]
+
+
+def _nginx(proxy: Proxy, run: Path, listen: str, servers: list[str], _pem: Path) -> Start:
+    said = ["proxy_http_version 1.1", 'proxy_set_header Connection ""'] if proxy.pooled else []
+    said += ["proxy_set_header Host $host", *proxy.directives]
+    words = [" ssl"] * proxy.front_tls + [" http2"] * proxy.http2 + [" proxy_protocol"] * proxy.takes_announced
+    return "nginx.conf", ["nginx", "-p", run, "-e", run / "error.log", "-c"], {
+        "LISTEN": listen + "".join(words),
+        "SERVERS": "\n        ".join(f"server {server} max_fails=0;" for server in servers),
+        "POOL": "keepalive 32;" * proxy.pooled,
+        "SCHEME": "https" if proxy.back_tls else "http",
+        "DIRECTIVES": "\n            ".join(f"{line};" for line in said),
+    }  # fmt: skip
+
+
+def _haproxy(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path) -> Start:
+    listen += f" ssl crt {pem} alpn {'h2,' * proxy.http2}http/1.1" * proxy.front_tls
+    listen += " accept-proxy" * proxy.takes_announced
+    options = " ssl verify none" * proxy.back_tls
+    options += {0: "", 1: " send-proxy", 2: " send-proxy-v2"}[proxy.announces]
+    options += " check inter 200ms" * any("httpchk" in line for line in proxy.directives)
+    said = [f"http-reuse {proxy.reuse}", *proxy.directives]
+    return "haproxy.cfg", ["haproxy", "-db", "-f"], {
+        "LISTEN": listen,
+        "SERVERS": "\n    ".join(f"server s{number} {server}{options}" for number, server in enumerate(servers)),
+        "DIRECTIVES": "\n    ".join(said),
+    }  # fmt: skip
+
+
+def _apache(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path) -> Start:
+    apache = find_apache()
+    front = [f"SSLEngine On\nSSLCertificateFile {pem}"] * proxy.front_tls
+    front += [f"LoadModule http2_module {apache.modules}/mod_http2.so\nProtocols h2 http/1.1"] * proxy.http2
+    url = f"http{'s' * proxy.back_tls}://{servers[0]}/"
+    reuse = "" if proxy.pooled else " disablereuse=on"
+    return "httpd.conf", [apache.program, "-D", "FOREGROUND", "-f"], {
+        "MODULES": apache.modules, "USER": apache.user, "GROUP": apache.group, "LISTEN": listen,
+        "FRONT": "\n".join(front),
+        "DIRECTIVES": "\n".join([f'ProxyPass "/" "{url}"{reuse}', *proxy.directives]),
+    }  # fmt: skip
