@@ -22,6 +22,11 @@ pub(super) struct Candidate {
     pub route: u32,
     /// When the proxy began to do something at the back.
     pub began_at: i64,
+    /// When the back's response began, if before the front's did.
+    pub answered_at: Option<i64>,
+    /// Fronts beside it that it would have overtaken, or been overtaken by, on the way in and on the way out.
+    pub asked_overtaken: usize,
+    pub answered_overtaken: usize,
     /// When the back's response was over.
     pub ended_at: i64,
     /// From the front's request to what the proxy did first for it, at the back.
@@ -194,6 +199,9 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         back: back_index,
         route: routes.number(front, back),
         began_at,
+        answered_at: back.response_at.filter(|_| answered_ns.is_some()),
+        asked_overtaken: 0,
+        answered_overtaken: 0,
         ended_at: back.response_done_at.or(back.response_at).unwrap_or(back.closed_at),
         asked_ns: (began_at - asked_at).max(0),
         answered_ns,

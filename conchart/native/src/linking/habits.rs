@@ -52,6 +52,8 @@ struct Learned {
     status: Facts<3>,
     request_grown: Growth,
     response_grown: Growth,
+    asked_overtaken: Facts<4>,
+    answered_overtaken: Facts<4>,
 }
 
 impl Habits {
@@ -140,7 +142,9 @@ impl Habit {
             + learned.target.gain(edge.target as usize)
             + learned.status.gain(edge.status as usize)
             + learned.request_grown.gain(edge.request_grown)
-            + learned.response_grown.gain(edge.response_grown);
+            + learned.response_grown.gain(edge.response_grown)
+            + learned.asked_overtaken.gain(edge.asked_overtaken)
+            + learned.answered_overtaken.gain(edge.answered_overtaken);
         (asked / self.uncaused).ln().clamp(-MOST, MOST)
             + answered.ln().clamp(-MOST, MOST)
             // What is usual of all candidates is not known to be usual of chance before some are links.
@@ -165,6 +169,8 @@ impl Learned {
             status: Facts::new([0.48, 0.02, 0.5], [0.3, 0.2, 0.5]),
             request_grown: Growth::default(),
             response_grown: Growth::default(),
+            asked_overtaken: Facts::new([0.85, 0.1, 0.03, 0.02], [0.4, 0.25, 0.15, 0.2]),
+            answered_overtaken: Facts::new([0.85, 0.1, 0.03, 0.02], [0.4, 0.25, 0.15, 0.2]),
         }
     }
 
@@ -182,6 +188,8 @@ impl Learned {
         self.status.add(edge.status as usize, p);
         self.request_grown.add(edge.request_grown, p);
         self.response_grown.add(edge.response_grown, p);
+        self.asked_overtaken.add(edge.asked_overtaken, p);
+        self.answered_overtaken.add(edge.answered_overtaken, p);
     }
 }
 

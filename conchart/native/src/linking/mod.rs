@@ -13,6 +13,7 @@
 mod candidates;
 mod habits;
 mod matching;
+mod order;
 pub mod rows;
 mod split;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use foldhash::fast::FixedState;
 use self::candidates::{Candidate, Route, candidates};
 use self::habits::Habits;
 use self::matching::{marginals, match_up};
+use self::order::Order;
 pub use self::split::{Split, split};
 
 /// How often habits are learned anew from the links that they make likely.
@@ -114,10 +116,11 @@ pub struct Link {
 #[must_use]
 pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
     let (mut edges, routes) = candidates(exchanges);
+    let order = Order::new(exchanges);
     let mut links: Vec<Link> = Vec::new();
     let mut stays: Stays = HashMap::default();
     for _ in 0..MOST_BACKS {
-        let habits = learn(&routes, exchanges, &mut edges);
+        let habits = learn(&routes, &order, exchanges, &mut edges);
         let found = match_up(&edges);
         let sure = |edge: &&Candidate| edge.probability >= LEAST_CONFIDENCE;
         let mut taken = vec![false; exchanges.len()];
@@ -162,10 +165,11 @@ fn fit_between(edge: &mut Candidate, front: &Exchange, stays: &[(i64, i64)]) {
 }
 
 /// Learns the habits that make the candidates likely, and the candidates' probabilities, in turns.
-fn learn(routes: &[Route], exchanges: &[Exchange], edges: &mut [Candidate]) -> Habits {
+fn learn(routes: &[Route], order: &Order, exchanges: &[Exchange], edges: &mut [Candidate]) -> Habits {
     let mut habits = Habits::of_any_proxy(routes, edges);
     for round in 0..ROUNDS {
         if round > 0 {
+            order.count(exchanges, edges);
             habits.learn(edges);
         }
         habits.weigh(edges);
