@@ -63,6 +63,8 @@ TABLES: tuple[Table, ...] = (
             missing_client BIGINT, missing_server BIGINT,
             mss_client INTEGER, mss_server INTEGER,
             ttl_client INTEGER, ttl_server INTEGER,
+            mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
+            isn_client BIGINT, isn_server BIGINT,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT,
             fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR, vantage VARCHAR
         """,
@@ -76,7 +78,7 @@ TABLES: tuple[Table, ...] = (
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
             ready_at BIGINT, complete_at BIGINT,
             version VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR, alpn_offered VARCHAR,
-            quic_version VARCHAR,
+            client_random VARCHAR, quic_version VARCHAR,
             kind VARCHAR, outcome VARCHAR,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
             alert VARCHAR, certificates INTEGER, certificate_bytes INTEGER,

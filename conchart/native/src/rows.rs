@@ -5,7 +5,7 @@
 
 use crate::exchange::{Exchange, Span};
 use crate::flow::Flow;
-use crate::packet::{Datagram, Flags, Segment};
+use crate::packet::{Datagram, Flags, Local, Mac, Segment, Seq, Station};
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
@@ -53,8 +53,31 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -
     }
 }
 
-/// The columns that every flow has. `opened`: where its phases begin.
-fn flow<T>(flow: &Flow<T>, capture: i32, opened: Moment, app: Option<&'static str>) -> ConnectionRow<'static> {
+/// The name of the ends that are the capturing machine.
+fn local_end(local: Local) -> &'static str {
+    match local {
+        Local::Only(end) => side(end),
+        Local::Both => "both",
+    }
+}
+
+fn mac(station: Option<Station>) -> Option<Mac> {
+    station.and_then(|station| station.mac)
+}
+
+fn seq_raw(seq: Option<Seq>) -> Option<i64> {
+    seq.map(|seq| seq.0.into())
+}
+
+/// The columns that every flow has. `opened`: where its phases begin; `stations`: who sent each side's first packet.
+fn flow<T>(
+    flow: &Flow<T>,
+    capture: i32,
+    opened: Moment,
+    stations: BySide<Option<Station>>,
+    app: Option<&'static str>,
+) -> ConnectionRow<'static> {
+    let ips = BySide { client: flow.ends.client.ip, server: flow.ends.server.ip };
     ConnectionRow {
         stream: Some(flow.stream),
         capture: Some(capture),
@@ -65,6 +88,9 @@ fn flow<T>(flow: &Flow<T>, capture: i32, opened: Moment, app: Option<&'static st
         server_ip: Some(flow.ends.server.ip),
         server_port: Some(flow.ends.server.port.into()),
         opened_at: Some(opened.at),
+        mac_client: mac(stations.client),
+        mac_server: mac(stations.server),
+        local_end: Local::of(ips, stations).map(local_end),
         app,
         ..ConnectionRow::default()
     }
@@ -78,6 +104,7 @@ pub fn tcp<T>(
     app: Option<&'static str>,
 ) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
+    let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
         closed_at: Some(tcp.last.at),
         syn_at: at(tcp.syn),
@@ -102,12 +129,14 @@ pub fn tcp<T>(
         mss_server: server.mss.map(i32::from),
         ttl_client: client.ttl.map(i32::from),
         ttl_server: server.ttl.map(i32::from),
+        isn_client: seq_raw(client.isn),
+        isn_server: seq_raw(server.isn),
         rtt_client_ns: tcp.rtt(Side::Client),
         rtt_server_ns: tcp.rtt(Side::Server),
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
-        ..flow(of, capture, opened, app)
+        ..flow(of, capture, opened, stations, app)
     }
 }
 
@@ -120,6 +149,7 @@ pub fn udp<T>(
     app: Option<&'static str>,
 ) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
+    let stations = BySide { client: client.station, server: server.station };
     let is_answered = client.packets > 0 && server.packets > 0;
     ConnectionRow {
         closed_at: Some(udp.last.at),
@@ -132,7 +162,7 @@ pub fn udp<T>(
         ttl_client: client.ttl.map(i32::from),
         ttl_server: server.ttl.map(i32::from),
         state: Some(if is_answered { "open" } else { "unanswered" }),
-        ..flow(of, capture, opened, app)
+        ..flow(of, capture, opened, stations, app)
     }
 }
 
@@ -161,6 +191,7 @@ pub fn handshake<'a>(
         sni: tls.sni.as_deref(),
         alpn: tls.alpn.as_deref(),
         alpn_offered: tls.alpn_offered.as_deref(),
+        client_random: tls.client_random.as_ref(),
         quic_version: tls.quic_version.as_deref(),
         kind: tls.kind.map(Kind::name),
         outcome: Some(tls.outcome.name()),

@@ -11,7 +11,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int32Builder, Int64Bu
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::packet::Flags;
+use crate::packet::{Flags, Mac};
 
 /// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
 /// takes half a millisecond to plan an INSERT.
@@ -28,6 +28,8 @@ macro_rules! column {
     (value Texts $a:lifetime) => { &$a [String] };
     (value Address $a:lifetime) => { Option<IpAddr> };
     (value Letters $a:lifetime) => { Option<Flags> };
+    (value Station $a:lifetime) => { Option<Mac> };
+    (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
     (builder Int32) => { Int32Builder };
     (builder Int64) => { Int64Builder };
     (builder Float) => { Float64Builder };
@@ -44,6 +46,8 @@ macro_rules! column {
         $builder.append_value($value.iter().map(Some))
     };
     (append Address $builder:expr, $value:expr) => { append_text(&mut $builder, $value, address) };
+    (append Station $builder:expr, $value:expr) => { append_text(&mut $builder, $value, mac) };
+    (append Random $builder:expr, $value:expr) => { append_text(&mut $builder, $value, hex) };
     (append Letters $builder:expr, $value:expr) => { append_text(&mut $builder, $value, letters) };
     (append $kind:ident $builder:expr, $value:expr) => { $builder.append_option($value) };
     (type Int32) => { DataType::Int32 };
@@ -111,7 +115,8 @@ table! {
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
-        ttl_client: Int32, ttl_server: Int32,
+        ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
+        isn_client: Int64, isn_server: Int64,
         rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
         app: Text,
     }
@@ -121,7 +126,7 @@ table! {
     Handshakes of HandshakeRow as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
         client_finished_at: Int64, ready_at: Int64, complete_at: Int64, version: Text, cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text,
+        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, client_random: Random,
         quic_version: Text, kind: Text, outcome: Text, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
         certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
@@ -284,6 +289,25 @@ fn address(into: &mut StringBuilder, ip: IpAddr) -> fmt::Result {
     into.write_str(text.get(..len).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default())
 }
 
+/// A link-layer address: hexadecimal bytes with colons between them.
+fn mac(into: &mut StringBuilder, Mac(bytes): Mac) -> fmt::Result {
+    bytes.into_iter().enumerate().try_for_each(|(index, byte)| {
+        if index > 0 {
+            into.write_char(':')?;
+        }
+        hex(into, &[byte])
+    })
+}
+
+/// Two hexadecimal digits for each byte, without the formatting machinery.
+fn hex<const N: usize>(into: &mut StringBuilder, bytes: &[u8; N]) -> fmt::Result {
+    let digit = |four| char::from_digit(u32::from(four), 16).ok_or(fmt::Error);
+    bytes.iter().try_for_each(|byte| {
+        into.write_char(digit(byte >> 4)?)?;
+        into.write_char(digit(byte & 0x0f)?)
+    })
+}
+
 /// The letters of the flags, as tcpdump has them.
 fn letters(into: &mut StringBuilder, flags: Flags) -> fmt::Result {
     let letters = [(Flags::SYN, "S"), (Flags::FIN, "F"), (Flags::RST, "R"), (Flags::PSH, "P"), (Flags::ACK, "A")];
@@ -311,6 +335,16 @@ mod tests {
                 prop_assert_eq!(text.map(str::to_owned), ip.map(|ip| ip.to_string()));
             }
         }
+    }
+
+    #[test]
+    fn bytes_are_two_digits_each() {
+        let mut column = StringBuilder::new();
+        append_text(&mut column, Some(Mac([0x02, 0, 0x0a, 0xff, 0x10, 0x9c])), mac);
+        append_text(&mut column, Some(&[0x0f, 0xf0, 0]), hex);
+        append_text(&mut column, None, mac);
+        let column = column.finish();
+        assert_eq!(column.iter().collect::<Vec<_>>(), [Some("02:00:0a:ff:10:9c"), Some("0ff000"), None]);
     }
 
     #[test]

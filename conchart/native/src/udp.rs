@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::copies::{ELSEWHERE_NS, HERE_NS, Place, Recent, UNNUMBERED_NS};
-use crate::packet::Datagram;
+use crate::packet::{Datagram, Station};
 use crate::stream::{BySide, Chunk, Moment, Side};
 
 /// Bytes of a datagram that tell it from others.
@@ -21,6 +21,8 @@ pub struct Sent {
     pub bytes: u64,
     /// Hop limit of the first datagram, as it arrived.
     pub ttl: Option<u8>,
+    /// Who sent it on the last link.
+    pub station: Option<Station>,
     recent: Recent<u64>,
 }
 
@@ -63,6 +65,7 @@ impl Datagrams {
         sent.packets += 1;
         sent.bytes += u64::from(datagram.payload_len);
         sent.ttl.get_or_insert(datagram.ttl);
+        sent.station.get_or_insert(datagram.station);
         if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
             self.opened = seen;
         }
@@ -103,6 +106,7 @@ mod tests {
             ip_id: Some(ip_id),
             ttl: 64,
             capture_point: place,
+            station: Station::default(),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use conchart_fuzz::Input;
-use conchart_native::packet::{Endpoint, Flags, Segment, Seq};
+use conchart_native::packet::{Endpoint, Flags, Segment, Seq, Station};
 use conchart_native::stream::{BySide, Chunk, Gap, Moment, Side};
 use conchart_native::flow::{Flow, Slot, Table, Transport};
 use conchart_native::tcp::{Connection, Receiver};
@@ -160,6 +160,7 @@ fuzz_target!(|bytes: &[u8]| {
             duplicate_sack: (how & 0x70 == 0x40).then_some((Seq(ack.wrapping_sub(more)), Seq(ack))),
             sacks_beyond_gap: false,
             capture_point: 0,
+            station: Station::default(),
             beyond_frame: 0,
         };
         let seen = Moment { at, frame };

@@ -7,6 +7,8 @@ use super::error::PacketError;
 
 /// VLAN tags and MPLS labels looked through. Real stacks have two or three.
 const MAX_TAGS: usize = 8;
+/// Where an Ethernet header has its sender's address.
+pub(super) const SOURCE: usize = 6;
 
 /// What comes next in a frame; the value is the offset of its first byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

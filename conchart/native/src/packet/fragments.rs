@@ -9,6 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
+use super::Station;
 use super::ip::IpPacket;
 use crate::stream::Moment;
 
@@ -27,6 +28,7 @@ const MAX_LEN: u32 = 65_535;
 /// A part of an IP packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Fragment<'a> {
+    station: Station,
     packet: IpPacket,
     protocol: u8,
     id: u32,
@@ -42,7 +44,11 @@ impl<'a> Fragment<'a> {
         let bytes = frame.get(packet.offset..).unwrap_or_default();
         let bytes = bytes.get(..packet.len).unwrap_or(bytes);
         let len = u32::try_from(packet.len).unwrap_or(u32::MAX);
-        Self { packet, protocol, id, offset: offset.into(), len, more, bytes }
+        Self { station: Station::default(), packet, protocol, id, offset: offset.into(), len, more, bytes }
+    }
+
+    pub(super) fn sent_by(self, station: Station) -> Self {
+        Self { station, ..self }
     }
 
     fn key(&self) -> Key {
@@ -56,6 +62,7 @@ impl<'a> Fragment<'a> {
 /// A packet that was put together.
 #[derive(Debug)]
 pub struct Reassembled {
+    station: Station,
     packet: IpPacket,
     protocol: u8,
     bytes: Vec<u8>,
@@ -66,6 +73,10 @@ pub struct Reassembled {
 impl Reassembled {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+    /// Who sent the piece at offset 0.
+    pub(super) fn station(&self) -> Station {
+        self.station
     }
     pub(super) fn packet(&self) -> IpPacket {
         self.packet
@@ -122,7 +133,7 @@ struct Partial {
     opened: Moment,
     pieces: Vec<Piece>,
     /// What the piece at offset 0 said.
-    head: Option<(IpPacket, u8)>,
+    head: Option<(IpPacket, u8, Station)>,
     is_udp: bool,
     /// Where the last piece ends.
     total: Option<u32>,
@@ -176,7 +187,7 @@ impl Partial {
             || fragment.more && len % 8 != 0
             || self.total.is_some_and(|total| last_end > total);
         if offset == 0 {
-            self.head = Some((fragment.packet, fragment.protocol));
+            self.head = Some((fragment.packet, fragment.protocol, fragment.station));
         }
         if self.spoiled {
             self.pieces = Vec::new();
@@ -194,7 +205,7 @@ impl Partial {
     }
 
     fn join(&mut self) -> Option<Reassembled> {
-        let (packet, protocol) = self.head?;
+        let (packet, protocol, station) = self.head?;
         let len = usize::try_from(self.total?).ok()?;
         let mut bytes = Vec::with_capacity(self.cost);
         self.cost = 0;
@@ -203,7 +214,8 @@ impl Partial {
                 bytes.extend_from_slice(&piece.bytes);
             }
         }
-        Some(Reassembled { packet: IpPacket { offset: 0, len, ..packet }, protocol, bytes, frames: self.frames })
+        let packet = IpPacket { offset: 0, len, ..packet };
+        Some(Reassembled { station, packet, protocol, bytes, frames: self.frames })
     }
 }
 

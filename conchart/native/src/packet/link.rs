@@ -1,22 +1,23 @@
 //! Link types: what a frame of each starts with.
 //!
-//! In: link type and captured bytes. Out: what comes next, and where. What several link types share is in `ether`,
+//! In: link type and captured bytes. Out: what comes next, and where; who sent the frame. What several link types share is in `ether`,
 //! wireless LAN in `wifi`. Headers that a capturing machine puts before a frame of another link type (PPI, PKTAP) are
 //! opened here once.
 
 use super::error::PacketError;
-use super::ether::{Next, by_version, ether_type, ethernet, nlpid, u16_at};
+use super::ether::{self, Next, by_version, ether_type, ethernet, nlpid, u16_at};
 use super::wifi;
+use super::{Passing, Station};
 use crate::capture::LinkType;
 
-/// Finds what is behind the link header, or what of it `ether` steps over.
+/// Finds what is behind the link header, or what of it `ether` steps over, and whom it names as the sender.
 ///
 /// # Errors
 /// `Cut` when the frame ends inside a link header; `UnsupportedLink`.
 #[inline]
-pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<Next, PacketError> {
+pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<(Next, Station), PacketError> {
     match link {
-        LinkType::ETHERNET => ethernet(frame, 0),
+        LinkType::ETHERNET => Ok((ethernet(frame, 0)?, Station::at(frame, ether::SOURCE))),
         // Lengths of the header, then the link type that follows: both little-endian.
         LinkType::PPI => {
             let length = u16_at("PPI", frame, 0, 2, 8)?.swap_bytes();
@@ -28,31 +29,47 @@ pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<Next, PacketError> {
             let length = u16_at("PKTAP", frame, 0, 0, 12)?.swap_bytes();
             let kind = u16_at("PKTAP", frame, 0, 4, 12)?.swap_bytes();
             let inner = u16_at("PKTAP", frame, 0, 8, 12)?.swap_bytes();
-            if kind == IS_PACKET { header(LinkType(inner), frame, length.into()) } else { Ok(Next::Other) }
+            if kind == IS_PACKET {
+                header(LinkType(inner), frame, length.into())
+            } else {
+                Ok((Next::Other, Station::default()))
+            }
         }
         other => header(other, frame, 0),
     }
 }
 
 /// The link header at `offset`.
-fn header(link: LinkType, frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+fn header(link: LinkType, frame: &[u8], offset: usize) -> Result<(Next, Station), PacketError> {
     match link {
-        LinkType::ETHERNET => ethernet(frame, offset),
+        LinkType::ETHERNET => Ok((ethernet(frame, offset)?, Station::at(frame, offset + ether::SOURCE))),
         LinkType::LINUX_SLL => {
             let protocol = u16_at("SLL", frame, offset, 14, 16)?;
-            cooked(frame, u16_at("SLL", frame, offset, 2, 16)?, protocol, offset + 16)
+            let hardware = u16_at("SLL", frame, offset, 2, 16)?;
+            let station = cooked_station(frame, hardware, u16_at("SLL", frame, offset, 0, 16)?, offset + 6);
+            Ok((cooked(frame, hardware, protocol, offset + 16)?, station))
         }
         LinkType::LINUX_SLL2 => {
             let protocol = u16_at("SLL2", frame, offset, 0, 20)?;
-            cooked(frame, u16_at("SLL2", frame, offset, 8, 20)?, protocol, offset + 20)
+            let hardware = u16_at("SLL2", frame, offset, 8, 20)?;
+            let [kind, _] = u16_at("SLL2", frame, offset, 10, 20)?.to_be_bytes();
+            let station = cooked_station(frame, hardware, kind.into(), offset + 12);
+            Ok((cooked(frame, hardware, protocol, offset + 20)?, station))
         }
+        LinkType::IEEE802_11 => Ok((wifi::data_frame(frame, offset, false)?, wifi::station(frame, offset))),
+        LinkType::IEEE802_11_RADIO => wifi::radiotap(frame, offset),
+        LinkType::PRISM | LinkType::IEEE802_11_AVS => wifi::prism(frame, offset),
+        other => Ok((nameless(other, frame, offset)?, Station::default())),
+    }
+}
+
+/// The link header at `offset`, of those that name no sender, or none by an address as Ethernet has it.
+fn nameless(link: LinkType, frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    match link {
         LinkType::NULL | LinkType::LOOP => loopback(frame, offset),
         LinkType::RAW | LinkType::RAW_LINUX | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => {
             Ok(by_version(frame, offset))
         }
-        LinkType::IEEE802_11 => wifi::data_frame(frame, offset, false),
-        LinkType::IEEE802_11_RADIO => wifi::radiotap(frame, offset),
-        LinkType::PRISM | LinkType::IEEE802_11_AVS => wifi::prism(frame, offset),
         LinkType::PPP | LinkType::PPP_SERIAL => Ok(Next::Ppp(offset)),
         // PPPoE's version, code, session and length first.
         LinkType::PPP_ETHER => Ok(Next::Ppp(offset + 6)),
@@ -100,6 +117,24 @@ fn cooked(frame: &[u8], hardware: u16, protocol: u16, offset: usize) -> Result<N
     /// `ARPHRD_NETLINK`: the protocol field is a netlink family.
     const NETLINK: u16 = 824;
     if hardware == NETLINK { Ok(Next::Other) } else { ether_type(frame, protocol, offset) }
+}
+
+/// The sender as a cooked header has it: of an interface like Ethernet by its address, which starts at `address`.
+fn cooked_station(frame: &[u8], hardware: u16, packet_type: u16, address: usize) -> Station {
+    /// `ARPHRD_ETHER`, `ARPHRD_LOOPBACK`.
+    const ETHER: u16 = 1;
+    const LOOPBACK: u16 = 772;
+    /// `PACKET_HOST`, `PACKET_OUTGOING`; others are to many, or to somebody else.
+    const TO_US: u16 = 0;
+    const OUTGOING: u16 = 4;
+    let passing = match packet_type {
+        _ if hardware == LOOPBACK => Some(Passing::Loopback),
+        TO_US => Some(Passing::In),
+        OUTGOING => Some(Passing::Out),
+        _ => None,
+    };
+    let station = if hardware == ETHER { Station::at(frame, address) } else { Station::default() };
+    Station { passing, ..station }
 }
 
 /// The address family is in the byte order of the capturing machine (LOOP: of the network), and

@@ -19,6 +19,7 @@ mod fragments;
 mod ip;
 mod link;
 mod seq;
+mod station;
 mod tcp;
 mod tunnel;
 mod udp;
@@ -30,6 +31,7 @@ mod tests;
 pub use error::PacketError;
 pub use fragments::{Fragment, Fragments, Incomplete, Placed, Reassembled};
 pub use seq::Seq;
+pub use station::{Local, Mac, Passing, Station};
 pub use wifi::Aggregate;
 
 use std::net::IpAddr;
@@ -110,6 +112,8 @@ pub struct Segment<'a> {
     /// Tells where on its way the packet was captured: by its TTL and what its frame begins with, which are addresses,
     /// VLAN tag or interface. Another capture of it may differ here and nowhere else.
     pub capture_point: u64,
+    /// Who sent the frame, of the innermost link layer.
+    pub station: Station,
     /// Bytes that IP's length claims beyond the end of the frame on the wire: they were never there, and `payload_len`
     /// is without them.
     pub beyond_frame: u32,
@@ -130,6 +134,8 @@ pub struct Datagram<'a> {
     pub ttl: u8,
     /// As [`Segment::capture_point`].
     pub capture_point: u64,
+    /// As [`Segment::station`].
+    pub station: Station,
 }
 
 /// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).
@@ -155,7 +161,11 @@ impl<'a> Iterator for Aggregate<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let part = self.part()?;
-        Some(part.and_then(|(start, end)| opened(self.bytes(), packet(self.bytes(), Next::Llc(start), end)?)))
+        Some(part.and_then(|(start, end)| {
+            let mut station = Aggregate::station(self.bytes(), start);
+            let carried = packet(self.bytes(), Next::Llc(start), end, &mut station)?;
+            opened(self.bytes(), carried, station)
+        }))
     }
 }
 
@@ -167,7 +177,9 @@ impl<'a> Iterator for Aggregate<'a> {
 #[inline]
 pub fn decode(link: LinkType, data: &[u8], original_len: u32) -> Result<Decoded<'_>, PacketError> {
     let wire = usize::try_from(original_len).unwrap_or(usize::MAX).max(data.len());
-    opened(data, packet(data, link::first(link, data)?, wire)?)
+    let (next, mut station) = link::first(link, data)?;
+    let carried = packet(data, next, wire, &mut station)?;
+    opened(data, carried, station)
 }
 
 impl Reassembled {
@@ -176,19 +188,29 @@ impl Reassembled {
     /// # Errors
     /// As [`decode`].
     pub fn decode(&self) -> Result<Decoded<'_>, PacketError> {
-        opened(self.bytes(), ip::payload(self.bytes(), self.packet(), self.protocol())?)
+        opened(self.bytes(), ip::payload(self.bytes(), self.packet(), self.protocol())?, self.station())
     }
 }
 
-/// Steps over what is before an IP header, and reads that. `end` is where what holds it ends.
+/// Steps over what is before an IP header, and reads that. `end` is where what holds it ends; `station` becomes the
+/// sender of an Ethernet frame on the way.
 #[inline]
-fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, PacketError> {
+fn packet<'a>(
+    data: &'a [u8],
+    mut next: Next,
+    end: usize,
+    station: &mut Station,
+) -> Result<ip::Carried<'a>, PacketError> {
     for _ in 0..MAX_HEADERS {
         match next {
             Next::Ipv4(at) => return ip::v4(data, at, end),
             Next::Ipv6(at) => return ip::v6(data, at, end),
             Next::Aggregate(at) => return Ok(ip::Carried::Aggregate(Aggregate::new(data, at, end))),
             Next::Other => break,
+            Next::Ethernet(at) => {
+                *station = Station::at(data, at + ether::SOURCE);
+                next = ether::step(data, next)?;
+            }
             _ => next = ether::step(data, next)?,
         }
     }
@@ -197,26 +219,34 @@ fn packet(data: &[u8], mut next: Next, end: usize) -> Result<ip::Carried<'_>, Pa
 
 /// Reads the segment or datagram, opening the tunnel that holds it first.
 #[inline]
-fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>) -> Result<Decoded<'a>, PacketError> {
+fn opened<'a>(data: &'a [u8], carried: ip::Carried<'a>, station: Station) -> Result<Decoded<'a>, PacketError> {
     match carried {
-        ip::Carried::Tcp(packet) => tcp::segment(data, &packet),
-        ip::Carried::Fragment(fragment) => Ok(Decoded::Fragment(fragment)),
+        ip::Carried::Tcp(packet) => tcp::segment(data, &packet, station),
+        ip::Carried::Fragment(fragment) => Ok(Decoded::Fragment(fragment.sent_by(station))),
         ip::Carried::Aggregate(aggregate) => Ok(Decoded::Aggregate(aggregate)),
         ip::Carried::Other => Ok(Decoded::Other),
-        ip::Carried::Tunnel(protocol, outer) => tunnelled(data, protocol, outer, 1),
+        ip::Carried::Tunnel(protocol, outer) => tunnelled(data, protocol, outer, station, 1),
     }
 }
 
 /// Opens tunnels until there is a segment or a datagram, or neither; `depth` counts them.
-fn tunnelled(data: &[u8], protocol: u8, outer: ip::IpPacket, depth: usize) -> Result<Decoded<'_>, PacketError> {
+fn tunnelled(
+    data: &[u8],
+    protocol: u8,
+    outer: ip::IpPacket,
+    station: Station,
+    depth: usize,
+) -> Result<Decoded<'_>, PacketError> {
     let end = outer.offset.saturating_add(outer.len);
     let inside = tunnel::inside(data, protocol, outer.offset)?;
     if protocol == tunnel::UDP && inside == Next::Other {
-        return udp::datagram(data, &outer);
+        return udp::datagram(data, &outer, station);
     }
-    match packet(data, inside, end)? {
+    // An end of the tunnel need not be one of what is said in it.
+    let mut station = Station { passing: None, ..station };
+    match packet(data, inside, end, &mut station)? {
         ip::Carried::Tunnel(..) if depth >= MAX_TUNNELS => Ok(Decoded::Other),
-        ip::Carried::Tunnel(protocol, inner) => tunnelled(data, protocol, inner, depth + 1),
-        carried => opened(data, carried),
+        ip::Carried::Tunnel(protocol, inner) => tunnelled(data, protocol, inner, station, depth + 1),
+        carried => opened(data, carried, station),
     }
 }

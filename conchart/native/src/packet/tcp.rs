@@ -5,7 +5,7 @@
 
 use super::error::PacketError;
 use super::ip::IpPacket;
-use super::{Decoded, Endpoint, Flags, Segment, Seq};
+use super::{Decoded, Endpoint, Flags, Segment, Seq, Station};
 
 const LAYER: &str = "TCP";
 
@@ -15,7 +15,7 @@ const LAYER: &str = "TCP";
 /// `Cut` when the frame or the IP packet ends inside the fixed 20 bytes, `Bad` when the data offset
 /// is impossible.
 #[inline]
-pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>, PacketError> {
+pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket, station: Station) -> Result<Decoded<'a>, PacketError> {
     let offset = ip.offset;
     let captured = frame.get(offset..).unwrap_or_default();
     // Behind the IP packet's end there may be padding.
@@ -51,6 +51,7 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>,
         duplicate_sack: read.duplicate_sack,
         sacks_beyond_gap: read.sacks_beyond_gap,
         capture_point: capture_point(frame, ip.ttl),
+        station,
         beyond_frame: ip.beyond_frame,
     }))
 }

@@ -6,7 +6,7 @@
 use super::error::PacketError;
 use super::ip::IpPacket;
 use super::tcp::capture_point;
-use super::{Datagram, Decoded, Endpoint};
+use super::{Datagram, Decoded, Endpoint, Station};
 
 const LAYER: &str = "UDP";
 const HEADER: usize = 8;
@@ -15,7 +15,7 @@ const HEADER: usize = 8;
 ///
 /// # Errors
 /// `Cut` when the frame or the IP packet ends inside the header, `Bad` when the length is less than the header's.
-pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>, PacketError> {
+pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket, station: Station) -> Result<Decoded<'a>, PacketError> {
     let offset = ip.offset;
     let captured = frame.get(offset..).unwrap_or_default();
     let captured = captured.get(..ip.len).unwrap_or(captured);
@@ -38,5 +38,6 @@ pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket) -> Result<Decoded<'a>
         ip_id: ip.id,
         ttl: ip.ttl,
         capture_point: capture_point(frame, ip.ttl),
+        station,
     }))
 }

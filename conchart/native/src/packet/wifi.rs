@@ -3,13 +3,15 @@
 //! Radio headers are stepped over by their length. Frames that are encrypted, fragments and frames without data are not
 //! opened. A check sequence at the end needs no care: IP lengths cut it off.
 
+use super::Station;
 use super::error::PacketError;
 use super::ether::{Next, u16_at};
 
 /// Radiotap: the length says where the frame starts; the flags, whether padding follows the 802.11 header.
-pub(super) fn radiotap(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+pub(super) fn radiotap(frame: &[u8], offset: usize) -> Result<(Next, Station), PacketError> {
     let length = u16_at("radiotap", frame, offset, 2, 8)?.swap_bytes();
-    data_frame(frame, offset + usize::from(length), radiotap_flags(frame, offset) & 0x20 != 0)
+    let start = offset + usize::from(length);
+    Ok((data_frame(frame, start, radiotap_flags(frame, offset) & 0x20 != 0)?, station(frame, start)))
 }
 
 /// The flags field stands behind the words that say which fields are there, and behind the eight bytes of the first
@@ -27,12 +29,13 @@ fn radiotap_flags(frame: &[u8], offset: usize) -> u8 {
 }
 
 /// Prism and AVS headers: AVS begins with a magic number and is big-endian, Prism is as the driver's machine.
-pub(super) fn prism(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+pub(super) fn prism(frame: &[u8], offset: usize) -> Result<(Next, Station), PacketError> {
     const AVS: [u8; 3] = [0x80, 0x21, 0x10];
     let (high, low) = (u16_at("Prism", frame, offset, 4, 8)?, u16_at("Prism", frame, offset, 6, 8)?);
     let is_avs = frame.get(offset..).is_some_and(|rest| rest.starts_with(&AVS));
     let length = if is_avs || high == 0 { low } else { high.swap_bytes() };
-    data_frame(frame, offset + usize::from(length), false)
+    let start = offset + usize::from(length);
+    Ok((data_frame(frame, start, false)?, station(frame, start)))
 }
 
 /// Several frames in one (A-MSDU, IEEE 802.11 section 9.3.2.2): addresses, length and LLC of each, filled up to a
@@ -48,6 +51,12 @@ pub struct Aggregate<'a> {
 impl<'a> Aggregate<'a> {
     pub(super) fn new(frame: &'a [u8], offset: usize, end: usize) -> Self {
         Self { frame, offset, end }
+    }
+
+    /// Who sent the part whose LLC starts at `llc`.
+    pub(super) fn station(frame: &[u8], llc: usize) -> Station {
+        // Behind the sender's address there is only the length.
+        llc.checked_sub(8).map_or_else(Station::default, |source| Station::at(frame, source))
     }
 
     /// The captured bytes that hold them.
@@ -73,6 +82,19 @@ impl<'a> Aggregate<'a> {
         self.offset += (HEADER + length).next_multiple_of(4);
         Some(Ok((start, self.end.min(start + length))))
     }
+}
+
+/// Who sent the data of a frame: which of the addresses that is depends on the way through access points (IEEE 802.11
+/// section 9.3.2.1).
+pub(super) fn station(frame: &[u8], offset: usize) -> Station {
+    const TO_AND_FROM: u8 = 0x03;
+    let source = match frame.get(offset + 1).map(|flags| flags & TO_AND_FROM) {
+        Some(0 | 1) => 10,
+        Some(2) => 16,
+        Some(_) => 24,
+        None => return Station::default(),
+    };
+    Station::at(frame, offset + source)
 }
 
 /// From an 802.11 header (IEEE 802.11 section 9.2) to LLC, or to aggregated frames. `padded`: the header is filled up to

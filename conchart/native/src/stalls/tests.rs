@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
-use crate::packet::{Endpoint, Flags, Seq};
+use crate::packet::{Endpoint, Flags, Seq, Station};
 use crate::phases;
 use crate::stream::{Chunk, Gap};
 use crate::tcp::{Connection, Receiver};
@@ -95,6 +95,7 @@ impl Wire {
             duplicate_sack: self.twice.take().map(|(left, right)| (peer(left), peer(right))),
             sacks_beyond_gap: std::mem::take(&mut self.has_gap),
             capture_point: 0,
+            station: Station::default(),
             beyond_frame: 0,
         };
         let seen = Moment { at: (at * 1e6) as i64, frame: self.frame };

@@ -102,8 +102,10 @@ impl Connection {
             self.duplicates += 1;
             return Taken { mark: Some(Mark::Duplicate), ..Taken::default() };
         }
-        self.halves[from].packets += 1;
-        self.halves[from].ttl.get_or_insert(segment.ttl);
+        let half = &mut self.halves[from];
+        half.packets += 1;
+        half.ttl.get_or_insert(segment.ttl);
+        half.station.get_or_insert(segment.station);
         if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
             self.opened = seen;
         }

@@ -2,7 +2,7 @@
 
 use super::assembler::Assembler;
 use super::classifier::{Classifier, Extent};
-use crate::packet::{Segment, Seq};
+use crate::packet::{Segment, Seq, Station};
 
 /// What one side sent.
 #[derive(Debug, Default)]
@@ -10,13 +10,15 @@ pub struct Half {
     pub(super) assembler: Assembler,
     pub(super) classifier: Classifier,
     /// Sequence number of this side's SYN, when it was captured.
-    pub(super) isn: Option<Seq>,
+    pub isn: Option<Seq>,
     /// Packets of this side that only acknowledge are captured.
     pub(super) acks_alone: bool,
     pub packets: i64,
     pub mss: Option<u16>,
     /// Hop limit of the first packet, as it arrived.
     pub ttl: Option<u8>,
+    /// Who sent it on the last link.
+    pub station: Option<Station>,
 }
 
 impl Half {

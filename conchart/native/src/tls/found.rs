@@ -101,6 +101,8 @@ pub struct Handshake {
     pub ready: Option<Moment>,
     /// Both Finished have been seen.
     pub complete: Option<Moment>,
+    /// Of the (first) ClientHello.
+    pub client_random: Option<[u8; 32]>,
     pub version: Option<Version>,
     pub cipher: Option<Name>,
     pub named_group: Option<Name>,

@@ -1,6 +1,6 @@
 //! Fragments: any order, copies, overlaps, limits.
 
-use super::super::{Fragments, Placed};
+use super::super::{Fragments, Mac, Placed};
 use super::*;
 use crate::stream::Moment;
 
@@ -168,4 +168,22 @@ proptest! {
         frames += fragments.drain().iter().map(|lost| lost.frames).sum::<i64>();
         prop_assert_eq!(frames, kept);
     }
+}
+
+#[test]
+fn a_packet_that_was_put_together_has_the_sender_of_its_first_piece() {
+    let mut fragments = Fragments::default();
+    let mut stations = Vec::new();
+    for (place, piece) in pieces(false, 9, 40).iter().enumerate().rev() {
+        let frame = [&MACS[..11], &[place as u8], &[8, 0], &piece[..]].concat();
+        let Ok(Decoded::Fragment(fragment)) = decode(LinkType::ETHERNET, &frame, frame.len() as u32) else {
+            panic!("no fragment")
+        };
+        if let Placed::Whole(whole) = fragments.add(&fragment, Moment { at: 0, frame: 1 })
+            && let Ok(Decoded::Tcp(segment)) = whole.decode()
+        {
+            stations.push(segment.station.mac);
+        }
+    }
+    assert_eq!(stations, [Some(Mac([2, 0, 0, 0, 0, 0]))]);
 }

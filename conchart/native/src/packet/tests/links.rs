@@ -1,5 +1,6 @@
 //! Link types that wrap a frame of another, and those that are rare.
 
+use super::super::{Mac, Passing, Station};
 use super::*;
 
 /// LLC and SNAP before IPv4.
@@ -67,7 +68,8 @@ fn aggregated_frames_are_opened_one_by_one() {
     let found = parts(LinkType::IEEE802_11, &frame);
     assert_eq!(found.len(), 2);
     for part in found {
-        assert!(matches!(part, Ok(Decoded::Tcp(segment)) if segment.payload == b"hello" && segment.payload_len == 5));
+        let Ok(Decoded::Tcp(segment)) = part else { panic!("{part:?}") };
+        assert_eq!((segment.payload, segment.payload_len, segment.station.mac), (&b"hello"[..], 5, SENDER));
     }
     let cut = parts(LinkType::IEEE802_11, &frame[..26 + first.len() + 16]);
     assert!(matches!(cut[..], [Ok(Decoded::Tcp(_)), Ok(Decoded::Other) | Err(_)]), "{cut:?}");
@@ -115,4 +117,52 @@ fn rare_links_lead_to_the_same_segment() {
 fn a_wrapper_is_opened_once() {
     let twice = [&[0, 0, 8, 0, 192, 0, 0, 0, 0, 0, 8, 0, 1, 0, 0, 0], &ethernet(&[8, 0], &hello())[..]].concat();
     assert_eq!(decode(LinkType::PPI, &twice, 100).unwrap_err(), PacketError::UnsupportedLink(LinkType::PPI));
+}
+
+/// Who sent a frame.
+fn station(link: LinkType, frame: &[u8]) -> Station {
+    segment(link, frame, frame.len()).station
+}
+
+const SENDER: Option<Mac> = Some(Mac([2, 0, 0, 0, 0, 2]));
+
+#[test]
+fn the_sender_of_a_frame_is_known_by_its_address() {
+    let ip = hello();
+    let nameless = Station::default();
+    assert_eq!(station(LinkType::ETHERNET, &ethernet(&[8, 0], &ip)), Station { mac: SENDER, passing: None });
+    assert_eq!(station(LinkType::ETHERNET, &[&[0; 12][..], &[8, 0], &ip].concat()), nameless);
+    assert_eq!(station(LinkType::RAW, &ip), nameless);
+    assert_eq!(station(LinkType::PPI, &[&[0, 0, 8, 0, 1, 0, 0, 0], &ethernet(&[8, 0], &ip)[..]].concat()).mac, SENDER);
+    let bridged = [&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7, 0, 0], &ethernet(&[8, 0], &ip)[..]].concat();
+    assert_eq!(station(LinkType::ATM_RFC1483, &bridged).mac, SENDER);
+}
+
+#[test]
+fn of_wireless_frames_the_way_tells_which_address_is_the_senders() {
+    for (flags, place) in [(0, 10), (1, 10), (2, 16), (3, 24)] {
+        let mut frame = wifi([0x08, flags], if flags == 3 { &[0; 6] } else { &[] });
+        frame[place..place + 6].copy_from_slice(&MACS[6..]);
+        assert_eq!(station(LinkType::IEEE802_11, &frame).mac, SENDER, "{flags}");
+        let radiotap = [&[0, 0, 8, 0, 0, 0, 0, 0], &frame[..]].concat();
+        assert_eq!(station(LinkType::IEEE802_11_RADIO, &radiotap).mac, SENDER, "{flags}");
+    }
+}
+
+#[test]
+fn a_cooked_header_tells_which_way_the_packet_passed() {
+    let cooked = |packet_type: u8, hardware: u16| {
+        let [h0, h1] = hardware.to_be_bytes();
+        let v1 = [&[0, packet_type, h0, h1, 0, 6], &MACS[6..], &[0, 0, 8, 0], &hello()[..]].concat();
+        let v2 = [&[8, 0, 0, 0, 0, 0, 0, 1, h0, h1, packet_type, 6], &MACS[6..], &[0, 0], &hello()[..]].concat();
+        let (v1, v2) = (station(LinkType::LINUX_SLL, &v1), station(LinkType::LINUX_SLL2, &v2));
+        assert_eq!(v1, v2);
+        v1
+    };
+    assert_eq!(cooked(0, 1), Station { mac: SENDER, passing: Some(Passing::In) });
+    assert_eq!(cooked(4, 1), Station { mac: SENDER, passing: Some(Passing::Out) });
+    assert_eq!(cooked(3, 1), Station { mac: SENDER, passing: None });
+    // A tunnel's interface has another kind of address, or none.
+    assert_eq!(cooked(4, 65534), Station { mac: None, passing: Some(Passing::Out) });
+    assert_eq!(cooked(0, 772), Station { mac: None, passing: Some(Passing::Loopback) });
 }

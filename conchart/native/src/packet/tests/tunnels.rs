@@ -1,5 +1,6 @@
 //! Tunnels: each by name, nested, and what only looks like one.
 
+use super::super::{Mac, Station};
 use super::*;
 
 fn hello() -> Vec<u8> {
@@ -48,6 +49,18 @@ fn tunnels(ip: &[u8]) -> Vec<Vec<u8>> {
         over_udp(4754, &[0, 0, 8, 0], ip),
         over_udp(6635, &[0, 1, 1, 64], ip),
     ]
+}
+
+#[test]
+fn in_a_tunnel_the_innermost_frame_names_the_sender() {
+    let inside = [&[2, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 9, 8, 0], &hello()[..]].concat();
+    let vxlan = ipv4(17, &[], &udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &inside[..]].concat()));
+    for (outer, last) in [(&vxlan, 9), (&ipv4(4, &[], &hello()), 2)] {
+        let cooked = [&[0, 4, 0, 1, 0, 6], &MACS[6..], &[0, 0, 8, 0], &outer[..]].concat();
+        let station = segment(LinkType::LINUX_SLL, &cooked, cooked.len()).station;
+        // That the tunnel ends on the capturing machine does not say that the connection does.
+        assert_eq!(station, Station { mac: Some(Mac([2, 0, 0, 0, 0, last])), passing: None });
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::packet::{Endpoint, Flags, Segment, Seq};
+use crate::packet::{Endpoint, Flags, Segment, Seq, Station};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 const SYN: u8 = Flags::SYN;
@@ -128,6 +128,7 @@ fn segment(sent: &Sent) -> Segment<'_> {
         duplicate_sack: None,
         sacks_beyond_gap: false,
         capture_point: 0,
+        station: Station::default(),
         beyond_frame: 0,
     }
 }

@@ -380,6 +380,7 @@ impl Machine {
         if first {
             self.facts.hello_by = Some(from);
             self.facts.hello = Some(message.first);
+            self.facts.client_random = hello.random;
             self.facts.sni = hello.server_name.map(text);
             self.facts.alpn_offered = joined(hello);
             self.offer.sent = Some(message.last);

@@ -18,6 +18,7 @@ fn full_handshake_is_ready_when_the_servers_finished_arrives() {
     assert_eq!(shake.cipher.as_deref(), Some("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"));
     assert_eq!(shake.named_group.as_deref(), Some("x25519"));
     assert_eq!(shake.sni.as_deref(), Some("example.org"));
+    assert_eq!(shake.client_random, Some([0x11; 32]));
     assert_eq!(shake.alpn.as_deref(), Some("http/1.1"));
     assert_eq!((shake.certificates, shake.certificate_bytes), (Some(2), Some(3 + 3 + 900 + 3 + 1100)));
     assert_eq!((shake.client_auth, shake.false_start, shake.early_data), (Some(false), Some(false), Some(false)));
