@@ -79,7 +79,9 @@ _STRANGERS = f"""
     FROM (SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at
           FROM connections WHERE server_ip NOT IN (SELECT client_ip FROM connections) GROUP BY ALL) f
     JOIN (SELECT client_ip, list(DISTINCT server_ip) AS servers, min(opened_at) AS from_at, max(closed_at) AS to_at
-          FROM connections WHERE client_ip NOT IN (SELECT server_ip FROM connections) GROUP BY ALL) b
+          FROM connections
+          WHERE client_ip NOT IN (SELECT server_ip FROM connections) OR client_ip = '::1' OR client_ip LIKE '127.%'
+          GROUP BY ALL) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
     WHERE NOT list_contains(f.clients, b.client_ip)

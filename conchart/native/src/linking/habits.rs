@@ -19,6 +19,8 @@ const PRIOR: f64 = 6.0;
 const PRIOR_CHANCE: f64 = 40.0;
 /// That a front has one more back has to be shown.
 const AGAIN: f64 = 2.0;
+/// How often order says nothing, at least.
+const DOUBT: f64 = 0.15;
 /// A shorter capture tells as little of how often backs come by themselves.
 const LEAST_SPAN_NS: f64 = 100_000_000.0;
 /// No fact makes a candidate likelier or less likely than by this factor's logarithm: any fact may be wrong.
@@ -143,8 +145,8 @@ impl Habit {
             + learned.status.gain(edge.status as usize)
             + learned.request_grown.gain(edge.request_grown)
             + learned.response_grown.gain(edge.response_grown)
-            + learned.asked_overtaken.gain(edge.asked_overtaken)
-            + learned.answered_overtaken.gain(edge.answered_overtaken);
+            + learned.asked_overtaken.doubted(edge.asked_overtaken)
+            + learned.answered_overtaken.doubted(edge.answered_overtaken);
         (asked / self.uncaused).ln().clamp(-MOST, MOST)
             + answered.ln().clamp(-MOST, MOST)
             // What is usual of all candidates is not known to be usual of chance before some are links.
@@ -279,6 +281,15 @@ impl<const N: usize> Facts<N> {
     fn gain(&self, value: usize) -> f64 {
         let share = |counts: &[f64; N]| counts.get(value).copied().unwrap_or_default() / counts.iter().sum::<f64>();
         (share(&self.linked) / share(&self.all)).ln().clamp(-MOST, MOST)
+    }
+}
+
+impl Facts<4> {
+    /// Links are chosen such that few are overtaken: that few are is no proof of them.
+    fn doubted(&self, value: usize) -> f64 {
+        let share = |counts: &[f64; 4]| counts.get(value).copied().unwrap_or_default() / counts.iter().sum::<f64>();
+        let (linked, all) = (share(&self.linked), share(&self.all));
+        ((linked * (1.0 - DOUBT) + all * DOUBT) / all).ln()
     }
 }
 
