@@ -6,8 +6,8 @@ use foldhash::fast::FixedState;
 
 use super::Exchange;
 
-/// Candidates that a back keeps: half those asked shortest before it, half those answered shortest after it.
-pub(super) const MOST_CANDIDATES: usize = 32;
+/// Candidates that a back keeps.
+pub(super) const MOST_CANDIDATES: usize = 36;
 /// Clocks of two interfaces may disagree by this much about what came first.
 pub(super) const SKEW_NS: i64 = 20_000;
 /// Fronts that are looked at for one back: the latest. Who waits longer than a thousand others is no candidate.
@@ -44,6 +44,10 @@ pub(super) struct Candidate {
     pub request_grown: Option<i64>,
     /// Bytes that the proxy added to the response.
     pub response_grown: Option<i64>,
+    /// It would be the front's turn, if the proxy asked in the order in which it was asked.
+    pub asked_in_turn: bool,
+    /// It would be the front's turn, if the proxy answered in the order in which it was answered.
+    pub answered_in_turn: bool,
     /// The front has a back already.
     pub again: bool,
     /// Logarithm of the odds that the front caused the back, had both no other candidate.
@@ -134,47 +138,131 @@ impl Routes {
 }
 
 fn of_machine(exchanges: &[Exchange], machine: i32, routes: &mut Routes, found: &mut Vec<Candidate>) {
-    let select = |side: fn(&Exchange) -> Option<i32>| {
+    let select = |side: fn(&Exchange) -> Option<i32>, at: fn(&Exchange) -> i64| {
         let chosen = (0u32..).zip(exchanges).filter(|(_, exchange)| side(exchange) == Some(machine));
         let mut chosen: Vec<(u32, &Exchange)> = chosen.collect();
-        chosen.sort_by_key(|(_, exchange)| (exchange.request_at, exchange.stream, exchange.number));
+        chosen.sort_by_key(|(_, exchange)| (at(exchange), exchange.stream, exchange.number));
         chosen
     };
-    let mut coming = select(|exchange| exchange.accepted_by).into_iter().peekable();
+    let fronts = select(|exchange| exchange.accepted_by, |exchange| exchange.request_at);
+    let by_answer = |exchange: &Exchange| exchange.response_at.unwrap_or(i64::MAX);
+    let asked = asked_in_turn(&fronts, &select(|exchange| exchange.opened_by, Exchange::began_at), exchanges.len());
+    let answered = answered_in_turn(
+        &select(|exchange| exchange.accepted_by, by_answer),
+        &select(|exchange| exchange.opened_by, by_answer),
+        exchanges.len(),
+    );
+    let mut coming = fronts.into_iter().peekable();
     let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
-    let mut near: Vec<Candidate> = Vec::new();
-    for (back_index, back) in select(|exchange| exchange.opened_by) {
+    let mut near: Vec<(usize, Candidate)> = Vec::new();
+    for (back_index, back) in select(|exchange| exchange.opened_by, |exchange| exchange.request_at) {
         while let Some(front) = coming.next_if(|(_, front)| front.request_at <= back.request_at + SKEW_NS) {
             waiting.push(front);
         }
         waiting.retain(|(_, front)| front.until() + SKEW_NS >= back.request_at);
         near.clear();
-        for &(front_index, front) in waiting.iter().rev().take(MOST_WAITING) {
-            // A client that shares the proxy's address asks the backend itself: no server asks itself.
-            if front.stream != back.stream
-                && front.endpoint != back.endpoint
-                && (front.opens || back.number.is_some())
-                && back.through.is_none_or(|stream| stream == front.stream)
-            {
-                near.push(candidate(front_index, front, back_index, back, routes));
+        let turn = |turns: &[Option<u32>]| turns.get(back_index as usize).copied().flatten();
+        for (place, &(front_index, front)) in waiting.iter().enumerate().rev().take(MOST_WAITING) {
+            if may_cause(front, back) {
+                let mut candidate = candidate(front_index, front, back_index, back, routes);
+                candidate.asked_in_turn = turn(&asked) == Some(front_index);
+                candidate.answered_in_turn = turn(&answered) == Some(front_index);
+                near.push((place, candidate));
             }
         }
         if near.is_empty() {
             *routes.alone.entry(back.endpoint).or_default() += 1;
         }
         keep_nearest(&mut near);
-        found.append(&mut near);
+        found.extend(near.iter().map(|&(_, candidate)| candidate));
     }
 }
 
-fn keep_nearest(near: &mut Vec<Candidate>) {
+/// Says whether anything but time speaks against a front.
+fn may_cause(front: &Exchange, back: &Exchange) -> bool {
+    // A client that shares the proxy's address asks the backend itself: no server asks itself.
+    front.stream != back.stream
+        && front.endpoint != back.endpoint
+        && (front.opens || back.number.is_some())
+        && back.through.is_none_or(|stream| stream == front.stream)
+}
+
+/// Gives each back the front whose turn it would be if the proxy asked in the order in which it was asked: of those that have no
+/// back yet, the one that has waited longest.
+fn asked_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
+    let mut turns = vec![None; exchanges];
+    let mut coming = fronts.iter().copied().peekable();
+    let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
+    for &(back_index, back) in backs {
+        let began_at = back.began_at();
+        while let Some(front) = coming.next_if(|(_, front)| front.request_at <= began_at + SKEW_NS) {
+            waiting.push(front);
+        }
+        waiting.retain(|(_, front)| front.until() + SKEW_NS >= began_at);
+        let fits = |&(_, front): &(u32, &Exchange)| {
+            may_cause(front, back) && back.response_at.is_none_or(|at| at <= front.until() + SKEW_NS)
+        };
+        let place = waiting.iter().position(|front| fits(front) && alike(front.1, back));
+        if let Some(place) = place.or_else(|| waiting.iter().position(fits))
+            && let Some(turn) = turns.get_mut(back_index as usize)
+        {
+            *turn = Some(waiting.remove(place).0);
+        }
+    }
+    turns
+}
+
+/// Gives each back the front whose turn it would be if the proxy answered in the order in which it was answered: the first front
+/// to be answered takes the first back.
+fn answered_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
+    let mut turns = vec![None; exchanges];
+    let mut coming = backs.iter().copied().filter(|(_, back)| back.response_at.is_some()).peekable();
+    let mut answered: Vec<(u32, &Exchange)> = Vec::new();
+    for &(front_index, front) in fronts {
+        let Some(at) = front.response_at else { continue };
+        while let Some(back) = coming.next_if(|(_, back)| back.response_at.is_some_and(|back| back <= at + SKEW_NS)) {
+            answered.push(back);
+        }
+        // Nobody waits that long for what was there.
+        let stale = answered.len().saturating_sub(MOST_WAITING);
+        answered.drain(..stale);
+        let fits = |&(_, back): &(u32, &Exchange)| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
+        let place = answered.iter().position(|back| fits(back) && alike(front, back.1));
+        if let Some(place) = place.or_else(|| answered.iter().position(fits))
+            && let Some(turn) = turns.get_mut(answered.remove(place).0 as usize)
+        {
+            *turn = Some(front_index);
+        }
+    }
+    turns
+}
+
+/// Says whether responses are about as long, as far as is known.
+fn alike(front: &Exchange, back: &Exchange) -> bool {
+    let Some((front, back)) = front.response_bytes.zip(back.response_bytes) else { return true };
+    (front - back).abs() <= 200 + front.min(back) / 50
+}
+
+/// Keeps those asked shortest before the back, those answered shortest after it, and those whose turn it was, or nearly.
+fn keep_nearest(near: &mut Vec<(usize, Candidate)>) {
     if near.len() <= MOST_CANDIDATES {
         return;
     }
-    let half = MOST_CANDIDATES / 2;
-    near.sort_by_key(|candidate| candidate.asked_ns);
-    if let Some(rest) = near.get_mut(half..) {
-        rest.sort_by_key(|candidate| (candidate.ids != Agreement::Same, candidate.answered_ns.unwrap_or(i64::MAX)));
+    let quarter = MOST_CANDIDATES / 4;
+    let turns = [|c: &Candidate| c.asked_in_turn, |c: &Candidate| c.answered_in_turn];
+    for (round, in_turn) in turns.iter().enumerate() {
+        if let Some(&(turn, _)) = near.iter().find(|(_, candidate)| in_turn(candidate))
+            && let Some(rest) = near.get_mut(round * quarter..)
+        {
+            rest.sort_by_key(|&(place, _)| place.abs_diff(turn));
+        }
+    }
+    if let Some(rest) = near.get_mut(2 * quarter..) {
+        rest.sort_by_key(|(_, candidate)| candidate.asked_ns);
+    }
+    if let Some(rest) = near.get_mut(3 * quarter..) {
+        let unlike = |c: &Candidate| (c.ids != Agreement::Same, c.target == Agreement::Different);
+        rest.sort_by_key(|(_, candidate)| (unlike(candidate), candidate.answered_ns.unwrap_or(i64::MAX)));
     }
     near.truncate(MOST_CANDIDATES);
 }
@@ -213,6 +301,8 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         status: Agreement::of(front.status, back.status),
         request_grown: back.request_bytes.zip(front.request_bytes).map(|(back, front)| back - front),
         response_grown: front.response_bytes.zip(back.response_bytes).map(|(front, back)| front - back),
+        asked_in_turn: false,
+        answered_in_turn: false,
         again: false,
         weight: 0.0,
         probability: 0.0,

@@ -33,6 +33,10 @@ pub use self::split::{Split, split};
 const ROUNDS: usize = 6;
 /// Backs of one front: more than a page's fan-out, and an end to rounds.
 const MOST_BACKS: usize = 64;
+/// A connection that carries nothing for longer was not opened for its first request.
+const IDLE_NS: i64 = 5_000_000;
+/// Candidates that are less likely compete with nobody.
+const LEAST_LIKELY: f64 = 0.001;
 /// Links that are less sure are none.
 const LEAST_CONFIDENCE: f64 = 0.5;
 
@@ -97,6 +101,13 @@ impl Exchange {
     fn until(&self) -> i64 {
         self.response_at.unwrap_or(self.closed_at)
     }
+
+    /// When its client did the first thing for it: opened the connection, or sent the request.
+    fn began_at(&self) -> i64 {
+        let Some(setup) = self.setup.filter(|_| self.first) else { return self.request_at };
+        let ready_at = setup.ready_at.or(setup.connected_at).unwrap_or(setup.opened_at);
+        if self.request_at - ready_at <= IDLE_NS { setup.opened_at } else { self.request_at }
+    }
 }
 
 /// A front exchange and a back exchange that it caused, as indices.
@@ -120,12 +131,12 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     let mut stays: Stays = HashMap::default();
     for _ in 0..MOST_BACKS {
-        let habits = learn(&routes, &order, exchanges, &mut edges);
-        let found = match_up(&edges);
+        let (habits, live) = explain(&routes, &order, exchanges, &edges);
+        let found = match_up(&live);
         let sure = |edge: &&Candidate| edge.probability >= LEAST_CONFIDENCE;
         let mut taken = vec![false; exchanges.len()];
         let mut grown = false;
-        for edge in found.into_iter().filter_map(|index| edges.get(index)).filter(sure) {
+        for edge in found.into_iter().filter_map(|index| live.get(index)).filter(sure) {
             if let Some(taken) = taken.get_mut(edge.back as usize) {
                 *taken = true;
             }
@@ -164,16 +175,48 @@ fn fit_between(edge: &mut Candidate, front: &Exchange, stays: &[(i64, i64)]) {
     }
 }
 
-/// Learns the habits that make the candidates likely, and the candidates' probabilities, in turns.
-fn learn(routes: &[Route], order: &Order, exchanges: &[Exchange], edges: &mut [Candidate]) -> Habits {
-    let mut habits = Habits::of_any_proxy(routes, edges);
-    for round in 0..ROUNDS {
-        if round > 0 {
-            order.count(exchanges, edges);
-            habits.learn(edges);
+/// Learns habits from three beginnings: a proxy asks soon, or it asks in turn, or answers in turn, however late. What explains
+/// most is kept.
+fn explain(routes: &[Route], order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> (Habits, Vec<Candidate>) {
+    let usual = Habits::of_any_proxy(routes, edges);
+    let mut soon = edges.to_vec();
+    usual.weigh(&mut soon);
+    marginals(&mut soon, exchanges.len());
+    let turns = [|edge: &Candidate| edge.asked_in_turn, |edge: &Candidate| edge.answered_in_turn].map(|in_turn| {
+        let mut edges = edges.to_vec();
+        edges.iter_mut().for_each(|edge| edge.probability = if in_turn(edge) { 0.9 } else { 0.0 });
+        edges
+    });
+    let mut best = learn(usual.clone(), order, exchanges, soon);
+    for turns in turns {
+        let other = learn(usual.clone(), order, exchanges, turns);
+        if likelihood(&other.1) > likelihood(&best.1) {
+            best = other;
         }
-        habits.weigh(edges);
-        marginals(edges, exchanges.len());
     }
-    habits
+    best
+}
+
+/// Learns the habits that make the candidates likely, and the candidates' probabilities, in turns.
+fn learn(
+    mut habits: Habits,
+    order: &Order,
+    exchanges: &[Exchange],
+    mut edges: Vec<Candidate>,
+) -> (Habits, Vec<Candidate>) {
+    for round in 0..ROUNDS {
+        order.count(exchanges, &mut edges);
+        habits.learn(&edges);
+        habits.weigh(&mut edges);
+        marginals(&mut edges, exchanges.len());
+        if round > 0 {
+            edges.retain(|edge| edge.probability >= LEAST_LIKELY);
+        }
+    }
+    (habits, edges)
+}
+
+/// How much likelier the candidates make what was seen than chance does: the sum of the likeliest ones' weights.
+fn likelihood(edges: &[Candidate]) -> f64 {
+    edges.iter().map(|edge| edge.weight.max(0.0) * edge.probability).sum()
 }

@@ -10,9 +10,6 @@ use super::candidates::Candidate;
 const NEIGHBOURS: usize = 12;
 /// More are counted as so many.
 pub(super) const MOST_OVERTAKEN: usize = 3;
-/// Candidates that are less likely are not worth the look.
-const LEAST_LIKELY: f64 = 0.002;
-
 /// Fronts in the order of their requests, and of their responses.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -78,7 +75,7 @@ impl Order {
         let other = |front: u32, back: u32| {
             likeliest.get(front as usize).copied().flatten().filter(|likeliest| likeliest.back != back)
         };
-        for edge in edges.iter_mut().filter(|edge| edge.probability > LEAST_LIKELY) {
+        for edge in edges.iter_mut() {
             let (before, after) = self.requests.beside(edge.front);
             let late = before.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at > edge.began_at);
             let early = after.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at < edge.began_at);
