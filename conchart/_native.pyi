@@ -11,7 +11,7 @@ def read_capture(
     paths: list[str],
     sink: Callable[[str, object], None],
     *,
-    compile_filter: Callable[[int, int], list[tuple[int, int, int, int]]] | None,
+    compile_filter: Callable[[int], list[tuple[int, int, int, int]]] | None,
     start: int | None,
     end: int | None,
     start_relative: bool,

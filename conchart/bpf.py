@@ -1,6 +1,6 @@
 """Capture filters: an expression in, BPF instructions out, with tcpdump's meaning because libpcap compiles them.
 
-In: the expression, a link type and a snap length. Out: instructions, which the native core runs. No packet is
+In: the expression and a link type. Out: instructions, which the native core runs. No packet is
 touched here. The library is the one that the ``libpcap`` package ships, so that a filter means the same on every
 machine; where it ships none for the platform, the system's.
 """
@@ -12,10 +12,11 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from conchart.display_filter import advice
 from conchart.errors import ConchartError, UsageError
 
 Instruction = tuple[int, int, int, int]
@@ -28,37 +29,59 @@ _MOST_OPTIMIZED = 4_000
 """Instructions that are worth libpcap's optimizer (``tcpdump -O`` turns it off): 130 hosts. Its time grows with more
 than their square, to fifteen seconds for 500 hosts, and saves a few microseconds per packet."""
 
+_SNAP_LENGTH = 262_144
+"""What tcpdump compiles filters for: no frame is longer, and every frame that is accepted is so as a whole."""
 
-def compiler(expression: str) -> Callable[[int, int], list[Instruction]]:
+_ETHERNET = 1
+
+_SYNTAX_ERROR = "syntax error"
+"""libpcap's words for what is wrong on every link type: the grammar is one."""
+
+
+def compiler(expression: str) -> Callable[[int], list[Instruction]]:
     """Bind a filter expression; the native core calls the result once per link type in the capture.
 
     Returns:
-        A function from (link type as in the file, snap length) to instructions.
+        A function from the link type, as in the file, to instructions.
+
+    Raises:
+        UsageError: The expression is no sentence of the language, whatever the link type. Words that only some link
+            types have are for the core to ask about.
     """
-    return lambda link_type, snap_length: compile_filter(expression, link_type, snap_length)
+    _, refusal = _compile(expression, _ETHERNET)
+    if _SYNTAX_ERROR in refusal:
+        raise _refused(refusal, expression, _ETHERNET)
+    return lambda link_type: compile_filter(expression, link_type)
 
 
-def compile_filter(expression: str, link_type: int, snap_length: int) -> list[Instruction]:
+def compile_filter(expression: str, link_type: int) -> list[Instruction]:
     """Compile ``expression`` as ``tcpdump`` would for a capture with this link type.
 
     Raises:
         UsageError: libpcap refuses it; carries libpcap's words, and shows where it stopped understanding.
     """
-    instructions, refusal = _compile(expression, link_type, snap_length)
+    instructions, refusal = _compile(expression, link_type)
     if not refusal and len(instructions) <= _MOST_OPTIMIZED:
         # It also sees what can match no packet.
-        instructions, refusal = _compile(expression, link_type, snap_length, optimize=True)
+        instructions, refusal = _compile(expression, link_type, optimize=True)
     if refusal:
-        raise UsageError(f"filter: {refusal}\n{_point_at_fault(expression, link_type, snap_length)}")
+        raise _refused(refusal, expression, link_type)
     return instructions
 
 
-def _compile(
-    expression: str, link_type: int, snap_length: int, *, optimize: bool = False
-) -> tuple[list[Instruction], str]:
+def _refused(refusal: str, expression: str, link_type: int) -> UsageError:
+    """Say why libpcap refuses an expression, where it stopped understanding, and what to write instead if known."""
+    instead = ""
+    if _SYNTAX_ERROR in refusal:
+        instead = advice(expression, lambda other: not _compile(other, link_type)[1])
+    return UsageError(f"filter: {refusal}\n{_point_at_fault(expression, link_type)}{instead}")
+
+
+@lru_cache(maxsize=4)  # asked before the capture is opened, and again by the core
+def _compile(expression: str, link_type: int, *, optimize: bool = False) -> tuple[list[Instruction], str]:
     """Compile; on failure the second value is libpcap's message."""
     pcap = _libpcap()
-    handle = _open_empty_capture(pcap, link_type, snap_length)
+    handle = _open_empty_capture(pcap, link_type)
     try:
         program = pcap.bpf_program()
         failed = pcap.compile(handle, ctypes.byref(program), _source(expression), optimize, pcap.PCAP_NETMASK_UNKNOWN)
@@ -87,10 +110,10 @@ def _source(expression: str) -> bytes:
     return source
 
 
-def _open_empty_capture(pcap: Any, link_type: int, snap_length: int) -> Any:  # noqa: ANN401
+def _open_empty_capture(pcap: Any, link_type: int) -> Any:  # noqa: ANN401
     """Open a capture without packets: libpcap compiles other code for files than for interfaces."""
     with tempfile.NamedTemporaryFile(suffix=".pcap") as capture:
-        capture.write(struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap_length, link_type))
+        capture.write(struct.pack("=IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, _SNAP_LENGTH, link_type))
         capture.flush()
         complaint = ctypes.create_string_buffer(pcap.PCAP_ERRBUF_SIZE)
         handle = pcap.open_offline(capture.name.encode(), complaint)
@@ -99,12 +122,12 @@ def _open_empty_capture(pcap: Any, link_type: int, snap_length: int) -> Any:  # 
     return handle
 
 
-def _point_at_fault(expression: str, link_type: int, snap_length: int) -> str:
+def _point_at_fault(expression: str, link_type: int) -> str:
     """Show the expression with a caret under the first word after the longest start that compiles."""
     words = list(re.finditer(r"\S+", expression))
     for understood in range(len(words) - 1, -1, -1):
         start = expression[: words[understood].start()]
-        if not _compile(start, link_type, snap_length)[1]:
+        if not _compile(start, link_type)[1]:
             # A fine start followed by "and" makes the word after it the suspect.
             joins = words[understood][0] in {"and", "or", "not", "&&", "||", "!"} and understood + 1 < len(words)
             column = words[understood + joins].start()

@@ -39,7 +39,7 @@ TABLES: tuple[Table, ...] = (
         known="path, packets, selected, bytes, truncated, notes",
         columns="""
             capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
-            packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
+            packets BIGINT, selected BIGINT, selection VARCHAR, bytes BIGINT, first_frame BIGINT,
             first_at BIGINT, last_at BIGINT, resolution_ns BIGINT,
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
             vantage VARCHAR, notes VARCHAR[]
@@ -64,7 +64,7 @@ TABLES: tuple[Table, ...] = (
             mss_client INTEGER, mss_server INTEGER,
             ttl_client INTEGER, ttl_server INTEGER,
             mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
-            isn_client BIGINT, isn_server BIGINT,
+            isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT,
             fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR, vantage VARCHAR
         """,
@@ -96,6 +96,7 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
             protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, status INTEGER,
+            ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR,
             request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
             request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT, service_ns BIGINT,
             client_keepalive BOOLEAN, server_keepalive BOOLEAN,
@@ -107,7 +108,7 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at, end_at, start_frame",
         known="kind, end_frame, inferred",
         columns="""
-            stream INTEGER, exchange INTEGER, kind VARCHAR,
+            stream INTEGER, exchange INTEGER, handshake INTEGER, kind VARCHAR,
             start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
         """,
     ),

@@ -18,9 +18,9 @@ from conchart.options import DrawOptions
 from conchart.paths import remove_folder
 from conchart.saved import read_saved
 from conchart.schema import TABLES
+from conchart.selection import selection
 from conchart.sql import literal
 from conchart.unfinished import Undone
-from conchart.units import When, parse_when
 from conchart.vantage import Vantage, locate
 
 Progress = Callable[[int, int], None]
@@ -63,27 +63,31 @@ def read(
     Raises:
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
-        UsageError: The filter does not compile, or a time or an amount of memory cannot be read.
+        UsageError: The filter does not compile, a time or an amount of memory cannot be read, or no instant lies
+            between start and end.
     """
-    first, last = _when(start), _when(end)
+    wanted = selection(filter, start, end, count)
+    compiler = bpf.compiler(wanted.filter) if wanted.filter else None
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
     with _filling(memory) as trace:
         try:
             _native.read_capture(
                 [os.fspath(path) for path in paths],
                 trace._insert,
-                compile_filter=bpf.compiler(filter) if filter else None,
-                start=first.ns if first else None,
-                end=last.ns if last else None,
-                start_relative=first.relative if first else False,
-                end_relative=last.relative if last else False,
-                count=count,
+                compile_filter=compiler,
+                start=wanted.start.ns if wanted.start else None,
+                end=wanted.end.ns if wanted.end else None,
+                start_relative=wanted.start.relative if wanted.start else False,
+                end_relative=wanted.end.relative if wanted.end else False,
+                count=wanted.count,
                 packets=packets,
                 keylogs=[os.fspath(path) for path in keylogs],
                 progress=progress,
             )
         except _native.CaptureError as error:
             raise CaptureError(str(error)) from None
+        if chosen := str(wanted):
+            trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
         locate(trace, vantage)
     return trace
 
@@ -115,10 +119,6 @@ def _empty(memory: int | str | None) -> "Trace":
     trace.execute(f"SET memory_limit = '{limit}B'; SET temp_directory = {literal(str(folder))}")
     trace._create()
     return trace
-
-
-def _when(value: int | str | None) -> When | None:
-    return When(ns=value, relative=False) if isinstance(value, int) else parse_when(value) if value else None
 
 
 class Trace:

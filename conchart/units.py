@@ -187,6 +187,13 @@ def parse_when(text: str) -> When:
     return when
 
 
+def format_when(when: When) -> str:
+    """Write an instant to the nanosecond, as ``parse_when`` reads it."""
+    whole, rest = divmod(abs(when.ns), SECOND)
+    decimals = f".{rest:09}".rstrip("0") if rest else ""
+    return f"{'' if when.relative else '@'}{'-' if when.ns < 0 else ''}{whole}{decimals}"
+
+
 def _parse_when(text: str) -> When:
     if epoch := _EPOCH_SECONDS.fullmatch(text):
         return When(ns=int(epoch[1]) * SECOND + _fraction(epoch[2], SECOND), relative=False)

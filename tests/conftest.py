@@ -61,7 +61,7 @@ STORY = f"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write captures/*/*/expected.txt anew")
+    parser.addoption("--update-golden", action="store_true", help="write captures/*/*/expected.txt and exact.txt anew")
 
 
 def empty_trace() -> Trace:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.bpf import compile_filter
+from conchart.bpf import compile_filter, compiler
 from conchart.errors import UsageError
 from tests.conftest import ROOT
 
@@ -77,15 +77,68 @@ def test_refusal_has_the_words_of_libpcap_and_points_at_the_fault(
     expression: str, link_type: int, words: str, pointed: str
 ) -> None:
     with pytest.raises(UsageError, match=re.escape(words)) as caught:
-        compile_filter(expression, link_type, 65535)
+        compile_filter(expression, link_type)
     _, shown, caret = str(caught.value).split("\n")
     assert shown[caret.index("^") :].startswith(pointed)
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("ip.addr == 10.0.0.1", "-f 'host 10.0.0.1'"),
+        ("ip.addr==10.0.0.0/8 && !(tcp.port eq 443)", "-f 'net 10.0.0.0/8 && !(tcp port 443)'"),
+        ("ip.src != 10.0.0.1 or ipv6.dst == 2001:db8::1", "-f 'not src host 10.0.0.1 or dst host 2001:db8::1'"),
+        ("eth.src == 02:00:00:00:00:01 and vlan.id == 7", "-f 'ether src 02:00:00:00:00:01 and vlan 7'"),
+        ("http and tcp.dstport == 8080", "-f 'tcp port 80 and tcp dst port 8080'"),
+        ("tcp.stream eq 12", "transport = 'tcp' AND transport_stream = 12"),
+        ("udp.stream==3 and ip", "transport = 'udp' AND transport_stream = 3"),
+        ('http.host contains "shop"', "conchart query --help"),
+        ("tcp.analysis.retransmission", "conchart query --help"),
+    ],
+)
+def test_a_display_filter_is_known_for_one(expression: str, instead: str) -> None:
+    with pytest.raises(UsageError, match="display filter of Wireshark's") as caught:
+        compile_filter(expression, ETHERNET, 65535)
+    assert instead in str(caught.value)
+    if write := re.search(r"Write: -f '(.*)'", str(caught.value)):
+        assert compile_filter(write[1], ETHERNET, 65535)
+
+
+@pytest.mark.parametrize("expression", ["prot 80", "https", "port tcp.port.example"])
+def test_what_is_wrong_otherwise_is_no_display_filter(expression: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        compile_filter(expression, ETHERNET, 65535)
+    assert "Wireshark" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "expression", ["inbound", "wlan host 02:00:00:00:00:01", "action pass", "vpi 3", "vlan 3", "tcp"]
+)
+def test_what_some_link_type_has_is_not_refused_before_the_capture_is_known(expression: str) -> None:
+    assert callable(compiler(expression))
+
+
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "without a header"])
+def test_a_wrong_filter_is_reported_before_a_capture_is_opened(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "input.pcap").write_bytes(content)
+    with pytest.raises(UsageError, match="syntax error"):
+        conchart.read(tmp_path / "input.pcap", filter="tcp prot 443")
+
+
+def test_a_filter_that_is_wrong_for_the_link_type_is_reported_on_the_first_packet() -> None:
+    """Also where no packet lies in the window: the rest is not read for it."""
+    path = ROOT / "captures/crafted/gap/input.pcap"
+    seen: list[int] = []
+    with pytest.raises(UsageError, match="not supported"):
+        conchart.read(path, filter="inbound", start="1h", progress=lambda _, frames: seen.append(frames))
+    assert not seen
+
+
 @pytest.mark.parametrize("link_type", [ETHERNET, NULL, RAW, SLL, SLL2, LOOP])
 def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> None:
-    instructions = compile_filter("tcp port 443", link_type, 65535)
+    instructions = compile_filter("tcp port 443", link_type)
     assert instructions[-1] == (6, 0, 0, 0), "the last word is a refusal"
     assert len(instructions) > 5
 
@@ -111,7 +164,7 @@ def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) ->
     code = (
         "import sys, threading; from conchart.bpf import compile_filter; from conchart.errors import UsageError\n"
         "def run():\n"
-        "    try: compile_filter(sys.argv[1], 1, 65535)\n"
+        "    try: compile_filter(sys.argv[1], 1)\n"
         "    except UsageError: pass\n"
         "threading.stack_size(2 << 20); thread = threading.Thread(target=run); thread.start(); thread.join()"
     )
@@ -121,29 +174,29 @@ def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) ->
 
 def test_an_expression_that_libpcap_would_not_survive_is_refused() -> None:
     with pytest.raises(UsageError, match="16,385 bytes are too many, the longest has 16,384"):
-        compile_filter("a" * 16_385, ETHERNET, 65535)
+        compile_filter("a" * 16_385, ETHERNET)
     with pytest.raises(UsageError, match="NUL"):
-        compile_filter("tcp\0 or udp", ETHERNET, 65535)
+        compile_filter("tcp\0 or udp", ETHERNET)
 
 
 @pytest.mark.parametrize("expression", ["\udcff", "tcp and \udcff", "host \udcff"])
 def test_what_is_no_text_is_no_filter(expression: str) -> None:
     with pytest.raises(UsageError, match="^filter: "):
-        compile_filter(expression, ETHERNET, 65535)
+        compile_filter(expression, ETHERNET)
 
 
 def test_an_unknown_link_type_is_refused() -> None:
     with pytest.raises(UsageError, match="data link type"):
-        compile_filter("tcp", 250 << 8, 65535)
+        compile_filter("tcp", 250 << 8)
 
 
-def test_the_snap_length_bounds_what_is_accepted() -> None:
-    assert compile_filter("", ETHERNET, 96) == [(6, 0, 0, 96)]
+def test_no_filter_accepts_whole_frames() -> None:
+    assert compile_filter("", ETHERNET) == [(6, 0, 0, 262_144)]
 
 
 def test_the_shipped_library_is_the_only_one_loaded() -> None:
     """Two libpcaps in one process resolve each other's symbols, so the system's must stay out."""
-    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1, 0); print(open('/proc/self/maps').read())"
+    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1); print(open('/proc/self/maps').read())"
     maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     loaded = {line.split()[-1] for line in maps.splitlines() if "libpcap.so" in line}
     assert len(loaded) == 1
@@ -158,7 +211,7 @@ def test_a_list_of_hosts_selects_the_same_however_long(hosts: int) -> None:
     packets = counted_by_conchart(capture, f"host {address}")
     strangers = [f"host 203.0.{number // 250}.{number % 250}" for number in range(hosts)]
     expression = " or ".join([*strangers, f"host {address}"])
-    assert (len(compile_filter(expression, ETHERNET, 65535)) > 10_000) == (hosts == 600)
+    assert (len(compile_filter(expression, ETHERNET)) > 10_000) == (hosts == 600)
     assert counted_by_conchart(capture, expression) == packets != 0
     assert counted_by_conchart(capture, " or ".join(strangers)) == 0
 

@@ -1,4 +1,4 @@
-"""Every committed capture tells its story: the terminal's summary is `expected.txt`, to the letter.
+"""Every committed capture tells its story: `expected.txt` is the summary, `exact.txt` the rows, to the letter.
 
 `pytest tests/test_stories.py --update-golden` writes the texts anew; a person reads the difference.
 """
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import conchart
-from tests.conftest import ROOT
+from conchart import Trace
+from tests.conftest import ROOT, T0
+from tests.exact import COLUMNS, MOST_ROWS, exact
 
 CASES = sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*"))
 
@@ -25,10 +27,11 @@ def test_capture_tells_its_story(
     (capture,) = case.relative_to(ROOT).glob("input.pcap*")
     with conchart.read(capture) as trace:
         trace.write(tmp_path / "story.txt")
-    told = (tmp_path / "story.txt").read_text()
+        told = {"expected.txt": (tmp_path / "story.txt").read_text(), "exact.txt": exact(trace)}
     if pytestconfig.getoption("--update-golden"):
-        (case / "expected.txt").write_text(told)
-    assert told == (case / "expected.txt").read_text()
+        for name, text in told.items():
+            (case / name).write_text(text)
+    assert told == {name: (case / name).read_text() for name in told}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
@@ -46,3 +49,33 @@ def test_phases_of_a_story_tile_every_connection(case: Path) -> None:
             """
         )
         assert wrong.fetchall() == []
+
+
+def test_a_nanosecond_a_name_and_a_frame_change_the_exact_text(story: Trace) -> None:
+    before = exact(story)
+    assert "0 825000000 925000000 826 926 wait 0 false" in before.splitlines()
+    for change in (
+        "UPDATE handshakes SET ready_at = ready_at + 1",
+        "UPDATE handshakes SET sni = 'shop.example.'",
+        "UPDATE exchanges SET target = '/'",
+        "UPDATE exchanges SET target = '/ -'",
+        "UPDATE phases SET end_frame = end_frame + 1 WHERE kind = 'wait'",
+        "UPDATE stalls SET end_at = end_at - 1 WHERE kind = 'rto'",
+    ):
+        story.execute(change)
+        assert exact(story) != before, change
+        before = exact(story)
+
+
+def test_the_exact_text_counts_instants_from_the_first_packet(story: Trace) -> None:
+    assert str(T0)[:8] not in exact(story)
+
+
+def test_what_is_beyond_the_most_rows_is_pinned_too(story: Trace) -> None:
+    story.execute(f"INSERT INTO stalls BY NAME SELECT 7 AS stream, {T0} + i AS start_at FROM range({MOST_ROWS}) r(i)")
+    before = exact(story).splitlines()
+    (rest,) = (line for line in before if line.startswith("…"))
+    assert rest.startswith("… 4 more, SHA-256 ")
+    assert len(before) == len(COLUMNS) + 3 + 1 + 1 + 8 + MOST_ROWS + 1
+    story.execute(f"UPDATE stalls SET end_frame = 1 WHERE start_at = {T0 + MOST_ROWS - 1}")
+    assert exact(story).splitlines() != before

@@ -1,5 +1,6 @@
 """The layout is the data flow: a stage imports only earlier stages, and files stay readable."""
 
+import configparser
 import re
 from pathlib import Path
 
@@ -39,6 +40,15 @@ def test_files_stay_readable() -> None:
     sources += NATIVE.rglob("*.rs")
     long = [path for path in sources if len(path.read_text().splitlines()) > MOST_LINES and "tests" not in path.parts]
     assert not [path for path in long if "target" not in path.parts and path.name != "tests.rs"]
+
+
+def test_what_is_installed_with_conchart_is_imported_by_it() -> None:
+    metadata = configparser.ConfigParser()
+    metadata.read(ROOT / "setup.cfg")
+    required = set(re.findall(r"^\w+", metadata["options"]["install_requires"], re.MULTILINE))
+    source = "\n".join(path.read_text() for path in (ROOT / "conchart").rglob("*.py"))
+    assert required - set(re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)) == set()
+    assert required >= {"click", "libpcap", "plotly"}
 
 
 def test_no_unsafe_outside_the_seam() -> None:

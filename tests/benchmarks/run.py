@@ -38,9 +38,25 @@ seconds, busy = time.perf_counter() - wall, time.process_time() - processor
 ((connections,),) = trace.sql("SELECT count(*) FROM connections").fetchall()
 print(seconds, busy, packets, connections)
 """
+WRITE = """
+import sys, tempfile, time
+import conchart
+trace = conchart.read(sys.argv[1])
+with tempfile.TemporaryDirectory() as folder:
+    wall, processor = time.perf_counter(), time.process_time()
+    trace.write(f"{folder}/out{sys.argv[2]}")
+    seconds, busy = time.perf_counter() - wall, time.process_time() - processor
+((packets,),) = trace.sql("SELECT packets FROM captures").fetchall()
+((connections,),) = trace.sql("SELECT count(*) FROM connections").fetchall()
+print(seconds, busy, packets, connections)
+"""
 REFERENCE = "tcpdump -w /dev/null"
 CONCHART = "conchart.read"
-BEFORE = "conchart.read before"
+PAGE = "page, once read"
+SUMMARY = "summary, once read"
+PAST = " before"
+"""What the names of the same in another checkout end with."""
+BEFORE = CONCHART + PAST
 TIMEOUT_S = 300
 LIVE = "live-"
 """What the names of real captures begin with."""
@@ -51,6 +67,8 @@ MAX_RATIO = {"full": 2.2, "resumed": 3.0, "bulk": 0.8}
 """A shape that is not here is measured, and that is all."""
 NOISE = 1.05
 """Memory that two runs of the same program may differ by."""
+MAX_SLOWER = 1.10
+"""How much longer reading, the page and the summary may take than in the other checkout."""
 MAX_GROWTH = 1.25
 """How much more memory four times the file may take when the connections stay as few."""
 
@@ -71,19 +89,23 @@ class Run:
 def commands(capture: Path) -> dict[str, list[str]]:
     """The tools by the name in the table; none resolves names."""
     file = str(capture.absolute())
+    ours = {
+        CONCHART: [sys.executable, "-c", READ, file],
+        PAGE: [sys.executable, "-c", WRITE, file, ".html"],
+        SUMMARY: [sys.executable, "-c", WRITE, file, ".txt"],
+    }
     return {
         REFERENCE: ["tcpdump", "-r", file, "-w", "/dev/null"],
         "tcptrace -n": ["tcptrace", "-n", file],
         "tshark -z conv,tcp": ["tshark", "-n", "-q", "-z", "conv,tcp", "-r", file],
-        BEFORE: [sys.executable, "-c", READ, file],
-        CONCHART: [sys.executable, "-c", READ, file],
-    }
+    } | {turn: command for tool, command in ours.items() for turn in (tool + PAST, tool)}
 
 
 def measure(command: list[str], folder: Path | None = None) -> Run:
     """Run a command to its end in a process of its own; Python imports what is in ``folder``.
 
-    The time of `conchart.read` is that of the call, as the caller sees it; of every other tool that of its process.
+    The time of `conchart.read`, of the page and of the summary is that of the call, as the caller sees it; of every
+    other tool that of its process.
     """
     if shutil.which(command[0]) is None:
         return Run(problem="not installed")
@@ -159,13 +181,14 @@ def benchmark(
     result = Result(shape, capture, packets)
     for _ in range(rounds):
         for tool, command in commands(capture).items():
-            if tool == BEFORE and before is None:
+            is_past = tool.endswith(PAST)
+            if is_past and before is None:
                 continue
-            past = result.runs.setdefault(tool, [])
+            runs = result.runs.setdefault(tool, [])
             if tools is not None and tool not in tools:
-                past[:] = [Run(problem="left out")]
-            elif not past or not (past[0].problem or (past[0].seconds or 0) > SLOW_S):
-                past.append(measure(command, before if tool == BEFORE else None))
+                runs[:] = [Run(problem="left out")]
+            elif not runs or not (runs[0].problem or (runs[0].seconds or 0) > SLOW_S):
+                runs.append(measure(command, before if is_past else None))
     return result
 
 
@@ -207,6 +230,12 @@ def verdicts(results: list[Result]) -> list[tuple[bool, str]]:
         most = MAX_MEMORY if before is None else int(before * NOISE)
         text = f"{where}: peak memory {ours.memory / 2**20:,.0f} MiB; target {most / 2**20:,.0f} MiB"
         said.append((ours.memory <= most, text))
+        for tool in (CONCHART, PAGE, SUMMARY):
+            if tool in result.runs and tool + PAST in result.runs:
+                now, then = result.best(tool).seconds, result.best(tool + PAST).seconds
+                slower = now / then if now is not None and then else None
+                text = f"{where}: {tool}: {slower or 0:.2f} x the time of before; target {MAX_SLOWER}"
+                said.append((slower is not None and slower <= MAX_SLOWER, text))
         for tool in ("tcptrace -n", "tshark -z conv,tcp"):
             theirs = result.best(tool).seconds
             if theirs is not None and result.shape != "bulk":

@@ -18,7 +18,8 @@ from tests.benchmarks.generate import (
     Shape,
     generate,
 )
-from tests.benchmarks.run import BEFORE, CONCHART, REFERENCE, Result, Run
+from tests.benchmarks.run import BEFORE, CONCHART, PAGE, PAST, REFERENCE, SUMMARY, Result, Run
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -101,7 +102,21 @@ def test_verdicts_compare_with_the_targets(tmp_path: Path) -> None:
     ]
     assert [met for met, _ in run.verdicts(results)] == [True, True, False, True, False]
     results[1].runs[BEFORE] = [Run(1.0, 1.0, 150 * 2**20)]
-    assert [met for met, _ in run.verdicts(results)] == [True, True, False, False, False]
+    assert [met for met, _ in run.verdicts(results)] == [True, True, False, False, True, False]
+    results[1].runs |= {PAGE: [Run(1.2, 1.2, 1)], PAGE + PAST: [Run(1.0, 1.0, 1)]}
+    assert [met for met, _ in run.verdicts(results)] == [True, True, False, False, True, False, False]
+
+
+@pytest.mark.parametrize("tool", [PAGE, SUMMARY])
+def test_what_is_drawn_is_measured_without_the_reading(tmp_path: Path, tool: str) -> None:
+    path = tmp_path / "input.pcap"
+    packets = generate("keepalive", path, 2_000)
+    result = run.benchmark("keepalive", path, packets, 1, [tool, tool + PAST], before=ROOT)
+    for best in (result.best(tool), result.best(tool + PAST)):
+        assert best.problem is None
+        assert best.seconds is not None
+        assert f"{packets:,} packets" in best.note
+        assert best.seconds < float(best.note.split()[-2]), "less than its process took"
 
 
 def absent() -> dict[str, list[Run]]:

@@ -49,8 +49,11 @@ def facts(trace: "Trace") -> Iterator[tuple[str, str]]:
         yield "Requests", requests
     if trouble := network(trace):
         yield "Network", ", ".join(trouble)
+    if packets and not selected:
+        ((chosen,),) = trace.sql("SELECT any_value(selection) FROM captures").fetchall()
+        yield "Selection", f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
     label = "Quality"
-    for line in quality(trace) or ["no packet lost, cut or unreadable"]:
+    for line in quality(trace) or (["no packet lost, cut or unreadable"] if selected or not packets else []):
         yield label, line
         label = ""
 

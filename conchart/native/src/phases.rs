@@ -46,6 +46,8 @@ pub struct Phase {
     pub kind: Kind,
     /// The exchange it belongs to.
     pub exchange: Option<u32>,
+    /// The TLS handshake that it is.
+    pub handshake: Option<u32>,
     pub start: Moment,
     pub end: Moment,
     /// True when encryption hides a boundary and we reasoned from order and size.
@@ -53,8 +55,15 @@ pub struct Phase {
 }
 
 impl Phase {
+    /// A stretch that belongs to no exchange and to no TLS handshake, whose bounds were seen.
+    #[must_use]
+    pub fn without_exchange(kind: Kind, start: Moment, end: Moment) -> Self {
+        Self { kind, exchange: None, handshake: None, start, end, inferred: false }
+    }
+
     fn continues(&self, next: &Self) -> bool {
-        (self.kind, self.exchange, self.inferred) == (next.kind, next.exchange, next.inferred)
+        let said = |phase: &Self| (phase.kind, phase.exchange, phase.handshake, phase.inferred);
+        said(self) == said(next)
     }
 }
 
@@ -66,6 +75,7 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
     Some(Phase {
         kind: Kind::Tls,
         exchange: None,
+        handshake: Some(handshake.number),
         start: handshake.hello.or(handshake.server_hello)?,
         end: handshake.ready.unwrap_or_else(end),
         inferred: handshake.inferred || handshake.hello.is_none(),
@@ -82,7 +92,7 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
         let exchange_number = Some(exchange.number);
         let inferred = exchange.inferred;
-        Some(Phase { kind, exchange: exchange_number, start: start?, end: end?, inferred })
+        Some(Phase { kind, exchange: exchange_number, handshake: None, start: start?, end: end?, inferred })
     };
     let (request, response) = (&exchange.request, &exchange.response);
     let request_ends = if request.done || response.first.is_some() { request.last } else { Some(end()) };
@@ -176,7 +186,7 @@ impl Tiler {
                 if self.unknown && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
             let phase = match covering {
                 Some(&interval) => Phase { start: cursor, end: edge, ..interval },
-                None => Phase { kind: nothing, exchange: None, start: cursor, end: edge, inferred: false },
+                None => Phase::without_exchange(nothing, cursor, edge),
             };
             match &mut self.last {
                 Some(last) if last.continues(&phase) => last.end = phase.end,
@@ -205,7 +215,7 @@ mod tests {
     }
 
     fn interval(kind: Kind, start: i64, end: i64) -> Phase {
-        Phase { kind, exchange: None, start: moment(start), end: moment(end), inferred: false }
+        Phase::without_exchange(kind, moment(start), moment(end))
     }
 
     fn tile(intervals: &[Phase], opened: i64, closed: i64, midstream: bool) -> Vec<Phase> {
@@ -251,6 +261,14 @@ mod tests {
         let wait = |exchange, start, end| Phase { exchange: Some(exchange), ..interval(Kind::Wait, start, end) };
         let phases = tile(&[wait(0, 0, 20), wait(1, 5, 30)], 0, 30, false);
         let charged: Vec<_> = phases.iter().map(|p| (p.exchange, p.start.at, p.end.at)).collect();
+        assert_eq!(charged, [(Some(0), 0, 20), (Some(1), 20, 30)]);
+    }
+
+    #[test]
+    fn two_handshakes_are_two_phases() {
+        let tls = |number, start, end| Phase { handshake: Some(number), ..interval(Kind::Tls, start, end) };
+        let phases = tile(&[tls(0, 0, 20), tls(1, 20, 30)], 0, 30, false);
+        let charged: Vec<_> = phases.iter().map(|p| (p.handshake, p.start.at, p.end.at)).collect();
         assert_eq!(charged, [(Some(0), 0, 20), (Some(1), 20, 30)]);
     }
 

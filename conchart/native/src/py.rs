@@ -171,10 +171,10 @@ fn deliver(
 
 /// Asks Python (libpcap) for the program of each link type. What Python raises is kept for the caller.
 fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile> {
-    Box::new(move |link: LinkType, snap_length: u32| {
+    Box::new(move |link: LinkType| {
         Python::attach(|py| {
             let instructions: Vec<(u16, u8, u8, u32)> =
-                compile.call1(py, (link.0, snap_length)).and_then(|list| list.extract(py)).map_err(|error| {
+                compile.call1(py, (link.0,)).and_then(|list| list.extract(py)).map_err(|error| {
                     if let Ok(mut raised) = raised.lock() {
                         *raised = Some(error);
                     }

@@ -3,9 +3,9 @@
 //! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
-use crate::exchange::{Exchange, Span};
+use crate::exchange::{Exchange, Provenance, Span};
 use crate::flow::Flow;
-use crate::packet::{Datagram, Flags, Local, Mac, Segment, Seq, Station};
+use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station};
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
@@ -69,40 +69,40 @@ fn seq_raw(seq: Option<Seq>) -> Option<i64> {
     seq.map(|seq| seq.0.into())
 }
 
-/// The columns that every flow has. `opened`: where its phases begin; `stations`: who sent each side's first packet.
-fn flow<T>(
-    flow: &Flow<T>,
-    capture: i32,
-    opened: Moment,
-    stations: BySide<Option<Station>>,
-    app: Option<&'static str>,
-) -> ConnectionRow<'static> {
+/// What is known of a flow besides its packets.
+pub struct About {
+    pub capture: i32,
+    /// Where its phases begin.
+    pub opened: Moment,
+    pub app: Option<&'static str>,
+    /// The client that a PROXY header names.
+    pub announced: Option<Endpoint>,
+}
+
+/// The columns that every flow has. `stations`: who sent each side's first packet.
+fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow<'static> {
     let ips = BySide { client: flow.ends.client.ip, server: flow.ends.server.ip };
     ConnectionRow {
         stream: Some(flow.stream),
-        capture: Some(capture),
+        capture: Some(about.capture),
         transport: Some(flow.transport.name()),
         transport_stream: Some(flow.transport_stream),
         client_ip: Some(flow.ends.client.ip),
         client_port: Some(flow.ends.client.port.into()),
         server_ip: Some(flow.ends.server.ip),
         server_port: Some(flow.ends.server.port.into()),
-        opened_at: Some(opened.at),
+        opened_at: Some(about.opened.at),
         mac_client: mac(stations.client),
         mac_server: mac(stations.server),
         local_end: Local::of(ips, stations).map(local_end),
-        app,
+        announced_ip: about.announced.map(|client| client.ip),
+        announced_port: about.announced.map(|client| client.port.into()),
+        app: about.app,
         ..ConnectionRow::default()
     }
 }
 
-pub fn tcp<T>(
-    of: &Flow<T>,
-    capture: i32,
-    opened: Moment,
-    tcp: &Connection,
-    app: Option<&'static str>,
-) -> ConnectionRow<'static> {
+pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
@@ -136,18 +136,12 @@ pub fn tcp<T>(
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
         state: Some(tcp.state().name()),
-        ..flow(of, capture, opened, stations, app)
+        ..flow(of, about, stations)
     }
 }
 
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
-pub fn udp<T>(
-    of: &Flow<T>,
-    capture: i32,
-    opened: Moment,
-    udp: &Datagrams,
-    app: Option<&'static str>,
-) -> ConnectionRow<'static> {
+pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
     let stations = BySide { client: client.station, server: server.station };
     let is_answered = client.packets > 0 && server.packets > 0;
@@ -162,7 +156,7 @@ pub fn udp<T>(
         ttl_client: client.ttl.map(i32::from),
         ttl_server: server.ttl.map(i32::from),
         state: Some(if is_answered { "open" } else { "unanswered" }),
-        ..flow(of, capture, opened, stations, app)
+        ..flow(of, about, stations)
     }
 }
 
@@ -224,6 +218,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     let wait = request_done.zip(at(response.first)).map(|(from, to)| (to - from).max(0));
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
+    let provenance = exchange.provenance.as_deref();
     let frame = |span: &Span| span.first.map(|moment| moment.frame.cast_signed());
     ExchangeRow {
         stream: Some(stream),
@@ -237,6 +232,9 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
         status: exchange.status.map(i32::from),
+        ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
+        forwarded_for: provenance.and_then(Provenance::forwarded_for),
+        via: provenance.and_then(|way| way.via.as_deref()),
         request_bytes: bytes(request),
         response_bytes: bytes(response),
         request_frame: frame(request),
@@ -256,6 +254,7 @@ pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
     PhaseRow {
         stream: Some(stream),
         exchange: phase.exchange.map(u32::cast_signed),
+        handshake: phase.handshake.map(u32::cast_signed),
         kind: Some(phase.kind.name()),
         start_at: Some(phase.start.at),
         end_at: Some(phase.end.at),

@@ -26,6 +26,7 @@ macro_rules! column {
     (value Bool $a:lifetime) => { Option<bool> };
     (value Text $a:lifetime) => { Option<&$a str> };
     (value Texts $a:lifetime) => { &$a [String] };
+    (value MaybeTexts $a:lifetime) => { Option<&$a [String]> };
     (value Address $a:lifetime) => { Option<IpAddr> };
     (value Letters $a:lifetime) => { Option<Flags> };
     (value Station $a:lifetime) => { Option<Mac> };
@@ -35,15 +36,20 @@ macro_rules! column {
     (builder Float) => { Float64Builder };
     (builder Bool) => { BooleanBuilder };
     (builder Texts) => { ListBuilder<StringBuilder> };
+    (builder MaybeTexts) => { ListBuilder<StringBuilder> };
     (builder $text:ident) => { StringBuilder };
     (sized Int32) => { Int32Builder::with_capacity(Self::ROWS) };
     (sized Int64) => { Int64Builder::with_capacity(Self::ROWS) };
     (sized Float) => { Float64Builder::with_capacity(Self::ROWS) };
     (sized Bool) => { BooleanBuilder::with_capacity(Self::ROWS) };
     (sized Texts) => { ListBuilder::default() };
+    (sized MaybeTexts) => { ListBuilder::default() };
     (sized $text:ident) => { StringBuilder::with_capacity(Self::ROWS, Self::ROWS * TEXT_BYTES) };
     (append Texts $builder:expr, $value:expr) => {
         $builder.append_value($value.iter().map(Some))
+    };
+    (append MaybeTexts $builder:expr, $value:expr) => {
+        $builder.append_option($value.map(|texts| texts.iter().map(Some)))
     };
     (append Address $builder:expr, $value:expr) => { append_text(&mut $builder, $value, address) };
     (append Station $builder:expr, $value:expr) => { append_text(&mut $builder, $value, mac) };
@@ -55,6 +61,7 @@ macro_rules! column {
     (type Float) => { DataType::Float64 };
     (type Bool) => { DataType::Boolean };
     (type Texts) => { DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))) };
+    (type MaybeTexts) => { column!(type Texts) };
     (type $text:ident) => { DataType::Utf8 };
 }
 
@@ -116,7 +123,7 @@ table! {
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
         ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
-        isn_client: Int64, isn_server: Int64,
+        isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
         app: Text,
     }
@@ -139,6 +146,7 @@ table! {
     Exchanges of ExchangeRow as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
+        ids: MaybeTexts, forwarded_for: Text, via: Text,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, service_ns: Int64, client_keepalive: Bool,
         server_keepalive: Bool, inferred: Bool, confidence: Float,
@@ -147,7 +155,7 @@ table! {
 table! {
     /// One stretch of a connection.
     Phases of PhaseRow as "phases" {
-        stream: Int32, exchange: Int32, kind: Text, start_at: Int64, end_at: Int64, start_frame: Int64,
+        stream: Int32, exchange: Int32, handshake: Int32, kind: Text, start_at: Int64, end_at: Int64, start_frame: Int64,
         end_frame: Int64, inferred: Bool,
     }
 }
@@ -363,6 +371,7 @@ mod tests {
         let row = PhaseRow {
             stream: Some(1),
             exchange: None,
+            handshake: None,
             kind: Some("wait"),
             start_at: Some(2),
             end_at: Some(3),

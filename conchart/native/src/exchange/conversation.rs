@@ -10,6 +10,7 @@ use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::Carrier;
 use crate::keys::Keys;
+use crate::packet::Endpoint;
 use crate::stream::{Chunk, Gap, Moment, Side};
 use crate::tls::Handshake;
 
@@ -73,6 +74,12 @@ impl Conversation {
     #[must_use]
     pub fn earliest_open(&self) -> Option<Moment> {
         Moment::earliest([self.ledger.earliest(), self.layer.pending()])
+    }
+
+    /// The client that a PROXY header on this connection names.
+    #[must_use]
+    pub fn announced(&self) -> Option<Endpoint> {
+        self.ledger.announced
     }
 
     /// What the connection speaks: `tls`, `http/1.0`, `http/1.1`, `h2`, `unknown`; `None` when no

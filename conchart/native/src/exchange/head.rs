@@ -1,4 +1,5 @@
-//! Reads HTTP/1 heads: request line or status line, and the few header fields that frame a message.
+//! Reads HTTP/1 heads: request line or status line, the few header fields that frame a message, and those that tell of
+//! its way.
 //!
 //! RFC 9112 sections 2 to 6 and 9.3. In: a head, whole or cut short. Out: what it says. Read line
 //! by line, not with a strict parser: a capture holds what was sent, legal or not (targets in
@@ -6,6 +7,7 @@
 
 use memchr::memchr;
 
+use super::provenance::Provenance;
 use super::sniffers::Verdict;
 
 /// Longest `method`, `target` or `host` kept.
@@ -133,6 +135,7 @@ pub(super) struct Request {
     pub framing: Option<Framing>,
     /// The client waits for 100 (Continue) before it sends the body.
     pub expects_continue: bool,
+    pub provenance: Option<Box<Provenance>>,
 }
 
 impl Request {
@@ -153,6 +156,7 @@ impl Request {
                 keepalive: None,
                 framing: None,
                 expects_continue: false,
+                provenance: None,
             });
         };
         let (target, version) = match (version, version_asked(after)) {
@@ -180,6 +184,7 @@ impl Request {
                 (None, Length::Is(n)) => Some(Framing::Length(n)),
             },
             expects_continue: fields.expects_continue,
+            provenance: fields.provenance,
         })
     }
 }
@@ -194,6 +199,7 @@ pub(super) struct Response {
     pub framing: Option<Framing>,
     /// Protocol that a 101 switches to.
     pub upgrade: Upgrade,
+    pub provenance: Option<Box<Provenance>>,
 }
 
 impl Response {
@@ -219,6 +225,7 @@ impl Response {
             keepalive: rest.map(|_| fields.keepalive(version)),
             framing,
             upgrade: fields.upgrade.map_or(Upgrade::Unknown, Upgrade::read),
+            provenance: fields.provenance,
         })
     }
 }
@@ -327,6 +334,7 @@ struct Fields<'a> {
     keep_alive: bool,
     upgrade: Option<&'a [u8]>,
     expects_continue: bool,
+    provenance: Option<Box<Provenance>>,
 }
 
 impl<'a> Fields<'a> {
@@ -366,7 +374,7 @@ impl<'a> Fields<'a> {
                 let chunked = last.eq_ignore_ascii_case(b"chunked");
                 self.coding = Some(if chunked { Coding::Chunked } else { Coding::Other });
             }
-            _ => {}
+            _ => Provenance::note(&mut self.provenance, name, value),
         }
     }
 

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::{Exchange, Span};
+use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
 use crate::tls::Handshake;
 
@@ -24,6 +25,8 @@ pub(super) struct Entry {
 pub(super) struct Ledger {
     /// Who asks: the client, as long as the protocol does not say otherwise.
     pub requester: Side,
+    /// The client that a PROXY header names, the first one.
+    pub announced: Option<Endpoint>,
     next: u32,
     /// Invariant: numbers are consecutive and end at `next - 1`.
     open: VecDeque<Entry>,
@@ -37,6 +40,7 @@ impl Default for Ledger {
     fn default() -> Self {
         Self {
             requester: Side::Client,
+            announced: None,
             next: 0,
             open: VecDeque::new(),
             ready: VecDeque::new(),
@@ -72,6 +76,7 @@ impl Ledger {
             host: None,
             target: None,
             status: None,
+            provenance: None,
             client_keepalive: None,
             server_keepalive: None,
             ended: None,

@@ -27,6 +27,7 @@ mod ledger;
 mod names;
 mod opaque;
 mod prelude;
+mod provenance;
 mod quic;
 mod reader;
 mod sealed_http2;
@@ -39,6 +40,7 @@ mod turns;
 mod unread;
 
 pub use conversation::Conversation;
+pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
 
@@ -98,6 +100,8 @@ pub struct Exchange {
     pub host: Option<Box<str>>,
     pub target: Option<Box<str>>,
     pub status: Option<u16>,
+    /// What the heads say of its way here.
+    pub provenance: Option<Box<Provenance>>,
     /// Does this side want the connection kept open after this exchange?
     pub client_keepalive: Option<bool>,
     pub server_keepalive: Option<bool>,

@@ -29,8 +29,6 @@ const MAX_OPEN: usize = 1 << 18;
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
-/// What tcpdump compiles filters for: no frame is longer.
-const MAX_SNAP_LENGTH: u32 = 262_144;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
 
@@ -43,8 +41,8 @@ pub enum Limit {
     After(i64),
 }
 
-/// Compiles the user's filter for one link type and snap length.
-pub type Compile = dyn FnMut(LinkType, u32) -> Result<Program, Failure> + Send;
+/// Compiles the user's filter for one link type.
+pub type Compile = dyn FnMut(LinkType) -> Result<Program, Failure> + Send;
 
 /// What to read of a capture.
 #[derive(Default)]
@@ -306,14 +304,13 @@ impl<O: Output> Run<O> {
             Limit::At(at) => at,
             Limit::After(ns) => origin.saturating_add(ns),
         };
-        if self.selection.start.is_some_and(|bound| frame.at < instant(bound))
-            || self.selection.end.is_some_and(|bound| frame.at >= instant(bound))
-            || self.selection.count == Some(0)
-        {
-            return Ok(false);
-        }
+        let Selection { start, end, count, .. } = &self.selection;
+        let in_window = start.is_none_or(|bound| frame.at >= instant(bound))
+            && end.is_none_or(|bound| frame.at < instant(bound))
+            && *count != Some(0);
+        // Asked for outside of the window, too: that a filter is wrong is told before the rest is read.
         let program = self.program(frame.link)?;
-        Ok(program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
+        Ok(in_window && program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
     }
 
     /// The filter, as it is for a link type; `None` when there is no filter.
@@ -323,7 +320,7 @@ impl<O: Output> Run<O> {
         let at = match known {
             Some(at) => at,
             None => {
-                self.programs.push((link, compile(link, MAX_SNAP_LENGTH)?));
+                self.programs.push((link, compile(link)?));
                 self.programs.len() - 1
             }
         };

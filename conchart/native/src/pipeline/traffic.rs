@@ -7,9 +7,10 @@ use super::Failure;
 use crate::exchange::{Carrier, Conversation};
 use crate::flow::Flow;
 use crate::keys::Keys;
+use crate::packet::Endpoint;
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
-use crate::rows;
+use crate::rows::{self, About};
 use crate::stalls::Stalls;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tcp::{Connection, Receiver};
@@ -57,13 +58,8 @@ impl Packets {
     /// The TCP handshake, which ended before `first` at the latest.
     fn opening(&self, first: Moment) -> Option<Phase> {
         let Self::Tcp(tcp) = self else { return None };
-        Some(Phase {
-            kind: Kind::Syn,
-            exchange: None,
-            start: tcp.syn.or(tcp.syn_ack)?,
-            end: tcp.ack.unwrap_or(first),
-            inferred: tcp.syn.is_none(),
-        })
+        let opening = Phase::without_exchange(Kind::Syn, tcp.syn.or(tcp.syn_ack)?, tcp.ack.unwrap_or(first));
+        Some(Phase { inferred: tcp.syn.is_none(), ..opening })
     }
 
     fn is_midstream(&self) -> bool {
@@ -122,6 +118,8 @@ pub(super) struct Traffic {
     pub packets: Packets,
     pub speech: Speech,
     app: Option<&'static str>,
+    /// The client that a PROXY header names.
+    announced: Option<Endpoint>,
     tiler: Tiler,
     /// Of TCP.
     pub stalls: Option<Box<Stalls>>,
@@ -137,7 +135,16 @@ impl Traffic {
             Packets::Udp(_) => (Carrier::Datagrams, None),
         };
         let speech = Speech::Nothing { carrier, midstream, keys };
-        Self { capture, packets, speech, app: None, tiler: Tiler::default(), stalls, clock_stepped_back: false }
+        Self {
+            capture,
+            packets,
+            speech,
+            app: None,
+            announced: None,
+            tiler: Tiler::default(),
+            stalls,
+            clock_stepped_back: false,
+        }
     }
 
     /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
@@ -161,6 +168,7 @@ impl Traffic {
         if let Some(conversation) = self.speech.begun() {
             conversation.finish();
             self.app = conversation.app();
+            self.announced = conversation.announced();
         }
         self.report(stream, out)?;
         self.speech = Speech::Over;
@@ -198,7 +206,7 @@ impl Traffic {
             out.exchange(stream, exchange, rtt.server)?;
         }
         while let Some((start, end)) = conversation.next_unseen() {
-            charge(Phase { kind: Kind::Unseen, exchange: None, start, end, inferred: false });
+            charge(Phase::without_exchange(Kind::Unseen, start, end));
         }
         let mut result = Ok(());
         if let Some(certain) = certain {
@@ -219,20 +227,20 @@ impl Traffic {
         }
         traffic.conclude(stream, out)?;
 
-        let Self { capture, packets, tiler, stalls, app, .. } = traffic;
+        let Self { capture, packets, tiler, stalls, app, announced, .. } = traffic;
         let (end, last) = (packets.closing(), packets.last());
         begin(tiler, packets, end);
-        tiler.push(Phase { kind: Kind::Close, exchange: None, start: end, end: last, inferred: false });
+        tiler.push(Phase::without_exchange(Kind::Close, end, last));
         let mut result = Ok(());
         tiler.finish(last, &mut |phase| {
             result = result.and_then(|()| tell(stream, phase, stalls.as_deref_mut(), out));
         });
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
-        let (capture, app) = (*capture, *app);
+        let about = About { capture: *capture, opened, app: *app, announced: *announced };
         let row = match &flow.content.packets {
-            Packets::Tcp(tcp) => rows::tcp(flow, capture, opened, tcp, app),
-            Packets::Udp(udp) => rows::udp(flow, capture, opened, udp, app),
+            Packets::Tcp(tcp) => rows::tcp(flow, &about, tcp),
+            Packets::Udp(udp) => rows::udp(flow, &about, udp),
         };
         Ok(out.connection(row)?)
     }

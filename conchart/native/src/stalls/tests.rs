@@ -118,7 +118,7 @@ impl Wire {
     fn found(mut self, phase: phases::Kind) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
         let mut found = Vec::new();
         let start = Moment { at: i64::MIN / 4, frame: 1 };
-        let phase = Phase { kind: phase, exchange: None, start, end: self.last, inferred: false };
+        let phase = Phase::without_exchange(phase, start, self.last);
         self.stalls.settle(&phase, &mut |stall| {
             let ms = |moment: Moment| moment.at / 1_000_000;
             found.push((stall.kind, stall.detail, stall.side, ms(stall.start), ms(stall.end)));
@@ -267,7 +267,7 @@ fn so_is_the_loss_of_what_ends_it() {
     wire.data(0.0, C, 300, 0, 80);
     wire.data(230.0, C, 300, 0, 80);
     let at = |ms: i64, frame| Moment { at: ms * 1_000_000, frame };
-    let phase = |kind, start, end| Phase { kind, exchange: None, start, end, inferred: false };
+    let phase = |kind, start, end| Phase::without_exchange(kind, start, end);
     let mut found = Vec::new();
     wire.stalls.settle(&phase(phases::Kind::Tls, at(-20, 4), at(0, 5)), &mut |_| unreachable!());
     wire.stalls.settle(&phase(phases::Kind::Idle, at(0, 5), at(230, 6)), &mut |stall| found.push(stall.detail));
@@ -512,7 +512,7 @@ fn stalls_do_not_overlap_and_the_stronger_cause_has_the_time() {
     let mut given = Vec::new();
     let end = Moment { at: 100_000_000, frame: 3 };
     let phase =
-        Phase { kind: phases::Kind::Transfer, exchange: None, start: Moment { at: 0, frame: 1 }, end, inferred: true };
+        Phase { inferred: true, ..Phase::without_exchange(phases::Kind::Transfer, Moment { at: 0, frame: 1 }, end) };
     found.settle(&phase, &mut |stall| given.push((stall.kind, stall.start.at / 1_000_000, stall.end.at / 1_000_000)));
     let expected = [(Kind::SlowStart, 0, 20), (Kind::Nagle, 20, 60), (Kind::Rto, 65, 90), (Kind::Sender, 90, 91)];
     assert_eq!(given, expected);

@@ -18,7 +18,7 @@ use super::reader::{Onward, Reader, Start, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
 use super::unread::Unread;
-use super::{Exchange, Span};
+use super::{Exchange, Provenance, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Longest head that is read; servers allow 8 to 64 KiB.
@@ -288,6 +288,7 @@ impl Http1 {
             return true;
         };
         exchange.status = Some(status);
+        exchange.provenance = Provenance::joined(exchange.provenance.take(), response.provenance);
         // The lower version is spoken: a server may name a higher one than it was asked in (RFC 9110 section 6.2).
         if exchange.protocol != "http/1.0" {
             exchange.protocol = response.protocol;
@@ -449,6 +450,7 @@ fn describe(exchange: &mut Exchange, request: Request) {
     exchange.method = request.method;
     exchange.target = request.target;
     exchange.host = request.host;
+    exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
     exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::hpack::Field;
 use crate::exchange::head::text;
 use crate::exchange::ledger::Ledger;
-use crate::exchange::{Exchange, Span};
+use crate::exchange::{Exchange, Provenance, Span};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
@@ -24,6 +24,7 @@ pub(super) struct Headers {
     host: Option<Box<str>>,
     path: Option<Box<str>>,
     status: Option<u16>,
+    provenance: Option<Box<Provenance>>,
 }
 
 impl Headers {
@@ -37,7 +38,7 @@ impl Headers {
             b":path" => self.path = text(value),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
             b"host" => self.host = text(value),
-            _ => {}
+            _ => Provenance::note(&mut self.provenance, name, value),
         }
     }
 
@@ -46,6 +47,7 @@ impl Headers {
         exchange.method = exchange.method.take().or(self.method);
         exchange.host = exchange.host.take().or(self.authority).or(self.host);
         exchange.target = exchange.target.take().or(self.path);
+        exchange.provenance = Provenance::joined(self.provenance, exchange.provenance.take());
         if unreadable {
             exchange.doubt(GUESSED);
         }
@@ -92,6 +94,7 @@ impl Streams {
             exchange.request = Span { bytes: 0, done: true, ..asked.request };
             (exchange.method, exchange.host) = (asked.method.clone(), asked.host.clone());
             exchange.target = asked.target.clone();
+            exchange.provenance.clone_from(&asked.provenance);
         }
     }
 
@@ -167,6 +170,7 @@ impl Streams {
         add(&mut exchange.response, block);
         if first {
             exchange.status = headers.status;
+            exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
             if headers.status.is_none() {
                 exchange.doubt(GUESSED);
             }

@@ -165,7 +165,10 @@ impl Prelude {
         }
         ledger.release();
         match self.kind {
-            Kind::Proxy => true,
+            Kind::Proxy => {
+                ledger.announced = ledger.announced.or(proxy::client(&kept));
+                true
+            }
             Kind::Socks(version) => !asks && self.asked && socks::concludes(version, before, &kept),
         }
     }

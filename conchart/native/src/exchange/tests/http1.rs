@@ -311,3 +311,15 @@ fn sloppy_request_lines_are_read_as_servers_read_them() {
         );
     }
 }
+
+#[test]
+fn heads_tell_where_a_request_came_from() {
+    let request = GET.replace("\r\n\r\n", "\r\nX-Forwarded-For: 10.0.0.9\r\nX-Request-ID: 7\r\nVia: 1.1 front\r\n\r\n");
+    let response = OK5.replace("\r\n\r\n", "\r\nX-Request-Id: 7\r\nCF-Ray: 9-SJC\r\nVia: 1.1 back\r\n\r\n");
+    let found = Talk::new().client(&request[..60]).client(&request[60..]).server(response).exchanges();
+    let way = found[0].provenance.as_deref().unwrap();
+    assert_eq!((way.forwarded_for(), way.via.as_deref()), (Some("10.0.0.9"), Some("1.1 front")));
+    assert_eq!(way.ids, ["x-request-id:7", "cf-ray:9-SJC"]);
+    let silent = Talk::new().client(GET).server(OK5).exchanges();
+    assert_eq!(silent[0].provenance, None);
+}

@@ -229,3 +229,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn header_blocks_tell_where_a_request_came_from() {
+    let mut fields = vec![(":method", "GET"), (":authority", "h"), (":path", "/a")];
+    fields.extend([
+        ("x-real-ip", "10.0.0.9"),
+        ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+    ]);
+    let response = block(&[(":status", "200"), ("via", "2 back"), ("x-request-id", "7")]);
+    let talk = start().client(frame(1, END_HEADERS | END_STREAM, 1, &block(&fields)));
+    let found = talk.server(frame(1, END_HEADERS | END_STREAM, 1, &response)).exchanges();
+    let way = found[0].provenance.as_deref().unwrap();
+    assert_eq!((way.forwarded_for(), way.via.as_deref()), (Some("10.0.0.9"), Some("2 back")));
+    assert_eq!(way.ids, ["traceparent:4bf92f3577b34da6a3ce929d0e0e4736", "x-request-id:7"]);
+}

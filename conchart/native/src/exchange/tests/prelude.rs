@@ -94,3 +94,41 @@ fn what_follows_a_prelude_of_which_bytes_are_missing_is_found() {
     assert_eq!(found.last().map(|e| (e.protocol, e.status)), Some(("http/1.1", Some(200))));
     assert_eq!(talk.conversation.app(), Some("http/1.1"));
 }
+
+#[test]
+fn a_proxy_header_names_the_client_that_it_speaks_for() {
+    let six = "2001:db8::1";
+    let v2 = |command: u8, family: u8, addresses: &[u8]| {
+        let length = u16::try_from(addresses.len()).unwrap().to_be_bytes();
+        [&V2[..12], &[command, family], &length, addresses].concat()
+    };
+    let extended = [&[192, 0, 2, 1, 192, 0, 2, 2, 0, 5, 0, 80][..], &[3, 0, 4, 1, 2, 3, 4]].concat();
+    let wide = [&std::net::Ipv6Addr::from_bits(0x2001_0db8 << 96 | 1).octets()[..], &[0; 16], &[0, 5, 0, 80]].concat();
+    for (header, client) in [
+        (b"PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\n".to_vec(), Some("192.0.2.1")),
+        (format!("PROXY TCP6 {six} ::1 5 80\r\n").into_bytes(), Some(six)),
+        (b"PROXY UNKNOWN 192.0.2.1 192.0.2.2 5 80\r\n".to_vec(), None),
+        (b"PROXY TCP4 ::1 ::1 5 80\r\n".to_vec(), None),
+        (b"PROXY TCP4 192.0.2.1 192.0.2.2 70000 80\r\n".to_vec(), None),
+        (b"PROXY TCP4 192.0.2.1\r\n".to_vec(), None),
+        (v2(0x21, 0x11, &extended), Some("192.0.2.1")),
+        (v2(0x21, 0x21, &wide), Some(six)),
+        (v2(0x20, 0x11, &extended), None),
+        (v2(0x21, 0x31, &[0; 216]), None),
+        (v2(0x21, 0x11, &[192, 0, 2, 1]), None),
+        (v2(0x21, 0, &[]), None),
+    ] {
+        let mut talk = Talk::new().client(&header).client(GET).server(OK5);
+        assert_eq!(talk.finish().len(), 2, "{header:?}");
+        let named = talk.conversation.announced().map(|client| (client.ip.to_string(), client.port));
+        assert_eq!(named, client.map(|ip| (ip.to_owned(), 5)), "{header:?}");
+    }
+}
+
+#[test]
+fn of_two_proxy_headers_the_first_names_the_client() {
+    let headers = "PROXY TCP4 192.0.2.1 192.0.2.2 5 80\r\nPROXY TCP4 192.0.2.3 192.0.2.4 6 80\r\n";
+    let mut talk = Talk::new().client([headers, GET].concat()).server(OK5);
+    talk.finish();
+    assert_eq!(talk.conversation.announced().map(|client| client.port), Some(5));
+}

@@ -1,0 +1,53 @@
+"""Which packets of a capture are wanted.
+
+In: what a person asked for. Out: a ``Selection`` that can select something, and the options that say the same.
+"""
+
+import shlex
+from dataclasses import dataclass
+
+from conchart.errors import UsageError
+from conchart.units import When, format_when, parse_when
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A choice of packets; what is None chooses all."""
+
+    filter: str | None = None
+    """An expression in tcpdump's language."""
+    start: When | None = None
+    """The first instant that is wanted."""
+    end: When | None = None
+    """The first instant after it that is not."""
+    count: int | None = None
+    """So many packets, and no more."""
+
+    def __str__(self) -> str:
+        """Write it as options of the command line; empty where every packet is wanted."""
+        options = (
+            ("-f", self.filter and shlex.quote(self.filter)),
+            ("-s", self.start and format_when(self.start)),
+            ("-e", self.end and format_when(self.end)),
+            ("-c", self.count),
+        )
+        return " ".join(f"{option} {value}" for option, value in options if value not in (None, ""))
+
+
+def selection(expression: str | None, start: int | str | None, end: int | str | None, count: int | None) -> Selection:
+    """Read what a person asked for.
+
+    Raises:
+        UsageError: A time cannot be read, or no instant is between the two.
+    """
+    first, last = _when(start), _when(end)
+    # A time of the clock and one after the first packet cannot be compared before that packet is read.
+    if first and last and first.relative == last.relative and first.ns >= last.ns:
+        raise UsageError(
+            f"no packet can be selected: the start ({format_when(first)}) is not before the end ({format_when(last)})"
+        )
+    return Selection(filter=expression or None, start=first, end=last, count=count)
+
+
+def _when(value: int | str | None) -> When | None:
+    return When(ns=value, relative=False) if isinstance(value, int) else parse_when(value) if value else None
