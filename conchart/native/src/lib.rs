@@ -43,5 +43,7 @@ pub mod portion;
 
 pub mod pipeline;
 
+pub mod linking;
+
 #[cfg(feature = "extension-module")]
 mod py;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
@@ -20,6 +20,7 @@ use pyo3::types::PyCapsule;
 
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
+use crate::linking;
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
 use crate::portion::{Output, Portion, Stopped};
 use crate::tables::Tables;
@@ -188,8 +189,29 @@ fn source(path: PathBuf) -> Source {
     if path.as_os_str() == "-" { Source::Stdin } else { Source::Path(path) }
 }
 
+/// Links the exchanges of proxies' two sides. See `_native.pyi`.
+#[pyfunction]
+fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>, sink: &Bound<'_, PyAny>) -> PyResult<()> {
+    let stream = exchanges.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let pointer = stream.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    let failed = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
+    // SAFETY: a capsule of this name holds such a stream (Arrow PyCapsule interface); what it held is moved out of it.
+    #[expect(unsafe_code, reason = "the Arrow PyCapsule interface hands over a pointer")]
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)?;
+    let mut rows = Vec::new();
+    for batch in reader {
+        linking::rows::read(&batch.map_err(failed)?, &mut rows).map_err(failed)?;
+    }
+    let mut tables = Tables::default();
+    py.detach(|| linking::rows::link_rows(&rows, &mut tables).and_then(|()| tables.flush())).map_err(failed)?;
+    for (table, rows) in tables.take() {
+        sink.call1((table, Batch { rows }))?;
+    }
+    Ok(())
+}
+
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{CaptureError, read_capture};
+    use super::{CaptureError, link_exchanges, read_capture};
 }

@@ -167,6 +167,14 @@ table! {
     }
 }
 table! {
+    /// A front exchange and a back exchange that it caused.
+    Links of LinkRow as "links" {
+        front_stream: Int32, front_exchange: Int32, back_stream: Int32, back_exchange: Int32, method: Text,
+        confidence: Float, proxy_in_ns: Int64, connect_ns: Int64, tls_ns: Int64, request_ns: Int64, wait_ns: Int64,
+        proxy_out_ns: Int64,
+    }
+}
+table! {
     /// One TCP segment or UDP datagram.
     Packets of PacketRow as "packets" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Letters, bytes: Int32, mark: Text,
@@ -182,6 +190,7 @@ pub struct Tables {
     exchanges: Exchanges,
     phases: Phases,
     stalls: Stalls,
+    links: Links,
     packets: Packets,
     /// Full batches, each with the name of its table.
     finished: Vec<(&'static str, RecordBatch)>,
@@ -227,6 +236,7 @@ impl Default for Tables {
             exchanges: Exchanges::new(),
             phases: Phases::new(),
             stalls: Stalls::new(),
+            links: Links::new(),
             packets: Packets::new(),
             finished: Vec::new(),
         }
@@ -246,6 +256,7 @@ impl Tables {
         exchange(ExchangeRow) => exchanges: Exchanges;
         phase(PhaseRow) => phases: Phases;
         stall(StallRow) => stalls: Stalls;
+        link(LinkRow) => links: Links;
         packet(PacketRow) => packets: Packets;
     }
 }

@@ -1,0 +1,74 @@
+"""Hops: which machines are proxies, and which back exchange each of their front exchanges caused.
+
+In: connections, handshakes and exchanges of a trace. Out: the tables ``nodes`` and ``links``. Which addresses are one machine
+``machines`` finds out; which exchange belongs to which, the native core (``linking``), which learns each proxy's habits
+from the capture.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from conchart import _native
+from conchart.analysis.machines import find_machines
+
+if TYPE_CHECKING:
+    from conchart.tables import Tables
+
+_OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
+"""Of exchanges: they ask for a connection."""
+
+_PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
+"""What a proxy asks for, whoever was asked for it with the server's name (RFC 9112 section 3.2.2)."""
+
+_EXCHANGES = f"""
+    WITH both_sides AS (
+        SELECT machine FROM machines JOIN connections ON server_ip = address
+        INTERSECT SELECT machine FROM machines JOIN connections ON client_ip = address),
+    places AS (FROM machines SEMI JOIN both_sides USING (machine)),
+    handed AS (SELECT *, -row_number() OVER (ORDER BY back_stream)::INTEGER AS machine FROM through),
+    sides AS (
+        SELECT c.stream, a.machine AS accepted_by, NULL::INTEGER AS opened_by, NULL::INTEGER AS through
+        FROM connections c JOIN places a ON a.address = server_ip
+        UNION ALL SELECT c.stream, NULL, o.machine, NULL
+        FROM connections c JOIN places o ON o.address = client_ip
+        ANTI JOIN handed ON back_stream = c.stream
+        UNION ALL SELECT front_stream, machine, NULL, NULL FROM handed
+        UNION ALL SELECT back_stream, NULL, machine, front_stream FROM handed),
+    ends AS (
+        SELECT stream, dense_rank() OVER (ORDER BY server_ip, server_port, transport)::INTEGER AS endpoint,
+            closed_at, opened_at, ack_at, concat(server_ip, ':', server_port) AS server FROM connections),
+    hellos AS (SELECT stream, hello_at, ready_at FROM handshakes WHERE number = 0),
+    asked AS (
+        SELECT e.stream, e.number, request_at, coalesce(request_done_at, request_at) AS request_done_at, response_at,
+            response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
+            CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
+                END AS target,
+            list_transform(ids, lambda id: hash(id)) AS ids,
+            e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
+        FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL),
+    openings AS (
+        SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
+            ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes, NULL::BIGINT AS response_bytes, NULL::INTEGER AS status,
+            false AS opens, hash(server) AS target, NULL::UBIGINT[] AS ids, true AS first
+        FROM ends
+        WHERE EXISTS (FROM asked WHERE opens)
+            AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
+    SELECT stream, number, accepted_by, opened_by, endpoint, through, opens, request_at, request_done_at, response_at, response_done_at,
+        closed_at, first, opened_at, ack_at AS connected_at, hello_at, ready_at,
+        request_bytes, response_bytes, target, status, ids
+    FROM (FROM asked UNION ALL BY NAME FROM openings)
+    JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
+    WHERE number IS NOT NULL OR opened_by IS NOT NULL
+    ORDER BY request_at, stream, number"""
+"""Both sides of every machine that has two, as linking wants them. An opening is a back without a number."""
+
+
+def link_hops(tables: "Tables", proxies: Iterable[Collection[str]] = ()) -> None:
+    """Fill ``links`` and ``nodes``.
+
+    Args:
+        tables: Those of a trace.
+        proxies: Addresses of each proxy, where somebody knows better than the capture tells.
+    """
+    machines = find_machines(tables, proxies)
+    _native.link_exchanges(tables.sql(_EXCHANGES), tables.insert)

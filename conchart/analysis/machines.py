@@ -1,0 +1,204 @@
+"""Which addresses are one machine, and which connections one machine hands through as they are.
+
+In: connections, handshakes and exchanges of a trace. Out: temporary tables for ``hops``: ``machines`` (address, machine)
+of those that accept and open connections, and ``through`` (front_stream, back_stream). A proxy often has an address in
+each of its networks. That they are one machine is told by whoever asks (``--proxy``), by the capturing machine itself (its
+own packets in a cooked capture), by what is handed on (PROXY protocol, X-Forwarded-For, a ClientHello), by a network
+card, or in the end by time: what one address asks lies within what the other was asked.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from conchart.sql import literal
+
+if TYPE_CHECKING:
+    from conchart.tables import Tables
+
+SKEW_NS = 20_000
+"""As the native core's linking has it: clocks of two interfaces may disagree by so much."""
+MOST_PAIRS = 256
+"""Pairs of addresses whose times are compared."""
+MOST_COMPARED = 200
+"""Exchanges of a pair that are compared."""
+
+_THROUGH = f"""
+    CREATE OR REPLACE TEMP TABLE through AS
+    WITH hellos AS (
+        SELECT client_random AS fact, stream, hello_at AS seen_at FROM handshakes
+        WHERE client_random IS NOT NULL AND number = 0),
+    opened AS (
+        SELECT concat(isn_client, ' ', isn_server, ' ', transport) AS fact, stream, opened_at AS seen_at FROM connections
+        WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL),
+    announced AS (
+        SELECT f.stream AS front_stream, b.stream AS back_stream
+        FROM connections b JOIN connections f ON f.client_ip = b.announced_ip AND f.client_port = b.announced_port
+        WHERE f.stream <> b.stream AND f.opened_at <= b.opened_at + {SKEW_NS} AND b.opened_at <= f.closed_at
+        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1),
+    same AS (
+        SELECT 'client-hello' AS method, * FROM hellos UNION ALL SELECT 'translated', * FROM opened),
+    pairs AS (
+        SELECT lag(stream) OVER (PARTITION BY method, fact ORDER BY seen_at, stream) AS front_stream,
+            stream AS back_stream, method
+        FROM same
+        UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced)
+    SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
+    FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
+          FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
+    JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream"""
+"""Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address translation),
+or a PROXY protocol header that names the client."""
+
+_SAME = f"""
+    -- The capturing machine's own addresses (cooked captures).
+    SELECT 'capturing' AS method, 1.0 AS confidence, a.address AS one, b.address AS other
+    FROM (SELECT DISTINCT capture, client_ip AS address FROM connections WHERE local_end IN ('client', 'both')) a
+    JOIN (SELECT DISTINCT capture, server_ip AS address FROM connections WHERE local_end IN ('server', 'both')) b
+        USING (capture)
+    -- What is handed through was accepted and opened by one machine.
+    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through WHERE method <> 'translated'
+    -- A request that names the client for which it is made (X-Forwarded-For).
+    UNION ALL SELECT 'forwarded-for', 0.98, f.server_ip, b.client_ip
+    FROM (SELECT *, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
+          FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL) b
+    JOIN (FROM exchanges JOIN connections USING (stream)) f ON f.client_ip = b.client AND f.stream <> b.stream
+        AND b.request_at BETWEEN f.request_at - {SKEW_NS} AND coalesce(f.response_at, f.closed_at)
+    WHERE f.client_ip <> b.client_ip
+    GROUP BY ALL
+    -- One network card, and no router between it and the capture.
+    UNION ALL SELECT 'network-card', 0.95, a.address, b.address
+    FROM (SELECT DISTINCT capture, mac_server AS mac, server_ip AS address FROM connections
+          WHERE mac_server IS NOT NULL AND ttl_server IN (64, 128, 255)) a
+    JOIN (SELECT DISTINCT capture, mac_client AS mac, client_ip AS address FROM connections
+          WHERE mac_client IS NOT NULL AND ttl_client IN (64, 128, 255)) b USING (capture, mac)"""
+"""Pairs of addresses that are one machine, with what says so."""
+
+_STRANGERS = f"""
+    SELECT f.server_ip, b.client_ip
+    FROM (SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at
+          FROM connections WHERE server_ip NOT IN (SELECT client_ip FROM connections) GROUP BY ALL) f
+    JOIN (SELECT client_ip, list(DISTINCT server_ip) AS servers, min(opened_at) AS from_at, max(closed_at) AS to_at
+          FROM connections
+          WHERE client_ip NOT IN (SELECT server_ip FROM connections) OR client_ip = '::1' OR client_ip LIKE '127.%'
+          GROUP BY ALL) b
+        ON f.from_at <= b.to_at AND b.from_at <= f.to_at
+    -- Who asks a server is not that server.
+    WHERE NOT list_contains(f.clients, b.client_ip)
+    ORDER BY ALL LIMIT {MOST_PAIRS}"""
+"""Servers that ask nobody, and clients that nobody asks: the two sides of one proxy, perhaps."""
+
+_NESTED = f"""
+    WITH asked AS (
+        SELECT request_at, coalesce(response_at, closed_at) AS until_at, row_number() OVER (ORDER BY request_at) AS place
+        FROM exchanges JOIN connections USING (stream) WHERE client_ip = $client AND request_at IS NOT NULL),
+    sample AS (
+        SELECT * FROM asked
+        QUALIFY (place - 1) % greatest(1, (count(*) OVER ()) // {MOST_COMPARED}) = 0 AND count(*) OVER () > 0),
+    waits AS (
+        SELECT request_at, coalesce(response_at, closed_at) AS until_at
+        FROM exchanges JOIN connections USING (stream) WHERE server_ip = $server AND request_at IS NOT NULL),
+    moved AS (
+        SELECT shift, place, request_at + shift AS request_at, until_at + shift AS until_at
+        FROM sample, (SELECT unnest([0, 83000000, -131000000, 457000000, -719000000]) AS shift)),
+    held AS (
+        SELECT shift, place, bool_or(w.request_at IS NOT NULL) AS nested, min(m.request_at - w.request_at) AS after_ns
+        FROM moved m LEFT JOIN waits w
+            ON w.request_at <= m.request_at + {SKEW_NS} AND m.until_at <= w.until_at + {SKEW_NS}
+        GROUP BY ALL)
+    SELECT count(*) FILTER (shift = 0), avg(nested::INTEGER) FILTER (shift = 0),
+        avg(nested::INTEGER) FILTER (shift <> 0),
+        median(after_ns) FILTER (shift = 0), median(after_ns) FILTER (shift <> 0)
+    FROM held"""
+"""How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in time:
+that is chance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Addresses that are one machine."""
+
+    addresses: tuple[str, ...]
+    method: str | None
+    """What says so, the weakest; None where there is one address."""
+    confidence: float
+
+
+def find_machines(tables: "Tables", proxies: Iterable[Collection[str]] = ()) -> list[Machine]:
+    """Find the machines of which a capture shows more than one address or both sides, and fill the temporary tables.
+
+    Args:
+        tables: Those of a trace.
+        proxies: Addresses of each proxy, where somebody knows better.
+    """
+    tables.execute(_THROUGH)
+    union = _Union()
+    given = [sorted(proxy) for proxy in proxies]
+    known = {address for proxy in given for address in proxy}
+    for proxy in given:
+        for address in proxy:
+            union.join(proxy[0], address, "given", 1.0)
+    for method, confidence, one, other in tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall():
+        if one not in known and other not in known:
+            union.join(one, other, method, confidence)
+    for server, client in tables.sql(_STRANGERS).fetchall():
+        if server not in known and client not in known and not union.has(server) and not union.has(client):
+            confidence = _nested(tables, server, client)
+            if confidence:
+                union.join(server, client, "time", confidence)
+    (servers, clients), *_ = tables.sql(
+        "SELECT list(DISTINCT server_ip), list(DISTINCT client_ip) FROM connections"
+    ).fetchall()
+    for address in set(servers or ()) & set(clients or ()):
+        union.join(address, address, None, 1.0)
+    machines = union.machines()
+    tables.execute("CREATE OR REPLACE TEMP TABLE machines (address VARCHAR, machine INTEGER)")
+    if machines:
+        places = (f"({literal(address)}, {number})" for number, m in enumerate(machines) for address in m.addresses)
+        tables.execute(f"INSERT INTO machines VALUES {', '.join(places)}")
+    return machines
+
+
+def _nested(tables: "Tables", server: str, client: str) -> float | None:
+    """Say how sure it is that a client and a server are one machine; None where time does not tell."""
+    (count, share, chance, after, after_by_chance), *_ = tables.sql(
+        _NESTED, {"server": server, "client": client}
+    ).fetchall()
+    if not count or share < 0.8:
+        return None
+    if chance <= 0.5 * share or (after_by_chance and after <= 0.5 * after_by_chance):
+        return 0.9 if count >= 8 else 0.7
+    return None
+
+
+class _Union:
+    """Sets of addresses, joined pair by pair."""
+
+    def __init__(self) -> None:
+        self._sets: dict[str, set[str]] = {}
+        self._why: dict[str, tuple[float, str | None]] = {}
+
+    def has(self, address: str) -> bool:
+        return address in self._sets
+
+    def join(self, one: str, other: str, method: str | None, confidence: float) -> None:
+        ours, theirs = self._sets.setdefault(one, {one}), self._sets.setdefault(other, {other})
+        if ours is theirs and one != other:
+            return
+        ours |= theirs
+        weakest = min(
+            (self._why[address] for address in ours if address in self._why), default=(1.0, None), key=lambda w: w[0]
+        )
+        if one != other:
+            weakest = min(weakest, (confidence, method), key=lambda why: why[0]) if weakest[1] else (confidence, method)
+        for address in ours:
+            self._sets[address] = ours
+            self._why[address] = weakest
+
+    def machines(self) -> list[Machine]:
+        distinct = {id(addresses): addresses for addresses in self._sets.values()}
+        found = []
+        for addresses in sorted(map(sorted, distinct.values())):
+            confidence, method = self._why[addresses[0]]
+            found.append(Machine(addresses=tuple(addresses), method=method, confidence=confidence))
+        return found

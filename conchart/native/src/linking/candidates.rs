@@ -1,0 +1,321 @@
+//! Which back may belong to which front: by time alone, before any habit is known.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::Exchange;
+
+/// Candidates that a back keeps.
+pub(super) const MOST_CANDIDATES: usize = 36;
+/// Clocks of two interfaces may disagree by this much about what came first.
+pub(super) const SKEW_NS: i64 = 20_000;
+/// Fronts that are looked at for one back: the latest. Who waits longer than a thousand others is no candidate.
+const MOST_WAITING: usize = 1024;
+
+/// A front and a back that it may have caused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub front: u32,
+    pub back: u32,
+    /// Where habits are one proxy's: index of the pair of server endpoints.
+    pub route: u32,
+    /// When the proxy began to do something at the back.
+    pub began_at: i64,
+    /// When the back's response began, if before the front's did.
+    pub answered_at: Option<i64>,
+    /// Fronts beside it that it would have overtaken, or been overtaken by, on the way in and on the way out.
+    pub asked_overtaken: usize,
+    pub answered_overtaken: usize,
+    /// When the back's response was over.
+    pub ended_at: i64,
+    /// From the front's request to what the proxy did first for it, at the back.
+    pub asked_ns: i64,
+    /// From the back's response to the front's; None where one is missing or they are the other way round.
+    pub answered_ns: Option<i64>,
+    /// How long the front waited, or its client did.
+    pub window_ns: i64,
+    pub opening: Opening,
+    pub order: Order,
+    pub ids: Agreement,
+    pub target: Agreement,
+    pub status: Agreement,
+    /// Bytes that the proxy added to the request.
+    pub request_grown: Option<i64>,
+    /// Bytes that the proxy added to the response.
+    pub response_grown: Option<i64>,
+    /// It would be the front's turn, if the proxy asked in the order in which it was asked.
+    pub asked_in_turn: bool,
+    /// It would be the front's turn, if the proxy answered in the order in which it was answered.
+    pub answered_in_turn: bool,
+    /// The front has a back already.
+    pub again: bool,
+    /// Logarithm of the odds that the front caused the back, had both no other candidate.
+    pub weight: f64,
+    /// That the front caused the back, given all other candidates.
+    pub probability: f64,
+}
+
+/// How the back's connection came to be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Opening {
+    /// It had carried exchanges before.
+    Reused,
+    /// It was opened after the front's request came.
+    ForIt,
+    /// It was opened before, and had carried nothing.
+    Before,
+}
+
+/// How the responses stand to each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Order {
+    BackFirst,
+    FrontFirst,
+    OneMissing,
+}
+
+/// What a fact of both says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Agreement {
+    Same,
+    Different,
+    Unknown,
+}
+
+impl Agreement {
+    fn of<T: PartialEq>(front: Option<T>, back: Option<T>) -> Self {
+        match (front, back) {
+            (Some(front), Some(back)) if front == back => Self::Same,
+            (Some(_), Some(_)) => Self::Different,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Lists the candidates of all backs, those of a back together; and how many backs of each endpoint have none.
+pub(super) fn candidates(exchanges: &[Exchange]) -> (Vec<Candidate>, Vec<Route>) {
+    let mut machines: Vec<i32> = exchanges.iter().filter_map(|exchange| exchange.opened_by).collect();
+    machines.sort_unstable();
+    machines.dedup();
+    let mut routes = Routes::default();
+    let mut found = Vec::new();
+    for machine in machines {
+        of_machine(exchanges, machine, &mut routes, &mut found);
+    }
+    (found, routes.list())
+}
+
+/// A pair of server endpoints, one on either side of a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    /// Backs of the endpoint that lie within no front's life.
+    pub alone: u32,
+}
+
+/// Pairs of server endpoints, numbered as they are met.
+#[derive(Default)]
+struct Routes {
+    numbers: HashMap<(i32, i32), u32, FixedState>,
+    alone: HashMap<i32, u32, FixedState>,
+}
+
+impl Routes {
+    fn number(&mut self, front: &Exchange, back: &Exchange) -> u32 {
+        let next = u32::try_from(self.numbers.len()).unwrap_or(u32::MAX);
+        *self.numbers.entry((front.endpoint, back.endpoint)).or_insert(next)
+    }
+
+    fn list(self) -> Vec<Route> {
+        let mut list = vec![Route { alone: 0 }; self.numbers.len()];
+        for ((_, back), number) in self.numbers {
+            if let Some(route) = list.get_mut(number as usize) {
+                route.alone = self.alone.get(&back).copied().unwrap_or_default();
+            }
+        }
+        list
+    }
+}
+
+fn of_machine(exchanges: &[Exchange], machine: i32, routes: &mut Routes, found: &mut Vec<Candidate>) {
+    let select = |side: fn(&Exchange) -> Option<i32>, at: fn(&Exchange) -> i64| {
+        let chosen = (0u32..).zip(exchanges).filter(|(_, exchange)| side(exchange) == Some(machine));
+        let mut chosen: Vec<(u32, &Exchange)> = chosen.collect();
+        chosen.sort_by_key(|(_, exchange)| (at(exchange), exchange.stream, exchange.number));
+        chosen
+    };
+    let fronts = select(|exchange| exchange.accepted_by, |exchange| exchange.request_at);
+    let by_answer = |exchange: &Exchange| exchange.response_at.unwrap_or(i64::MAX);
+    let asked = asked_in_turn(&fronts, &select(|exchange| exchange.opened_by, Exchange::began_at), exchanges.len());
+    let answered = answered_in_turn(
+        &select(|exchange| exchange.accepted_by, by_answer),
+        &select(|exchange| exchange.opened_by, by_answer),
+        exchanges.len(),
+    );
+    let mut coming = fronts.into_iter().peekable();
+    let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
+    let mut near: Vec<(usize, Candidate)> = Vec::new();
+    for (back_index, back) in select(|exchange| exchange.opened_by, |exchange| exchange.request_at) {
+        while let Some(front) = coming.next_if(|(_, front)| front.request_at <= back.request_at + SKEW_NS) {
+            waiting.push(front);
+        }
+        waiting.retain(|(_, front)| front.until() + SKEW_NS >= back.request_at);
+        near.clear();
+        let turn = |turns: &[Option<u32>]| turns.get(back_index as usize).copied().flatten();
+        for (place, &(front_index, front)) in waiting.iter().enumerate().rev().take(MOST_WAITING) {
+            if may_cause(front, back) {
+                let mut candidate = candidate(front_index, front, back_index, back, routes);
+                candidate.asked_in_turn = turn(&asked) == Some(front_index);
+                candidate.answered_in_turn = turn(&answered) == Some(front_index);
+                near.push((place, candidate));
+            }
+        }
+        if near.is_empty() {
+            *routes.alone.entry(back.endpoint).or_default() += 1;
+        }
+        keep_nearest(&mut near);
+        found.extend(near.iter().map(|&(_, candidate)| candidate));
+    }
+}
+
+/// Says whether anything but time speaks against a front.
+fn may_cause(front: &Exchange, back: &Exchange) -> bool {
+    // A client that shares the proxy's address asks the backend itself: no server asks itself.
+    front.stream != back.stream
+        && front.endpoint != back.endpoint
+        && (front.opens || back.number.is_some())
+        && back.through.is_none_or(|stream| stream == front.stream)
+}
+
+/// Gives each back the front whose turn it would be if the proxy asked in the order in which it was asked: of those that have no
+/// back yet, the one that has waited longest.
+fn asked_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
+    let mut turns = vec![None; exchanges];
+    let mut coming = fronts.iter().copied().peekable();
+    let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
+    for &(back_index, back) in backs {
+        let began_at = back.began_at();
+        while let Some(front) = coming.next_if(|(_, front)| front.request_at <= began_at + SKEW_NS) {
+            waiting.push(front);
+        }
+        waiting.retain(|(_, front)| front.until() + SKEW_NS >= began_at);
+        let fits = |&(_, front): &(u32, &Exchange)| {
+            may_cause(front, back) && back.response_at.is_none_or(|at| at <= front.until() + SKEW_NS)
+        };
+        let place = waiting.iter().position(|front| fits(front) && alike(front.1, back));
+        if let Some(place) = place.or_else(|| waiting.iter().position(fits))
+            && let Some(turn) = turns.get_mut(back_index as usize)
+        {
+            *turn = Some(waiting.remove(place).0);
+        }
+    }
+    turns
+}
+
+/// Gives each back the front whose turn it would be if the proxy answered in the order in which it was answered: the first front
+/// to be answered takes the first back.
+fn answered_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
+    let mut turns = vec![None; exchanges];
+    let mut coming = backs.iter().copied().filter(|(_, back)| back.response_at.is_some()).peekable();
+    let mut answered: Vec<(u32, &Exchange)> = Vec::new();
+    for &(front_index, front) in fronts {
+        let Some(at) = front.response_at else { continue };
+        while let Some(back) = coming.next_if(|(_, back)| back.response_at.is_some_and(|back| back <= at + SKEW_NS)) {
+            answered.push(back);
+        }
+        // Nobody waits that long for what was there.
+        let stale = answered.len().saturating_sub(MOST_WAITING);
+        answered.drain(..stale);
+        let fits = |&(_, back): &(u32, &Exchange)| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
+        let place = answered.iter().position(|back| fits(back) && alike(front, back.1));
+        if let Some(place) = place.or_else(|| answered.iter().position(fits))
+            && let Some(turn) = turns.get_mut(answered.remove(place).0 as usize)
+        {
+            *turn = Some(front_index);
+        }
+    }
+    turns
+}
+
+/// Says whether responses are about as long, as far as is known.
+fn alike(front: &Exchange, back: &Exchange) -> bool {
+    let Some((front, back)) = front.response_bytes.zip(back.response_bytes) else { return true };
+    (front - back).abs() <= 200 + front.min(back) / 50
+}
+
+/// Keeps those asked shortest before the back, those answered shortest after it, and those whose turn it was, or nearly.
+fn keep_nearest(near: &mut Vec<(usize, Candidate)>) {
+    if near.len() <= MOST_CANDIDATES {
+        return;
+    }
+    let quarter = MOST_CANDIDATES / 4;
+    let turns = [|c: &Candidate| c.asked_in_turn, |c: &Candidate| c.answered_in_turn];
+    for (round, in_turn) in turns.iter().enumerate() {
+        if let Some(&(turn, _)) = near.iter().find(|(_, candidate)| in_turn(candidate))
+            && let Some(rest) = near.get_mut(round * quarter..)
+        {
+            rest.sort_by_key(|&(place, _)| place.abs_diff(turn));
+        }
+    }
+    if let Some(rest) = near.get_mut(2 * quarter..) {
+        rest.sort_by_key(|(_, candidate)| candidate.asked_ns);
+    }
+    if let Some(rest) = near.get_mut(3 * quarter..) {
+        let unlike = |c: &Candidate| (c.ids != Agreement::Same, c.target == Agreement::Different);
+        rest.sort_by_key(|(_, candidate)| (unlike(candidate), candidate.answered_ns.unwrap_or(i64::MAX)));
+    }
+    near.truncate(MOST_CANDIDATES);
+}
+
+fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchange, routes: &mut Routes) -> Candidate {
+    let (opening, began_at) = match back.setup {
+        _ if !back.first => (Opening::Reused, back.request_at),
+        Some(setup) if setup.opened_at + SKEW_NS >= front.request_at => (Opening::ForIt, setup.opened_at),
+        _ => (Opening::Before, back.request_at),
+    };
+    // A proxy that hands on the head asks before it has the whole request.
+    let asked_at = if began_at + SKEW_NS < front.request_done_at { front.request_at } else { front.request_done_at };
+    let (order, answered_ns) = match (front.response_at, back.response_at) {
+        (Some(front_at), Some(back_at)) if back_at <= front_at + SKEW_NS => {
+            (Order::BackFirst, Some((front_at - back_at).max(0)))
+        }
+        (Some(_), Some(_)) => (Order::FrontFirst, None),
+        _ => (Order::OneMissing, None),
+    };
+    Candidate {
+        front: front_index,
+        back: back_index,
+        route: routes.number(front, back),
+        began_at,
+        answered_at: back.response_at.filter(|_| answered_ns.is_some()),
+        asked_overtaken: 0,
+        answered_overtaken: 0,
+        ended_at: back.response_done_at.or(back.response_at).unwrap_or(back.closed_at),
+        asked_ns: (began_at - asked_at).max(0),
+        answered_ns,
+        window_ns: (front.until() - front.request_at).max(1_000),
+        opening,
+        order,
+        ids: ids(front, back),
+        target: Agreement::of(front.target, back.target),
+        status: Agreement::of(front.status, back.status),
+        request_grown: back.request_bytes.zip(front.request_bytes).map(|(back, front)| back - front),
+        response_grown: front.response_bytes.zip(back.response_bytes).map(|(front, back)| front - back),
+        asked_in_turn: false,
+        answered_in_turn: false,
+        again: false,
+        weight: 0.0,
+        probability: 0.0,
+    }
+}
+
+/// One identifier in common is enough: proxies add their own.
+fn ids(front: &Exchange, back: &Exchange) -> Agreement {
+    if front.ids.is_empty() || back.ids.is_empty() {
+        Agreement::Unknown
+    } else if front.ids.iter().any(|id| back.ids.contains(id)) {
+        Agreement::Same
+    } else {
+        Agreement::Different
+    }
+}

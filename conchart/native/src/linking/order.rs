@@ -1,0 +1,100 @@
+//! Who overtook whom: a proxy mostly takes requests, and answers, in the order in which they come.
+//!
+//! In: candidates with the probabilities of the round before. Out: for each candidate, how many of the fronts beside it would have
+//! been overtaken were it a link. What holds up a proxy for a while holds up all that waits, so delays alone tell little then.
+
+use super::Exchange;
+use super::candidates::Candidate;
+
+/// Fronts on either side that are looked at.
+const NEIGHBOURS: usize = 12;
+/// More are counted as so many.
+pub(super) const MOST_OVERTAKEN: usize = 3;
+/// Fronts in the order of their requests, and of their responses.
+#[derive(Debug)]
+pub(super) struct Order {
+    requests: Row,
+    responses: Row,
+}
+
+#[derive(Debug)]
+struct Row {
+    fronts: Vec<u32>,
+    place: Vec<u32>,
+}
+
+impl Row {
+    fn new(exchanges: &[Exchange], key: impl Fn(&Exchange) -> Option<i64>) -> Self {
+        let mut keyed: Vec<(i32, i64, u32)> = (0u32..)
+            .zip(exchanges)
+            .filter_map(|(index, exchange)| Some((exchange.accepted_by?, key(exchange)?, index)))
+            .collect();
+        keyed.sort_unstable();
+        let mut place = vec![u32::MAX; exchanges.len()];
+        for (number, &(.., index)) in (0u32..).zip(&keyed) {
+            if let Some(place) = place.get_mut(index as usize) {
+                *place = number;
+            }
+        }
+        Self { fronts: keyed.into_iter().map(|(.., index)| index).collect(), place }
+    }
+
+    /// The fronts before and after one, the nearest first.
+    fn beside(&self, front: u32) -> (impl Iterator<Item = u32>, impl Iterator<Item = u32>) {
+        let place = self.place.get(front as usize).map_or(0, |&place| place as usize);
+        let known = place < self.fronts.len();
+        let before = self.fronts.get(place.saturating_sub(NEIGHBOURS)..place).filter(|_| known).unwrap_or_default();
+        let after = self.fronts.get(place + 1..).filter(|_| known).unwrap_or_default();
+        (before.iter().rev().copied(), after.iter().take(NEIGHBOURS).copied())
+    }
+}
+
+impl Order {
+    pub(super) fn new(exchanges: &[Exchange]) -> Self {
+        Self {
+            requests: Row::new(exchanges, |exchange| Some(exchange.request_done_at)),
+            responses: Row::new(exchanges, |exchange| exchange.response_at),
+        }
+    }
+
+    /// Counts whom each candidate would have overtaken, or been overtaken by, beside the likeliest candidates of other fronts.
+    pub(super) fn count(&self, exchanges: &[Exchange], edges: &mut [Candidate]) {
+        let mut likeliest: Vec<Option<Likeliest>> = vec![None; exchanges.len()];
+        for edge in edges.iter() {
+            if let Some(best) = likeliest.get_mut(edge.front as usize)
+                && edge.probability > best.map_or(0.3, |best| best.probability)
+            {
+                *best = Some(Likeliest {
+                    probability: edge.probability,
+                    back: edge.back,
+                    began_at: edge.began_at,
+                    answered_at: edge.answered_at,
+                });
+            }
+        }
+        let other = |front: u32, back: u32| {
+            likeliest.get(front as usize).copied().flatten().filter(|likeliest| likeliest.back != back)
+        };
+        for edge in edges.iter_mut() {
+            let (before, after) = self.requests.beside(edge.front);
+            let late = before.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at > edge.began_at);
+            let early = after.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at < edge.began_at);
+            edge.asked_overtaken = late.chain(early).take(MOST_OVERTAKEN).count();
+            edge.answered_overtaken = edge.answered_at.map_or(0, |answered_at| {
+                let (before, after) = self.responses.beside(edge.front);
+                let at = |front| other(front, edge.back).and_then(|it| it.answered_at);
+                let late = before.filter_map(at).filter(|&at| at > answered_at);
+                late.chain(after.filter_map(at).filter(|&at| at < answered_at)).take(MOST_OVERTAKEN).count()
+            });
+        }
+    }
+}
+
+/// The likeliest candidate of a front.
+#[derive(Clone, Copy)]
+struct Likeliest {
+    probability: f64,
+    back: u32,
+    began_at: i64,
+    answered_at: Option<i64>,
+}
