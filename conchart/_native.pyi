@@ -1,8 +1,8 @@
-"""The native core: one function wide."""
+"""The native core: two functions wide."""
 
 from collections.abc import Callable
 
-__all__ = ["CaptureError", "read_capture"]
+__all__ = ["CaptureError", "link_exchanges", "read_capture"]
 
 class CaptureError(Exception):
     """Nothing could be read from a capture; the text is complete."""
@@ -21,3 +21,12 @@ def read_capture(
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
 ) -> None: ...
+def link_exchanges(exchanges: object) -> list[object]:
+    """Link the exchanges of proxies' two sides.
+
+    Args:
+        exchanges: Rows that speak Arrow, with the columns that ``analysis/hops.py`` selects.
+
+    Returns:
+        Batches of rows of ``links``.
+    """

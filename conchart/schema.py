@@ -142,6 +142,22 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="links",
+        key="front_stream, front_exchange, back_stream, back_exchange",
+        known="method, confidence",
+        columns="""
+            front_stream INTEGER, front_exchange INTEGER, back_stream INTEGER, back_exchange INTEGER,
+            method VARCHAR, confidence DOUBLE,
+            proxy_in_ns BIGINT, connect_ns BIGINT, tls_ns BIGINT, request_ns BIGINT, wait_ns BIGINT, proxy_out_ns BIGINT
+        """,
+    ),
+    Table(
+        name="nodes",
+        key="address",
+        known="node, role, confidence",
+        worked_out="address VARCHAR, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
+    ),
+    Table(
         name="packets",
         key="frame",
         known="stream, seen_at, sender, flags, bytes",

@@ -131,6 +131,16 @@ class Tables:
         return self._database.table("stalled")
 
     @property
+    def links(self) -> duckdb.DuckDBPyRelation:
+        """Which exchange behind a proxy an exchange in front of it caused."""
+        return self._database.table("links")
+
+    @property
+    def nodes(self) -> duckdb.DuckDBPyRelation:
+        """Which addresses are one machine."""
+        return self._database.table("nodes")
+
+    @property
     def servers(self) -> duckdb.DuckDBPyRelation:
         """One row per server address and port."""
         return self._database.table("servers")

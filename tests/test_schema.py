@@ -56,6 +56,10 @@ TOLD = (
     "handshakes/concurrent-curl-apache-1.2",
     "handshakes/gnutls-nginx-1.3-0rtt",
     "multiplexed/chromium-apache-later",
+    "hops/chain-announced-v2-beside-1",
+    "hops/ids-echoed-16",
+    "hops/nginx-http-http-1",
+    "reverse-proxy/https-no-keepalive",
 )
 """Captures that have, together, a value of nearly every column."""
 
@@ -70,6 +74,15 @@ def refused_with_drops(folder: Path) -> Path:
     return path
 
 
+def by_way_of_a_proxy(folder: Path) -> Path:
+    """Make a capture of a request that a proxy has put its name on."""
+    path = folder / "via.pcapng"
+    request = b"GET / HTTP/1.1\r\nHost: shop.example\r\nVia: 1.1 proxy.example\r\n\r\n"
+    talk = Talk(steps=[Say("client", request), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")])
+    path.write_bytes(Format(container="pcapng").write(talk.packets()))
+    return path
+
+
 def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
     """Give a capture, and a key log from which a secret of the server's is missing."""
     case = ROOT / "captures/handshakes/curl-nginx-1.3-full"
@@ -81,8 +94,10 @@ def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
 
 def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(refused_with_drops(folder))
+    yield conchart.read(by_way_of_a_proxy(folder))
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
+    yield conchart.read(capture, filter="tcp port 443")
     for case in TOLD:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
 

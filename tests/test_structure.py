@@ -16,8 +16,8 @@ MOST_LINES = 600
 PACKAGE = ROOT / "conchart"
 STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "_native"),
-    ("units", "printable", "paths"),
-    ("bpf", "memory", "saved"),
+    ("units", "printable", "paths", "display_filter"),
+    ("bpf", "memory", "saved", "selection"),
     ("tables",),
     ("analysis",),
     ("telling",),

@@ -4,6 +4,9 @@ In: the tables that the native core filled. Out: the columns and tables that ``s
 per step; a step may read what the steps before it wrote, as ``analyse`` orders them.
 """
 
+from collections.abc import Collection, Iterable
+
+from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
 from conchart.analysis.names import name_connections
 from conchart.analysis.quality import appraise
@@ -13,17 +16,19 @@ from conchart.analysis.waits import charge_servers, explain_phases
 from conchart.tables import Tables
 
 
-def analyse(tables: Tables, *, vantage: Vantage | None = None) -> None:
+def analyse(tables: Tables, *, vantage: Vantage | None = None, proxies: Iterable[Collection[str]] = ()) -> None:
     """Work out everything that is not in a packet.
 
     Args:
         tables: As the core filled them; the others are empty.
         vantage: Where on the path the capture was taken, if somebody knows better than the packets tell.
+        proxies: The addresses of each proxy that somebody knows.
     """
     locate(tables, vantage)
     name_connections(tables)
     explain_phases(tables)
     charge_servers(tables)
+    link_hops(tables, proxies)
     describe_servers(tables)
     cover(tables)
     appraise(tables)

@@ -1,18 +1,15 @@
 """Hops: which machines are proxies, and which back exchange each of their front exchanges caused.
 
-In: connections, handshakes and exchanges of a trace. Out: the tables ``nodes`` and ``links``. Which addresses are one machine
-``machines`` finds out; which exchange belongs to which, the native core (``linking``), which learns each proxy's habits
-from the capture.
+In: connections, handshakes and exchanges of a trace. Out: the tables ``nodes`` and ``links``. Which addresses are one
+machine ``machines`` finds out; which exchange belongs to which, the native core (``linking``), which learns each
+proxy's habits from the capture.
 """
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-
-if TYPE_CHECKING:
-    from conchart.tables import Tables
+from conchart.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
 """Of exchanges: they ask for a connection."""
@@ -48,13 +45,15 @@ _EXCHANGES = f"""
         FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
-            ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes, NULL::BIGINT AS response_bytes, NULL::INTEGER AS status,
-            false AS opens, hash(server) AS target, NULL::UBIGINT[] AS ids, true AS first
+            ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
+            NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
+            NULL::UBIGINT[] AS ids, true AS first
         FROM ends
         WHERE EXISTS (FROM asked WHERE opens)
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
-    SELECT stream, number, accepted_by, opened_by, endpoint, through, opens, request_at, request_done_at, response_at, response_done_at,
-        closed_at, first, opened_at, ack_at AS connected_at, hello_at, ready_at,
+    SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
+        request_at, request_done_at, response_at, response_done_at, closed_at, first,
+        opened_at, ack_at AS connected_at, hello_at, ready_at,
         request_bytes, response_bytes, target, status, ids
     FROM (FROM asked UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
@@ -63,12 +62,50 @@ _EXCHANGES = f"""
 """Both sides of every machine that has two, as linking wants them. An opening is a back without a number."""
 
 
-def link_hops(tables: "Tables", proxies: Iterable[Collection[str]] = ()) -> None:
+_HANDED_THROUGH = """
+    INSERT INTO links BY NAME
+    SELECT front_stream, back_stream, method, 0.99 AS confidence FROM through
+    ANTI JOIN links USING (front_stream, back_stream)
+"""
+"""Connections that are handed through, and of whose exchanges nothing is known."""
+
+_NODES = """
+    INSERT INTO nodes BY NAME
+    WITH seen AS (
+        SELECT address, bool_or(opens) AS opens, bool_or(accepts) AS accepts FROM (
+            SELECT client_ip AS address, true AS opens, false AS accepts FROM connections
+            UNION ALL SELECT server_ip, false, state NOT IN ('refused', 'unanswered') FROM connections)
+        GROUP BY address),
+    proxies AS (
+        SELECT DISTINCT unnest([f.server_ip, b.client_ip]) AS address
+        FROM (SELECT DISTINCT front_stream, back_stream FROM links)
+        JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+        WHERE f.server_ip <> b.server_ip),
+    translating AS (
+        SELECT DISTINCT back_ip AS address FROM through WHERE method = 'translated'),
+    named AS (
+        SELECT address, coalesce(first(address) OVER (PARTITION BY machine ORDER BY address), address) AS name,
+            method, coalesce(confidence, 1.0) AS confidence, opens, accepts, machine IS NOT NULL AS several,
+            address IN (FROM proxies) OR address IN (FROM translating) AS passes
+        FROM seen LEFT JOIN machines USING (address))
+    SELECT address, dense_rank() OVER (ORDER BY CASE WHEN several THEN name ELSE address END)::INTEGER - 1 AS node,
+        CASE WHEN passes THEN 'proxy' WHEN opens AND accepts THEN 'peer' WHEN opens THEN 'client' ELSE 'server' END
+            AS role, method, confidence
+    FROM named
+"""
+
+
+def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
     """Fill ``links`` and ``nodes``.
 
     Args:
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better than the capture tells.
     """
-    machines = find_machines(tables, proxies)
-    _native.link_exchanges(tables.sql(_EXCHANGES), tables.insert)
+    find_machines(tables, proxies)
+    links = _native.link_exchanges(tables.sql(_EXCHANGES))
+    with tables.filling():
+        for batch in links:
+            tables.insert("links", batch)
+    tables.execute(_HANDED_THROUGH)
+    tables.execute(_NODES)

@@ -1,20 +1,17 @@
 """Which addresses are one machine, and which connections one machine hands through as they are.
 
-In: connections, handshakes and exchanges of a trace. Out: temporary tables for ``hops``: ``machines`` (address, machine)
-of those that accept and open connections, and ``through`` (front_stream, back_stream). A proxy often has an address in
-each of its networks. That they are one machine is told by whoever asks (``--proxy``), by the capturing machine itself (its
-own packets in a cooked capture), by what is handed on (PROXY protocol, X-Forwarded-For, a ClientHello), by a network
-card, or in the end by time: what one address asks lies within what the other was asked.
+In: connections, handshakes and exchanges of a trace. Out: temporary tables for ``hops``: ``machines`` (address,
+machine) of those that accept and open connections, and ``through`` (front_stream, back_stream). A proxy often has an
+address in each of its networks. That they are one machine is told by whoever asks (``--proxy``), by the capturing
+machine itself (its own packets in a cooked capture), by what is handed on (PROXY protocol, X-Forwarded-For, a
+ClientHello), by a network card, or in the end by time: what one address asks lies within what the other was asked.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from conchart.sql import literal
-
-if TYPE_CHECKING:
-    from conchart.tables import Tables
+from conchart.tables import Tables
 
 SKEW_NS = 20_000
 """As the native core's linking has it: clocks of two interfaces may disagree by so much."""
@@ -29,7 +26,7 @@ _THROUGH = f"""
         SELECT client_random AS fact, stream, hello_at AS seen_at FROM handshakes
         WHERE client_random IS NOT NULL AND number = 0),
     opened AS (
-        SELECT concat(isn_client, ' ', isn_server, ' ', transport) AS fact, stream, opened_at AS seen_at FROM connections
+        SELECT concat(isn_client, ' ', isn_server) AS fact, stream, opened_at AS seen_at FROM connections
         WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL),
     announced AS (
         SELECT f.stream AS front_stream, b.stream AS back_stream
@@ -47,8 +44,8 @@ _THROUGH = f"""
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
           FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
     JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream"""
-"""Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address translation),
-or a PROXY protocol header that names the client."""
+"""Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
+translation), or a PROXY protocol header that names the client."""
 
 _SAME = f"""
     -- The capturing machine's own addresses (cooked captures).
@@ -90,7 +87,8 @@ _STRANGERS = f"""
 
 _NESTED = f"""
     WITH asked AS (
-        SELECT request_at, coalesce(response_at, closed_at) AS until_at, row_number() OVER (ORDER BY request_at) AS place
+        SELECT request_at, coalesce(response_at, closed_at) AS until_at,
+            row_number() OVER (ORDER BY request_at) AS place
         FROM exchanges JOIN connections USING (stream) WHERE client_ip = $client AND request_at IS NOT NULL),
     sample AS (
         SELECT * FROM asked
@@ -110,8 +108,8 @@ _NESTED = f"""
         avg(nested::INTEGER) FILTER (shift <> 0),
         median(after_ns) FILTER (shift = 0), median(after_ns) FILTER (shift <> 0)
     FROM held"""
-"""How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in time:
-that is chance."""
+"""How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in
+time: that is chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +122,7 @@ class Machine:
     confidence: float
 
 
-def find_machines(tables: "Tables", proxies: Iterable[Collection[str]] = ()) -> list[Machine]:
+def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> list[Machine]:
     """Find the machines of which a capture shows more than one address or both sides, and fill the temporary tables.
 
     Args:
@@ -152,14 +150,20 @@ def find_machines(tables: "Tables", proxies: Iterable[Collection[str]] = ()) -> 
     for address in set(servers or ()) & set(clients or ()):
         union.join(address, address, None, 1.0)
     machines = union.machines()
-    tables.execute("CREATE OR REPLACE TEMP TABLE machines (address VARCHAR, machine INTEGER)")
+    tables.execute(
+        "CREATE OR REPLACE TEMP TABLE machines (address VARCHAR, machine INTEGER, method VARCHAR, confidence DOUBLE)"
+    )
     if machines:
-        places = (f"({literal(address)}, {number})" for number, m in enumerate(machines) for address in m.addresses)
+        places = (
+            f"({literal(address)}, {number}, {literal(m.method) if m.method else 'NULL'}, {m.confidence})"
+            for number, m in enumerate(machines)
+            for address in m.addresses
+        )
         tables.execute(f"INSERT INTO machines VALUES {', '.join(places)}")
     return machines
 
 
-def _nested(tables: "Tables", server: str, client: str) -> float | None:
+def _nested(tables: Tables, server: str, client: str) -> float | None:
     """Say how sure it is that a client and a server are one machine; None where time does not tell."""
     (count, share, chance, after, after_by_chance), *_ = tables.sql(
         _NESTED, {"server": server, "client": client}

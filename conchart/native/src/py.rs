@@ -191,7 +191,7 @@ fn source(path: PathBuf) -> Source {
 
 /// Links the exchanges of proxies' two sides. See `_native.pyi`.
 #[pyfunction]
-fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>, sink: &Bound<'_, PyAny>) -> PyResult<()> {
+fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<Batch>> {
     let stream = exchanges.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let pointer = stream.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     let failed = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
@@ -204,10 +204,7 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>, sink: &Bound<'_,
     }
     let mut tables = Tables::default();
     py.detach(|| linking::rows::link_rows(&rows, &mut tables).and_then(|()| tables.flush())).map_err(failed)?;
-    for (table, rows) in tables.take() {
-        sink.call1((table, Batch { rows }))?;
-    }
-    Ok(())
+    Ok(tables.take().map(|(_, rows)| Batch { rows }).collect())
 }
 
 #[pymodule]

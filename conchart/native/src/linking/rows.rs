@@ -100,7 +100,7 @@ pub fn link_rows(exchanges: &[Exchange], tables: &mut Tables) -> Result<(), Arro
                 back_stream: Some(back.stream),
                 back_exchange: back.number,
                 method: Some(method),
-                confidence: Some(*confidence),
+                confidence: Some(rounded(*confidence)),
                 proxy_in_ns: part.map(|part| part.proxy_in),
                 connect_ns: part.map(|part| part.connect),
                 tls_ns: part.map(|part| part.tls),
@@ -111,4 +111,9 @@ pub fn link_rows(exchanges: &[Exchange], tables: &mut Tables) -> Result<(), Arro
         }
     }
     Ok(())
+}
+
+/// Nobody is surer than that, and no machine computes it differently.
+fn rounded(confidence: f64) -> f64 {
+    (confidence.min(0.999) * 1_000.0).round() / 1_000.0
 }
