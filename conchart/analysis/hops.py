@@ -42,7 +42,7 @@ _EXCHANGES = f"""
                 END AS target,
             list_transform(ids, lambda id: hash(id)) AS ids,
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
-        FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL),
+        FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,

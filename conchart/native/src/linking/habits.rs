@@ -39,6 +39,14 @@ struct Habit {
     uncaused: f64,
     /// The front has a back already, in every candidate.
     again: bool,
+    /// What earlier links showed.
+    known: Option<Box<Learned>>,
+    learned: Learned,
+}
+
+/// How the facts of links, and of all candidates, are distributed.
+#[derive(Clone, Debug)]
+struct Learned {
     asked: [Delay; 3],
     answered: Delay,
     opening: Facts<3>,
@@ -67,13 +75,24 @@ impl Habits {
         let habit = |(route, (first_at, last_at, backs)): (&Route, (i64, i64, u32))| {
             // Backs that are left over may all have come by themselves.
             let uncaused = f64::from(route.alone) + if again { f64::from(backs) } else { 0.5 };
-            Habit::of_any_proxy(uncaused / (last_at.saturating_sub(first_at) as f64).max(LEAST_SPAN_NS), again)
+            Habit::of_any_proxy(uncaused / (last_at.saturating_sub(first_at) as f64).max(LEAST_SPAN_NS))
         };
         let mut habits = Self { routes: routes.iter().zip(times).map(habit).collect() };
         for edge in edges {
             if let Some(habit) = habits.routes.get_mut(edge.route as usize) {
-                habit.add_candidate(edge);
+                habit.learned.add_candidate(edge);
             }
+        }
+        habits
+    }
+
+    /// Those of a proxy of which links are known, towards the candidates that are left: what it does for a front once more is
+    /// like what it did before, and how often backs come by themselves is seen in those that are left.
+    pub(super) fn once_more(&self, routes: &[Route], edges: &[Candidate]) -> Self {
+        let mut habits = Self::of_any_proxy(routes, edges);
+        for (habit, known) in habits.routes.iter_mut().zip(&self.routes) {
+            habit.again = true;
+            habit.known = Some(Box::new(known.learned.clone()));
         }
         habits
     }
@@ -83,10 +102,10 @@ impl Habits {
         self.routes.iter_mut().for_each(Habit::forget);
         for edge in edges {
             if let Some(habit) = self.routes.get_mut(edge.route as usize) {
-                habit.add_link(edge, edge.probability);
+                habit.learned.add_link(edge, edge.probability);
             }
         }
-        self.routes.iter_mut().for_each(Habit::smooth);
+        self.routes.iter_mut().for_each(|habit| habit.learned.smooth());
     }
 
     /// Weighs the candidates.
@@ -99,7 +118,7 @@ impl Habits {
     /// What told a link from others most clearly.
     pub(super) fn method(&self, edge: &Candidate) -> &'static str {
         let Some(habit) = self.routes.get(edge.route as usize) else { return "time" };
-        let told = |gain: f64| gain > 2.0;
+        let (told, habit) = (|gain: f64| gain > 2.0, &habit.learned);
         if edge.ids == Agreement::Same && told(habit.ids.gain(edge.ids as usize)) {
             "id"
         } else if edge.target == Agreement::Same && told(habit.target.gain(edge.target as usize)) {
@@ -113,11 +132,28 @@ impl Habits {
 }
 
 impl Habit {
-    fn of_any_proxy(uncaused: f64, again: bool) -> Self {
+    fn of_any_proxy(uncaused: f64) -> Self {
+        Self { uncaused, again: false, known: None, learned: Learned::of_any_proxy() }
+    }
+
+    fn forget(&mut self) {
+        self.learned.forget(self.known.as_deref());
+    }
+
+    fn weight(&self, edge: &Candidate) -> f64 {
+        let Learned { asked, answered, .. } = &self.learned;
+        // Had the front not caused it, the back could have come at any time, and the front been answered at any.
+        let asked = asked.get(edge.opening as usize).map_or(0.0, |asked| asked.density(edge.asked_ns));
+        let answered = edge.answered_ns.map_or(1.0, |ns| answered.density(ns) * edge.window_ns as f64);
+        let again = if self.again { AGAIN } else { 0.0 };
+        (asked / self.uncaused).ln().clamp(-MOST, MOST) + answered.ln().clamp(-MOST, MOST) + self.learned.gain(edge) - again
+    }
+}
+
+impl Learned {
+    fn of_any_proxy() -> Self {
         let overtaken = Facts::new([0.85, 0.1, 0.03, 0.02], [0.4, 0.25, 0.15, 0.2]);
-        let mut habit = Self {
-            uncaused,
-            again,
+        let mut learned = Self {
             asked: [Delay::new(), Delay::new(), Delay::new()],
             answered: Delay::new(),
             // Reused, for it, before.
@@ -133,8 +169,8 @@ impl Habit {
             asked_overtaken: overtaken.clone(),
             answered_overtaken: overtaken,
         };
-        habit.smooth();
-        habit
+        learned.smooth();
+        learned
     }
 
     /// Counts a candidate of any kind: most are coincidences.
@@ -148,18 +184,21 @@ impl Habit {
         self.response_grown.add_candidate(edge.response_grown);
     }
 
-    fn forget(&mut self) {
-        self.asked = [Delay::new(), Delay::new(), Delay::new()];
-        self.answered = Delay::new();
-        self.opening.forget();
-        self.order.forget();
-        self.ids.forget();
-        self.target.forget();
-        self.status.forget();
-        self.request_grown.forget();
-        self.response_grown.forget();
-        self.asked_overtaken.forget();
-        self.answered_overtaken.forget();
+    /// Forgets what links showed, but what was known before.
+    fn forget(&mut self, known: Option<&Self>) {
+        let nothing = Self::of_any_proxy();
+        let known = known.unwrap_or(&nothing);
+        self.asked.clone_from(&known.asked);
+        self.answered.clone_from(&known.answered);
+        self.opening.linked = known.opening.linked;
+        self.order.linked = known.order.linked;
+        self.ids.linked = known.ids.linked;
+        self.target.linked = known.target.linked;
+        self.status.linked = known.status.linked;
+        self.request_grown.know(&known.request_grown);
+        self.response_grown.know(&known.response_grown);
+        self.asked_overtaken.linked = known.asked_overtaken.linked;
+        self.answered_overtaken.linked = known.answered_overtaken.linked;
     }
 
     /// Counts a candidate as far as it is a link.
@@ -186,13 +225,9 @@ impl Habit {
         self.answered.smooth();
     }
 
-    fn weight(&self, edge: &Candidate) -> f64 {
-        // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked = self.asked.get(edge.opening as usize).map_or(0.0, |asked| asked.density(edge.asked_ns));
-        let answered = edge.answered_ns.map_or(1.0, |ns| self.answered.density(ns) * edge.window_ns as f64);
-        (asked / self.uncaused).ln().clamp(-MOST, MOST)
-            + answered.ln().clamp(-MOST, MOST)
-            + self.opening.gain(edge.opening as usize)
+    /// How much likelier the candidate's facts are of a link, but for its delays: the logarithm.
+    fn gain(&self, edge: &Candidate) -> f64 {
+        self.opening.gain(edge.opening as usize)
             + self.order.gain(edge.order as usize)
             + self.ids.gain(edge.ids as usize)
             + self.target.gain(edge.target as usize)
@@ -201,7 +236,6 @@ impl Habit {
             + self.response_grown.gain(edge.response_grown)
             + self.asked_overtaken.doubted(edge.asked_overtaken)
             + self.answered_overtaken.doubted(edge.answered_overtaken)
-            - if self.again { AGAIN } else { 0.0 }
     }
 }
 
@@ -281,10 +315,6 @@ impl<const N: usize> Facts<N> {
         Self { usual, chance, linked: [0.0; N], all: [0.0; N] }
     }
 
-    fn forget(&mut self) {
-        self.linked = [0.0; N];
-    }
-
     fn add_candidate(&mut self, value: usize) {
         if let Some(all) = self.all.get_mut(value) {
             *all += 1.0;
@@ -303,7 +333,7 @@ impl<const N: usize> Facts<N> {
         let sum = |counts: &[f64; N]| counts.iter().sum::<f64>();
         let linked = (of(&self.linked) + PRIOR * of(&self.usual)) / (sum(&self.linked) + PRIOR);
         let others = (sum(&self.all) - sum(&self.linked)).max(0.0);
-        let chance = (of(&self.all) - of(&self.linked)).max(0.0) + PRIOR_CHANCE * of(&self.chance);
+        let chance = (of(&self.all) - of(&self.linked)).clamp(0.0, others) + PRIOR_CHANCE * of(&self.chance);
         (linked, chance / (others + PRIOR_CHANCE))
     }
 
@@ -331,9 +361,9 @@ struct Growth {
 }
 
 impl Growth {
-    fn forget(&mut self) {
-        self.linked.clear();
-        self.linked_sum = 0.0;
+    fn know(&mut self, known: &Self) {
+        self.linked.clone_from(&known.linked);
+        self.linked_sum = known.linked_sum;
     }
 
     fn add_candidate(&mut self, grown: Option<i64>) {

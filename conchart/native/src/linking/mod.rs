@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use self::candidates::{Candidate, Route, candidates};
+use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
 use self::matching::{marginals, match_up};
 use self::order::Order;
@@ -130,8 +130,9 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
     let order = Order::new(exchanges);
     let mut links: Vec<Link> = Vec::new();
     let mut stays: Stays = HashMap::default();
+    let mut usual = Habits::of_any_proxy(&routes, &edges);
     for _ in 0..MOST_BACKS {
-        let (habits, live) = explain(&routes, &order, exchanges, &edges);
+        let (habits, live) = explain(usual, &order, exchanges, &edges);
         let found = match_up(&live);
         let sure = |edge: &&Candidate| edge.probability >= LEAST_CONFIDENCE;
         let mut taken = vec![false; exchanges.len()];
@@ -155,6 +156,7 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
                 fit_between(edge, front, stays);
             }
         }
+        usual = habits.once_more(&routes, &edges);
     }
     links.sort_unstable_by_key(|link| (link.front, link.back));
     links
@@ -177,8 +179,7 @@ fn fit_between(edge: &mut Candidate, front: &Exchange, stays: &[(i64, i64)]) {
 
 /// Learns habits from three beginnings: a proxy asks soon, or it asks in turn, or answers in turn, however late. What explains
 /// most is kept.
-fn explain(routes: &[Route], order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> (Habits, Vec<Candidate>) {
-    let usual = Habits::of_any_proxy(routes, edges);
+fn explain(usual: Habits, order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> (Habits, Vec<Candidate>) {
     let mut soon = edges.to_vec();
     usual.weigh(&mut soon);
     marginals(&mut soon, exchanges.len());
