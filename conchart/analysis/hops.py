@@ -40,21 +40,21 @@ _EXCHANGES = f"""
             response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
-            list_transform(ids, lambda id: hash(id)) AS ids,
+            list_transform(ids, lambda id: hash(id)) AS ids, confidence,
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
         FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
             NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
-            NULL::UBIGINT[] AS ids, true AS first
+            NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first
         FROM ends
         WHERE EXISTS (FROM asked WHERE opens)
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
-        request_bytes, response_bytes, target, status, ids
+        request_bytes, response_bytes, target, status, ids, confidence
     FROM (FROM asked UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
     WHERE number IS NOT NULL OR opened_by IS NOT NULL

@@ -29,12 +29,16 @@ pub(super) struct Candidate {
     pub answered_overtaken: usize,
     /// When the back's response was over.
     pub ended_at: i64,
-    /// From the front's request to what the proxy did first for it, at the back.
+    /// From the front's request, or the end of its back before, to what the proxy did first for it, at the back.
     pub asked_ns: i64,
-    /// From the back's response to the front's; None where one is missing or they are the other way round.
+    /// From the front's request.
+    pub asked_alone_ns: i64,
+    /// From the back's response to the front's, or to its next back; None where one is missing or they are the other way round.
     pub answered_ns: Option<i64>,
-    /// How long the front waited, or its client did.
-    pub window_ns: i64,
+    /// From the back's response to the front's.
+    pub answered_alone_ns: Option<i64>,
+    /// How long the front waited, or its client did, in nanoseconds: the logarithm.
+    pub window: f64,
     pub opening: Opening,
     pub order: Order,
     pub ids: Agreement,
@@ -48,8 +52,10 @@ pub(super) struct Candidate {
     pub asked_in_turn: bool,
     /// It would be the front's turn, if the proxy answered in the order in which it was answered.
     pub answered_in_turn: bool,
-    /// The front has a back already.
-    pub again: bool,
+    /// Candidates of the back.
+    pub rivals: u32,
+    /// How sure it is that both are exchanges.
+    pub seen: f64,
     /// Logarithm of the odds that the front caused the back, had both no other candidate.
     pub weight: f64,
     /// That the front caused the back, given all other candidates.
@@ -109,6 +115,8 @@ pub(super) fn candidates(exchanges: &[Exchange]) -> (Vec<Candidate>, Vec<Route>)
 /// A pair of server endpoints, one on either side of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
+    /// Index of the front endpoint.
+    pub desk: usize,
     /// Backs of the endpoint that lie within no front's life.
     pub alone: u32,
 }
@@ -127,9 +135,13 @@ impl Routes {
     }
 
     fn list(self) -> Vec<Route> {
-        let mut list = vec![Route { alone: 0 }; self.numbers.len()];
-        for ((_, back), number) in self.numbers {
+        let mut list = vec![Route { desk: 0, alone: 0 }; self.numbers.len()];
+        let mut fronts: Vec<i32> = self.numbers.keys().map(|&(front, _)| front).collect();
+        fronts.sort_unstable();
+        fronts.dedup();
+        for ((front, back), number) in self.numbers {
             if let Some(route) = list.get_mut(number as usize) {
+                route.desk = fronts.binary_search(&front).unwrap_or_default();
                 route.alone = self.alone.get(&back).copied().unwrap_or_default();
             }
         }
@@ -173,8 +185,9 @@ fn of_machine(exchanges: &[Exchange], machine: i32, routes: &mut Routes, found: 
         if near.is_empty() {
             *routes.alone.entry(back.endpoint).or_default() += 1;
         }
+        let rivals = u32::try_from(near.len()).unwrap_or(u32::MAX);
         keep_nearest(&mut near);
-        found.extend(near.iter().map(|&(_, candidate)| candidate));
+        found.extend(near.iter().map(|&(_, candidate)| Candidate { rivals, ..candidate }));
     }
 }
 
@@ -292,8 +305,10 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         answered_overtaken: 0,
         ended_at: back.response_done_at.or(back.response_at).unwrap_or(back.closed_at),
         asked_ns: (began_at - asked_at).max(0),
+        asked_alone_ns: (began_at - asked_at).max(0),
         answered_ns,
-        window_ns: (front.until() - front.request_at).max(1_000),
+        answered_alone_ns: answered_ns,
+        window: ((front.until() - front.request_at).max(1_000) as f64).ln(),
         opening,
         order,
         ids: ids(front, back),
@@ -303,7 +318,8 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         response_grown: front.response_bytes.zip(back.response_bytes).map(|(front, back)| front - back),
         asked_in_turn: false,
         answered_in_turn: false,
-        again: false,
+        rivals: 0,
+        seen: front.confidence.min(back.confidence),
         weight: 0.0,
         probability: 0.0,
     }

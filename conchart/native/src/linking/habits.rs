@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::candidates::{Agreement, Candidate, Route};
+use super::marginals::{Counts, MOST_COUNTED};
+use super::order::MOST_OVERTAKEN;
 
 /// Bins of a delay's distribution per doubling.
 const PER_OCTAVE: f64 = 4.0;
@@ -17,10 +19,19 @@ const BINS: usize = 120;
 const PRIOR: f64 = 6.0;
 /// How many coincidences those of any capture weigh as much as.
 const PRIOR_CHANCE: f64 = 40.0;
-/// How often order says nothing, at least.
-const DOUBT: f64 = 0.1;
-/// That a front has one more back has to be shown.
-const AGAIN: f64 = 2.0;
+/// Candidates that weigh less than another of their back by this have no part in what follows.
+const HOPELESS: f64 = 14.0;
+/// The same of an application that asks its stores.
+const ANY_COUNTS: Counts = [0.3, 0.3, 0.2, 0.12, 0.08];
+/// By how much trust shrinks at most where fronts have any number of backs.
+const CROWDED: f64 = 0.4;
+/// Where at least so many fronts have one back, a back is not taken for another front's.
+const EXCLUSIVE: f64 = 0.8;
+/// Bounds of the factor by which one more overtaking is less likely.
+const LEAST_OVERTAKING: f64 = 0.08;
+const MOST_OVERTAKING: f64 = 0.6;
+/// How often a front has no back, one, two … where nothing else is known.
+const USUAL_COUNTS: Counts = [0.1, 0.83, 0.04, 0.02, 0.01];
 /// A shorter capture tells as little of how often backs come by themselves.
 const LEAST_SPAN_NS: f64 = 100_000_000.0;
 /// No fact makes a candidate likelier or less likely than by this factor's logarithm: any fact may be wrong.
@@ -30,15 +41,19 @@ const MOST: f64 = 12.0;
 #[derive(Clone, Debug)]
 pub(super) struct Habits {
     routes: Vec<Habit>,
+    /// Of each front endpoint, how often a front has so many backs.
+    desks: Vec<Counts>,
 }
 
 /// Habits between one front endpoint and one back endpoint.
 #[derive(Clone, Debug)]
 struct Habit {
-    /// How often a back comes that no front caused, per nanosecond.
+    /// Index of the front endpoint.
+    desk: usize,
+    /// How often a back comes that no front caused, per nanosecond: the logarithm.
     uncaused: f64,
-    /// The front has a back already, in every candidate.
-    again: bool,
+    /// How often a back comes that has candidates, per nanosecond.
+    left: f64,
     /// What earlier links showed.
     known: Option<Box<Learned>>,
     learned: Learned,
@@ -56,8 +71,8 @@ struct Learned {
     status: Facts<3>,
     request_grown: Growth,
     response_grown: Growth,
-    asked_overtaken: Facts<4>,
-    answered_overtaken: Facts<4>,
+    asked_overtaken: Overtaking,
+    answered_overtaken: Overtaking,
 }
 
 impl Habits {
@@ -71,18 +86,25 @@ impl Habits {
                 *backs += u32::from(last.replace((edge.back, edge.route)) != Some((edge.back, edge.route)));
             }
         }
-        let again = edges.first().is_some_and(|edge| edge.again);
         let habit = |(route, (first_at, last_at, backs)): (&Route, (i64, i64, u32))| {
-            // Backs that are left over may all have come by themselves.
-            let uncaused = f64::from(route.alone) + if again { f64::from(backs) } else { 0.5 };
-            Habit::of_any_proxy(uncaused / (last_at.saturating_sub(first_at) as f64).max(LEAST_SPAN_NS))
+            let span = (last_at.saturating_sub(first_at) as f64).max(LEAST_SPAN_NS);
+            Habit {
+                desk: route.desk,
+                uncaused: ((f64::from(route.alone) + 0.5) / span).ln(),
+                left: f64::from(backs) / span,
+                known: None,
+                learned: Learned::of_any_proxy(),
+            }
         };
-        let mut habits = Self { routes: routes.iter().zip(times).map(habit).collect() };
+        let desks = routes.iter().map(|route| route.desk + 1).max().unwrap_or_default();
+        let mut habits =
+            Self { routes: routes.iter().zip(times).map(habit).collect(), desks: vec![USUAL_COUNTS; desks] };
         for edge in edges {
             if let Some(habit) = habits.routes.get_mut(edge.route as usize) {
                 habit.learned.add_candidate(edge);
             }
         }
+        habits.routes.iter_mut().for_each(|habit| habit.learned.smooth());
         habits
     }
 
@@ -91,10 +113,62 @@ impl Habits {
     pub(super) fn once_more(&self, routes: &[Route], edges: &[Candidate]) -> Self {
         let mut habits = Self::of_any_proxy(routes, edges);
         for (habit, known) in habits.routes.iter_mut().zip(&self.routes) {
-            habit.again = true;
+            // Backs that are left over may all have come by themselves.
+            habit.uncaused = (habit.uncaused.exp() + habit.left).ln();
             habit.known = Some(Box::new(known.learned.clone()));
         }
         habits
+    }
+
+    /// How often fronts like the candidate's have so many backs.
+    pub(super) fn counts(&self, edge: &Candidate) -> &Counts {
+        let desk = self.routes.get(edge.route as usize).and_then(|habit| self.desks.get(habit.desk));
+        desk.unwrap_or(&USUAL_COUNTS)
+    }
+
+    /// Takes it for usual that fronts have any number of backs.
+    pub(super) fn often(&mut self) {
+        self.desks.fill(ANY_COUNTS);
+    }
+
+    /// How much likelier the candidates make what was seen than chance does: the logarithm.
+    pub(super) fn likelihood(&self, edges: &[Candidate]) -> f64 {
+        let weights: f64 = edges.iter().map(|edge| edge.weight * edge.probability).sum();
+        let mut counts = 0.0;
+        for (desk, backs) in backs_of_fronts(&self.routes, edges).into_values() {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+            let whole = (backs.round() as usize).min(MOST_COUNTED);
+            let share = self.desks.get(desk).and_then(|counts| counts.get(whole)).copied().unwrap_or(1.0);
+            counts += share.ln();
+        }
+        weights + counts
+    }
+
+    /// How far a probability is to be trusted, as measured in `tests/hops`: less where fronts have any number of backs, the more
+    /// of them wait side by side; and where it is only guessed what is an exchange (HTTP/2 without keys).
+    pub(super) fn trust(&self, edge: &Candidate) -> f64 {
+        let [_, once, ..] = self.counts(edge);
+        let crowd = 1.0 - 1.0 / f64::from(edge.rivals.max(1));
+        let often = CROWDED * (1.0 - once / EXCLUSIVE).max(0.0) * crowd;
+        (1.0 - often) * (edge.seen + 0.3).min(1.0)
+    }
+
+    /// Learns how many backs fronts have.
+    fn count_backs(&mut self, edges: &[Candidate]) {
+        self.desks.fill(USUAL_COUNTS.map(|share| share * PRIOR));
+        for (desk, backs) in backs_of_fronts(&self.routes, edges).into_values() {
+            let Some(counts) = self.desks.get_mut(desk) else { continue };
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+            let whole = (backs as usize).min(MOST_COUNTED);
+            let more = if whole < MOST_COUNTED { backs - whole as f64 } else { 0.0 };
+            for (count, share) in counts.iter_mut().skip(whole).zip([1.0 - more, more]) {
+                *count += share;
+            }
+        }
+        for counts in &mut self.desks {
+            let sum: f64 = counts.iter().sum();
+            counts.iter_mut().for_each(|count| *count /= sum);
+        }
     }
 
     /// Learns what the candidates' probabilities show.
@@ -106,13 +180,20 @@ impl Habits {
             }
         }
         self.routes.iter_mut().for_each(|habit| habit.learned.smooth());
+        self.count_backs(edges);
     }
 
-    /// Weighs the candidates.
-    pub(super) fn weigh(&self, edges: &mut [Candidate]) {
-        for edge in edges {
+    /// Weighs the candidates, and drops those that are hopeless beside another one of their back.
+    pub(super) fn weigh(&self, edges: &mut Vec<Candidate>) {
+        for edge in edges.iter_mut() {
             edge.weight = self.routes.get(edge.route as usize).map_or(f64::NEG_INFINITY, |habit| habit.weight(edge));
         }
+        let mut best: HashMap<u32, f64, FixedState> = HashMap::default();
+        for of_back in edges.chunk_by(|one, other| one.back == other.back) {
+            let most = of_back.iter().map(|edge| edge.weight).fold(f64::NEG_INFINITY, f64::max);
+            best.extend(of_back.first().map(|edge| (edge.back, most)));
+        }
+        edges.retain(|edge| edge.weight >= best.get(&edge.back).copied().unwrap_or_default() - HOPELESS);
     }
 
     /// What told a link from others most clearly.
@@ -131,11 +212,18 @@ impl Habits {
     }
 }
 
-impl Habit {
-    fn of_any_proxy(uncaused: f64) -> Self {
-        Self { uncaused, again: false, known: None, learned: Learned::of_any_proxy() }
+/// Of each front that has candidates: the index of its endpoint, and how many backs it has.
+fn backs_of_fronts(routes: &[Habit], edges: &[Candidate]) -> HashMap<u32, (usize, f64), FixedState> {
+    let mut backs: HashMap<u32, (usize, f64), FixedState> = HashMap::default();
+    for edge in edges {
+        if let Some(habit) = routes.get(edge.route as usize) {
+            backs.entry(edge.front).or_insert((habit.desk, 0.0)).1 += edge.probability;
+        }
     }
+    backs
+}
 
+impl Habit {
     fn forget(&mut self) {
         self.learned.forget(self.known.as_deref());
     }
@@ -143,16 +231,14 @@ impl Habit {
     fn weight(&self, edge: &Candidate) -> f64 {
         let Learned { asked, answered, .. } = &self.learned;
         // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked = asked.get(edge.opening as usize).map_or(0.0, |asked| asked.density(edge.asked_ns));
-        let answered = edge.answered_ns.map_or(1.0, |ns| answered.density(ns) * edge.window_ns as f64);
-        let again = if self.again { AGAIN } else { 0.0 };
-        (asked / self.uncaused).ln().clamp(-MOST, MOST) + answered.ln().clamp(-MOST, MOST) + self.learned.gain(edge) - again
+        let asked = asked.get(edge.opening as usize).map_or(-MOST, |asked| asked.density(edge.asked_ns) - self.uncaused);
+        let answered = edge.answered_ns.map_or(0.0, |ns| answered.density(ns) + edge.window);
+        asked.clamp(-MOST, MOST) + answered.clamp(-MOST, MOST) + self.learned.gain(edge)
     }
 }
 
 impl Learned {
     fn of_any_proxy() -> Self {
-        let overtaken = Facts::new([0.85, 0.1, 0.03, 0.02], [0.4, 0.25, 0.15, 0.2]);
         let mut learned = Self {
             asked: [Delay::new(), Delay::new(), Delay::new()],
             answered: Delay::new(),
@@ -166,8 +252,8 @@ impl Learned {
             status: Facts::new([0.48, 0.02, 0.5], [0.3, 0.2, 0.5]),
             request_grown: Growth::default(),
             response_grown: Growth::default(),
-            asked_overtaken: overtaken.clone(),
-            answered_overtaken: overtaken,
+            asked_overtaken: Overtaking::default(),
+            answered_overtaken: Overtaking::default(),
         };
         learned.smooth();
         learned
@@ -197,8 +283,8 @@ impl Learned {
         self.status.linked = known.status.linked;
         self.request_grown.know(&known.request_grown);
         self.response_grown.know(&known.response_grown);
-        self.asked_overtaken.linked = known.asked_overtaken.linked;
-        self.answered_overtaken.linked = known.answered_overtaken.linked;
+        self.asked_overtaken = known.asked_overtaken;
+        self.answered_overtaken = known.answered_overtaken;
     }
 
     /// Counts a candidate as far as it is a link.
@@ -216,13 +302,20 @@ impl Learned {
         self.status.add_link(edge.status as usize, p);
         self.request_grown.add_link(edge.request_grown, p);
         self.response_grown.add_link(edge.response_grown, p);
-        self.asked_overtaken.add_link(edge.asked_overtaken, p);
-        self.answered_overtaken.add_link(edge.answered_overtaken, p);
+        self.asked_overtaken.add(edge.asked_overtaken, p);
+        self.answered_overtaken.add(edge.answered_overtaken, p);
     }
 
     fn smooth(&mut self) {
         self.asked.iter_mut().for_each(Delay::smooth);
         self.answered.smooth();
+        self.opening.smooth();
+        self.order.smooth();
+        self.ids.smooth();
+        self.target.smooth();
+        self.status.smooth();
+        self.request_grown.smooth();
+        self.response_grown.smooth();
     }
 
     /// How much likelier the candidate's facts are of a link, but for its delays: the logarithm.
@@ -234,8 +327,8 @@ impl Learned {
             + self.status.gain(edge.status as usize)
             + self.request_grown.gain(edge.request_grown)
             + self.response_grown.gain(edge.response_grown)
-            + self.asked_overtaken.doubted(edge.asked_overtaken)
-            + self.answered_overtaken.doubted(edge.answered_overtaken)
+            + self.asked_overtaken.gain(edge.asked_overtaken)
+            + self.answered_overtaken.gain(edge.answered_overtaken)
     }
 }
 
@@ -290,12 +383,12 @@ impl Delay {
                 });
                 let counted: f64 = near.sum();
                 let lent = PRIOR * usual.get(bin).copied().unwrap_or_default() / usual_sum;
-                (counted + lent) / (total + PRIOR) / Self::width(bin)
+                ((counted + lent) / (total + PRIOR) / Self::width(bin)).ln()
             })
             .collect();
     }
 
-    /// Per nanosecond.
+    /// Per nanosecond: the logarithm.
     fn density(&self, ns: i64) -> f64 {
         self.density.get(Self::bin(ns)).copied().unwrap_or_default()
     }
@@ -308,11 +401,13 @@ struct Facts<const N: usize> {
     chance: [f64; N],
     linked: [f64; N],
     all: [f64; N],
+    /// What [`Self::smooth`] makes of them.
+    gains: [f64; N],
 }
 
 impl<const N: usize> Facts<N> {
     fn new(usual: [f64; N], chance: [f64; N]) -> Self {
-        Self { usual, chance, linked: [0.0; N], all: [0.0; N] }
+        Self { usual, chance, linked: [0.0; N], all: [0.0; N], gains: [0.0; N] }
     }
 
     fn add_candidate(&mut self, value: usize) {
@@ -327,27 +422,45 @@ impl<const N: usize> Facts<N> {
         }
     }
 
-    /// Shares of links and of coincidences that have the value.
-    fn shares(&self, value: usize) -> (f64, f64) {
-        let of = |counts: &[f64; N]| counts.get(value).copied().unwrap_or_default();
-        let sum = |counts: &[f64; N]| counts.iter().sum::<f64>();
-        let linked = (of(&self.linked) + PRIOR * of(&self.usual)) / (sum(&self.linked) + PRIOR);
-        let others = (sum(&self.all) - sum(&self.linked)).max(0.0);
-        let chance = (of(&self.all) - of(&self.linked)).clamp(0.0, others) + PRIOR_CHANCE * of(&self.chance);
-        (linked, chance / (others + PRIOR_CHANCE))
+    /// Computes how much likelier each value is of a link than of a coincidence: the logarithm.
+    fn smooth(&mut self) {
+        let linked_sum: f64 = self.linked.iter().sum();
+        let others_sum = (self.all.iter().sum::<f64>() - linked_sum).max(0.0);
+        let values = self.gains.iter_mut().zip(&self.usual).zip(&self.chance).zip(&self.linked).zip(&self.all);
+        for ((((gain, usual), chance), linked), all) in values {
+            let others = (all - linked).clamp(0.0, others_sum);
+            let linked = (linked + PRIOR * usual) / (linked_sum + PRIOR);
+            let chance = (others + PRIOR_CHANCE * chance) / (others_sum + PRIOR_CHANCE);
+            *gain = (linked / chance).ln().clamp(-MOST, MOST);
+        }
     }
 
     fn gain(&self, value: usize) -> f64 {
-        let (linked, chance) = self.shares(value);
-        (linked / chance).ln().clamp(-MOST, MOST)
+        self.gains.get(value).copied().unwrap_or_default()
+    }
+}
+
+/// How many overtake each other: of a link, each one more is less likely by a factor; of a coincidence, any number is as likely.
+///
+/// A proxy takes and answers requests in the order in which they come, but for what it does side by side. Were any factor
+/// possible, the last to come could always be the first to be served: that explains delays best, and is true of no proxy.
+#[derive(Clone, Copy, Debug, Default)]
+struct Overtaking {
+    links: f64,
+    overtaken: f64,
+}
+
+impl Overtaking {
+    fn add(&mut self, overtaken: usize, p: f64) {
+        self.links += p;
+        self.overtaken += p * overtaken as f64;
     }
 
-    /// As [`Self::gain`], of order: links are chosen such that few are overtaken, so that few are is little proof of them.
-    fn doubted(&self, value: usize) -> f64 {
-        let linked = self.linked.get(value).copied().unwrap_or_default() + PRIOR * self.usual.get(value).copied().unwrap_or_default();
-        let linked = linked / (self.linked.iter().sum::<f64>() + PRIOR);
-        let chance = self.chance.get(value).copied().unwrap_or(1.0);
-        ((linked * (1.0 - DOUBT) + chance * DOUBT) / chance).ln()
+    fn gain(&self, overtaken: usize) -> f64 {
+        let mean = (self.overtaken + PRIOR * 0.3) / (self.links + PRIOR);
+        let factor = (mean / (1.0 + mean)).clamp(LEAST_OVERTAKING, MOST_OVERTAKING);
+        let chance = 1.0 / (MOST_OVERTAKEN + 1) as f64;
+        ((1.0 - factor) * factor.powi(overtaken.min(MOST_OVERTAKEN) as i32) / chance).ln()
     }
 }
 
@@ -358,6 +471,8 @@ struct Growth {
     all: HashMap<i64, f64, FixedState>,
     linked_sum: f64,
     all_sum: f64,
+    /// What [`Self::smooth`] makes of them.
+    gains: HashMap<i64, f64, FixedState>,
 }
 
 impl Growth {
@@ -380,14 +495,24 @@ impl Growth {
         }
     }
 
+    /// Computes how much likelier each value is of a link than of a coincidence: the logarithm.
+    fn smooth(&mut self) {
+        let others_sum = (self.all_sum - self.linked_sum).max(0.0);
+        self.gains.clear();
+        for (&grown, &all) in &self.all {
+            let spread = |scale: f64| scale / 2.0 / (grown.unsigned_abs() as f64 + scale).powi(2);
+            let unchanged = if grown == 0 { 0.3 } else { 0.0 };
+            let links = self.linked.get(&grown).copied().unwrap_or_default();
+            // What one link has shown is no reason to believe that very link.
+            let shown = (links - 1.0).max(0.0);
+            let linked = (shown + PRIOR * (unchanged + 0.7 * spread(200.0))) / (self.linked_sum + PRIOR);
+            let chance = (all - links).max(0.0) + PRIOR_CHANCE * spread(2_000.0);
+            let gain = (linked * (others_sum + PRIOR_CHANCE) / chance).ln();
+            self.gains.insert(grown, gain.clamp(-MOST, MOST));
+        }
+    }
+
     fn gain(&self, grown: Option<i64>) -> f64 {
-        let Some(grown) = grown else { return 0.0 };
-        let spread = |scale: f64| scale / 2.0 / (grown.unsigned_abs() as f64 + scale).powi(2);
-        let unchanged = if grown == 0 { 0.3 } else { 0.0 };
-        let of = |counts: &HashMap<i64, f64, FixedState>| counts.get(&grown).copied().unwrap_or_default();
-        let linked = (of(&self.linked) + PRIOR * (unchanged + 0.7 * spread(200.0))) / (self.linked_sum + PRIOR);
-        let others = (self.all_sum - self.linked_sum).max(0.0);
-        let chance = (of(&self.all) - of(&self.linked)).max(0.0) + PRIOR_CHANCE * spread(2_000.0);
-        (linked * (others + PRIOR_CHANCE) / chance).ln().clamp(-MOST, MOST)
+        grown.and_then(|grown| self.gains.get(&grown)).copied().unwrap_or_default()
     }
 }

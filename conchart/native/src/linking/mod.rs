@@ -3,37 +3,36 @@
 //! A proxy's exchanges are of two kinds: those that it accepted (fronts) and those that it asked for (backs). A back that lies
 //! within the life of a front may have been caused by it. How likely that is, is told from what the capture itself shows of the
 //! proxy's habits: how long after a request it asks, how long after an answer it answers, by how much it lengthens messages,
-//! whether it hands on targets and identifiers ([`habits`]). Habits and links are found in turns (expectation maximisation), and
-//! the links last, all at once ([`matching`]): first fit would give a slow request's back to its neighbour.
+//! whether it hands on targets and identifiers ([`habits`]), who overtakes whom ([`order`]). Habits and links are found in turns
+//! (expectation maximisation), and all links at once ([`marginals`]): first fit would give a slow request's back to its neighbour.
 //!
-//! A front may cause several backs, one after the other or side by side (retries, fan-out): each round of [`link`] finds at most
-//! one more per front. What is likelier a coincidence stays unlinked. No IO, no clock; no more memory than [`MOST_CANDIDATES`] per
-//! back.
+//! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
+//! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back.
 
 mod candidates;
 mod habits;
-mod matching;
+mod marginals;
 mod order;
 pub mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
-use foldhash::fast::FixedState;
-
 use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
-use self::matching::{marginals, match_up};
+use self::marginals::marginals;
 use self::order::Order;
 pub use self::split::{Split, split};
 
 /// How often habits are learned anew from the links that they make likely.
-const ROUNDS: usize = 6;
-/// Backs of one front: more than a page's fan-out, and an end to rounds.
-const MOST_BACKS: usize = 64;
-/// A connection that carries nothing for longer was not opened for its first request.
+const ROUNDS: usize = 5;
+/// Rounds that look for backs beyond the [`marginals::MOST_COUNTED`] of a front that each of them finds.
+const MOST_TIMES: usize = 4;
+/// Unless a round adds one in so many, no other follows.
+const WORTH_MORE: usize = 200;
+/// Backs on which beginnings are tried.
+const SAMPLE: usize = 1_500;
+/// A connection that carried nothing for longer was not opened for its first request; nor if for longer than twice its opening.
 const IDLE_NS: i64 = 5_000_000;
 /// Candidates that are less likely compete with nobody.
 const LEAST_LIKELY: f64 = 0.001;
@@ -79,6 +78,8 @@ pub struct Exchange {
     pub target: Option<u64>,
     /// As `exchanges` has it.
     pub status: Option<i32>,
+    /// As `exchanges` has it: how sure it is that this is an exchange.
+    pub confidence: f64,
     /// Hashes of the identifiers that it carries.
     pub ids: Vec<u64>,
 }
@@ -106,7 +107,8 @@ impl Exchange {
     fn began_at(&self) -> i64 {
         let Some(setup) = self.setup.filter(|_| self.first) else { return self.request_at };
         let ready_at = setup.ready_at.or(setup.connected_at).unwrap_or(setup.opened_at);
-        if self.request_at - ready_at <= IDLE_NS { setup.opened_at } else { self.request_at }
+        let opening_ns = ready_at - setup.opened_at;
+        if self.request_at - ready_at <= IDLE_NS.max(2 * opening_ns) { setup.opened_at } else { self.request_at }
     }
 }
 
@@ -129,95 +131,122 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
     let (mut edges, routes) = candidates(exchanges);
     let order = Order::new(exchanges);
     let mut links: Vec<Link> = Vec::new();
-    let mut stays: Stays = HashMap::default();
     let mut usual = Habits::of_any_proxy(&routes, &edges);
-    for _ in 0..MOST_BACKS {
-        let (habits, live) = explain(usual, &order, exchanges, &edges);
-        let found = match_up(&live);
-        let sure = |edge: &&Candidate| edge.probability >= LEAST_CONFIDENCE;
+    let mut beginning = best_beginning(&usual, &order, exchanges, &edges);
+    for _ in 0..MOST_TIMES {
+        let (habits, live) = learn(usual, beginning, &order, exchanges, edges.clone());
         let mut taken = vec![false; exchanges.len()];
-        let mut grown = false;
-        for edge in found.into_iter().filter_map(|index| live.get(index)).filter(sure) {
+        let before = links.len();
+        // No back has two candidates that are likelier than not.
+        for edge in live.iter().filter(|edge| edge.probability > LEAST_CONFIDENCE) {
             if let Some(taken) = taken.get_mut(edge.back as usize) {
                 *taken = true;
             }
-            grown = true;
-            stays.entry(edge.front).or_default().push((edge.began_at, edge.ended_at));
-            let method = habits.method(edge);
-            links.push(Link { front: edge.front, back: edge.back, method, confidence: edge.probability });
+            let confidence = edge.probability * habits.trust(edge);
+            if confidence > LEAST_CONFIDENCE {
+                links.push(Link { front: edge.front, back: edge.back, method: habits.method(edge), confidence });
+            }
         }
-        if !grown {
+        if (links.len() - before) * WORTH_MORE <= before {
             break;
         }
         edges.retain(|edge| !taken.get(edge.back as usize).copied().unwrap_or_default());
-        for edge in &mut edges {
-            edge.again = true;
-            if let Some((front, stays)) = exchanges.get(edge.front as usize).zip(stays.get(&edge.front)) {
-                fit_between(edge, front, stays);
-            }
-        }
         usual = habits.once_more(&routes, &edges);
+        beginning = Beginning::Soon;
     }
     links.sort_unstable_by_key(|link| (link.front, link.back));
     links
 }
 
-/// Of each front, when the backs that it has began and ended.
-type Stays = HashMap<u32, Vec<(i64, i64)>, FixedState>;
-
-/// Measures a candidate's delays from what the front's other backs did before and after it: who retries, or asks one backend
-/// after the other, goes on when an answer has come.
-fn fit_between(edge: &mut Candidate, front: &Exchange, stays: &[(i64, i64)]) {
-    let before = stays.iter().map(|&(_, ended_at)| ended_at).filter(|&at| at <= edge.began_at).max();
-    let asked_at = before.unwrap_or(front.request_done_at).max(front.request_done_at.min(edge.began_at));
-    edge.asked_ns = edge.asked_ns.min(edge.began_at - asked_at).max(0);
-    if edge.answered_ns.is_some() {
-        let after = stays.iter().map(|&(began_at, _)| began_at).filter(|&at| at >= edge.ended_at).min();
-        edge.answered_ns = edge.answered_ns.min(after.map(|at| at - edge.ended_at).or(edge.answered_ns));
-    }
+/// What is taken for a proxy's habit before anything is learned.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Beginning {
+    /// It asks soon, mostly once.
+    Soon,
+    /// It asks soon, any number of times.
+    Often,
+    /// It asks in the order in which it is asked, however late.
+    AskedInTurn,
+    /// It answers in the order in which it is answered, however late.
+    AnsweredInTurn,
 }
 
-/// Learns habits from three beginnings: a proxy asks soon, or it asks in turn, or answers in turn, however late. What explains
-/// most is kept.
-fn explain(usual: Habits, order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> (Habits, Vec<Candidate>) {
-    let mut soon = edges.to_vec();
-    usual.weigh(&mut soon);
-    marginals(&mut soon, exchanges.len());
-    let turns = [|edge: &Candidate| edge.asked_in_turn, |edge: &Candidate| edge.answered_in_turn].map(|in_turn| {
-        let mut edges = edges.to_vec();
-        edges.iter_mut().for_each(|edge| edge.probability = if in_turn(edge) { 0.9 } else { 0.0 });
-        edges
+/// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another.
+fn best_beginning(usual: &Habits, order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> Beginning {
+    let mut backs = 0;
+    let sample: Vec<Candidate> = edges
+        .chunk_by(|one, other| one.back == other.back)
+        .take_while(|_| {
+            backs += 1;
+            backs <= SAMPLE
+        })
+        .flatten()
+        .copied()
+        .collect();
+    let all = [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn];
+    let likelihoods = all.map(|beginning| {
+        let (habits, live) = learn(usual.clone(), beginning, order, exchanges, sample.clone());
+        (habits.likelihood(&live), beginning)
     });
-    let mut best = learn(usual.clone(), order, exchanges, soon);
-    for turns in turns {
-        let other = learn(usual.clone(), order, exchanges, turns);
-        if likelihood(&other.1) > likelihood(&best.1) {
-            best = other;
-        }
-    }
-    best
+    let best = likelihoods.into_iter().reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map_or(Beginning::Soon, |(_, beginning)| beginning)
 }
 
 /// Learns the habits that make the candidates likely, and the candidates' probabilities, in turns.
 fn learn(
     mut habits: Habits,
+    beginning: Beginning,
     order: &Order,
     exchanges: &[Exchange],
     mut edges: Vec<Candidate>,
 ) -> (Habits, Vec<Candidate>) {
+    match beginning {
+        Beginning::Soon | Beginning::Often => {
+            if beginning == Beginning::Often {
+                habits.often();
+            }
+            habits.weigh(&mut edges);
+            marginals(&mut edges, exchanges.len(), |edge| habits.counts(edge));
+        }
+        Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
+            let asked = beginning == Beginning::AskedInTurn;
+            for edge in &mut edges {
+                let in_turn = if asked { edge.asked_in_turn } else { edge.answered_in_turn };
+                edge.probability = if in_turn { 0.9 } else { 0.0 };
+            }
+        }
+    }
     for round in 0..ROUNDS {
         order.count(exchanges, &mut edges);
+        fit_between(&mut edges, exchanges.len());
         habits.learn(&edges);
         habits.weigh(&mut edges);
-        marginals(&mut edges, exchanges.len());
-        if round > 0 {
-            edges.retain(|edge| edge.probability >= LEAST_LIKELY);
-        }
+        marginals(&mut edges, exchanges.len(), |edge| habits.counts(edge));
+        let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
+        edges.retain(|edge| edge.probability >= least);
     }
     (habits, edges)
 }
 
-/// How much likelier the candidates make what was seen than chance does: the sum of the likeliest ones' weights.
-fn likelihood(edges: &[Candidate]) -> f64 {
-    edges.iter().map(|edge| edge.weight.max(0.0) * edge.probability).sum()
+/// Measures delays from what the front's other backs did before and after: who retries, or asks one backend after the other, goes
+/// on when an answer has come.
+fn fit_between(edges: &mut [Candidate], exchanges: usize) {
+    let mut stays: Vec<Vec<(u32, i64, i64)>> = vec![Vec::new(); exchanges];
+    for edge in edges.iter().filter(|edge| edge.probability > LEAST_CONFIDENCE) {
+        if let Some(stays) = stays.get_mut(edge.front as usize) {
+            stays.push((edge.back, edge.began_at, edge.ended_at));
+        }
+    }
+    for edge in edges {
+        let others = stays.get(edge.front as usize).into_iter().flatten().filter(|&&(back, ..)| back != edge.back);
+        (edge.asked_ns, edge.answered_ns) = (edge.asked_alone_ns, edge.answered_alone_ns);
+        for &(_, began_at, ended_at) in others {
+            if ended_at <= edge.began_at {
+                edge.asked_ns = edge.asked_ns.min(edge.began_at - ended_at);
+            }
+            if began_at >= edge.ended_at {
+                edge.answered_ns = edge.answered_ns.map(|ns| ns.min(began_at - edge.ended_at));
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::candidates::Candidate;
 /// Fronts on either side that are looked at.
 const NEIGHBOURS: usize = 12;
 /// More are counted as so many.
-pub(super) const MOST_OVERTAKEN: usize = 3;
+pub(super) const MOST_OVERTAKEN: usize = 2 * NEIGHBOURS;
 /// Fronts in the order of their requests, and of their responses.
 #[derive(Debug)]
 pub(super) struct Order {

@@ -2,7 +2,7 @@
 //!
 //! In: record batches with the columns that [`Exchange`] has (`analysis/hops.py` selects them). Out: rows of `links`.
 
-use arrow_array::{Array, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, UInt64Array};
+use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, UInt64Array};
 use arrow_schema::ArrowError;
 
 use super::{Exchange, Link, Setup, link, split};
@@ -19,6 +19,7 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
     let hashes = |name| columns.get::<UInt64Array>(name);
     let (stream, number, endpoint) = (integers("stream")?, integers("number")?, integers("endpoint")?);
     let (accepted_by, opened_by) = (integers("accepted_by")?, integers("opened_by")?);
+    let confidence = columns.get::<Float64Array>("confidence")?;
     let (status, through) = (integers("status")?, integers("through")?);
     let (request_at, request_done_at) = (longs("request_at")?, longs("request_done_at")?);
     let (response_at, closed_at) = (longs("response_at")?, longs("closed_at")?);
@@ -60,6 +61,7 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
             response_bytes: at!(response_bytes, row),
             target: at!(target, row),
             status: at!(status, row),
+            confidence: at!(confidence, row).unwrap_or(1.0),
             ids: at!(ids, row).map_or_else(Vec::new, |list| {
                 list.as_any().downcast_ref::<UInt64Array>().map_or_else(Vec::new, |list| list.values().to_vec())
             }),

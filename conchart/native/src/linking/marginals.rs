@@ -1,0 +1,134 @@
+//! How likely each candidate is, beside all others: belief propagation between fronts and backs.
+//!
+//! A back has one front, or none. How many backs a front has is a habit: mostly one, of an application any number. So a candidate
+//! is the less likely the likelier the others of its back are, and of its front as far as fronts have few.
+
+use super::candidates::Candidate;
+
+/// Passes over all candidates; what they change after that is below what confidence is worth.
+const PASSES: usize = 12;
+/// Less than this changes nothing.
+const STILL: f64 = 1e-3;
+/// Backs of one front that are told apart by their number.
+pub(super) const MOST_COUNTED: usize = 4;
+/// Odds beyond `e` to this power are as good as certain.
+const CERTAIN: f64 = 24.0;
+
+/// How often a front has no back, one, two …
+pub(super) type Counts = [f64; MOST_COUNTED + 1];
+
+/// Computes the probability of each candidate.
+///
+/// `counts` has, for each candidate, how often fronts like its have so many backs. Candidates of a front need not be together.
+pub(super) fn marginals<'a>(edges: &mut [Candidate], fronts: usize, counts: impl Fn(&Candidate) -> &'a Counts) {
+    let by_front = by_front(edges, fronts);
+    let odds: Vec<f64> = edges.iter().map(|edge| edge.weight.clamp(-CERTAIN, CERTAIN).exp()).collect();
+    let mut wanted = vec![1.0f64; edges.len()];
+    let mut offered = vec![0.0f64; edges.len()];
+    let mut room = Room::default();
+    for _ in 0..PASSES {
+        offer(edges, &odds, &wanted, &mut offered);
+        let mut change = 0.0f64;
+        for of_front in &by_front {
+            let Some(edge) = of_front.first().and_then(|&index| edges.get(index as usize)) else { continue };
+            room.want(of_front, &offered, counts(edge));
+            for (&index, &now) in of_front.iter().zip(&room.wanted) {
+                if let Some(wanted) = wanted.get_mut(index as usize) {
+                    change = change.max((now - *wanted).abs());
+                    *wanted = 0.5 * (*wanted + now);
+                }
+            }
+        }
+        if change < STILL {
+            break;
+        }
+    }
+    for ((edge, offered), wanted) in edges.iter_mut().zip(&offered).zip(&wanted) {
+        let odds = offered * wanted;
+        edge.probability = odds / (1.0 + odds);
+    }
+}
+
+/// What each back offers its fronts: the odds, as far as its other fronts do not want it. Candidates of a back stand together.
+fn offer(edges: &[Candidate], odds: &[f64], wanted: &[f64], offered: &mut [f64]) {
+    let mut start = 0;
+    for of_back in edges.chunk_by(|one, other| one.back == other.back) {
+        let range = start..start + of_back.len();
+        start = range.end;
+        let (Some(odds), Some(wanted), Some(offered)) =
+            (odds.get(range.clone()), wanted.get(range.clone()), offered.get_mut(range))
+        else {
+            return;
+        };
+        let all: f64 = odds.iter().zip(wanted).map(|(odds, wanted)| odds * wanted).sum();
+        for ((odds, wanted), offered) in odds.iter().zip(wanted).zip(offered) {
+            *offered = odds / (1.0 + (all - odds * wanted).max(0.0));
+        }
+    }
+}
+
+/// The indices of the candidates of each front that has any.
+fn by_front(edges: &[Candidate], fronts: usize) -> Vec<Vec<u32>> {
+    let mut lists = vec![Vec::new(); fronts];
+    for (index, edge) in (0u32..).zip(edges) {
+        if let Some(list) = lists.get_mut(edge.front as usize) {
+            list.push(index);
+        }
+    }
+    lists.retain(|list: &Vec<u32>| !list.is_empty());
+    lists
+}
+
+/// Sums over all ways to choose so many of some candidates: of none, one, two … the products of what they are offered
+/// (elementary symmetric polynomials).
+type Ways = [f64; MOST_COUNTED + 1];
+
+/// Memory that is used again.
+#[derive(Default)]
+struct Room {
+    /// Ways to choose among the candidates after each.
+    after: Vec<Ways>,
+    wanted: Vec<f64>,
+}
+
+impl Room {
+    /// Says how much a front wants each of its candidates, given what the others offer.
+    fn want(&mut self, of_front: &[u32], offered: &[f64], counts: &Counts) {
+        const NOTHING: Ways = {
+            let mut ways = [0.0; MOST_COUNTED + 1];
+            ways[0] = 1.0;
+            ways
+        };
+        let offer = |&index: &u32| offered.get(index as usize).copied().unwrap_or_default();
+        self.after.clear();
+        let mut ways = NOTHING;
+        for index in of_front.iter().rev() {
+            self.after.push(ways);
+            ways = with(&ways, offer(index));
+        }
+        self.wanted.clear();
+        let mut before = NOTHING;
+        for (index, after) in of_front.iter().zip(self.after.iter().rev()) {
+            // Ways to choose among all the others.
+            let mut others = [0.0; MOST_COUNTED + 1];
+            for (chosen, before) in before.iter().enumerate() {
+                for (sum, after) in others.iter_mut().skip(chosen).zip(after) {
+                    *sum += before * after;
+                }
+            }
+            let alone: f64 = counts.iter().zip(&others).map(|(count, ways)| count * ways).sum();
+            let beside: f64 = counts.iter().skip(1).zip(&others).map(|(count, ways)| count * ways).sum();
+            self.wanted.push(beside / alone);
+            before = with(&before, offer(index));
+        }
+    }
+}
+
+/// Ways to choose when one more can be chosen.
+fn with(ways: &Ways, offered: f64) -> Ways {
+    let mut more = *ways;
+    for (sum, fewer) in more.iter_mut().skip(1).zip(ways) {
+        *sum += fewer * offered;
+    }
+    more
+}
