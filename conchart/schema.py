@@ -158,6 +158,15 @@ TABLES: tuple[Table, ...] = (
         worked_out="address VARCHAR, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
     ),
     Table(
+        name="splits",
+        key="server_ip, server_port",
+        known="requests, wait_ns, backend_ns, connect_ns, tls_ns, proxy_ns, unlinked, unlinked_ns",
+        worked_out="""
+            server_ip VARCHAR, server_port INTEGER, requests BIGINT, wait_ns BIGINT, backend_ns BIGINT,
+            connect_ns BIGINT, tls_ns BIGINT, proxy_ns BIGINT, unlinked BIGINT, unlinked_ns BIGINT
+        """,
+    ),
+    Table(
         name="packets",
         key="frame",
         known="stream, seen_at, sender, flags, bytes",

@@ -123,10 +123,10 @@ def test_times_stay_whole_nanoseconds_since_the_first_packet(trace_of: TellTrace
     assert first[:2] == [(1, 131 * MS, 312_001), (1, 131 * MS + 312_001, 81 * MS + 117)]
 
 
-def test_backends_stand_above_their_front(trace_of: TellTrace, proxy_story: Story) -> None:
+def test_a_front_comes_before_its_backends(trace_of: TellTrace, proxy_story: Story) -> None:
     groups = Parsed(render(trace_of(proxy_story))).data["groups"]
-    assert groups["endpoint"] == ["10.9.0.3:8080", "192.168.7.1:443"]
-    assert groups["role"] == ["backend", "front"]
+    assert groups["endpoint"] == ["192.168.7.1:443", "10.9.0.3:8080"]
+    assert groups["role"] == ["front", "backend"]
 
 
 def test_without_names_only_addresses_are_shown(trace_of: TellTrace, proxy_story: Story) -> None:

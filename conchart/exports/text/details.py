@@ -31,7 +31,7 @@ _HANDSHAKES = f"""
     FROM handshakes ORDER BY stream, number
 """
 _EXCHANGES = f"""
-    SELECT stream, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
+    SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
            response_bytes, inferred
     FROM exchanges ORDER BY stream, number
 """
@@ -40,6 +40,25 @@ _STALLS = f"""
            start_frame, released_frame, end_frame, confidence
     FROM stalls ORDER BY stream, start_at
 """
+_NAMED = "concat(transport, '.stream eq ', transport_stream)"
+_LINKS = f"""
+    SELECT links.*,
+        concat(back, ' #' || back_exchange) AS caused, concat(front, ' #' || front_exchange) AS caused_by
+    FROM links
+    JOIN (SELECT stream AS front_stream, {_NAMED} AS front FROM connections) USING (front_stream)
+    JOIN (SELECT stream AS back_stream, {_NAMED} AS back FROM connections) USING (back_stream)
+    ORDER BY front_stream, front_exchange, back_stream, back_exchange
+"""
+
+_SPLIT = (
+    ("proxy", "proxy_in_ns"),
+    ("connecting", "connect_ns"),
+    ("TLS", "tls_ns"),
+    ("request", "request_ns"),
+    ("wait", "wait_ns"),
+    ("proxy", "proxy_out_ns"),
+)
+"""What a wait that a link explains consists of, in the order in which it comes about."""
 
 Row = dict[str, Any]
 
@@ -48,14 +67,19 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     """Give the lines. What encryption hides and was inferred is marked ``~``."""
     handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
     stalls = _by_stream(tables, _STALLS)
+    links = _links(tables)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row), "bold")
         yield Text(f"  {_transport(row)}")
         for handshake in handshakes.get(row["stream"], []):
             yield Text(f"  {_handshake(handshake, names=names)}")
+        for link in links.get((row["stream"], None), []):
+            yield Text(f"  {link}")
         for exchange in exchanges.get(row["stream"], []):
             yield Text(f"  {_exchange(exchange, names=names)}")
+            for link in links.get((row["stream"], exchange["number"]), []):
+                yield Text(f"    {link}")
         for stall in stalls.get(row["stream"], []):
             yield Text(f"  {_stall(stall)}")
 
@@ -108,6 +132,20 @@ def _exchange(row: Row, *, names: bool) -> str:
     answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
     size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
     return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+
+
+def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
+    """Say of each exchange which it caused and by which it was caused; of a connection under no exchange."""
+    said: dict[tuple[int, int | None], list[str]] = {}
+    for row in _rows(tables, _LINKS):
+        front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
+        why = f"{row['method']}, {row['confidence']:.2f}"
+        on = "handed on as" if row["front_exchange"] is None else "caused"
+        times = ", ".join(f"{words} {format_ns(row[column])}" for words, column in _SPLIT if row[column])
+        said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
+        by = "handed on from" if row["front_exchange"] is None else "caused by"
+        said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+    return said
 
 
 def _stall(row: Row) -> str:
