@@ -11,6 +11,7 @@ from conchart.printable import endpoint, printable
 from conchart.sql import ANSWER, MISSING
 from conchart.stalls import DETAIL, stall_kind
 from conchart.tables import Tables
+from conchart.telling.splits import STEPS
 from conchart.units import count_of, format_bytes, format_ns
 
 _CONNECTIONS = f"""
@@ -49,16 +50,6 @@ _LINKS = f"""
     JOIN (SELECT stream AS back_stream, {_NAMED} AS back FROM connections) USING (back_stream)
     ORDER BY front_stream, front_exchange, back_stream, back_exchange
 """
-
-_SPLIT = (
-    ("proxy", "proxy_in_ns"),
-    ("connecting", "connect_ns"),
-    ("TLS", "tls_ns"),
-    ("request", "request_ns"),
-    ("wait", "wait_ns"),
-    ("proxy", "proxy_out_ns"),
-)
-"""What a wait that a link explains consists of, in the order in which it comes about."""
 
 Row = dict[str, Any]
 
@@ -141,7 +132,7 @@ def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
         front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
         why = f"{row['method']}, {row['confidence']:.2f}"
         on = "handed on as" if row["front_exchange"] is None else "caused"
-        times = ", ".join(f"{words} {format_ns(row[column])}" for words, column in _SPLIT if row[column])
+        times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
         said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
         by = "handed on from" if row["front_exchange"] is None else "caused by"
         said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
