@@ -22,6 +22,8 @@ class Table:
     name: str
     key: str
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
+    unknown: tuple[str, ...] = ()
+    """Columns of the key that may be NULL."""
     columns: str = ""
     """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
@@ -144,6 +146,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="links",
         key="front_stream, front_exchange, back_stream, back_exchange",
+        unknown=("front_exchange", "back_exchange"),
         known="method, confidence",
         columns="""
             front_stream INTEGER, front_exchange INTEGER, back_stream INTEGER, back_exchange INTEGER,

@@ -37,10 +37,12 @@ function stallSums(lane) {
   return [...sums].sort((a, b) => b[1] - a[1]).map(([word, ns]) => `${word} ${brief(ns)}`).join(", ");
 }
 
-/* What is linked with a phase: by its exchange, or by the whole connection. */
+/* What is linked with a phase: by its exchange, by the whole connection, or because a connection was opened for it. */
 function linksOf(lane, phase) {
-  const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);
-  return [...(exchange ? exchange.links : []), ...lane.links];
+  const exchange = lane.exchanges.find((x) => x.number === phase.exchange);
+  const opening = (link) => link.back.lane === lane && phase.end <= link.inBack[1] && phase.start >= link.inBack[0];
+  const opened = phase.exchange === null ? lane.exchanges.slice(0, 1).flatMap((x) => x.links.filter(opening)) : [];
+  return [...(exchange ? exchange.links : []), ...opened, ...lane.links];
 }
 
 const linkEnd = ({ stream, lane, exchange }) => (lane ? `#${stream} ${lane.server}${exchange ? ` ${requestLine({ ...exchange, host: null })}` : ""}` : `#${stream} (not drawn)`);
@@ -49,7 +51,7 @@ const linkEnd = ({ stream, lane, exchange }) => (lane ? `#${stream} ${lane.serve
 function linkTip(lane, link, steps, split) {
   const caused = link.front.lane === lane;
   const words = link.handed ? (caused ? "Handed on as" : "Handed on from") : caused ? "Caused" : "Caused by";
-  const spent = split && caused ? steps.map((step, i) => (link.times[i] ? [el("span", { class: `swatch s-${step.name}` }), `${step.word} ${brief(link.times[i])} `] : [])).flat() : [];
+  const spent = split && caused ? steps.flatMap((step, i) => (link.times[i] ? [el("span", { class: "step" }, el("span", { class: `swatch s-${step.name}` }), `${step.word} ${brief(link.times[i])}`), " "] : [])) : [];
   return [
     el("div", {}, `${words} `, el("b", {}, linkEnd(caused ? link.back : link.front)), ` (told by ${link.method}, ${link.confidence.toFixed(2)})`),
     spent.length ? el("div", {}, spent) : null,
@@ -82,7 +84,7 @@ function phaseTip(lane, phase, stall, { kinds, steps }) {
   if (exchange) {
     lines.push(el("div", { class: "line" }, requestLine(exchange)));
     lines.push(el("div", {}, `request ${bytes(exchange.request_bytes)}, response ${bytes(exchange.response_bytes)}`,
-      kind.name === "wait" && exchange.service_ns !== null ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
+      kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
@@ -99,6 +101,7 @@ function laneTip(lane, alone) {
       lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
     lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane)}`) : null,
     alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
+    ...(alone ? linksTip(lane, lane.links, [], false) : []),
     alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
   ].filter(Boolean);
 }

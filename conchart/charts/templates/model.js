@@ -48,16 +48,37 @@ function readLinks(data, byStream) {
   }
 }
 
-/* Lay the parts of a wait end to end, after those of the links before. */
+/* Where the back's steps began, as far as its lane says: TCP, TLS, request, wait. */
+function beginnings({ lane, exchange }) {
+  const [handshake] = lane ? lane.handshakes : [];
+  const asked = exchange && exchange.request !== null;
+  return [lane && lane.opened, handshake && handshake.hello, asked ? exchange.request : null, asked ? exchange.request + exchange.request_ns : null];
+}
+
+/* Lay the parts of a wait end to end, after those of the links before: the steps where they began, and in between what
+   the proxy took by itself. Where a step began is not known, it comes after that. */
 function splitWait(link) {
-  const x = link.front.exchange;
-  if (!x || x.request === null) return;
-  x.pieces ||= [];
-  let at = x.pieces.length ? x.pieces[x.pieces.length - 1].end : x.request + x.request_ns;
-  link.times.forEach((ns, kind) => {
-    x.pieces.push({ kind, start: at, end: at + ns });
+  const { exchange } = link.front;
+  if (!exchange || exchange.request === null) return;
+  exchange.pieces ||= [];
+  const { pieces } = exchange;
+  let at = pieces.length ? pieces[pieces.length - 1].end : exchange.request + exchange.request_ns;
+  const add = (kind, ns) => {
+    if (ns > 0) pieces.push({ kind, start: at, end: at + ns });
     at += ns;
+  };
+  let [pause] = link.times;
+  const rest = (ns) => {
+    add(0, ns);
+    pause -= ns;
+  };
+  beginnings(link.back).forEach((began, i) => {
+    const ns = link.times[i + 1];
+    if (ns) rest(Math.min(pause, Math.max(0, (began ?? Infinity) - at)));
+    add(i + 1, ns);
   });
+  rest(pause);
+  add(5, link.times[5]);
 }
 
 function readModel() {

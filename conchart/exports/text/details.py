@@ -130,7 +130,7 @@ def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
     said: dict[tuple[int, int | None], list[str]] = {}
     for row in _rows(tables, _LINKS):
         front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
-        why = f"{row['method']}, {row['confidence']:.2f}"
+        why = f"{printable(row['method'])}, {row['confidence']:.2f}"
         on = "handed on as" if row["front_exchange"] is None else "caused"
         times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
         said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
