@@ -22,6 +22,8 @@ class Table:
     name: str
     key: str
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
+    unknown: tuple[str, ...] = ()
+    """Columns of the key that may be NULL."""
     columns: str = ""
     """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
@@ -144,6 +146,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="links",
         key="front_stream, front_exchange, back_stream, back_exchange",
+        unknown=("front_exchange", "back_exchange"),
         known="method, confidence",
         columns="""
             front_stream INTEGER, front_exchange INTEGER, back_stream INTEGER, back_exchange INTEGER,
@@ -156,6 +159,15 @@ TABLES: tuple[Table, ...] = (
         key="address",
         known="node, role, confidence",
         worked_out="address VARCHAR, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
+    ),
+    Table(
+        name="splits",
+        key="server_ip, server_port",
+        known="requests, wait_ns, backend_ns, connect_ns, tls_ns, proxy_ns, unlinked, unlinked_ns",
+        worked_out="""
+            server_ip VARCHAR, server_port INTEGER, requests BIGINT, wait_ns BIGINT, backend_ns BIGINT,
+            connect_ns BIGINT, tls_ns BIGINT, proxy_ns BIGINT, unlinked BIGINT, unlinked_ns BIGINT
+        """,
     ),
     Table(
         name="packets",

@@ -141,6 +141,11 @@ class Tables:
         return self._database.table("nodes")
 
     @property
+    def splits(self) -> duckdb.DuckDBPyRelation:
+        """What the waits at each front consist of."""
+        return self._database.table("splits")
+
+    @property
     def servers(self) -> duckdb.DuckDBPyRelation:
         """One row per server address and port."""
         return self._database.table("servers")

@@ -5,7 +5,7 @@ what was saved was analysed before.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +20,7 @@ from conchart.exports import write
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
+from conchart.proxies import given_proxies
 from conchart.saved import read_saved
 from conchart.selection import selection
 from conchart.sql import literal
@@ -38,6 +39,7 @@ def read(
     count: int | None = None,
     packets: bool = False,
     vantage: Vantage | None = None,
+    proxies: Iterable[str | Collection[str]] = (),
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     memory: int | str | None = None,
     progress: Progress | None = None,
@@ -54,6 +56,8 @@ def read(
         count: Stop after so many selected packets.
         packets: Also fill the ``packets`` table, one row per TCP segment or UDP datagram.
         vantage: Where on the path the capture was taken, if you know better than the packets tell.
+        proxies: The addresses of each proxy, if you know better than the packets tell: ``["10.0.1.5,10.0.2.5"]`` or
+            ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
             pcapng files are used in any case.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
@@ -66,10 +70,11 @@ def read(
     Raises:
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
-        UsageError: The filter does not compile, a time or an amount of memory cannot be read, or no instant lies
-            between start and end.
+        UsageError: The filter does not compile, a time, an amount of memory or a proxy's address cannot be read,
+            or no instant lies between start and end.
     """
     wanted = selection(filter, start, end, count)
+    given = given_proxies(proxies)
     compiler = bpf.compiler(wanted.filter) if wanted.filter else None
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
     with _growing(memory) as trace:
@@ -92,7 +97,7 @@ def read(
             raise CaptureError(str(error)) from None
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-        analyse(trace, vantage=vantage)
+        analyse(trace, vantage=vantage, proxies=given)
     return trace
 
 

@@ -248,6 +248,19 @@ def test_values_that_no_capture_gives_are_refused_and_named(saved: Path, stateme
         Trace.load(saved)
 
 
+def test_a_link_of_connections_that_are_handed_through_names_no_exchange(story: Trace, tmp_path: Path) -> None:
+    link = (0, None, 1, None, "client-hello")
+    story.execute(
+        "INSERT INTO links BY NAME "
+        "SELECT 0 AS front_stream, 1 AS back_stream, 'client-hello' AS method, 0.99 AS confidence"
+    )
+    story.write(tmp_path / "out.duckdb")
+    with Trace.load(tmp_path / "out.duckdb") as again:
+        assert again.sql(
+            "SELECT front_stream, front_exchange, back_stream, back_exchange, method FROM links"
+        ).fetchall() == [link]
+
+
 def test_every_capture_of_ours_can_be_saved_and_opened(tmp_path: Path) -> None:
     """The rules for rows are true of what the core finds."""
     for capture in sorted(ROOT.glob("captures/*/*/input.pcap*"))[::8]:

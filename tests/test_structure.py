@@ -17,7 +17,7 @@ PACKAGE = ROOT / "conchart"
 STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "_native"),
     ("units", "printable", "paths", "display_filter"),
-    ("bpf", "memory", "saved", "selection"),
+    ("bpf", "memory", "proxies", "saved", "selection"),
     ("tables",),
     ("analysis",),
     ("telling",),

@@ -11,6 +11,7 @@ from conchart.analysis.keys import cover
 from conchart.analysis.names import name_connections
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
+from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, explain_phases
 from conchart.tables import Tables
@@ -29,6 +30,7 @@ def analyse(tables: Tables, *, vantage: Vantage | None = None, proxies: Iterable
     explain_phases(tables)
     charge_servers(tables)
     link_hops(tables, proxies)
+    split_waits(tables)
     describe_servers(tables)
     cover(tables)
     appraise(tables)

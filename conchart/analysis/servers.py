@@ -1,42 +1,42 @@
 """Which server endpoints a capture holds, which stand behind which, what they cost; in the order in which to list them.
 
-In: connections, handshakes, exchanges, with what the steps before worked out. Out: the table ``servers``.
+In: connections, handshakes, exchanges, links, with what the steps before worked out. Out: the table ``servers``.
 
-Which exchange caused which is not decided here. A server stands behind another if that one's address is its client, or,
-for proxies with one address on each side, if its answers come about while the other's clients are waiting.
+A server stands behind another if ``links`` say that what was asked of that one caused what was asked of this one. In
+captures in which nothing is linked, it does if that one's address is its client.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from conchart.sql import SERVED, UNREAD
 from conchart.tables import Tables
 
-MAX_NESTED = 64
-"""With more server addresses than this, nesting is not looked at: it compares every two of them."""
+Endpoint = tuple[str, int]
+"""Address and port of a server."""
 
 _ANSWERING = f"(FROM connections WHERE {SERVED} AND NOT {UNREAD})"
 """SQL: what tells who is a server: a port that refuses everybody is nobody's front."""
 
-_CALLS = f"""
-    SELECT DISTINCT client_ip AS front, server_ip AS back FROM {_ANSWERING}
-    WHERE client_ip <> server_ip AND client_ip IN (SELECT server_ip FROM {_ANSWERING})
+# A few links may be wrong: what is little to both ends stands for nothing.
+_LINKED = """
+    WITH pairs AS (
+        SELECT front.server_ip AS front_ip, front.server_port AS front_port, back.server_ip AS back_ip,
+            back.server_port AS back_port, sum(confidence) AS weight
+        FROM links JOIN connections front ON front.stream = front_stream
+        JOIN connections back ON back.stream = back_stream
+        WHERE (front_ip, front_port) <> (back_ip, back_port)
+        GROUP BY ALL)
+    FROM pairs
+    QUALIFY 10 * weight >= least(
+        sum(weight) OVER (PARTITION BY front_ip, front_port), sum(weight) OVER (PARTITION BY back_ip, back_port))
+    ORDER BY ALL
 """
-# Of each server's first requests, how many were sent and answered while a client of another server was waiting. One
-# client that asks two servers at once is a browser, not a chain.
-_NESTED = f"""
-    WITH asked AS (
-        SELECT server_ip, stream, number, request_at, request_done_at, response_at
-        FROM exchanges JOIN {_ANSWERING} USING (stream) WHERE response_at IS NOT NULL),
-    sample AS (
-        SELECT *, count(*) OVER (PARTITION BY server_ip) AS size FROM asked
-        QUALIFY row_number() OVER (PARTITION BY server_ip ORDER BY request_at, stream, number) <= 20),
-    called AS (SELECT DISTINCT client_ip, server_ip FROM {_ANSWERING})
-    SELECT waiting.server_ip AS front, sample.server_ip AS back
-    FROM sample JOIN asked waiting ON waiting.server_ip <> sample.server_ip
-        AND waiting.request_done_at <= sample.request_at AND sample.response_at <= waiting.response_at
-    WHERE (waiting.server_ip, sample.server_ip) NOT IN (
-        SELECT (a.server_ip, b.server_ip) FROM called a JOIN called b USING (client_ip))
-    GROUP BY ALL HAVING count(DISTINCT (sample.stream, sample.number)) >= 0.8 * least(20, any_value(size))
+_CALLS = f"""
+    SELECT DISTINCT front.server_ip AS front_ip, front.server_port AS front_port, back.server_ip AS back_ip,
+        back.server_port AS back_port
+    FROM {_ANSWERING} back JOIN {_ANSWERING} front ON front.server_ip = back.client_ip
+    WHERE front_ip <> back_ip ORDER BY ALL
 """
 
 _DESCRIBE = f"""
@@ -72,28 +72,30 @@ _DESCRIBE = f"""
             quantile_disc(response_done_at - request_at, 0.5) AS request_median_ns,
             max(response_done_at - request_at) AS request_max_ns
         FROM exchanges JOIN connections USING (stream) GROUP BY ALL),
-    standing AS (SELECT unnest($addresses::VARCHAR[]) AS server_ip, unnest($roots::VARCHAR[]) AS root,
-        unnest($tiers::INTEGER[]) AS tier),
+    standing AS (
+        SELECT unnest($standing::STRUCT(server_ip VARCHAR, server_port INTEGER, root_ip VARCHAR, root_port INTEGER,
+            tier INTEGER)[], recursive := true)),
     placed AS (
-        SELECT *, coalesce(root, server_ip) AS stands_with,
+        SELECT *, coalesce(root_ip, server_ip) AS stands_with_ip, coalesce(root_port, server_port) AS stands_with_port,
             CASE WHEN NOT unread AND refused + unanswered = connections THEN 'closed' WHEN tier > 0 THEN 'backend'
                 WHEN tier = 0 THEN 'front' ELSE 'server' END AS role
-        FROM lived LEFT JOIN standing USING (server_ip)),
-    weighed AS (
-        SELECT stands_with, sum(waited_ns) AS weight FROM placed WHERE server_ip = stands_with GROUP BY stands_with)
-    SELECT * EXCLUDE (root, stands_with, weight) REPLACE (
+        FROM lived LEFT JOIN standing USING (server_ip, server_port)),
+    weighed AS (SELECT server_ip AS stands_with_ip, server_port AS stands_with_port, waited_ns AS weight FROM lived)
+    SELECT * EXCLUDE (root_ip, root_port, stands_with_ip, stands_with_port, weight) REPLACE (
             coalesce(tier, 0)::INTEGER AS tier, coalesce(names, []) AS names, coalesce(requests, 0) AS requests,
             coalesce(handshakes_full, 0) AS handshakes_full, coalesce(handshakes_resumed, 0) AS handshakes_resumed,
             coalesce(handshakes_failed, 0) AS handshakes_failed,
             coalesce(handshakes_incomplete, 0) AS handshakes_incomplete),
         row_number() OVER (ORDER BY unread, role = 'closed',
-            CASE role WHEN 'closed' THEN refused_ns + unanswered_ns ELSE weight END DESC, stands_with,
-            coalesce(tier, 0), waited_ns DESC, server_ip, server_port)::INTEGER - 1 AS rank
-    FROM placed LEFT JOIN weighed USING (stands_with) LEFT JOIN named USING (server_ip, server_port)
-    LEFT JOIN secured USING (server_ip, server_port) LEFT JOIN asked USING (server_ip, server_port)
+            CASE role WHEN 'closed' THEN refused_ns + unanswered_ns ELSE weight END DESC,
+            stands_with_ip, stands_with_port, coalesce(tier, 0), waited_ns DESC, server_ip, server_port
+        )::INTEGER - 1 AS rank
+    FROM placed LEFT JOIN weighed USING (stands_with_ip, stands_with_port)
+    LEFT JOIN named USING (server_ip, server_port) LEFT JOIN secured USING (server_ip, server_port)
+    LEFT JOIN asked USING (server_ip, server_port)
 """
 
-_WEIGHTS = f"SELECT server_ip, sum(waited_ns) FROM {_ANSWERING} GROUP BY server_ip"
+_WEIGHTS = f"SELECT server_ip, server_port, sum(waited_ns) FROM {_ANSWERING} GROUP BY ALL"
 
 
 def describe_servers(tables: Tables) -> None:
@@ -101,33 +103,32 @@ def describe_servers(tables: Tables) -> None:
 
     Who only ever refused or never answered comes after those who did, datagrams that nobody reads come last.
     """
-    standing = list(_standing(tables))
-    addresses, roots, tiers = (list(column) for column in zip(*standing, strict=True)) if standing else ([], [], [])
-    tables.execute(_DESCRIBE, {"addresses": addresses, "roots": roots, "tiers": tiers})
+    standing = [
+        {"server_ip": ip, "server_port": port, "root_ip": root_ip, "root_port": root_port, "tier": tier}
+        for (ip, port), (root_ip, root_port), tier in _standing(tables)
+    ]
+    tables.execute(_DESCRIBE, {"standing": standing})
 
 
-def _standing(tables: Tables) -> Iterator[tuple[str, str, int]]:
-    """Give each address of a chain, the front that it belongs to, and how many servers stand in between, and one."""
-    behind: dict[str, list[str]] = {}
-    for front, back in _pairs(tables):
-        behind.setdefault(front, []).append(back)
-    inner = {address for backs in behind.values() for address in backs}
-    weights = dict(tables.sql(_WEIGHTS).fetchall()) if behind else {}
-    # Addresses that only call each other have no outermost one: nobody is a front.
-    queue = [(front, front, 0) for front in sorted(behind.keys() - inner, key=lambda front: (-weights[front], front))]
-    seen = {front for front, _, _ in queue}
-    for address, root, tier in queue:  # grows while it is walked: breadth first
-        yield address, root, tier
-        for back in behind.get(address, ()):
+def _standing(tables: Tables) -> Iterator[tuple[Endpoint, Endpoint, int]]:
+    """Give each server of a chain, the front that it belongs to, and how many servers stand in between, and one."""
+    behind: dict[Endpoint, list[Endpoint]] = {}
+    for front_ip, front_port, back_ip, back_port, *_ in _pairs(tables):
+        behind.setdefault((front_ip, front_port), []).append((back_ip, back_port))
+    inner = {server for backs in behind.values() for server in backs}
+    weights = {(ip, port): weight for ip, port, weight in tables.sql(_WEIGHTS).fetchall()} if behind else {}
+    # Servers that only call each other have no outermost one: nobody is a front.
+    fronts = sorted(behind.keys() - inner, key=lambda front: (-weights.get(front, 0), front))
+    queue = [(front, front, 0) for front in fronts]
+    seen = set(fronts)
+    for server, root, tier in queue:  # grows while it is walked: breadth first
+        yield server, root, tier
+        for back in behind.get(server, ()):
             if back not in seen:
                 seen.add(back)
                 queue.append((back, root, tier + 1))
 
 
-def _pairs(tables: Tables) -> list[tuple[str, str]]:
-    """Give who stands in front of whom, directly."""
-    ((addresses,),) = tables.sql(f"SELECT count(DISTINCT server_ip) FROM {_ANSWERING}").fetchall()
-    pairs: set[tuple[str, str]] = set(tables.sql(_CALLS).fetchall())
-    if 1 < addresses <= MAX_NESTED:
-        pairs.update(tables.sql(_NESTED).fetchall())
-    return sorted(pairs)
+def _pairs(tables: Tables) -> list[tuple[Any, ...]]:
+    """Give who stands in front of whom, directly: address and port of the one, then of the other."""
+    return tables.sql(_LINKED).fetchall() or tables.sql(_CALLS).fetchall()

@@ -31,6 +31,7 @@ from conchart.tables import Tables
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
+from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
 from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
@@ -103,6 +104,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         total_ns=sum(server.total_ns for server in listed),
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
+        steps=STEPS if lanes.data["links"]["stream"] else (),
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
         packets=options.packets,
@@ -225,6 +227,7 @@ def _script() -> str:
 def _style() -> str:
     colours = "\n".join(f"  --{kind.name}: {kind.colour};" for kind in PHASES)
     fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)
+    fills += "".join(f"\n.s-{step.name} {{ --fill: {step.colour}; }}" for step in STEPS)
     hatched = ", ".join(f".k-{kind.name}" for kind in PHASES if kind.hatched)
     return (
         f":root {{\n{colours}\n}}\n{_resource('page.css')}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"

@@ -4,8 +4,8 @@ In: a trace. Out: columns of plain values, ready for JSON. Times are whole nanos
 as a number in a browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
 Limits, all reported on the page: :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases, :data:`MAX_EXCHANGES`
-requests, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets. Of more connections, those are kept whose users
-waited the longest.
+requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets. Of more connections, those
+are kept whose users waited the longest.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,13 @@ from conchart.stalls import DETAIL, STALLS, stall_kind
 from conchart.tables import Tables
 from conchart.telling.rows import Columns, columns
 from conchart.telling.servers import Server
+from conchart.telling.splits import STEPS
 from conchart.units import format_count
 
 MAX_LANES = 2_000
 MAX_PHASES = 150_000
 MAX_EXCHANGES = 50_000
+MAX_LINKS = 50_000
 MAX_STALLS = 50_000
 MAX_PACKETS = 200_000
 
@@ -58,6 +60,7 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
             "phases": _phases(tables, origin),
             "stalls": _stalls(tables, origin),
             "exchanges": _exchanges(tables, origin, names=options.names),
+            "links": _links(tables),
         }
         if options.packets:
             parts["packets"] = _packets(tables, origin, retransmits=options.retransmits)
@@ -78,6 +81,7 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
             "stall_kinds": [
                 {"name": kind.name, "word": kind.word, "meaning": kind.meaning, "doing": kind.doing} for kind in STALLS
             ],
+            "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
             "groups": {
                 "endpoint": [server.endpoint for server in listed],
                 "title": [server.title for server in listed],
@@ -177,6 +181,24 @@ def _exchanges(tables: Tables, origin: int, *, names: bool) -> Columns:
     )
 
 
+def _links(tables: Tables) -> Columns:
+    """Of the fronts that are drawn; what one caused is in the order in which it was charged with the front's wait."""
+    return columns(
+        tables,
+        f"""
+        SELECT front_stream AS stream, front_exchange AS exchange, back_stream, back_exchange, method,
+            round(confidence, 2) AS confidence, {", ".join(f"{step.name}_ns" for step in STEPS)}
+        FROM links JOIN drawn ON drawn.stream = front_stream
+        LEFT JOIN (SELECT stream AS front_stream, number AS front_exchange, response_at AS until_at FROM exchanges)
+            USING (front_stream, front_exchange)
+        LEFT JOIN (SELECT stream AS back_stream, number AS back_exchange, response_at FROM exchanges)
+            USING (back_stream, back_exchange)
+        ORDER BY cost_rank, front_exchange, CASE WHEN response_at <= until_at THEN response_at END NULLS FIRST,
+            back_stream, back_exchange
+        LIMIT {MAX_LINKS}""",
+    )
+
+
 def _handshakes(tables: Tables, origin: int, *, names: bool) -> Columns:
     sni = "sni" if names else "NULL::VARCHAR AS sni"
     return columns(
@@ -211,10 +233,14 @@ def _limits(tables: Tables, total: int, drawn: int, parts: dict[str, Columns]) -
         ("phases", MAX_PHASES),
         ("stalls", MAX_STALLS),
         ("exchanges", MAX_EXCHANGES),
+        ("links", MAX_LINKS),
         ("packets", MAX_PACKETS),
     ):
         if name in parts and len(parts[name]["stream"]) == limit:
-            ((count,),) = tables.sql(f"SELECT count(*) FROM {name} JOIN drawn USING (stream)").fetchall()
+            stream = "front_stream" if name == "links" else "stream"
+            ((count,),) = tables.sql(
+                f"SELECT count(*) FROM {name} WHERE {stream} IN (SELECT stream FROM drawn)"
+            ).fetchall()
             if count > limit:
                 what = "requests" if name == "exchanges" else name
                 said.append(

@@ -24,6 +24,8 @@ _MOST_PACKETS = (1 << 64) - 1
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
+_OPTION_NAMES = {"proxies": "proxy"}
+"""Of the arguments of ``read``, those that the command line calls otherwise."""
 _CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
 """Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
 
@@ -44,6 +46,13 @@ _OPTIONS = (
         "--vantage",
         type=click.Choice(VANTAGES),
         help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
+    ),
+    click.option(
+        "--proxy",
+        "proxies",
+        multiple=True,
+        metavar="IP,IP",
+        help="These addresses are one proxy. May be given several times.  [default: as the packets tell]",
     ),
     click.option(
         "--memory",
@@ -72,12 +81,13 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         end: str | None,
         count: int | None,
         vantage: str | None,
+        proxies: tuple[str, ...],
         keylogs: tuple[str, ...],
         memory: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
-        selection = packets | {"vantage": vantage, "keylog": keylogs, "memory": memory}
+        selection = packets | {"vantage": vantage, "proxies": proxies, "keylog": keylogs, "memory": memory}
         return command(selection=selection, **others)
 
     decorated: Callable[..., Any] = with_selection
@@ -107,7 +117,9 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
     """Open a saved trace, which was read before: nothing can be chosen or added any more."""
     if len(paths) > 1:
         raise UsageError(f"{saved} is a saved trace: it cannot be joined with other files")
-    if chosen := [f"--{name}" for name, value in selection.items() if value and name != "memory"]:
+    if chosen := [
+        f"--{_OPTION_NAMES.get(name, name)}" for name, value in selection.items() if value and name != "memory"
+    ]:
         raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can only be chosen where a capture is read")
     return Trace.load(saved, memory=selection.get("memory"))
 

@@ -12,6 +12,7 @@ from conchart.printable import endpoint
 from conchart.stalls import stall_kind
 from conchart.tables import Tables
 from conchart.telling.rows import Row, rows
+from conchart.telling.splits import Split, splits
 from conchart.units import count_of, format_ns, format_share
 
 MAX_NAMES = 3
@@ -86,6 +87,8 @@ class Server:
     """What its users waited for: adds up to ``waited_ns``."""
     besides: tuple[Part, ...]
     """The rest of its connections' time."""
+    split: Split | None
+    """What the waits for its responses consist of, where links say what they caused."""
 
     @property
     def endpoint(self) -> str:
@@ -114,17 +117,19 @@ _TIMES = "FROM times ORDER BY server_ip, server_port, number"
 
 
 def servers(tables: Tables, *, names: bool = True) -> list[Server]:
-    """List the servers: the costliest front first, right above it what stands behind it."""
+    """List the servers: the costliest front first, after it what stands behind it."""
     told: dict[tuple[str, int], list[Row]] = {}
     for row in rows(tables, _TIMES):
         told.setdefault((row["server_ip"], row["server_port"]), []).append(row)
+    split = splits(tables)
     found = []
     for row in rows(tables, _SERVERS):
-        times = told.get((row["server_ip"], row["server_port"]), [])
+        key = (row["server_ip"], row["server_port"])
+        times = told.get(key, [])
         waited = tuple(parts((time["phase"], time["kind"], time["detail"], time["waited_ns"]) for time in times))
         besides = tuple(parts((time["phase"], None, None, time["total_ns"] - time["waited_ns"]) for time in times))
         row["names"] = tuple(row["names"]) if names else ()
-        found.append(Server(**row, waited=waited, besides=besides))
+        found.append(Server(**row, waited=waited, besides=besides, split=split.get(key)))
     return found
 
 

@@ -18,9 +18,9 @@ def listed(trace: Trace, columns: str = "server_ip, role, tier") -> list[tuple[o
     return trace.sql(f"SELECT {columns} FROM servers ORDER BY rank").fetchall()
 
 
-def test_a_chain_of_proxies_is_listed_from_the_farthest_backend_to_the_front(trace_of: TellTrace) -> None:
+def test_a_chain_of_proxies_is_listed_from_the_front_to_the_farthest_backend(trace_of: TellTrace) -> None:
     trace = trace_of(talk(("middle", "database"), ("c", "front"), ("front", "middle")))
-    assert listed(trace) == [("database", "backend", 2), ("middle", "backend", 1), ("front", "front", 0)]
+    assert listed(trace) == [("front", "front", 0), ("middle", "backend", 1), ("database", "backend", 2)]
 
 
 def test_servers_that_only_call_each_other_have_no_front(trace_of: TellTrace) -> None:
@@ -45,7 +45,61 @@ def test_a_proxy_with_two_addresses_is_told_by_its_clients_waits(trace_of: TellT
             ("inside", 2), ("back", 80), opened + 5 * MS, [("request", MS), ("wait", 4 * MS), ("transfer", MS)]
         )
     story.capture()
-    assert listed(trace_of(story), "server_ip, role") == [("back", "backend"), ("front", "front")]
+    assert listed(trace_of(story), "server_ip, role") == [("front", "front"), ("back", "backend")]
+
+
+def asking(*rounds: tuple[str, str, int, int, int]) -> Story:
+    """One exchange per (client address, server address, port, start in ms, wait in ms), each with a size of its own."""
+    story = Story()
+    for i, (client, server, port, start, wait) in enumerate(rounds):
+        story.connect(
+            (client, 40_000 + i),
+            (server, port),
+            start * MS,
+            [("syn", MS // 10), ("request", MS // 10), ("wait", wait * MS), ("transfer", MS // 10)],
+        )
+    story.capture()
+    return story
+
+
+def test_links_tell_ports_of_one_machine_apart(trace_of: TellTrace) -> None:
+    rounds = [
+        asked
+        for i in range(20)
+        for asked in (("c", "m", 80, 100 * i, 60), ("m", "m", 8080, 100 * i + 10, 40), ("m", "db", 90, 100 * i + 20, 9))
+    ]
+    trace = trace_of(asking(*rounds))
+    assert listed(trace, "server_ip, server_port, role, tier") == [
+        ("m", 80, "front", 0),
+        ("m", 8080, "backend", 1),
+        ("db", 90, "backend", 2),
+    ]
+
+
+def test_where_requests_are_linked_an_address_that_calls_is_no_proof(trace_of: TellTrace) -> None:
+    rounds = [
+        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+    ]
+    trace = trace_of(asking(*rounds, ("c", "cron", 80, 700, 5), ("cron", "mail", 25, 900, 5)))
+    assert set(listed(trace, "server_ip, role")) == {
+        ("front", "front"),
+        ("back", "backend"),
+        ("cron", "server"),
+        ("mail", "server"),
+    }
+
+
+def test_the_parts_of_waits_add_up(trace_of: TellTrace) -> None:
+    rounds = [
+        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+    ]
+    trace = trace_of(asking(*rounds, ("c", "front", 80, 700, 5)))
+    (split,) = trace.sql(
+        "SELECT server_ip, requests, wait_ns, backend_ns, connect_ns, tls_ns, unlinked, unlinked_ns, proxy_ns "
+        "FROM splits"
+    ).fetchall()
+    assert split[:8] == ("front", 6, 305 * MS, 5 * (9 * MS + MS // 10), 5 * MS // 10, 0, 1, 5 * MS)
+    assert split[8] == 305 * MS - sum(split[3:6]) - split[7]
 
 
 def test_one_client_that_asks_two_servers_at_once_is_no_chain(trace_of: TellTrace) -> None:
@@ -69,7 +123,7 @@ def test_a_port_that_refuses_everybody_is_no_front(trace_of: TellTrace) -> None:
     ]
 
 
-def test_the_costliest_front_comes_first_with_its_backends_above_it(trace_of: TellTrace) -> None:
+def test_the_costliest_front_comes_first_with_its_backends_after_it(trace_of: TellTrace) -> None:
     story = Story()
     for client, server, wait in (
         ("c", "cheap", 10),
@@ -82,7 +136,7 @@ def test_the_costliest_front_comes_first_with_its_backends_above_it(trace_of: Te
         story.connect((client, 1), (server, 80), 0, [("wait", wait * MS), ("idle", 900 * MS)])
     story.capture()
     order = [ip for (ip,) in listed(trace_of(story), "server_ip")]
-    assert order == ["dear-back-2", "dear-back", "dear", "alone", "cheap-back", "cheap"]
+    assert order == ["dear", "dear-back-2", "dear-back", "alone", "cheap", "cheap-back"]
 
 
 def test_a_host_that_is_only_the_address_is_no_name(trace_of: TellTrace) -> None:
@@ -123,4 +177,4 @@ def test_a_handshake_whose_end_was_not_captured_did_not_fail(trace_of: TellTrace
     for handshake, outcome in zip(proxy_story.handshakes, ("incomplete", "complete", "failed"), strict=True):
         handshake["outcome"] = outcome
     columns = "handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete"
-    assert listed(trace_of(proxy_story), columns) == [(0, 0, 0, 0), (1, 0, 1, 1)]
+    assert listed(trace_of(proxy_story), columns) == [(1, 0, 1, 1), (0, 0, 0, 0)]

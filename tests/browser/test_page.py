@@ -69,7 +69,7 @@ def test_every_connection_has_a_lane_and_a_row(open_page: Open) -> None:
     assert sorted(label.split()[0] for label in page.run(LABELS)) == [f"#{i}" for i in range(6)]
     assert page.run(ROWS) == [0, 1, 2, 3, 4, 5]
     headings = page.run("return [...document.querySelectorAll('#plot .annotation-text')].map(a => a.textContent)")
-    assert [heading.partition(":")[0] for heading in headings] == ["backend", "front"]
+    assert [heading.partition(":")[0] for heading in headings] == ["front", "backend"]
 
 
 def test_bars_have_the_phases_edges_and_colours(open_page: Open) -> None:
@@ -113,9 +113,9 @@ def test_keys_zoom_pan_and_walk_through_the_lanes(open_page: Open) -> None:
     lanes.send_keys("0")
     wait_for(page, lambda: page.run(RANGE) == whole)
     lanes.send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
-    assert page.driver.find_element(By.CSS_SELECTOR, "#detail h3").text == "Connection #4"
+    assert page.driver.find_element(By.CSS_SELECTOR, "#detail h3").text == "Connection #1"
     lanes.send_keys(Keys.ENTER)
-    wait_for(page, lambda: page.run(RANGE)[1] - page.run(RANGE)[0] < 30e6)
+    wait_for(page, lambda: page.run(RANGE)[1] - page.run(RANGE)[0] < 130e6)
 
 
 def test_row_zooms_to_its_lane_and_lane_marks_its_row(open_page: Open) -> None:
@@ -146,6 +146,72 @@ def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
         "192.168.7.20:51344 → 192.168.7.1:443",
     ):
         assert part in tip.text  # in which Selenium makes no-break spaces plain ones
+
+
+JOINED = "return [...document.querySelectorAll('#joins .bar-end')].map(end => end.getBoundingClientRect().toJSON())"
+BARS = "return document.getElementById('plot').data.map(t => [t.name || '', t.x])"
+
+
+def test_a_front_s_wait_is_split_inside_its_bar(open_page: Open) -> None:
+    story = reverse_proxy()
+    page = open_page(story)
+    inside = {name.removeprefix("inside wait: "): x for name, x in page.run(BARS) if name.startswith("inside wait: ")}
+    pieces = sorted(
+        (start, end, name)
+        for name, x in inside.items()
+        for start, end in zip(x[0::6], x[1::6], strict=True)
+        if start < 131 * MS
+    )
+    asked = 312_000 + 84 * MS + 117 + 95_000
+    request = 86 * MS + 80_000
+    # The request of 31 µs is too narrow to be seen: it is drawn with what is beside it.
+    assert pieces[0][0] == asked
+    assert {name for _, _, name in pieces} >= {"proxy_in", "wait", "proxy_out"}
+    (backend,) = [(start, end) for start, end, name in pieces if name == "wait"]
+    assert backend[0] >= request
+    assert backend[1] == request + 31_000 + 19 * MS
+    assert pieces[-1][1] == pytest.approx(asked + 21 * MS + 501, abs=2 * MS)
+
+
+def test_hovering_a_wait_tells_what_it_consists_of_and_joins_the_lanes(open_page: Open) -> None:
+    page = open_page(reverse_proxy(), DrawOptions())
+    point_at_lane(page, 0, 95e6)
+    tip = page.driver.find_element(By.ID, "tip")
+    wait_for(page, tip.is_displayed)
+    assert "Caused #3 10.9.0.3:8080 GET /page/0.html → 200 (told by size, 1.00)" in tip.text
+    assert "proxy 1.59 ms connecting 80.0 µs request 31.0 µs backend 19.0 ms proxy 297 µs" in tip.text
+    front, back = page.run(JOINED)
+    assert front["bottom"] < back["top"]
+    assert front["left"] == pytest.approx(back["left"], abs=1)
+    assert page.run("return document.querySelectorAll('#joins .ribbon').length") == 1
+    (lane,) = page.run("return [...document.querySelectorAll('#joins .lane')].map(l => l.getBoundingClientRect().top)")
+    assert lane == pytest.approx(back["top"], abs=2), "the other lane is marked"
+    point_at_lane(page, 0, 40e6)
+    wait_for(page, lambda: page.run(JOINED) == [])
+
+
+def test_hovering_what_a_front_caused_joins_it_with_the_front(open_page: Open) -> None:
+    page = open_page(reverse_proxy(), DrawOptions())
+    point_at_lane(page, 3, 95e6)
+    tip = page.driver.find_element(By.ID, "tip")
+    wait_for(page, tip.is_displayed)
+    assert "Caused by #0 192.168.7.1:443 tls turn 0 (told by size, 1.00)" in tip.text
+    front, back = page.run(JOINED)
+    assert front["bottom"] < back["top"]
+    page.driver.find_element(By.ID, "lanes").send_keys("+")
+    wait_for(page, lambda: page.run(JOINED) == [])
+    assert page.console() == []
+
+
+def test_an_end_that_is_filtered_out_is_named_and_not_joined(open_page: Open) -> None:
+    page = open_page(reverse_proxy(), DrawOptions())
+    page.driver.find_element(By.ID, "filter-text").send_keys("51344")
+    wait_for(page, lambda: page.run(ROWS) == [0])
+    point_at_lane(page, 0, 95e6)
+    tip = page.driver.find_element(By.ID, "tip")
+    wait_for(page, tip.is_displayed)
+    assert "Caused #3" in tip.text
+    assert page.run(JOINED) == []
 
 
 def stalled_proxy() -> Story:

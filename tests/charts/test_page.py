@@ -123,10 +123,36 @@ def test_times_stay_whole_nanoseconds_since_the_first_packet(trace_of: TellTrace
     assert first[:2] == [(1, 131 * MS, 312_001), (1, 131 * MS + 312_001, 81 * MS + 117)]
 
 
-def test_backends_stand_above_their_front(trace_of: TellTrace, proxy_story: Story) -> None:
+def test_a_front_comes_before_its_backends(trace_of: TellTrace, proxy_story: Story) -> None:
     groups = Parsed(render(trace_of(proxy_story))).data["groups"]
-    assert groups["endpoint"] == ["10.9.0.3:8080", "192.168.7.1:443"]
-    assert groups["role"] == ["backend", "front"]
+    assert groups["endpoint"] == ["192.168.7.1:443", "10.9.0.3:8080"]
+    assert groups["role"] == ["front", "backend"]
+
+
+def test_links_are_carried_for_the_fronts_that_are_drawn(
+    trace_of: TellTrace, proxy_story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = trace_of(proxy_story)
+    links = Parsed(render(trace)).data["links"]
+    assert list(zip(links["stream"], links["back_stream"], strict=True)) == [(0, 3), (1, 4), (2, 5)]
+    steps = [links[name] for name in links if name.endswith("_ns")]
+    assert [sum(map(int, map(str, parts))) for parts in zip(*steps, strict=True)] == [21 * MS + 501] * 3
+    monkeypatch.setattr(swimlanes, "MAX_LINKS", 2)
+    page = Parsed(render(trace))
+    assert page.data["links"]["stream"] == [0, 1]
+    assert "have 3 links; the page holds the first 2" in page.text
+
+
+def test_what_a_wait_consists_of_is_told_per_front_and_explained(trace_of: TellTrace, proxy_story: Story) -> None:
+    page = Parsed(render(trace_of(proxy_story)))
+    told = "of 63.0 ms wait: backend 54.7 ms, connecting 240 µs, the proxy itself 8.08 ms"
+    assert page.text.count("wait: backend") == 1
+    assert told in page.text
+    assert "Inside a front's wait:" in page.text
+    alone = Story()
+    alone.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("request", MS), ("wait", MS), ("transfer", MS)])
+    alone.capture()
+    assert "Inside a" not in Parsed(render(trace_of(alone))).text
 
 
 def test_without_names_only_addresses_are_shown(trace_of: TellTrace, proxy_story: Story) -> None:

@@ -240,6 +240,7 @@ def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> No
     ("args", "complaint"),
     [
         (["-f", "tcp", "-c", "3"], "saved.duckdb is a saved trace: --filter, --count can only be chosen where"),
+        (["--proxy", "10.0.0.9"], "saved.duckdb is a saved trace: --proxy can only be chosen where"),
         (["--keylog", "keys.log"], "saved.duckdb is a saved trace: --keylog can only be chosen where"),
         (["story.pcap"], "saved.duckdb is a saved trace: it cannot be joined with other files"),
     ],

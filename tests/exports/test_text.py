@@ -11,7 +11,8 @@ from rich.console import Console
 import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
-from tests.conftest import ROOT, T0, analysed, empty_trace
+from tests.charts.story import Story
+from tests.conftest import ROOT, T0, TellTrace, analysed, empty_trace
 
 GOLDEN = Path(__file__).with_name("story.txt")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -28,6 +29,24 @@ def shown(trace: Trace, *, width: int = 100, colours: bool = False, names: bool 
 
 def test_story_reads_as_it_did(story: Trace) -> None:
     assert shown(story, verbose=True) == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_each_end_of_a_link_names_the_other(trace_of: TellTrace, proxy_story: Story) -> None:
+    trace = trace_of(proxy_story)
+    trace.execute(
+        "INSERT INTO links BY NAME "
+        "SELECT 1 AS front_stream, 5 AS back_stream, 'client-hello' AS method, 0.99 AS confidence"
+    )
+    lines = [line.strip() for line in shown(trace, verbose=True).splitlines()]
+    asked, steps = lines[lines.index(next(line for line in lines if "after 0 ns" in line)) + 2 :][:2]
+    assert asked.startswith("~tls → answer")
+    assert steps == (
+        "caused tcp.stream eq 3 #0: proxy 1.59 ms, connecting 80.0 µs, request 31.0 µs, backend 19.0 ms, proxy 297 µs "
+        "(size, 1.00)"
+    )
+    assert "caused by tcp.stream eq 0 #0 (size, 1.00)" in lines
+    assert "handed on as tcp.stream eq 5 (client-hello, 0.99)" in lines
+    assert "handed on from tcp.stream eq 1 (client-hello, 0.99)" in lines
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])

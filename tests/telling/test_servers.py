@@ -19,7 +19,7 @@ def test_parts_add_up_to_the_lifetimes(trace_of: TellTrace, proxy_story: Story) 
 
 
 def test_front_and_backend_are_counted_apart(trace_of: TellTrace, proxy_story: Story) -> None:
-    backend, front = servers(trace_of(proxy_story))
+    front, backend = servers(trace_of(proxy_story))
     assert (front.connections, front.requests, front.handshakes_full, front.handshakes_failed) == (3, 3, 3, 0)
     assert (backend.connections, backend.requests, backend.handshakes_full) == (3, 3, 0)
     assert front.title == "www.example.com"

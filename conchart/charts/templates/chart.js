@@ -76,22 +76,27 @@ function timeAxis(from, to, width) {
   };
 }
 
-/* Rectangles by phase kind, as outlines that plotly fills. Phases too narrow to be seen are drawn together, in the
-   colour of the longest of them. */
-function collectBars(rows, view, kinds, pixel) {
+/* How far a phase's bar stays from the edges of its lane, as shares of its height. */
+const phaseInset = (row, kind) => (kind.name === "idle" ? [0.36, 0.36] : row.height < 12 ? [0.06, 0.06] : [0.14, 0.14]);
+/* What a wait consists of lies inside its bar. */
+const stepInset = (row) => (row.height < 12 ? [0.25, 0.4] : [0.32, 0.38]);
+
+/* Rectangles by kind of phase, or of step, as outlines that plotly fills. Those too narrow to be seen are drawn
+   together, in the colour of the longest of them. */
+function collectBars(rows, view, kinds, pixel, stretchesOf, inset) {
   const bars = kinds.flatMap((kind) => [{ kind, inferred: false, x: [], y: [] }, { kind, inferred: true, x: [], y: [] }]);
   const add = (row, phase, start, end) => {
     const kind = kinds[phase.kind];
     const bar = bars[2 * phase.kind + phase.inferred];
-    const inset = row.height * (kind.name === "idle" ? 0.36 : row.height < 12 ? 0.06 : 0.14);
-    const [top, bottom] = [row.top + inset, row.top + row.height - inset];
+    const [above, below] = inset(row, kind);
+    const [top, bottom] = [row.top + row.height * above, row.top + row.height * (1 - below)];
     const right = Math.max(end, start + pixel);
     bar.x.push(start, right, right, start, start, null);
     bar.y.push(top, top, bottom, bottom, top, null);
   };
   const [from, to] = [view.x0 - (view.x1 - view.x0), view.x1 + (view.x1 - view.x0)];
   for (const row of rows) {
-    const { phases } = row.lane;
+    const phases = stretchesOf(row.lane);
     let longest = null;
     let start = 0;
     for (let i = firstAfter(phases, from); i < phases.length && phases[i].start < to; i += 1) {
@@ -101,7 +106,7 @@ function collectBars(rows, view, kinds, pixel) {
         if (longest === null) start = phase.start;
         if (longest === null || phase.duration > longest.duration) longest = phase;
         const next = phases[i + 1];
-        if (!next || phase.end - start >= pixel || next.duration >= pixel) {
+        if (!next || phase.end - start >= pixel || next.duration >= pixel || next.start > phase.end) {
           add(row, longest, start, phase.end);
           longest = null;
         }
@@ -111,11 +116,11 @@ function collectBars(rows, view, kinds, pixel) {
   return bars.filter((bar) => bar.x.length);
 }
 
-function barTraces(bars) {
+function barTraces(bars, prefix) {
   return bars.map(({ kind, inferred, x, y }) => {
     const striped = inferred || kind.hatched;
     return {
-      type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: kind.name, x, y,
+      type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: prefix + kind.name, x, y,
       line: { simplify: false },
       fillcolor: kind.colour,
       ...(striped ? { fillpattern: { shape: "/", fillmode: "replace", bgcolor: kind.colour, fgcolor: kind.hatched ? "#444" : "rgba(255,255,255,.85)", size: 6, solidity: 0.28 } } : {}),
@@ -193,7 +198,11 @@ function figure(model, rows, view, chosen) {
   return {
     inner: { left, top: MARGIN.top, ...inner },
     hiddenPackets: packets.hidden,
-    traces: [...barTraces(collectBars(lanes, view, model.kinds, pixel)), ...stallTraces(lanes, view, pixel, colours), ...packets.traces],
+    traces: [
+      ...barTraces(collectBars(lanes, view, model.kinds, pixel, (lane) => lane.phases, phaseInset), ""),
+      ...barTraces(collectBars(lanes, view, model.steps, pixel, (lane) => lane.splits, stepInset), "inside wait: "),
+      ...stallTraces(lanes, view, pixel, colours), ...packets.traces,
+    ],
     layout: {
       width: view.width, height: view.height, margin: { l: left, r: MARGIN.right, t: MARGIN.top, b: MARGIN.bottom, pad: 0 },
       paper_bgcolor: colours.paper, plot_bgcolor: colours.paper, showlegend: false, hovermode: false, dragmode: "zoom", font,

@@ -37,7 +37,38 @@ function stallSums(lane) {
   return [...sums].sort((a, b) => b[1] - a[1]).map(([word, ns]) => `${word} ${brief(ns)}`).join(", ");
 }
 
-function phaseTip(lane, phase, stall, kinds) {
+/* What is linked with a phase: by its exchange, by the whole connection, or because a connection was opened for it. */
+function linksOf(lane, phase) {
+  const exchange = lane.exchanges.find((x) => x.number === phase.exchange);
+  const opening = (link) => link.back.lane === lane && phase.end <= link.inBack[1] && phase.start >= link.inBack[0];
+  const opened = phase.exchange === null ? lane.exchanges.slice(0, 1).flatMap((x) => x.links.filter(opening)) : [];
+  return [...(exchange ? exchange.links : []), ...opened, ...lane.links];
+}
+
+const linkEnd = ({ stream, lane, exchange }) => (lane ? `#${stream} ${lane.server}${exchange ? ` ${requestLine({ ...exchange, host: null })}` : ""}` : `#${stream} (not drawn)`);
+
+/* What caused this, or what it caused, and what its wait was spent on there. */
+function linkTip(lane, link, steps, split) {
+  const caused = link.front.lane === lane;
+  const words = link.handed ? (caused ? "Handed on as" : "Handed on from") : caused ? "Caused" : "Caused by";
+  const spent = split && caused ? steps.flatMap((step, i) => (link.times[i] ? [el("span", { class: "step" }, el("span", { class: `swatch s-${step.name}` }), `${step.word} ${brief(link.times[i])}`), " "] : [])) : [];
+  return [
+    el("div", {}, `${words} `, el("b", {}, linkEnd(caused ? link.back : link.front)), ` (told by ${link.method}, ${link.confidence.toFixed(2)})`),
+    spent.length ? el("div", {}, spent) : null,
+  ];
+}
+
+const MAX_TOLD = 6;
+
+/* The links of a phase; of many, the first. */
+function linksTip(lane, links, steps, split) {
+  return [
+    ...links.slice(0, MAX_TOLD).flatMap((link) => linkTip(lane, link, steps, split)),
+    links.length > MAX_TOLD ? el("div", {}, `and ${count(links.length - MAX_TOLD)} more`) : null,
+  ];
+}
+
+function phaseTip(lane, phase, stall, { kinds, steps }) {
   const kind = kinds[phase.kind];
   const lines = [
     el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
@@ -53,10 +84,11 @@ function phaseTip(lane, phase, stall, kinds) {
   if (exchange) {
     lines.push(el("div", { class: "line" }, requestLine(exchange)));
     lines.push(el("div", {}, `request ${bytes(exchange.request_bytes)}, response ${bytes(exchange.response_bytes)}`,
-      kind.name === "wait" && exchange.service_ns !== null ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
+      kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
-  return [...lines, ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
+  lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
+  return [...lines.filter(Boolean), ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
 }
 
 const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
@@ -69,6 +101,7 @@ function laneTip(lane, alone) {
       lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
     lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane)}`) : null,
     alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
+    ...(alone ? linksTip(lane, lane.links, [], false) : []),
     alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
   ].filter(Boolean);
 }
@@ -81,6 +114,16 @@ function packetTip(lane, packet) {
     el("div", {}, `flags ${packet.flags || "none"}, ${plural(packet.bytes, "byte")} of payload`),
     ...laneTip(lane, false),
   ];
+}
+
+/* "caused #5, #7": the lanes that an exchange is linked with. */
+function linkWords(lane, exchange) {
+  const links = exchange ? exchange.links : [];
+  const told = (words, ends) => (ends.length ? `${words} ${ends.slice(0, MAX_TOLD).map(({ stream }) => `#${stream}`).join(", ")}` : null);
+  return [
+    told("caused", links.filter((link) => link.front.lane === lane).map((link) => link.back)),
+    told("caused by", links.filter((link) => link.back.lane === lane).map((link) => link.front)),
+  ].filter(Boolean).join(", ");
 }
 
 const MAX_LISTED = 200;
@@ -108,7 +151,7 @@ function detailPanel(lane, kinds, actions) {
       el("th", { scope: "row" }, el("span", { class: `swatch k-${kind.name}` }), kind.title, phase.inferred ? el("em", {}, "inferred") : null),
       el("td", { class: "n" }, exact(phase.start)), el("td", { class: "n" }, exact(phase.duration)),
       el("td", { class: "n" }, phase.start_frame === phase.end_frame ? `${phase.start_frame}` : `${phase.start_frame} – ${phase.end_frame}`),
-      el("td", {}, exchange ? requestLine(exchange) : ""));
+      el("td", {}, [exchange ? requestLine(exchange) : null, kind.name === "wait" ? linkWords(lane, exchange) : null].filter(Boolean).join(", ")));
   });
   const stalls = lane.stalls.slice(0, MAX_LISTED).map((stall) => el("tr", {},
     el("th", { scope: "row" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),

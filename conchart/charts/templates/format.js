@@ -53,6 +53,13 @@ const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replac
 
 const clip = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
 
+/* A piece of an SVG picture. */
+function svg(tag, attributes) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
 /* An element with children; text only ever becomes a text node. */
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);

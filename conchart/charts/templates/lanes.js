@@ -1,5 +1,8 @@
 /* The swimlanes: a plotly chart as high as its box, redrawn for the part of the lanes that is scrolled into view. */
 
+/* Of a connection that carried many others, the first are joined. */
+const MAX_JOINED = 50;
+
 class Lanes {
   constructor(model, { onChoose }) {
     Object.assign(this, { model, onChoose, chosen: null });
@@ -7,6 +10,7 @@ class Lanes {
     this.plot = document.getElementById("plot");
     this.spacer = document.getElementById("spacer");
     this.tip = document.getElementById("tip");
+    this.joins = document.getElementById("joins");
     this.note = document.getElementById("lanes-note");
     this.full = [-model.span * 0.004, model.span * 1.004];
     this.view = { x0: this.full[0], x1: this.full[1], top: 0, width: 0, height: 0 };
@@ -33,6 +37,7 @@ class Lanes {
     this.view.top = this.box.scrollTop;
     const { traces, layout, inner, hiddenPackets } = figure(this.model, this.rows, this.view, this.chosen);
     this.inner = inner;
+    this.join([]);
     this.note.textContent = hiddenPackets ? `${count(hiddenPackets)} packets are in view: zoom in to see them.` : "";
     return Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false, showTips: false });
   }
@@ -101,7 +106,10 @@ class Lanes {
   hover(event) {
     const hit = event.buttons ? null : this.under(event);
     this.tip.hidden = !(hit && hit.row.lane);
-    if (this.tip.hidden) return;
+    if (this.tip.hidden) {
+      this.join([]);
+      return;
+    }
     const { lane } = hit.row;
     const reach = 5 * hit.pixel;
     const near = (thing) => Math.abs(thing.at - hit.at);
@@ -111,12 +119,41 @@ class Lanes {
       return [stretches[index], stretches[index - 1]].find((s) => s && s.start - 2 * hit.pixel <= hit.at && s.end + 2 * hit.pixel >= hit.at);
     };
     const [phase, stall] = hit.at === null ? [] : [at(lane.phases), at(lane.stalls)];
-    const content = packet ? packetTip(lane, packet) : phase ? phaseTip(lane, phase, stall, this.model.kinds) : laneTip(lane, true);
+    const content = packet ? packetTip(lane, packet) : phase ? phaseTip(lane, phase, stall, this.model) : laneTip(lane, true);
+    this.join(phase ? linksOf(lane, phase) : lane.links, lane);
     this.tip.replaceChildren(...content);
     const { offsetWidth: width, offsetHeight: height } = this.tip;
     const x = event.clientX + 16 + width > window.innerWidth ? event.clientX - width - 12 : event.clientX + 16;
     const y = event.clientY + 18 + height > window.innerHeight ? event.clientY - height - 12 : event.clientY + 18;
     Object.assign(this.tip.style, { left: `${Math.max(4, x)}px`, top: `${Math.max(4, y)}px` });
+  }
+
+  /* Join what is linked with what the mouse is over, on the lane here; an end without a lane is left out. */
+  join(links, here) {
+    const { left, top, width, height } = this.inner;
+    const scrolled = this.box.scrollTop;
+    const x = (at) => ((at - this.view.x0) / (this.view.x1 - this.view.x0)) * width;
+    const end = ({ lane }, extent) => {
+      const row = lane && this.rows.find((r) => r.lane === lane);
+      if (!row) return null;
+      const [from, to] = extent.map(x);
+      return { row, from, to: Math.max(to, from + 3), top: row.top - scrolled, bottom: row.top + row.height - scrolled };
+    };
+    const shapes = [];
+    const marked = new Set([here]);
+    for (const link of links.slice(0, MAX_JOINED)) {
+      const [front, back] = [end(link.front, link.inFront), end(link.back, link.inBack)];
+      if (!front || !back) continue;
+      for (const { row, from, to, top: y, bottom } of [front, back]) {
+        if (!marked.has(row.lane)) shapes.push(svg("rect", { class: "lane", x: 0, y, width, height: bottom - y }));
+        marked.add(row.lane);
+        shapes.push(svg("rect", { class: "bar-end", x: from, y: y + 1, width: to - from, height: bottom - y - 2 }));
+      }
+      const [upper, lower] = front.top < back.top ? [front, back] : [back, front];
+      shapes.push(svg("polygon", { class: "ribbon", points: `${upper.from},${upper.bottom} ${upper.to},${upper.bottom} ${lower.to},${lower.top} ${lower.from},${lower.top}` }));
+    }
+    Object.assign(this.joins.style, { left: `${left}px`, top: `${scrolled + top}px`, width: `${width}px`, height: `${height}px`, display: shapes.length ? "block" : "none" });
+    this.joins.replaceChildren(...shapes);
   }
 
   step(by) {
@@ -133,7 +170,10 @@ class Lanes {
     });
     this.box.addEventListener("scroll", () => this.redrawSoon());
     this.box.addEventListener("mousemove", (event) => this.hover(event));
-    this.box.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+    this.box.addEventListener("mouseleave", () => {
+      this.tip.hidden = true;
+      this.join([]);
+    });
     let pressed = null;
     this.box.addEventListener("mousedown", (event) => { pressed = event; this.tip.hidden = true; }, true);
     window.addEventListener("mouseup", (event) => {

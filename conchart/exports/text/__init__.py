@@ -4,9 +4,7 @@ In: a trace. Out: lines for a rich console; plain letters where it has no colour
 escapes.
 """
 
-import re
 from pathlib import Path
-from textwrap import wrap
 from typing import IO
 
 from rich.console import Console
@@ -16,11 +14,11 @@ from conchart.exports.text.attribution import attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts
 from conchart.exports.text.lanes import lanes
+from conchart.exports.text.words import wrapped
 from conchart.options import DrawOptions
 from conchart.tables import Tables
 from conchart.telling.servers import servers
 
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
 _LABEL = 12
 """Columns of the labels."""
 PLAIN_WIDTH = 100
@@ -44,7 +42,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
     for label, text in (*facts(tables), *waits(tables, listed)):
-        for number, words in enumerate(_wrapped(text, console.width - _LABEL)):
+        for number, words in enumerate(wrapped(text, console.width - _LABEL)):
             show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
     for title, lines in (
         (
@@ -62,13 +60,6 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
     if verbose:
         for line in details(tables, names=options.names):
             show(line)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """Break text at spaces, but no path, and nothing between a number and its unit."""
-    kept = _BEFORE_UNIT.sub("\u00a0", text)
-    lines = wrap(kept, max(40, width), break_long_words=False, break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in lines] or [""]
 
 
 def plain_console(sink: IO[str]) -> Console:

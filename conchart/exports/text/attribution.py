@@ -5,12 +5,11 @@ that matters a sentence.
 """
 
 from collections.abc import Iterable, Iterator
-from textwrap import wrap
 
 from rich.text import Text
 
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
-from conchart.exports.text.words import both_ends, flow, names_text
+from conchart.exports.text.words import both_ends, flow, names_text, wrapped
 from conchart.tables import Tables
 from conchart.telling.servers import Part, Server, headline, in_vain, shares
 from conchart.telling.stalls import stall_costs
@@ -44,6 +43,9 @@ def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[
             yield draw_strip(_stacked(server.waited), Axis(0, server.waited_ns, width, colours))
         parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
         yield from flow(parts, width)
+        if server.split:
+            for line in wrapped(str(server.split), width, indent="  "):
+                yield Text(line)
     if len(listed) > _MOST_SERVERS:
         yield Text(f"… and {count_of(len(listed) - _MOST_SERVERS, 'more server')}")
 
@@ -81,5 +83,5 @@ def _besides(parts: Iterable[Part], *, colours: bool) -> Iterator[Text]:
 def causes(tables: Tables, width: int) -> Iterator[Text]:
     """Say why the next byte did not come, where that cost much."""
     for cost in stall_costs(tables):
-        for line in wrap(str(cost), width, subsequent_indent="  "):
+        for line in wrapped(str(cost), width, indent="  "):
             yield Text(line)

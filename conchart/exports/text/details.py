@@ -11,6 +11,7 @@ from conchart.printable import endpoint, printable
 from conchart.sql import ANSWER, MISSING
 from conchart.stalls import DETAIL, stall_kind
 from conchart.tables import Tables
+from conchart.telling.splits import STEPS
 from conchart.units import count_of, format_bytes, format_ns
 
 _CONNECTIONS = f"""
@@ -31,7 +32,7 @@ _HANDSHAKES = f"""
     FROM handshakes ORDER BY stream, number
 """
 _EXCHANGES = f"""
-    SELECT stream, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
+    SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
            response_bytes, inferred
     FROM exchanges ORDER BY stream, number
 """
@@ -39,6 +40,15 @@ _STALLS = f"""
     SELECT stream, kind, detail, {DETAIL} AS told_detail, side, end_at - start_at AS took,
            start_frame, released_frame, end_frame, confidence
     FROM stalls ORDER BY stream, start_at
+"""
+_NAMED = "concat(transport, '.stream eq ', transport_stream)"
+_LINKS = f"""
+    SELECT links.*,
+        concat(back, ' #' || back_exchange) AS caused, concat(front, ' #' || front_exchange) AS caused_by
+    FROM links
+    JOIN (SELECT stream AS front_stream, {_NAMED} AS front FROM connections) USING (front_stream)
+    JOIN (SELECT stream AS back_stream, {_NAMED} AS back FROM connections) USING (back_stream)
+    ORDER BY front_stream, front_exchange, back_stream, back_exchange
 """
 
 Row = dict[str, Any]
@@ -48,14 +58,19 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     """Give the lines. What encryption hides and was inferred is marked ``~``."""
     handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
     stalls = _by_stream(tables, _STALLS)
+    links = _links(tables)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row), "bold")
         yield Text(f"  {_transport(row)}")
         for handshake in handshakes.get(row["stream"], []):
             yield Text(f"  {_handshake(handshake, names=names)}")
+        for link in links.get((row["stream"], None), []):
+            yield Text(f"  {link}")
         for exchange in exchanges.get(row["stream"], []):
             yield Text(f"  {_exchange(exchange, names=names)}")
+            for link in links.get((row["stream"], exchange["number"]), []):
+                yield Text(f"    {link}")
         for stall in stalls.get(row["stream"], []):
             yield Text(f"  {_stall(stall)}")
 
@@ -108,6 +123,20 @@ def _exchange(row: Row, *, names: bool) -> str:
     answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
     size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
     return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+
+
+def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
+    """Say of each exchange which it caused and by which it was caused; of a connection under no exchange."""
+    said: dict[tuple[int, int | None], list[str]] = {}
+    for row in _rows(tables, _LINKS):
+        front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
+        why = f"{printable(row['method'])}, {row['confidence']:.2f}"
+        on = "handed on as" if row["front_exchange"] is None else "caused"
+        times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
+        said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
+        by = "handed on from" if row["front_exchange"] is None else "caused by"
+        said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+    return said
 
 
 def _stall(row: Row) -> str:

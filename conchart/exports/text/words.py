@@ -1,11 +1,15 @@
 """Words of the summary: names, lines. In: table values. Out: ``str`` and ``Text``, safe to print."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from conchart.printable import printable
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
 
 
 def fit(text: str, width: int) -> str:
@@ -48,3 +52,10 @@ def names_text(names: Sequence[str] | None) -> str:
         return ""
     more = f" +{len(names) - 1}" if len(names) > 1 else ""
     return printable(names[0], limit=60) + more
+
+
+def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
+    """Break text at spaces, but no path, and nothing between a number and its unit; indent all lines but the first."""
+    kept = _BEFORE_UNIT.sub("\u00a0", text)
+    lines = wrap(kept, max(40, width), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines] or [""]
