@@ -36,93 +36,105 @@ def _routers(side: str) -> str:
 
 
 def _ends(side: str) -> str:
-    """One side of every connection, as SQL."""
+    """One side of every connection of which it sent a packet, as SQL."""
     return f"""
-        SELECT capture, {side}_ip AS address, routers_{side} AS routers, mac_{side} AS mac,
-            CASE WHEN shaken THEN rtt_{side}_ns END AS ns, own = '{side}' AS own
-        FROM flows WHERE routers_{side} IS NOT NULL"""
+        SELECT capture, {side}_ip AS address, {_routers(side)} AS routers, mac_{side} AS mac,
+            CASE WHEN {_SHAKEN} THEN rtt_{side}_ns END AS ns,
+            -- Whoever hands on packets is no end of them, and what only came in may go on to somebody else.
+            coalesce(local_end = '{side}' AND NOT hands_on, false) AS claimed
+        FROM connections JOIN passing USING (capture) WHERE ttl_{side} IS NOT NULL"""
 
 
-_INFER = f"""
-    WITH flows AS (
-        SELECT *, {_routers("client")} AS routers_client, {_routers("server")} AS routers_server,
-            syn_at IS NOT NULL AND syn_ack_at IS NOT NULL AND ack_at IS NOT NULL AS shaken,
-            -- What only came in may go on to somebody else, and whoever hands on packets is no end of them.
-            CASE WHEN NOT hands_on AND ((local_end = 'client' AND ttl_client IS NOT NULL)
-                OR (local_end = 'server' AND ttl_server IS NOT NULL)) THEN local_end END AS own
-        FROM connections JOIN (
-            SELECT capture,
-                bool_or(local_end IN ('client', 'server'))
-                    AND bool_or(local_end IS NULL AND ttl_client IS NOT NULL AND ttl_server IS NOT NULL) AS hands_on
-            FROM connections GROUP BY capture) USING (capture)),
-    hosts AS (
-        SELECT *,
-            own OR ns < CASE WHEN routers > 0 THEN {ROUTED_NS} WHEN many THEN {AT_HOST_OF_MANY_NS} ELSE {AT_HOST_NS} END
-                AS here,
-            ns >= CASE WHEN routers > 0 THEN {ROUTED_NS} WHEN many THEN {AWAY_OF_MANY_NS} ELSE {AWAY_NS} END
-                AND NOT claimed AS away
-        FROM (
+_SHAKEN = "syn_at IS NOT NULL AND syn_ack_at IS NOT NULL AND ack_at IS NOT NULL"
+
+_HOSTS = f"""
+    CREATE OR REPLACE TEMP TABLE hosts AS
+    WITH passing AS (
+        SELECT capture,
+            bool_or(local_end IN ('client', 'server'))
+                AND bool_or(local_end IS NULL AND ttl_client IS NOT NULL AND ttl_server IS NOT NULL) AS hands_on
+        FROM connections GROUP BY capture)
+    SELECT *,
+        own OR ns < CASE WHEN routers > 0 THEN {ROUTED_NS} WHEN many THEN {AT_HOST_OF_MANY_NS} ELSE {AT_HOST_NS} END
+            AS here,
+        ns >= CASE WHEN routers > 0 THEN {ROUTED_NS} WHEN many THEN {AWAY_OF_MANY_NS} ELSE {AWAY_NS} END
+            AND NOT claimed AS away
+    FROM (
+        SELECT capture, address, routers, bool_or(claimed) AS claimed, count(ns) >= {MANY} AS many,
+            CASE WHEN min(mac) = max(mac) THEN min(mac) END AS mac,
             -- No round trip is over at once: where most are, the clock ticks too seldom.
-            SELECT capture, address, routers, count(ns) >= {MANY} AS many,
-                CASE WHEN min(mac) = max(mac) THEN min(mac) END AS mac, coalesce(bool_or(own), false) AS claimed,
-                CASE WHEN count(ns) >= 2 * count(*) FILTER (ns = 0) THEN min(ns) FILTER (ns > 0) END AS ns,
-                claimed AND (routers = 0 OR coalesce(min(ns) < {ROUTED_NS}, false)) AS own
-            FROM ({_ends("client")} UNION ALL {_ends("server")}) GROUP BY capture, address, routers)),
-    -- One connection before and behind whoever translates its addresses.
-    translated AS (
-        SELECT capture, isn_client, isn_server FROM connections WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL
-        GROUP BY ALL HAVING count(DISTINCT (client_ip, server_ip)) > 1),
-    told AS (
-        SELECT flows.*, c.ns AS client_ns, s.ns AS server_ns, c.here AS client_here, s.here AS server_here,
+            CASE WHEN count(ns) >= 2 * count(*) FILTER (ns = 0) THEN min(ns) FILTER (ns > 0) END AS ns,
+            bool_or(claimed) AND (routers = 0 OR coalesce(min(ns) < {ROUTED_NS}, false)) AS own
+        FROM ({_ends("client")} UNION ALL {_ends("server")}) GROUP BY capture, address, routers)
+"""
+"""A host is an address and how far it is: who hides behind a translated address is another."""
+
+_ENDS = f"""
+        LEFT JOIN hosts c ON c.capture = seen.capture AND c.address = client_ip AND c.routers = {_routers("client")}
+        LEFT JOIN hosts s ON s.capture = seen.capture AND s.address = server_ip AND s.routers = {_routers("server")}"""
+
+_TELL = f"""
+    UPDATE connections SET vantage = place FROM (
+        SELECT stream,
             CASE
                 WHEN local_end = 'both' THEN NULL
-                WHEN flows.own = 'client' AND c.own THEN 'client'
-                WHEN flows.own = 'server' AND s.own THEN 'server'
+                WHEN local_end = 'client' AND c.own THEN 'client'
+                WHEN local_end = 'server' AND s.own THEN 'server'
                 WHEN c.here AND s.ns >= greatest(c.ns * {MUCH_FARTHER}, {ROUTED_NS}) THEN 'client'
                 WHEN s.here AND c.ns >= greatest(s.ns * {MUCH_FARTHER}, {ROUTED_NS}) THEN 'server'
                 WHEN c.here AND s.here AND c.routers = 0 AND s.routers > 0 THEN 'client'
                 WHEN c.here AND s.here AND s.routers = 0 AND c.routers > 0 THEN 'server'
                 WHEN c.away AND s.away THEN 'middle'
-                WHEN translated.capture IS NOT NULL AND NOT c.here AND NOT s.here THEN 'middle'
-            END AS said
-        FROM flows
-        LEFT JOIN hosts c ON c.capture = flows.capture AND c.address = client_ip AND c.routers = routers_client
-        LEFT JOIN hosts s ON s.capture = flows.capture AND s.address = server_ip AND s.routers = routers_server
-        LEFT JOIN translated ON translated.capture = flows.capture
-            AND translated.isn_client = flows.isn_client AND translated.isn_server = flows.isn_server),
-    at_home AS (
-        SELECT DISTINCT capture, client_ip AS address, routers_client AS routers FROM told WHERE said = 'client'
-        UNION SELECT DISTINCT capture, server_ip, routers_server FROM told WHERE said = 'server'),
+                WHEN NOT c.here AND NOT s.here AND translated.capture IS NOT NULL THEN 'middle'
+            END AS place
+        FROM connections seen {_ENDS}
+        -- One connection before and behind whoever translates its addresses.
+        LEFT JOIN (
+            SELECT capture, isn_client, isn_server FROM connections
+            GROUP BY ALL HAVING min(client_ip) <> max(client_ip) OR min(server_ip) <> max(server_ip)) translated
+            ON translated.capture = seen.capture
+                AND translated.isn_client = seen.isn_client AND translated.isn_server = seen.isn_server
+    ) AS told WHERE connections.stream = told.stream AND place IS NOT NULL
+"""
+
+_HOMES = f"""
+    CREATE OR REPLACE TEMP TABLE homes AS
+    WITH at_home AS (
+        SELECT DISTINCT capture, client_ip AS address, {_routers("client")} AS routers
+        FROM connections WHERE vantage = 'client'
+        UNION SELECT DISTINCT capture, server_ip, {_routers("server")} FROM connections WHERE vantage = 'server'),
     card AS (
         SELECT capture, min(mac) AS mac FROM at_home JOIN hosts USING (capture, address, routers)
         WHERE routers = 0 GROUP BY capture HAVING count(DISTINCT mac) = 1),
-    homes AS (
+    judged AS (
         SELECT hosts.capture, hosts.address, hosts.routers,
             at_home.address IS NOT NULL OR coalesce(hosts.routers = 0 AND hosts.mac = card.mac, false) AS home
-        FROM hosts LEFT JOIN at_home USING (capture, address, routers) LEFT JOIN card ON card.capture = hosts.capture),
-    known AS (
-        SELECT capture, address, routers FROM homes WHERE home
-        -- An end of which no packet came has no hop limit: its address tells if it hides nobody.
-        UNION ALL SELECT capture, address, -1 FROM homes GROUP BY capture, address HAVING bool_and(home)),
-    placed AS (
+        FROM hosts LEFT JOIN at_home USING (capture, address, routers) LEFT JOIN card ON card.capture = hosts.capture)
+    SELECT capture, address, routers FROM judged WHERE home
+    -- An end of which no packet came has no hop limit: its address tells if it hides nobody.
+    UNION ALL SELECT capture, address, -1 FROM judged GROUP BY capture, address HAVING bool_and(home)
+"""
+"""The hosts that are the capturing machine: some connection tells, or their card."""
+
+_TELL_REST = f"""
+    UPDATE connections SET vantage = place FROM (
         SELECT stream,
             CASE
-                WHEN said IS NOT NULL OR local_end = 'both' THEN said
-                WHEN c.address IS NOT NULL AND s.address IS NULL
-                    AND coalesce(server_ns >= client_ns * {MUCH_FARTHER}, true) THEN 'client'
-                WHEN s.address IS NOT NULL AND c.address IS NULL
-                    AND coalesce(client_ns >= server_ns * {MUCH_FARTHER}, true) THEN 'server'
+                WHEN at_client.address IS NOT NULL AND at_server.address IS NULL
+                    AND coalesce(s.ns >= c.ns * {MUCH_FARTHER}, true) THEN 'client'
+                WHEN at_server.address IS NOT NULL AND at_client.address IS NULL
+                    AND coalesce(c.ns >= s.ns * {MUCH_FARTHER}, true) THEN 'server'
                 -- Slow, as a busy host is; but the host that captured is another.
-                WHEN c.address IS NULL AND s.address IS NULL AND own IS NULL AND shaken
-                    AND NOT client_here AND NOT server_here
-                    AND told.capture IN (SELECT capture FROM known) THEN 'middle'
+                WHEN at_client.address IS NULL AND at_server.address IS NULL AND local_end IS NULL AND {_SHAKEN}
+                    AND NOT c.here AND NOT s.here AND seen.capture IN (SELECT capture FROM homes) THEN 'middle'
             END AS place
-        FROM told
-        LEFT JOIN known c ON c.capture = told.capture AND c.address = client_ip
-            AND c.routers = coalesce(routers_client, -1)
-        LEFT JOIN known s ON s.capture = told.capture AND s.address = server_ip
-            AND s.routers = coalesce(routers_server, -1))
-    UPDATE connections SET vantage = place FROM placed WHERE connections.stream = placed.stream AND place IS NOT NULL
+        FROM connections seen {_ENDS}
+        LEFT JOIN homes at_client ON at_client.capture = seen.capture AND at_client.address = client_ip
+            AND at_client.routers = coalesce({_routers("client")}, -1)
+        LEFT JOIN homes at_server ON at_server.capture = seen.capture AND at_server.address = server_ip
+            AND at_server.routers = coalesce({_routers("server")}, -1)
+        WHERE vantage IS NULL AND local_end IS DISTINCT FROM 'both'
+    ) AS told WHERE connections.stream = told.stream AND place IS NOT NULL
 """
 
 
@@ -131,12 +143,22 @@ def locate(tables: Tables, override: Vantage | None = None) -> None:
     if override:
         tables.execute(f"UPDATE connections SET vantage = {literal(override)}")
     else:
-        tables.execute(_INFER)
-    found: dict[int, list[str]] = {}
-    for capture, vantage in tables.sql(
-        "SELECT DISTINCT capture, vantage FROM connections WHERE vantage IS NOT NULL"
-    ).fetchall():
-        found.setdefault(capture, []).append(vantage)
-    for capture, vantages in found.items():
-        whole = vantages[0] if len(vantages) == 1 else "mixed"
-        tables.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")
+        tables.execute(_HOSTS)
+        tables.execute(_TELL)
+        found = _found(tables)
+        if any(None in vantages and len(vantages & {"client", "server"}) for vantages in found.values()):
+            tables.execute(_HOMES)
+            tables.execute(_TELL_REST)
+    for capture, vantages in _found(tables).items():
+        told = sorted(vantage for vantage in vantages if vantage)
+        if told:
+            whole = told[0] if len(told) == 1 else "mixed"
+            tables.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")
+
+
+def _found(tables: Tables) -> dict[int, set[str | None]]:
+    """The vantages of each capture's connections."""
+    found: dict[int, set[str | None]] = {}
+    for capture, vantage in tables.sql("SELECT DISTINCT capture, vantage FROM connections").fetchall():
+        found.setdefault(capture, set()).add(vantage)
+    return found
