@@ -61,7 +61,7 @@ _HOSTS = f"""
             AND NOT claimed AS away
     FROM (
         SELECT capture, address, routers, bool_or(claimed) AS claimed, count(ns) >= {MANY} AS many,
-            CASE WHEN min(mac) = max(mac) THEN min(mac) END AS mac,
+            CASE WHEN min(hash(mac)) = max(hash(mac)) THEN any_value(mac) END AS mac,
             -- No round trip is over at once: where most are, the clock ticks too seldom.
             CASE WHEN count(ns) >= 2 * count(*) FILTER (ns = 0) THEN min(ns) FILTER (ns > 0) END AS ns,
             bool_or(claimed) AND (routers = 0 OR coalesce(min(ns) < {ROUTED_NS}, false)) AS own
@@ -91,7 +91,7 @@ _TELL = f"""
         -- One connection before and behind whoever translates its addresses.
         LEFT JOIN (
             SELECT capture, isn_client, isn_server FROM connections
-            GROUP BY ALL HAVING min(client_ip) <> max(client_ip) OR min(server_ip) <> max(server_ip)) translated
+            GROUP BY ALL HAVING min(hash(client_ip, server_ip)) <> max(hash(client_ip, server_ip))) translated
             ON translated.capture = seen.capture
                 AND translated.isn_client = seen.isn_client AND translated.isn_server = seen.isn_server
     ) AS told WHERE connections.stream = told.stream AND place IS NOT NULL
