@@ -20,7 +20,7 @@ const PRIOR: f64 = 6.0;
 /// How many coincidences those of any capture weigh as much as.
 const PRIOR_CHANCE: f64 = 40.0;
 /// Candidates that weigh less than another of their back by this have no part in what follows.
-const HOPELESS: f64 = 14.0;
+const HOPELESS: f64 = 10.0;
 /// The same of an application that asks its stores.
 const ANY_COUNTS: Counts = [0.3, 0.3, 0.2, 0.12, 0.08];
 /// By how much trust shrinks at most where fronts have any number of backs.

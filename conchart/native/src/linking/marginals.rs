@@ -6,7 +6,7 @@
 use super::candidates::Candidate;
 
 /// Passes over all candidates; what they change after that is below what confidence is worth.
-const PASSES: usize = 12;
+const PASSES: usize = 10;
 /// Less than this changes nothing.
 const STILL: f64 = 1e-3;
 /// Backs of one front that are told apart by their number.
@@ -94,11 +94,13 @@ struct Room {
 impl Room {
     /// Says how much a front wants each of its candidates, given what the others offer.
     fn want(&mut self, of_front: &[u32], offered: &[f64], counts: &Counts) {
-        const NOTHING: Ways = {
-            let mut ways = [0.0; MOST_COUNTED + 1];
-            ways[0] = 1.0;
-            ways
-        };
+        const NOTHING: Ways = [1.0, 0.0, 0.0, 0.0, 0.0];
+        let [c0, c1, c2, c3, c4] = *counts;
+        self.wanted.clear();
+        if of_front.len() == 1 {
+            self.wanted.push(c1 / c0);
+            return;
+        }
         let offer = |&index: &u32| offered.get(index as usize).copied().unwrap_or_default();
         self.after.clear();
         let mut ways = NOTHING;
@@ -106,18 +108,16 @@ impl Room {
             self.after.push(ways);
             ways = with(&ways, offer(index));
         }
-        self.wanted.clear();
         let mut before = NOTHING;
         for (index, after) in of_front.iter().zip(self.after.iter().rev()) {
-            // Ways to choose among all the others.
-            let mut others = [0.0; MOST_COUNTED + 1];
-            for (chosen, before) in before.iter().enumerate() {
-                for (sum, after) in others.iter_mut().skip(chosen).zip(after) {
-                    *sum += before * after;
-                }
-            }
-            let alone: f64 = counts.iter().zip(&others).map(|(count, ways)| count * ways).sum();
-            let beside: f64 = counts.iter().skip(1).zip(&others).map(|(count, ways)| count * ways).sum();
+            // Ways to choose among all the others: so many of those before, the rest of those after.
+            let ([b0, b1, b2, b3, b4], [a0, a1, a2, a3, a4]) = (before, *after);
+            let one = b0 * a1 + b1 * a0;
+            let two = b0 * a2 + b1 * a1 + b2 * a0;
+            let three = b0 * a3 + b1 * a2 + b2 * a1 + b3 * a0;
+            let four = b0 * a4 + b1 * a3 + b2 * a2 + b3 * a1 + b4 * a0;
+            let alone = c0 + c1 * one + c2 * two + c3 * three + c4 * four;
+            let beside = c1 + c2 * one + c3 * two + c4 * three;
             self.wanted.push(beside / alone);
             before = with(&before, offer(index));
         }
@@ -126,9 +126,6 @@ impl Room {
 
 /// Ways to choose when one more can be chosen.
 fn with(ways: &Ways, offered: f64) -> Ways {
-    let mut more = *ways;
-    for (sum, fewer) in more.iter_mut().skip(1).zip(ways) {
-        *sum += fewer * offered;
-    }
-    more
+    let [none, one, two, three, four] = *ways;
+    [none, one + none * offered, two + one * offered, three + two * offered, four + three * offered]
 }
