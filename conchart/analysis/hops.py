@@ -82,7 +82,8 @@ _NODES = """
         JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
         WHERE f.server_ip <> b.server_ip),
     translating AS (
-        SELECT DISTINCT back_ip AS address FROM through WHERE method = 'translated'),
+        SELECT DISTINCT back_ip AS address FROM through WHERE method = 'translated'
+        UNION SELECT front_ip FROM through WHERE method = 'same-bytes'),
     named AS (
         SELECT address, coalesce(first(address) OVER (PARTITION BY machine ORDER BY address), address) AS name,
             method, coalesce(confidence, 1.0) AS confidence, opens, accepts, machine IS NOT NULL AS several,

@@ -33,19 +33,30 @@ _THROUGH = f"""
         FROM connections b JOIN connections f ON f.client_ip = b.announced_ip AND f.client_port = b.announced_port
         WHERE f.stream <> b.stream AND f.opened_at <= b.opened_at + {SKEW_NS} AND b.opened_at <= f.closed_at
         QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1),
+    asked AS (SELECT stream, min(request_at) AS asked_at FROM exchanges GROUP BY stream),
+    asking AS (FROM connections JOIN asked USING (stream)),
+    mirrored AS (
+        SELECT f.stream AS front_stream, b.stream AS back_stream
+        FROM asking f JOIN asking b ON f.asked_at < b.asked_at AND f.server_ip = b.server_ip AND f.server_port <> b.server_port
+            AND f.bytes_client = b.bytes_server AND f.bytes_server = b.bytes_client
+            AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at
+        WHERE least(f.bytes_client, f.bytes_server) >= 64 AND b.client_ip <> f.client_ip
+        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at)) = 1),
     same AS (
         SELECT 'client-hello' AS method, * FROM hellos UNION ALL SELECT 'translated', * FROM opened),
     pairs AS (
         SELECT lag(stream) OVER (PARTITION BY method, fact ORDER BY seen_at, stream) AS front_stream,
             stream AS back_stream, method
         FROM same
-        UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced)
+        UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced
+        UNION ALL SELECT front_stream, back_stream, 'same-bytes' FROM mirrored)
     SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
           FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
     JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream"""
 """Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
-translation), or a PROXY protocol header that names the client."""
+translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
+proxy (a reverse tunnel), as many bytes the other way round."""
 
 _SAME = f"""
     -- The capturing machine's own addresses (cooked captures).
@@ -54,7 +65,7 @@ _SAME = f"""
     JOIN (SELECT DISTINCT capture, server_ip AS address FROM connections WHERE local_end IN ('server', 'both')) b
         USING (capture)
     -- What is handed through was accepted and opened by one machine.
-    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through WHERE method <> 'translated'
+    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through WHERE method NOT IN ('translated', 'same-bytes')
     -- A request that names the client for which it is made (X-Forwarded-For).
     UNION ALL SELECT 'forwarded-for', 0.98, f.server_ip, b.client_ip
     FROM (SELECT *, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
