@@ -422,12 +422,11 @@ impl Sender {
     fn releases(&self, wait: &Wait<'_>, since: Moment, share: i64) -> impl Iterator<Item = Release> {
         let (seen, path) = (wait.passed.seen.at, wait.path);
         let soon = at_once(seen - since.at);
-        let before = self.ack_before.into_iter().chain(self.acks.iter().copied());
-        let after = before.clone().skip(1);
-        let pairs = before.zip(after).map(|(before, ack)| Release { ack, before });
-        pairs.filter(move |Release { ack, .. }| {
-            ack.seen.at > since.at - path.near && path.is_at_once(seen - ack.seen.at, soon, share)
-        })
+        let latest_before = self.acks.iter().rposition(|ack| ack.seen.at <= since.at - path.near);
+        let mut before = latest_before.map_or(self.ack_before, |at| self.acks.get(at).copied());
+        let after = self.acks.range(latest_before.map_or(0, |at| at + 1)..);
+        let pairs = after.filter_map(move |&ack| before.replace(ack).map(|before| Release { ack, before }));
+        pairs.filter(move |Release { ack, .. }| path.is_at_once(seen - ack.seen.at, soon, share))
     }
 
     /// A segment that was sent again.
