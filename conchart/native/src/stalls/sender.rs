@@ -136,11 +136,6 @@ impl Sender {
         self.size.announced(mss);
     }
 
-    /// No more is asked about what was sent.
-    pub fn forget(&mut self) {
-        (self.sent, self.acks) = (VecDeque::new(), VecDeque::new());
-    }
-
     /// The peer's window is closed, and this side asks whether it still is.
     pub fn probed(&mut self) {
         self.was_probed |= self.closed.is_some();
@@ -149,10 +144,6 @@ impl Sender {
     /// The peer sent a segment with an acknowledgement. `window`: in bytes, where its scale is known.
     pub fn acknowledged(&mut self, side: Side, passed: &Passed<'_>, window: Option<u64>, found: &mut Found) {
         let Passed { segment, taken, seen, .. } = *passed;
-        if let Some(bytes) = taken.received_twice {
-            // RFC 2883.
-            found.had_arrived(side, bytes);
-        }
         let position = taken.acked;
         let edge = window.map(|window| position + window);
         if position > self.acked {
