@@ -299,21 +299,17 @@ fn address(into: &mut StringBuilder, ip: IpAddr) -> fmt::Result {
 
 /// A link-layer address: hexadecimal bytes with colons between them.
 fn mac(into: &mut StringBuilder, Mac(bytes): Mac) -> fmt::Result {
-    bytes.into_iter().enumerate().try_for_each(|(index, byte)| {
-        if index > 0 {
-            into.write_char(':')?;
-        }
-        hex(into, &[byte])
-    })
+    let text = bytes.map(digits).map(|[high, low]| [b':', high, low]);
+    into.write_str(str::from_utf8(text.as_flattened()).unwrap_or_default().get(1..).unwrap_or_default())
 }
 
-/// Two hexadecimal digits for each byte, without the formatting machinery.
+/// Two hexadecimal digits for each byte, written at once: every connection and handshake has some.
 fn hex<const N: usize>(into: &mut StringBuilder, bytes: &[u8; N]) -> fmt::Result {
-    let digit = |four| char::from_digit(u32::from(four), 16).ok_or(fmt::Error);
-    bytes.iter().try_for_each(|byte| {
-        into.write_char(digit(byte >> 4)?)?;
-        into.write_char(digit(byte & 0x0f)?)
-    })
+    into.write_str(str::from_utf8(bytes.map(digits).as_flattened()).unwrap_or_default())
+}
+
+fn digits(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 0x0f].map(|four| if four < 10 { b'0' + four } else { b'a' + four - 10 })
 }
 
 /// The letters of the flags, as tcpdump has them.

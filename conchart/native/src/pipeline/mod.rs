@@ -348,10 +348,8 @@ impl<O: Output> Run<O> {
         let held_before = tcp.waiting_bytes();
         let taken = tcp.segment(from, segment, seen, &mut traffic.speech);
         let mut held = tcp.waiting_bytes();
-        if taken.mark != Some(Mark::Duplicate)
-            && let Some(stalls) = &mut traffic.stalls
-        {
-            stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
+        if taken.mark != Some(Mark::Duplicate) {
+            traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
         }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);

@@ -121,8 +121,7 @@ pub(super) struct Traffic {
     /// The client that a PROXY header names.
     announced: Option<Endpoint>,
     tiler: Tiler,
-    /// Of TCP.
-    pub stalls: Option<Box<Stalls>>,
+    pub stalls: Stalls,
     /// The clock was set back inside a handshake.
     pub clock_stepped_back: bool,
 }
@@ -131,8 +130,8 @@ impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
     pub fn new(capture: i32, packets: Packets, midstream: bool, keys: Option<Keys>) -> Self {
         let (carrier, stalls) = match packets {
-            Packets::Tcp(_) => (Carrier::Stream, Some(Box::default())),
-            Packets::Udp(_) => (Carrier::Datagrams, None),
+            Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
+            Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
         let speech = Speech::Nothing { carrier, midstream, keys };
         Self {
@@ -172,11 +171,7 @@ impl Traffic {
         }
         self.report(stream, out)?;
         self.speech = Speech::Over;
-        if let Some(stalls) = &mut self.stalls
-            && stalls.conclude()
-        {
-            self.stalls = None;
-        }
+        self.stalls.conclude();
         Ok(())
     }
 
@@ -212,7 +207,7 @@ impl Traffic {
         if let Some(certain) = certain {
             let until = conversation.earliest_open().unwrap_or(certain);
             tiler.hand_out(until, &mut |phase| {
-                result = result.and_then(|()| tell(stream, phase, stalls.as_deref_mut(), out));
+                result = result.and_then(|()| tell(stream, phase, stalls, out));
             });
         }
         result
@@ -233,7 +228,7 @@ impl Traffic {
         tiler.push(Phase::without_exchange(Kind::Close, end, last));
         let mut result = Ok(());
         tiler.finish(last, &mut |phase| {
-            result = result.and_then(|()| tell(stream, phase, stalls.as_deref_mut(), out));
+            result = result.and_then(|()| tell(stream, phase, stalls, out));
         });
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
@@ -247,11 +242,9 @@ impl Traffic {
 }
 
 /// Passes on a phase, and the stalls in it.
-fn tell<O: Output>(stream: i32, phase: Phase, stalls: Option<&mut Stalls>, out: &mut Outbox<O>) -> Result<(), Stopped> {
+fn tell<O: Output>(stream: i32, phase: Phase, stalls: &mut Stalls, out: &mut Outbox<O>) -> Result<(), Stopped> {
     let mut result = out.phase(stream, phase);
-    if let Some(stalls) = stalls {
-        stalls.settle(&phase, &mut |stall| result = result.and_then(|()| out.stall(stream, stall)));
-    }
+    stalls.settle(&phase, &mut |stall| result = result.and_then(|()| out.stall(stream, stall)));
     result
 }
 

@@ -105,10 +105,6 @@ impl Found {
         lost.map(|candidate| &mut candidate.stall)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.candidates.is_empty()
-    }
-
     /// Gives the stalls that end in `phase`, which is certain.
     pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
         if phase.kind == phases::Kind::Tls {

@@ -159,22 +159,56 @@ pub struct Passed<'a> {
     pub tcp: &'a Connection,
 }
 
-/// Finds the stalls of one TCP connection.
+/// The stalls of one flow.
 #[derive(Debug, Default)]
 pub struct Stalls {
-    opening: Opening,
-    senders: BySide<Sender>,
-    scales: BySide<Scale>,
+    /// What both sides do, until they have ended their streams; nothing is asked of UDP.
+    open: Option<Box<Open>>,
     found: Found,
 }
 
 impl Stalls {
+    /// Those of a TCP connection.
+    pub fn of_connection() -> Self {
+        Self { open: Some(Box::default()), found: Found::default() }
+    }
+
     /// Takes a segment that is no copy.
     #[inline]
     pub fn segment(&mut self, from: Side, passed: &Passed<'_>) {
+        if let Some(bytes) = passed.taken.received_twice {
+            // RFC 2883. The last byte may be reported so, too, when both sides have ended.
+            self.found.had_arrived(from.peer(), bytes);
+        }
+        if let Some(open) = &mut self.open {
+            open.segment(from, passed, &mut self.found);
+        }
+    }
+
+    /// This phase is certain, and follows the one before: gives the stalls that end in it.
+    pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
+        self.found.settle(phase, out);
+    }
+
+    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting.
+    pub fn conclude(&mut self) {
+        self.open = None;
+    }
+}
+
+/// Finds the stalls of one TCP connection.
+#[derive(Debug, Default)]
+struct Open {
+    opening: Opening,
+    senders: BySide<Sender>,
+    scales: BySide<Scale>,
+}
+
+impl Open {
+    fn segment(&mut self, from: Side, passed: &Passed<'_>, found: &mut Found) {
         let (segment, taken) = (passed.segment, passed.taken);
         let peer = from.peer();
-        self.opening.segment(from, passed, &mut self.found);
+        self.opening.segment(from, passed, found);
         if segment.flags.syn() {
             self.scales[from] = segment.window_scale.map_or(Scale::Absent, Scale::By);
             self.senders[peer].may_send(segment.mss);
@@ -184,12 +218,12 @@ impl Stalls {
         }
         if segment.flags.ack() {
             let window = self.window(from, segment);
-            self.senders[peer].acknowledged(peer, passed, window, &mut self.found);
+            self.senders[peer].acknowledged(peer, passed, window, found);
         }
         if taken.mark == Some(Mark::Keepalive) {
             self.senders[from].probed();
         } else if taken.end > taken.position {
-            self.senders[from].data(from, passed, &mut self.found);
+            self.senders[from].data(from, passed, found);
         }
     }
 
@@ -203,18 +237,5 @@ impl Stalls {
             _ => 0,
         };
         Some(u64::from(segment.window) << scale)
-    }
-
-    /// This phase is certain, and follows the one before: gives the stalls that end in it.
-    pub fn settle(&mut self, phase: &Phase, out: &mut impl FnMut(Stall)) {
-        self.found.settle(phase, out);
-    }
-
-    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting. True when nothing is left to
-    /// [`settle`](Self::settle).
-    pub fn conclude(&mut self) -> bool {
-        self.senders.client.forget();
-        self.senders.server.forget();
-        self.found.is_empty()
     }
 }

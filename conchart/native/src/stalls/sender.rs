@@ -136,11 +136,6 @@ impl Sender {
         self.size.announced(mss);
     }
 
-    /// No more is asked about what was sent.
-    pub fn forget(&mut self) {
-        (self.sent, self.acks) = (VecDeque::new(), VecDeque::new());
-    }
-
     /// The peer's window is closed, and this side asks whether it still is.
     pub fn probed(&mut self) {
         self.was_probed |= self.closed.is_some();
@@ -149,10 +144,6 @@ impl Sender {
     /// The peer sent a segment with an acknowledgement. `window`: in bytes, where its scale is known.
     pub fn acknowledged(&mut self, side: Side, passed: &Passed<'_>, window: Option<u64>, found: &mut Found) {
         let Passed { segment, taken, seen, .. } = *passed;
-        if let Some(bytes) = taken.received_twice {
-            // RFC 2883.
-            found.had_arrived(side, bytes);
-        }
         let position = taken.acked;
         let edge = window.map(|window| position + window);
         if position > self.acked {
@@ -422,12 +413,11 @@ impl Sender {
     fn releases(&self, wait: &Wait<'_>, since: Moment, share: i64) -> impl Iterator<Item = Release> {
         let (seen, path) = (wait.passed.seen.at, wait.path);
         let soon = at_once(seen - since.at);
-        let before = self.ack_before.into_iter().chain(self.acks.iter().copied());
-        let after = before.clone().skip(1);
-        let pairs = before.zip(after).map(|(before, ack)| Release { ack, before });
-        pairs.filter(move |Release { ack, .. }| {
-            ack.seen.at > since.at - path.near && path.is_at_once(seen - ack.seen.at, soon, share)
-        })
+        let latest_before = self.acks.iter().rposition(|ack| ack.seen.at <= since.at - path.near);
+        let mut before = latest_before.map_or(self.ack_before, |at| self.acks.get(at).copied());
+        let after = self.acks.range(latest_before.map_or(0, |at| at + 1)..);
+        let pairs = after.filter_map(move |&ack| before.replace(ack).map(|before| Release { ack, before }));
+        pairs.filter(move |Release { ack, .. }| path.is_at_once(seen - ack.seen.at, soon, share))
     }
 
     /// A segment that was sent again.

@@ -45,7 +45,7 @@ impl Wire {
         let start = Moment { at: 0, frame: 1 };
         Self {
             tcp: Connection::new(start),
-            stalls: Stalls::default(),
+            stalls: Stalls::of_connection(),
             frame: 0,
             last: start,
             window: BySide { client: 500, server: 500 },

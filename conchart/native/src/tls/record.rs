@@ -168,14 +168,20 @@ impl Walk {
         self.latest = self.latest.max(chunk.seen);
         let collected = usize::from(self.have);
         let (part, _) = chunk.bytes.split_at(chunk.bytes.len().min(HEADER - collected));
-        for (slot, byte) in self.header.iter_mut().skip(collected).zip(part) {
-            *slot = *byte;
-            self.have += 1;
+        if let Ok(whole) = part.try_into() {
+            // Nearly always.
+            self.header = whole;
+            self.read_header();
+        } else {
+            for (slot, byte) in self.header.iter_mut().skip(collected).zip(part) {
+                *slot = *byte;
+                self.have += 1;
+            }
+            if usize::from(self.have) == HEADER {
+                self.read_header();
+            }
         }
         skip(chunk, part.len());
-        if usize::from(self.have) == HEADER {
-            self.read_header();
-        }
         Some(())
     }
 

@@ -218,7 +218,7 @@ impl Machine {
 
     /// HTTP/2 was agreed on: what each side's records take beyond their content, where the cipher suite tells.
     pub fn http2(&self) -> Option<BySide<u8>> {
-        self.overhead().filter(|_| self.facts.alpn.as_deref() == Some("h2"))
+        if self.facts.alpn.as_deref() == Some("h2") { self.overhead() } else { None }
     }
 
     fn overhead(&self) -> Option<BySide<u8>> {
@@ -232,7 +232,7 @@ impl Machine {
     pub fn watch(&self) -> Option<Watch> {
         let client = self.facts.hello_by?;
         let (resumed, client_first, ticket) = (self.psk, self.offer.alpn, self.ticket);
-        let http2 = self.overhead().filter(|_| self.offer.http2);
+        let http2 = if self.offer.http2 { self.overhead() } else { None };
         Some(Watch { client, resumed, client_first, ticket, http2, early_until: self.early_until })
     }
 
