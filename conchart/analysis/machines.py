@@ -7,7 +7,7 @@ machine itself (its own packets in a cooked capture), by what is handed on (PROX
 ClientHello), by a network card, or in the end by time: what one address asks lies within what the other was asked.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from conchart.sql import literal
@@ -18,6 +18,10 @@ SKEW_NS = 20_000
 MOST_PAIRS = 256
 """Pairs of addresses whose times are compared."""
 MOST_COMPARED = 200
+LEAST_NESTED = 0.8
+"""Share of a client's exchanges that lie within waits for a server, if they are one machine."""
+FEW = 8
+"""Exchanges that may be nested by chance."""
 """Exchanges of a pair that are compared."""
 
 _THROUGH = f"""
@@ -37,7 +41,8 @@ _THROUGH = f"""
     asking AS (FROM connections JOIN asked USING (stream)),
     mirrored AS (
         SELECT f.stream AS front_stream, b.stream AS back_stream
-        FROM asking f JOIN asking b ON f.asked_at < b.asked_at AND f.server_ip = b.server_ip AND f.server_port <> b.server_port
+        FROM asking f JOIN asking b ON f.asked_at < b.asked_at
+            AND f.server_ip = b.server_ip AND f.server_port <> b.server_port
             AND f.bytes_client = b.bytes_server AND f.bytes_server = b.bytes_client
             AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at
         WHERE least(f.bytes_client, f.bytes_server) >= 64 AND b.client_ip <> f.client_ip
@@ -65,7 +70,8 @@ _SAME = f"""
     JOIN (SELECT DISTINCT capture, server_ip AS address FROM connections WHERE local_end IN ('server', 'both')) b
         USING (capture)
     -- What is handed through was accepted and opened by one machine.
-    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through WHERE method NOT IN ('translated', 'same-bytes')
+    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through
+    WHERE method NOT IN ('translated', 'same-bytes')
     -- A request that names the client for which it is made (X-Forwarded-For).
     UNION ALL SELECT 'forwarded-for', 0.98, f.server_ip, b.client_ip
     FROM (SELECT *, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
@@ -117,7 +123,8 @@ _NESTED = f"""
         GROUP BY ALL)
     SELECT count(*) FILTER (shift = 0), avg(nested::INTEGER) FILTER (shift = 0),
         avg(nested::INTEGER) FILTER (shift <> 0),
-        median(after_ns) FILTER (shift = 0), median(after_ns) FILTER (shift <> 0)
+        median(after_ns) FILTER (shift = 0), median(after_ns) FILTER (shift <> 0),
+        (SELECT count(*) FROM asked) / (SELECT count(*) FROM waits)
     FROM held"""
 """How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in
 time: that is chance."""
@@ -150,11 +157,9 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     for method, confidence, one, other in tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall():
         if one not in known and other not in known:
             union.join(one, other, method, confidence)
-    for server, client in tables.sql(_STRANGERS).fetchall():
-        if server not in known and client not in known and not union.has(server) and not union.has(client):
-            confidence = _nested(tables, server, client)
-            if confidence:
-                union.join(server, client, "time", confidence)
+    for server, client, confidence in _nested(tables, known | union.addresses()):
+        if not union.has(server) and not union.has(client):
+            union.join(server, client, "time", confidence)
     (servers, clients), *_ = tables.sql(
         "SELECT list(DISTINCT server_ip), list(DISTINCT client_ip) FROM connections"
     ).fetchall()
@@ -174,16 +179,22 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     return machines
 
 
-def _nested(tables: Tables, server: str, client: str) -> float | None:
-    """Say how sure it is that a client and a server are one machine; None where time does not tell."""
-    (count, share, chance, after, after_by_chance), *_ = tables.sql(
-        _NESTED, {"server": server, "client": client}
-    ).fetchall()
-    if not count or share < 0.8:
-        return None
-    if chance <= 0.5 * share or (after_by_chance and after <= 0.5 * after_by_chance):
-        return 0.9 if count >= 8 else 0.7
-    return None
+def _nested(tables: Tables, known: set[str]) -> Iterator[tuple[str, str, float]]:
+    """Give servers and clients that are one machine as far as time tells, and how sure that is."""
+    pairs = [pair for pair in tables.sql(_STRANGERS).fetchall() if known.isdisjoint(pair)]
+    times = [tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0] for server, client in pairs]
+    likely = [
+        (server, client, times)
+        for (server, client), times in zip(pairs, times, strict=True)
+        if times[0] and times[1] >= LEAST_NESTED
+    ]
+    for server, client, (count, share, chance, after, after_by_chance, asked_per_wait) in likely:
+        rivals = [pair for pair in likely if server in pair or client in pair]
+        if chance <= 0.5 * share or (after_by_chance and after <= 0.5 * after_by_chance):
+            yield server, client, 0.9 if count >= FEW else 0.7
+        # Where somebody always waits, everything lies within a wait: then it counts that there are about as many.
+        elif len(rivals) == 1 and count >= 2 * FEW and share >= 0.95 and 0.5 <= asked_per_wait <= 3:
+            yield server, client, 0.8
 
 
 class _Union:
@@ -195,6 +206,9 @@ class _Union:
 
     def has(self, address: str) -> bool:
         return address in self._sets
+
+    def addresses(self) -> set[str]:
+        return set(self._sets)
 
     def join(self, one: str, other: str, method: str | None, confidence: float) -> None:
         ours, theirs = self._sets.setdefault(one, {one}), self._sets.setdefault(other, {other})

@@ -70,13 +70,15 @@ def compare(case: Path) -> Outcome:
             WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL
             """
         ).fetchall()
+    # Of a stream whose exchanges are not those of the truth, nothing counts.
+    made = {link for link in truth.links if not {link[0], link[2]} & truth.unjudged}
     judged = {tuple(link[:4]): link[4] for link in links if not {link[0], link[2]} & truth.unjudged}
     return Outcome(
-        made=len(truth.links),
+        made=len(made),
         unseen=len(truth.unseen),
-        found=[(confidence, link in truth.links) for link, confidence in judged.items()],
-        wrong=sorted(judged.keys() - truth.links),
-        missed=sorted(truth.links - judged.keys()),
+        found=[(confidence, link in made) for link, confidence in judged.items()],
+        wrong=sorted(judged.keys() - made),
+        missed=sorted(made - judged.keys()),
     )
 
 

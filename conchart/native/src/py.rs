@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
@@ -197,7 +197,7 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<
     let failed = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
     // SAFETY: a capsule of this name holds such a stream (Arrow PyCapsule interface); what it held is moved out of it.
     #[expect(unsafe_code, reason = "the Arrow PyCapsule interface hands over a pointer")]
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)?;
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)?;
     let mut rows = Vec::new();
     for batch in reader {
         linking::rows::read(&batch.map_err(failed)?, &mut rows).map_err(failed)?;

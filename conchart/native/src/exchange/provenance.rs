@@ -17,23 +17,23 @@ pub struct Provenance {
     /// Each `name:value`, in the order in which they came, none twice.
     pub ids: Vec<String>,
     /// For whom it was sent, and by which field that is known: the strongest that was there.
-    forwarded_for: Option<(Forwarded, String)>,
+    forwarded_for: Option<(ClientField, String)>,
     pub via: Option<String>,
 }
 
 /// Fields that say for whom a request was sent, weakest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Forwarded {
+enum ClientField {
     RealIp,
     Forwarded,
-    ForwardedFor,
+    XForwardedFor,
 }
 
 /// A field that counts here.
 #[derive(Clone, Copy)]
 enum Field {
     Id(&'static str, fn(&[u8]) -> Option<&[u8]>),
-    For(Forwarded),
+    For(ClientField),
     Via,
 }
 
@@ -43,14 +43,14 @@ impl Field {
         let candidates: &[(&str, Self)] = match name.len() {
             3 => &[("via", Self::Via), ("sw8", Self::Id("sw8", second_part))],
             6 => &[("cf-ray", Self::Id("cf-ray", whole))],
-            9 => &[("forwarded", Self::For(Forwarded::Forwarded)), ("x-real-ip", Self::For(Forwarded::RealIp))],
+            9 => &[("forwarded", Self::For(ClientField::Forwarded)), ("x-real-ip", Self::For(ClientField::RealIp))],
             11 => &[("traceparent", Self::Id("traceparent", trace_id))],
             12 => {
                 &[("x-request-id", Self::Id("x-request-id", whole)), ("x-b3-traceid", Self::Id("x-b3-traceid", whole))]
             }
             13 => &[("uber-trace-id", Self::Id("uber-trace-id", up_to_colon))],
             15 => &[
-                ("x-forwarded-for", Self::For(Forwarded::ForwardedFor)),
+                ("x-forwarded-for", Self::For(ClientField::XForwardedFor)),
                 ("x-amzn-trace-id", Self::Id("x-amzn-trace-id", root)),
             ],
             16 => &[("x-correlation-id", Self::Id("x-correlation-id", whole))],
@@ -91,7 +91,7 @@ impl Provenance {
         }
     }
 
-    fn add_forwarded(&mut self, field: Forwarded, value: &[u8]) {
+    fn add_forwarded(&mut self, field: ClientField, value: &[u8]) {
         match &mut self.forwarded_for {
             Some((known, _)) if *known > field => {}
             Some((known, list)) if *known == field => add_forwarded(list, field, value),
@@ -121,8 +121,8 @@ impl Provenance {
     }
 }
 
-fn add_forwarded(list: &mut String, field: Forwarded, value: &[u8]) {
-    if field != Forwarded::Forwarded {
+fn add_forwarded(list: &mut String, field: ClientField, value: &[u8]) {
+    if field != ClientField::Forwarded {
         return extend(list, value);
     }
     for pair in value.split(|byte| b",;".contains(byte)) {

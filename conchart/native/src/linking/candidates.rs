@@ -239,7 +239,8 @@ fn answered_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exc
         // Nobody waits that long for what was there.
         let stale = answered.len().saturating_sub(MOST_WAITING);
         answered.drain(..stale);
-        let fits = |&(_, back): &(u32, &Exchange)| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
+        let fits =
+            |&(_, back): &(u32, &Exchange)| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
         let place = answered.iter().position(|back| fits(back) && alike(front, back.1));
         if let Some(place) = place.or_else(|| answered.iter().position(fits))
             && let Some(turn) = turns.get_mut(answered.remove(place).0 as usize)

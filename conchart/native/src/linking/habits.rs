@@ -231,7 +231,8 @@ impl Habit {
     fn weight(&self, edge: &Candidate) -> f64 {
         let Learned { asked, answered, .. } = &self.learned;
         // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked = asked.get(edge.opening as usize).map_or(-MOST, |asked| asked.density(edge.asked_ns) - self.uncaused);
+        let asked =
+            asked.get(edge.opening as usize).map_or(-MOST, |asked| asked.density(edge.asked_ns) - self.uncaused);
         let answered = edge.answered_ns.map_or(0.0, |ns| answered.density(ns) + edge.window);
         asked.clamp(-MOST, MOST) + answered.clamp(-MOST, MOST) + self.learned.gain(edge)
     }
@@ -460,7 +461,7 @@ impl Overtaking {
         let mean = (self.overtaken + PRIOR * 0.3) / (self.links + PRIOR);
         let factor = (mean / (1.0 + mean)).clamp(LEAST_OVERTAKING, MOST_OVERTAKING);
         let chance = 1.0 / (MOST_OVERTAKEN + 1) as f64;
-        ((1.0 - factor) * factor.powi(overtaken.min(MOST_OVERTAKEN) as i32) / chance).ln()
+        ((1.0 - factor) / chance).ln() + factor.ln() * overtaken.min(MOST_OVERTAKEN) as f64
     }
 }
 

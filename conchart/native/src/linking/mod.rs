@@ -137,8 +137,9 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
         let (habits, live) = learn(usual, beginning, &order, exchanges, edges.clone());
         let mut taken = vec![false; exchanges.len()];
         let before = links.len();
-        // No back has two candidates that are likelier than not.
-        for edge in live.iter().filter(|edge| edge.probability > LEAST_CONFIDENCE) {
+        for of_back in live.chunk_by(|one, other| one.back == other.back) {
+            let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
+            let Some(edge) = likeliest.filter(|edge| edge.probability > LEAST_CONFIDENCE) else { continue };
             if let Some(taken) = taken.get_mut(edge.back as usize) {
                 *taken = true;
             }

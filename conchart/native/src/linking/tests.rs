@@ -1,0 +1,164 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+const PROXY: i32 = 7;
+
+/// A front of the proxy: asked at, answered at (ms), with a response of so many bytes.
+fn front(stream: i32, number: i32, asked: i64, answered: i64, bytes: i64) -> Exchange {
+    Exchange {
+        stream,
+        number: Some(number),
+        accepted_by: Some(PROXY),
+        endpoint: 80,
+        request_at: asked * MS,
+        request_done_at: asked * MS,
+        response_at: Some(answered * MS),
+        response_done_at: Some(answered * MS),
+        closed_at: answered * MS,
+        request_bytes: Some(100),
+        response_bytes: Some(bytes),
+        confidence: 1.0,
+        ..Exchange::default()
+    }
+}
+
+fn back(stream: i32, number: i32, asked: i64, answered: i64, bytes: i64) -> Exchange {
+    let exchange = front(stream, number, asked, answered, bytes);
+    Exchange { accepted_by: None, opened_by: Some(PROXY), endpoint: 8080, ..exchange }
+}
+
+/// Streams and numbers of the links, in order.
+fn linked(exchanges: &[Exchange]) -> Vec<((i32, i32), (i32, i32))> {
+    let key = |index: u32| (exchanges[index as usize].stream, exchanges[index as usize].number.unwrap());
+    let mut keys: Vec<_> = link(exchanges).iter().map(|link| (key(link.front), key(link.back))).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn a_back_within_a_wait_is_linked_and_one_beside_it_is_not() {
+    let exchanges =
+        [front(0, 0, 0, 50, 300), back(1, 0, 1, 49, 300), front(2, 0, 100, 150, 300), back(1, 1, 160, 170, 300)];
+    assert_eq!(linked(&exchanges), [((0, 0), (1, 0))]);
+}
+
+#[test]
+fn sizes_tell_two_that_are_asked_at_once() {
+    let mut exchanges = Vec::new();
+    for round in 0..20 {
+        let at = i64::from(round) * 100;
+        // The longer response belongs to the front that came first, whichever was asked first behind.
+        exchanges.push(front(0, round, at, at + 40, 5_000));
+        exchanges.push(front(1, round, at, at + 40, 300));
+        exchanges.push(back(2, round, at + 2, at + 38, 254));
+        exchanges.push(back(3, round, at + 2, at + 38, 4_954));
+    }
+    let expected = (0..20).flat_map(|round| [((0, round), (3, round)), ((1, round), (2, round))]);
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort_unstable();
+    assert_eq!(linked(&exchanges), expected);
+}
+
+#[test]
+fn who_retries_has_two_backs() {
+    let mut exchanges = Vec::new();
+    for round in 0..20 {
+        let at = i64::from(round) * 100;
+        exchanges.push(front(0, round, at, at + 40, 300));
+        exchanges.push(back(1, round, at + 1, at + 10, 254));
+        exchanges.push(back(2, round, at + 11, at + 39, 254));
+    }
+    assert_eq!(linked(&exchanges).len(), 40);
+}
+
+#[test]
+fn a_proxy_that_is_late_serves_in_turn() {
+    // Each waits for the five before it: the nearest front is never the right one.
+    let mut exchanges = Vec::new();
+    for number in 0..200 {
+        let turn = i64::from(number);
+        let at = turn * 10 + turn * turn % 7;
+        let bytes = 300 + turn * turn * turn % 5 * 1_000;
+        exchanges.push(front(number, 0, at, at + 100, bytes));
+        exchanges.push(back(1_000, number, at + 55, at + 60, bytes - 46));
+    }
+    let right = linked(&exchanges).iter().filter(|((front, _), (_, back))| front == back).count();
+    assert!(right >= 190, "{right}");
+}
+
+#[test]
+fn identifiers_tell_what_time_does_not() {
+    let mut exchanges = Vec::new();
+    for round in 0..10u64 {
+        let (number, at) = (i32::try_from(round).unwrap(), i64::try_from(round).unwrap() * 100);
+        for (stream, id) in [(0, 2 * round), (1, 2 * round + 1)] {
+            exchanges.push(Exchange { ids: vec![id], ..front(stream, number, at, at + 40, 300) });
+            exchanges.push(Exchange { ids: vec![id], ..back(stream + 2, number, at + 2, at + 38, 300) });
+        }
+    }
+    assert!(linked(&exchanges).iter().all(|((front, _), (back, _))| front + 2 == *back));
+    assert_eq!(linked(&exchanges).len(), 20);
+}
+
+fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
+    proptest::option::of((0..40i64, 0..40i64, 0..40i64).prop_map(move |(connected, hello, ready)| Setup {
+        opened_at,
+        connected_at: Some(opened_at + connected),
+        hello_at: Some(opened_at + connected + hello),
+        ready_at: Some(opened_at + connected + hello + ready),
+    }))
+}
+
+fn anything() -> impl Strategy<Value = Exchange> {
+    (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>()).prop_flat_map(
+        |(asked, took, answered, first)| {
+            setups(asked - 30).prop_map(move |setup| Exchange {
+                request_at: asked,
+                request_done_at: asked + took,
+                response_at: answered.map(|answered| asked + answered),
+                closed_at: asked + 200,
+                setup,
+                first,
+                ..Exchange::default()
+            })
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_nanosecond_of_a_wait_is_charged_once(
+        wait in 0..100i64,
+        backs in proptest::collection::vec(anything(), 1..5),
+    ) {
+        let front = Exchange { request_done_at: 0, response_at: Some(wait), ..Exchange::default() };
+        let splits = split(&front, &backs.iter().collect::<Vec<_>>()).unwrap();
+        let parts = splits.iter().flat_map(|s| [s.proxy_in, s.connect, s.tls, s.request, s.wait, s.proxy_out]);
+        let parts: Vec<i64> = parts.collect();
+        prop_assert_eq!(parts.iter().sum::<i64>(), wait);
+        prop_assert!(parts.iter().all(|&part| part >= 0));
+    }
+
+    #[test]
+    fn no_back_has_two_fronts_and_confidence_is_a_probability(
+        times in proptest::collection::vec((0..300i64, 1..60i64, any::<bool>()), 0..40),
+    ) {
+        let exchanges: Vec<Exchange> = times
+            .iter()
+            .zip(0..)
+            .map(|(&(at, took, is_front), number)| {
+                if is_front { front(number, 0, at, at + took, 300) } else { back(number, 0, at, at + took, 300) }
+            })
+            .collect();
+        let links = link(&exchanges);
+        let mut backs: Vec<u32> = links.iter().map(|link| link.back).collect();
+        backs.sort_unstable();
+        backs.dedup();
+        prop_assert_eq!(backs.len(), links.len());
+        prop_assert!(links.iter().all(|link| link.confidence > 0.5 && link.confidence <= 1.0));
+    }
+}

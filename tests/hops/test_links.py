@@ -1,0 +1,79 @@
+"""Links: those of the lab's captures are right, foreign chains are found, and every wait is split to the nanosecond."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import conchart
+from tests.conftest import CORPUS, ROOT
+from tests.hops.__main__ import CAPTURES, LEAST_SURE, MOST_OFF
+from tests.hops.comparison import compare
+
+CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.csv"))
+PROXIED = sorted(
+    {*(ROOT / "captures/hops").glob("*/input.pcap*"), *(ROOT / "captures/reverse-proxy").glob("*/input.pcap*")}
+)
+HARD = {"tiers-beside-16": 0.5, "retries-16": 0.75}
+"""Applications that ask any number of times, and proxies that ask again, where many wait: there time tells less."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_the_lab_made_is_linked(case: Path) -> None:
+    outcome = compare(case)
+    assert outcome.recall >= HARD.get(case.name, 0.95)
+    if case.name not in HARD:
+        assert outcome.sure_precision >= LEAST_SURE
+        assert outcome.calibration_error <= MOST_OFF
+
+
+@pytest.mark.parametrize("capture", PROXIED, ids=lambda path: path.parent.name)
+def test_the_parts_of_a_wait_add_up_to_it(capture: Path) -> None:
+    with conchart.read(capture) as trace:
+        sums = trace.sql(
+            """
+            SELECT wait_ns, parts FROM exchanges e JOIN (
+                SELECT front_stream AS stream, front_exchange AS number,
+                    sum(proxy_in_ns + connect_ns + tls_ns + request_ns + wait_ns + proxy_out_ns) AS parts
+                FROM links GROUP BY ALL) USING (stream, number)
+            WHERE e.wait_ns IS NOT NULL
+            """
+        ).fetchall()
+    assert sums
+    assert all(wait == parts for wait, parts in sums)
+
+
+def test_addresses_of_one_proxy_are_one_node() -> None:
+    with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
+        nodes = {address: (node, role) for address, node, role, *_ in trace.nodes.order("address").fetchall()}
+    assert nodes["10.77.1.1"] == nodes["10.77.2.1"]
+    assert nodes["10.77.1.1"][1] == "proxy"
+    assert (nodes["10.77.1.10"][1], nodes["10.77.2.20"][1]) == ("client", "server")
+
+
+def test_whoever_knows_the_addresses_of_a_proxy_is_believed() -> None:
+    capture = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+    with conchart.read(capture, proxies=[("10.77.1.1", "10.77.2.1")]) as trace:
+        assert trace.sql("SELECT DISTINCT method FROM nodes WHERE role = 'proxy'").fetchall() == [("given",)]
+
+
+@pytest.mark.skipif(CORPUS is None, reason="needs CONCHART_CORPUS")
+@pytest.mark.timeout(120)
+def test_chains_in_foreign_captures_are_linked() -> None:
+    """29 of 30: the other is a connection that one request opens and another one uses."""
+    assert CORPUS is not None
+    told: Counter[bool] = Counter()
+    for capture in json.loads((CORPUS / "proxy_chains.json").read_text()):
+        with conchart.read(CORPUS / capture["file"]) as trace:
+            links = set(
+                trace.sql(
+                    """
+                    SELECT f.transport_stream, b.transport_stream
+                    FROM links JOIN connections f ON f.stream = front_stream
+                    JOIN connections b ON b.stream = back_stream
+                    """
+                ).fetchall()
+            )
+        told.update((chain["front"]["stream"], chain["back"]["stream"]) in links for chain in capture["chains"])
+    assert told == {True: 29, False: 1}
