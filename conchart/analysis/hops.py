@@ -103,10 +103,10 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better than the capture tells.
     """
-    find_machines(tables, proxies)
-    links = _native.link_exchanges(tables.sql(_EXCHANGES))
-    with tables.filling():
-        for batch in links:
-            tables.insert("links", batch)
-    tables.execute(_HANDED_THROUGH)
+    if find_machines(tables, proxies) or tables.sql("FROM through LIMIT 1").fetchall():
+        links = _native.link_exchanges(tables.sql(_EXCHANGES))
+        with tables.filling():
+            for batch in links:
+                tables.insert("links", batch)
+        tables.execute(_HANDED_THROUGH)
     tables.execute(_NODES)

@@ -7,7 +7,7 @@ machine itself (its own packets in a cooked capture), by what is handed on (PROX
 ClientHello), by a network card, or in the end by time: what one address asks lies within what the other was asked.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from conchart.sql import literal
@@ -15,8 +15,10 @@ from conchart.tables import Tables
 
 SKEW_NS = 20_000
 """As the native core's linking has it: clocks of two interfaces may disagree by so much."""
-MOST_PAIRS = 256
-"""Pairs of addresses whose times are compared."""
+MOST_STRANGERS = 16
+"""Servers, and clients, whose times are compared: those that ask and are asked the most."""
+MOST_ADDRESSES = 8
+"""Of one network card; behind one that has more, there is a network."""
 MOST_COMPARED = 200
 LEAST_NESTED = 0.8
 """Share of a client's exchanges that lie within waits for a server, if they are one machine."""
@@ -63,6 +65,12 @@ _THROUGH = f"""
 translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
 proxy (a reverse tunnel), as many bytes the other way round."""
 
+_NOTHING_THROUGH = """
+    CREATE OR REPLACE TEMP TABLE through AS
+    SELECT NULL::INTEGER AS front_stream, NULL::INTEGER AS back_stream, '' AS method, '' AS front_ip, '' AS back_ip
+    LIMIT 0
+"""
+
 _SAME = f"""
     -- The capturing machine's own addresses (cooked captures).
     SELECT 'capturing' AS method, 1.0 AS confidence, a.address AS one, b.address AS other
@@ -75,7 +83,8 @@ _SAME = f"""
     -- A request that names the client for which it is made (X-Forwarded-For).
     UNION ALL SELECT 'forwarded-for', 0.98, f.server_ip, b.client_ip
     FROM (SELECT *, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
-          FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL) b
+          FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL
+          QUALIFY row_number() OVER (PARTITION BY client_ip ORDER BY request_at) <= {FEW}) b
     JOIN (FROM exchanges JOIN connections USING (stream)) f ON f.client_ip = b.client AND f.stream <> b.stream
         AND b.request_at BETWEEN f.request_at - {SKEW_NS} AND coalesce(f.response_at, f.closed_at)
     WHERE f.client_ip <> b.client_ip
@@ -83,23 +92,27 @@ _SAME = f"""
     -- One network card, and no router between it and the capture.
     UNION ALL SELECT 'network-card', 0.95, a.address, b.address
     FROM (SELECT DISTINCT capture, mac_server AS mac, server_ip AS address FROM connections
-          WHERE mac_server IS NOT NULL AND ttl_server IN (64, 128, 255)) a
+          WHERE mac_server IS NOT NULL AND ttl_server IN (64, 128, 255)
+          QUALIFY count(*) OVER (PARTITION BY capture, mac_server) <= {MOST_ADDRESSES}) a
     JOIN (SELECT DISTINCT capture, mac_client AS mac, client_ip AS address FROM connections
-          WHERE mac_client IS NOT NULL AND ttl_client IN (64, 128, 255)) b USING (capture, mac)"""
+          WHERE mac_client IS NOT NULL AND ttl_client IN (64, 128, 255)
+          QUALIFY count(*) OVER (PARTITION BY capture, mac_client) <= {MOST_ADDRESSES}) b USING (capture, mac)"""
 """Pairs of addresses that are one machine, with what says so."""
 
 _STRANGERS = f"""
+    WITH asked AS (FROM exchanges JOIN connections USING (stream))
     SELECT f.server_ip, b.client_ip
     FROM (SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at
-          FROM connections WHERE server_ip NOT IN (SELECT client_ip FROM connections) GROUP BY ALL) f
-    JOIN (SELECT client_ip, list(DISTINCT server_ip) AS servers, min(opened_at) AS from_at, max(closed_at) AS to_at
-          FROM connections
-          WHERE client_ip NOT IN (SELECT server_ip FROM connections) OR client_ip = '::1' OR client_ip LIKE '127.%'
-          GROUP BY ALL) b
+          FROM asked ANTI JOIN connections c ON asked.server_ip = c.client_ip
+          GROUP BY server_ip ORDER BY count(*) DESC, server_ip LIMIT {MOST_STRANGERS}) f
+    JOIN (SELECT client_ip, min(opened_at) AS from_at, max(closed_at) AS to_at
+          FROM asked ANTI JOIN connections c ON asked.client_ip = c.server_ip
+              AND NOT (asked.client_ip = '::1' OR asked.client_ip LIKE '127.%')
+          GROUP BY client_ip ORDER BY count(*) DESC, client_ip LIMIT {MOST_STRANGERS}) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
     WHERE NOT list_contains(f.clients, b.client_ip)
-    ORDER BY ALL LIMIT {MOST_PAIRS}"""
+    ORDER BY f.server_ip, b.client_ip"""
 """Servers that ask nobody, and clients that nobody asks: the two sides of one proxy, perhaps."""
 
 _NESTED = f"""
@@ -147,19 +160,27 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better.
     """
-    tables.execute(_THROUGH)
+    ((endpoints,),) = tables.sql("SELECT count(DISTINCT (server_ip, server_port)) FROM connections").fetchall()
+    # Where there is one server, nobody stands before another.
+    tables.execute(_THROUGH if endpoints > 1 else _NOTHING_THROUGH)
     union = _Union()
     given = [sorted(proxy) for proxy in proxies]
     known = {address for proxy in given for address in proxy}
     for proxy in given:
         for address in proxy:
             union.join(proxy[0], address, "given", 1.0)
-    for method, confidence, one, other in tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall():
+    same = tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall() if endpoints > 1 else []
+    for method, confidence, one, other in same:
         if one not in known and other not in known:
             union.join(one, other, method, confidence)
-    for server, client, confidence in _nested(tables, known | union.addresses()):
-        if not union.has(server) and not union.has(client):
-            union.join(server, client, "time", confidence)
+    if strangers := list(_nested(tables, known | union.addresses())) if endpoints > 1 else []:
+        asked: dict[str, set[str]] = {}
+        for client, server in tables.sql("SELECT DISTINCT client_ip, server_ip FROM connections").fetchall():
+            asked.setdefault(client, set()).add(server)
+        for stranger in strangers:
+            taken = union.has(stranger.server) or union.has(stranger.client)
+            if not taken and not stranger.asks_itself(asked, union):
+                union.join(stranger.server, stranger.client, "time", stranger.confidence)
     (servers, clients), *_ = tables.sql(
         "SELECT list(DISTINCT server_ip), list(DISTINCT client_ip) FROM connections"
     ).fetchall()
@@ -179,22 +200,47 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     return machines
 
 
-def _nested(tables: Tables, known: set[str]) -> Iterator[tuple[str, str, float]]:
-    """Give servers and clients that are one machine as far as time tells, and how sure that is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stranger:
+    """A server that asks nobody, and a client that nobody asks, whose times are those of one machine."""
+
+    server: str
+    client: str
+    confidence: float
+
+    def asks_itself(self, asked: Mapping[str, set[str]], union: "_Union") -> bool:
+        """Say whether what the client asks leads to the server: then these are the two ends of a chain."""
+        queue, seen = [self.client], {self.client}
+        for address in queue:  # grows while it is walked
+            reached = {server for other in union.machine_of(address) for server in asked.get(other, ())} - seen
+            seen |= reached
+            queue += reached
+        return self.server in seen
+
+
+def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
+    """Give the pairs that are one machine as far as time tells, the most nested first."""
     pairs = [pair for pair in tables.sql(_STRANGERS).fetchall() if known.isdisjoint(pair)]
-    times = [tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0] for server, client in pairs]
-    likely = [
-        (server, client, times)
-        for (server, client), times in zip(pairs, times, strict=True)
-        if times[0] and times[1] >= LEAST_NESTED
-    ]
-    for server, client, (count, share, chance, after, after_by_chance, asked_per_wait) in likely:
-        rivals = [pair for pair in likely if server in pair or client in pair]
+    likely = []
+    for server, client in pairs:
+        times = tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0]
+        if times[0] and times[1] >= LEAST_NESTED:
+            likely.append((server, client, times))
+    for server, client, times in sorted(likely, key=lambda pair: -pair[2][1]):
+        count, share, chance, after, after_by_chance, asked_per_wait = times
+        rivals = [pair for pair in likely if server in pair[:2] or client in pair[:2]]
         if chance <= 0.5 * share or (after_by_chance and after <= 0.5 * after_by_chance):
-            yield server, client, 0.9 if count >= FEW else 0.7
+            confidence = 0.9 if count >= FEW else 0.7
         # Where somebody always waits, everything lies within a wait: then it counts that there are about as many.
         elif len(rivals) == 1 and count >= 2 * FEW and share >= 0.95 and 0.5 <= asked_per_wait <= 3:
-            yield server, client, 0.8
+            confidence = 0.8
+        else:
+            continue
+        yield _Stranger(
+            server=server,
+            client=client,
+            confidence=confidence,
+        )
 
 
 class _Union:
@@ -206,6 +252,9 @@ class _Union:
 
     def has(self, address: str) -> bool:
         return address in self._sets
+
+    def machine_of(self, address: str) -> set[str]:
+        return self._sets.get(address, {address})
 
     def addresses(self) -> set[str]:
         return set(self._sets)

@@ -1,16 +1,18 @@
 """Links: those of the lab's captures are right, foreign chains are found, and every wait is split to the nanosecond."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import conchart
-from tests.conftest import CORPUS, ROOT
+from tests.conftest import ROOT
 from tests.hops.__main__ import CAPTURES, LEAST_SURE, MOST_OFF
 from tests.hops.comparison import compare
 
+CORPUS = os.environ.get("CONCHART_CORPUS")
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.csv"))
 PROXIED = sorted(
     {*(ROOT / "captures/hops").glob("*/input.pcap*"), *(ROOT / "captures/reverse-proxy").glob("*/input.pcap*")}
@@ -58,14 +60,15 @@ def test_whoever_knows_the_addresses_of_a_proxy_is_believed() -> None:
         assert trace.sql("SELECT DISTINCT method FROM nodes WHERE role = 'proxy'").fetchall() == [("given",)]
 
 
-@pytest.mark.skipif(CORPUS is None, reason="needs CONCHART_CORPUS")
+@pytest.mark.skipif(CORPUS is None, reason="CONCHART_CORPUS names no folder of captures")
 @pytest.mark.timeout(120)
 def test_chains_in_foreign_captures_are_linked() -> None:
     """29 of 30: the other is a connection that one request opens and another one uses."""
     assert CORPUS is not None
+    corpus = Path(CORPUS)
     told: Counter[bool] = Counter()
-    for capture in json.loads((CORPUS / "proxy_chains.json").read_text()):
-        with conchart.read(CORPUS / capture["file"]) as trace:
+    for capture in json.loads((corpus / "proxy_chains.json").read_text()):
+        with conchart.read(corpus / capture["file"]) as trace:
             links = set(
                 trace.sql(
                     """
