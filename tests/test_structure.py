@@ -4,6 +4,7 @@ import ast
 import configparser
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def test_a_stage_imports_only_earlier_stages(stage: str) -> None:
         assert imported <= allowed, path.relative_to(ROOT)
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Give every module of the package: ``conchart.cli.query`` and its file."""
     found = {}

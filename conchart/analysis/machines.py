@@ -15,6 +15,8 @@ from conchart.tables import Tables
 
 SKEW_NS = 20_000
 """As the native core's linking has it: clocks of two interfaces may disagree by so much."""
+TRANSLATED_NS = 1_000_000_000
+"""Nobody who translates addresses holds a SYN for longer."""
 MOST_STRANGERS = 16
 """Servers, and clients, whose times are compared: those that ask and are asked the most."""
 MOST_ADDRESSES = 8
@@ -60,7 +62,11 @@ _THROUGH = f"""
     SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
           FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
-    JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream"""
+    JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+    -- One end stays what it was; crafted captures begin all their connections with the same numbers.
+    WHERE method <> 'translated' OR b.opened_at - f.opened_at < {TRANSLATED_NS} AND (
+        (f.client_ip, f.client_port) = (b.client_ip, b.client_port)
+        OR (f.server_ip, f.server_port) = (b.server_ip, b.server_port))"""
 """Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
 translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
 proxy (a reverse tunnel), as many bytes the other way round."""
