@@ -29,6 +29,9 @@ ORDER = {
 RESULTS = ("connections", "handshakes", "exchanges", "phases", "stalls", "packets")
 """The tables that depend on the packets alone, not on the file that holds them."""
 
+LINK_LAYER = ("mac_client", "mac_server", "local_end")
+"""Columns of ``connections`` that depend on how the packets were captured."""
+
 __all__ = ["CaptureError", "Row", "Scratch", "Tables", "read"]
 
 
@@ -45,8 +48,11 @@ class Tables:
     packets: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
-        """The tables that depend on the packets alone."""
-        return {name: getattr(self, name) for name in RESULTS}
+        """The tables that depend on the packets alone: without what the link layer says."""
+        return {
+            name: [{column: value for column, value in row.items() if column not in LINK_LAYER} for row in rows]
+            for name, rows in ((name, getattr(self, name)) for name in RESULTS)
+        }
 
 
 @functools.cache
