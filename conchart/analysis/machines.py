@@ -106,15 +106,20 @@ _SAME = f"""
 """Pairs of addresses that are one machine, with what says so."""
 
 _STRANGERS = f"""
-    WITH asked AS (FROM exchanges JOIN connections USING (stream))
+    WITH asked AS (FROM exchanges JOIN connections USING (stream)),
+    servers AS (
+        SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at,
+            count(*) AS requests
+        FROM asked GROUP BY server_ip),
+    clients AS (
+        SELECT client_ip, min(opened_at) AS from_at, max(closed_at) AS to_at, count(*) AS requests
+        FROM asked GROUP BY client_ip)
     SELECT f.server_ip, b.client_ip
-    FROM (SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at
-          FROM asked ANTI JOIN connections c ON asked.server_ip = c.client_ip
-          GROUP BY server_ip ORDER BY count(*) DESC, server_ip LIMIT {MOST_STRANGERS}) f
-    JOIN (SELECT client_ip, min(opened_at) AS from_at, max(closed_at) AS to_at
-          FROM asked ANTI JOIN connections c ON asked.client_ip = c.server_ip
-              AND NOT (asked.client_ip = '::1' OR asked.client_ip LIKE '127.%')
-          GROUP BY client_ip ORDER BY count(*) DESC, client_ip LIMIT {MOST_STRANGERS}) b
+    FROM (FROM servers WHERE server_ip NOT IN (SELECT client_ip FROM connections)
+          ORDER BY requests DESC, server_ip LIMIT {MOST_STRANGERS}) f
+    JOIN (FROM clients
+          WHERE client_ip NOT IN (SELECT server_ip FROM connections) OR client_ip = '::1' OR client_ip LIKE '127.%'
+          ORDER BY requests DESC, client_ip LIMIT {MOST_STRANGERS}) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
     WHERE NOT list_contains(f.clients, b.client_ip)
