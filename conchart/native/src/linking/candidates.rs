@@ -40,7 +40,7 @@ pub(super) struct Candidate {
     /// How long the front waited, or its client did, in nanoseconds: the logarithm.
     pub window: f64,
     pub opening: Opening,
-    pub order: Order,
+    pub answering: Answering,
     pub ids: Agreement,
     pub target: Agreement,
     pub status: Agreement,
@@ -73,9 +73,9 @@ pub(super) enum Opening {
     Before,
 }
 
-/// How the responses stand to each other.
+/// Who answered first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Order {
+pub(super) enum Answering {
     BackFirst,
     FrontFirst,
     OneMissing,
@@ -116,7 +116,7 @@ pub(super) fn candidates(exchanges: &[Exchange]) -> (Vec<Candidate>, Vec<Route>)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
     /// Index of the front endpoint.
-    pub desk: usize,
+    pub front_endpoint: usize,
     /// Backs of the endpoint that lie within no front's life.
     pub alone: u32,
 }
@@ -135,13 +135,13 @@ impl Routes {
     }
 
     fn list(self) -> Vec<Route> {
-        let mut list = vec![Route { desk: 0, alone: 0 }; self.numbers.len()];
+        let mut list = vec![Route { front_endpoint: 0, alone: 0 }; self.numbers.len()];
         let mut fronts: Vec<i32> = self.numbers.keys().map(|&(front, _)| front).collect();
         fronts.sort_unstable();
         fronts.dedup();
         for ((front, back), number) in self.numbers {
             if let Some(route) = list.get_mut(number as usize) {
-                route.desk = fronts.binary_search(&front).unwrap_or_default();
+                route.front_endpoint = fronts.binary_search(&front).unwrap_or_default();
                 route.alone = self.alone.get(&back).copied().unwrap_or_default();
             }
         }
@@ -289,12 +289,12 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
     };
     // A proxy that hands on the head asks before it has the whole request.
     let asked_at = if began_at + SKEW_NS < front.request_done_at { front.request_at } else { front.request_done_at };
-    let (order, answered_ns) = match (front.response_at, back.response_at) {
+    let (answering, answered_ns) = match (front.response_at, back.response_at) {
         (Some(front_at), Some(back_at)) if back_at <= front_at + SKEW_NS => {
-            (Order::BackFirst, Some((front_at - back_at).max(0)))
+            (Answering::BackFirst, Some((front_at - back_at).max(0)))
         }
-        (Some(_), Some(_)) => (Order::FrontFirst, None),
-        _ => (Order::OneMissing, None),
+        (Some(_), Some(_)) => (Answering::FrontFirst, None),
+        _ => (Answering::OneMissing, None),
     };
     Candidate {
         front: front_index,
@@ -311,7 +311,7 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         answered_alone_ns: answered_ns,
         window: ((front.until() - front.request_at).max(1_000) as f64).ln(),
         opening,
-        order,
+        answering,
         ids: ids(front, back),
         target: Agreement::of(front.target, back.target),
         status: Agreement::of(front.status, back.status),

@@ -42,14 +42,14 @@ const MOST: f64 = 12.0;
 pub(super) struct Habits {
     routes: Vec<Habit>,
     /// Of each front endpoint, how often a front has so many backs.
-    desks: Vec<Counts>,
+    front_endpoints: Vec<Counts>,
 }
 
 /// Habits between one front endpoint and one back endpoint.
 #[derive(Clone, Debug)]
 struct Habit {
     /// Index of the front endpoint.
-    desk: usize,
+    front_endpoint: usize,
     /// How often a back comes that no front caused, per nanosecond: the logarithm.
     uncaused: f64,
     /// How often a back comes that has candidates, per nanosecond.
@@ -65,7 +65,7 @@ struct Learned {
     asked: [Delay; 3],
     answered: Delay,
     opening: Facts<3>,
-    order: Facts<3>,
+    answering: Facts<3>,
     ids: Facts<3>,
     target: Facts<3>,
     status: Facts<3>,
@@ -77,31 +77,35 @@ struct Learned {
 
 impl Habits {
     /// Those of any proxy, before anything is learned but what candidates look like.
-    pub(super) fn of_any_proxy(routes: &[Route], edges: &[Candidate]) -> Self {
+    pub(super) fn of_any_proxy(routes: &[Route], candidates: &[Candidate]) -> Self {
         let mut times = vec![(i64::MAX, i64::MIN, 0u32); routes.len()];
         let mut last = None;
-        for edge in edges {
-            if let Some((first_at, last_at, backs)) = times.get_mut(edge.route as usize) {
-                (*first_at, *last_at) = ((*first_at).min(edge.began_at), (*last_at).max(edge.began_at));
-                *backs += u32::from(last.replace((edge.back, edge.route)) != Some((edge.back, edge.route)));
+        for candidate in candidates {
+            if let Some((first_at, last_at, backs)) = times.get_mut(candidate.route as usize) {
+                (*first_at, *last_at) = ((*first_at).min(candidate.began_at), (*last_at).max(candidate.began_at));
+                *backs += u32::from(
+                    last.replace((candidate.back, candidate.route)) != Some((candidate.back, candidate.route)),
+                );
             }
         }
         let habit = |(route, (first_at, last_at, backs)): (&Route, (i64, i64, u32))| {
             let span = (last_at.saturating_sub(first_at) as f64).max(LEAST_SPAN_NS);
             Habit {
-                desk: route.desk,
+                front_endpoint: route.front_endpoint,
                 uncaused: ((f64::from(route.alone) + 0.5) / span).ln(),
                 left: f64::from(backs) / span,
                 known: None,
                 learned: Learned::of_any_proxy(),
             }
         };
-        let desks = routes.iter().map(|route| route.desk + 1).max().unwrap_or_default();
-        let mut habits =
-            Self { routes: routes.iter().zip(times).map(habit).collect(), desks: vec![USUAL_COUNTS; desks] };
-        for edge in edges {
-            if let Some(habit) = habits.routes.get_mut(edge.route as usize) {
-                habit.learned.add_candidate(edge);
+        let front_endpoints = routes.iter().map(|route| route.front_endpoint + 1).max().unwrap_or_default();
+        let mut habits = Self {
+            routes: routes.iter().zip(times).map(habit).collect(),
+            front_endpoints: vec![USUAL_COUNTS; front_endpoints],
+        };
+        for candidate in candidates {
+            if let Some(habit) = habits.routes.get_mut(candidate.route as usize) {
+                habit.learned.add_candidate(candidate);
             }
         }
         habits.routes.iter_mut().for_each(|habit| habit.learned.smooth());
@@ -110,8 +114,8 @@ impl Habits {
 
     /// Those of a proxy of which links are known, towards the candidates that are left: what it does for a front once more is
     /// like what it did before, and how often backs come by themselves is seen in those that are left.
-    pub(super) fn once_more(&self, routes: &[Route], edges: &[Candidate]) -> Self {
-        let mut habits = Self::of_any_proxy(routes, edges);
+    pub(super) fn once_more(&self, routes: &[Route], candidates: &[Candidate]) -> Self {
+        let mut habits = Self::of_any_proxy(routes, candidates);
         for (habit, known) in habits.routes.iter_mut().zip(&self.routes) {
             // Backs that are left over may all have come by themselves.
             habit.uncaused = (habit.uncaused.exp() + habit.left).ln();
@@ -121,24 +125,26 @@ impl Habits {
     }
 
     /// How often fronts like the candidate's have so many backs.
-    pub(super) fn counts(&self, edge: &Candidate) -> &Counts {
-        let desk = self.routes.get(edge.route as usize).and_then(|habit| self.desks.get(habit.desk));
-        desk.unwrap_or(&USUAL_COUNTS)
+    pub(super) fn counts(&self, candidate: &Candidate) -> &Counts {
+        let front_endpoint =
+            self.routes.get(candidate.route as usize).and_then(|habit| self.front_endpoints.get(habit.front_endpoint));
+        front_endpoint.unwrap_or(&USUAL_COUNTS)
     }
 
     /// Takes it for usual that fronts have any number of backs.
     pub(super) fn often(&mut self) {
-        self.desks.fill(ANY_COUNTS);
+        self.front_endpoints.fill(ANY_COUNTS);
     }
 
     /// How much likelier the candidates make what was seen than chance does: the logarithm.
-    pub(super) fn likelihood(&self, edges: &[Candidate]) -> f64 {
-        let weights: f64 = edges.iter().map(|edge| edge.weight * edge.probability).sum();
+    pub(super) fn likelihood(&self, candidates: &[Candidate]) -> f64 {
+        let weights: f64 = candidates.iter().map(|candidate| candidate.weight * candidate.probability).sum();
         let mut counts = 0.0;
-        for (desk, backs) in backs_of_fronts(&self.routes, edges).into_values() {
+        for (front_endpoint, backs) in backs_of_fronts(&self.routes, candidates).into_values() {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
             let whole = (backs.round() as usize).min(MOST_COUNTED);
-            let share = self.desks.get(desk).and_then(|counts| counts.get(whole)).copied().unwrap_or(1.0);
+            let share =
+                self.front_endpoints.get(front_endpoint).and_then(|counts| counts.get(whole)).copied().unwrap_or(1.0);
             counts += share.ln();
         }
         weights + counts
@@ -146,18 +152,18 @@ impl Habits {
 
     /// How far a probability is to be trusted, as measured in `tests/hops`: less where fronts have any number of backs, the more
     /// of them wait side by side; and where it is only guessed what is an exchange (HTTP/2 without keys).
-    pub(super) fn trust(&self, edge: &Candidate) -> f64 {
-        let [_, once, ..] = self.counts(edge);
-        let crowd = 1.0 - 1.0 / f64::from(edge.rivals.max(1));
+    pub(super) fn trust(&self, candidate: &Candidate) -> f64 {
+        let [_, once, ..] = self.counts(candidate);
+        let crowd = 1.0 - 1.0 / f64::from(candidate.rivals.max(1));
         let often = CROWDED * (1.0 - once / EXCLUSIVE).max(0.0) * crowd;
-        (1.0 - often) * (edge.seen + 0.3).min(1.0)
+        (1.0 - often) * (candidate.seen + 0.3).min(1.0)
     }
 
     /// Learns how many backs fronts have.
-    fn count_backs(&mut self, edges: &[Candidate]) {
-        self.desks.fill(USUAL_COUNTS.map(|share| share * PRIOR));
-        for (desk, backs) in backs_of_fronts(&self.routes, edges).into_values() {
-            let Some(counts) = self.desks.get_mut(desk) else { continue };
+    fn count_backs(&mut self, candidates: &[Candidate]) {
+        self.front_endpoints.fill(USUAL_COUNTS.map(|share| share * PRIOR));
+        for (front_endpoint, backs) in backs_of_fronts(&self.routes, candidates).into_values() {
+            let Some(counts) = self.front_endpoints.get_mut(front_endpoint) else { continue };
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
             let whole = (backs as usize).min(MOST_COUNTED);
             let more = if whole < MOST_COUNTED { backs - whole as f64 } else { 0.0 };
@@ -165,46 +171,50 @@ impl Habits {
                 *count += share;
             }
         }
-        for counts in &mut self.desks {
+        for counts in &mut self.front_endpoints {
             let sum: f64 = counts.iter().sum();
             counts.iter_mut().for_each(|count| *count /= sum);
         }
     }
 
     /// Learns what the candidates' probabilities show.
-    pub(super) fn learn(&mut self, edges: &[Candidate]) {
+    pub(super) fn learn(&mut self, candidates: &[Candidate]) {
         self.routes.iter_mut().for_each(Habit::forget);
-        for edge in edges {
-            if let Some(habit) = self.routes.get_mut(edge.route as usize) {
-                habit.learned.add_link(edge, edge.probability);
+        for candidate in candidates {
+            if let Some(habit) = self.routes.get_mut(candidate.route as usize) {
+                habit.learned.add_link(candidate, candidate.probability);
             }
         }
         self.routes.iter_mut().for_each(|habit| habit.learned.smooth());
-        self.count_backs(edges);
+        self.count_backs(candidates);
     }
 
     /// Weighs the candidates, and drops those that are hopeless beside another one of their back.
-    pub(super) fn weigh(&self, edges: &mut Vec<Candidate>) {
-        for edge in edges.iter_mut() {
-            edge.weight = self.routes.get(edge.route as usize).map_or(f64::NEG_INFINITY, |habit| habit.weight(edge));
+    pub(super) fn weigh(&self, candidates: &mut Vec<Candidate>) {
+        for candidate in candidates.iter_mut() {
+            candidate.weight =
+                self.routes.get(candidate.route as usize).map_or(f64::NEG_INFINITY, |habit| habit.weight(candidate));
         }
         let mut best: HashMap<u32, f64, FixedState> = HashMap::default();
-        for of_back in edges.chunk_by(|one, other| one.back == other.back) {
-            let most = of_back.iter().map(|edge| edge.weight).fold(f64::NEG_INFINITY, f64::max);
-            best.extend(of_back.first().map(|edge| (edge.back, most)));
+        for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
+            let most = of_back.iter().map(|candidate| candidate.weight).fold(f64::NEG_INFINITY, f64::max);
+            best.extend(of_back.first().map(|candidate| (candidate.back, most)));
         }
-        edges.retain(|edge| edge.weight >= best.get(&edge.back).copied().unwrap_or_default() - HOPELESS);
+        candidates
+            .retain(|candidate| candidate.weight >= best.get(&candidate.back).copied().unwrap_or_default() - HOPELESS);
     }
 
     /// What told a link from others most clearly.
-    pub(super) fn method(&self, edge: &Candidate) -> &'static str {
-        let Some(habit) = self.routes.get(edge.route as usize) else { return "time" };
+    pub(super) fn method(&self, candidate: &Candidate) -> &'static str {
+        let Some(habit) = self.routes.get(candidate.route as usize) else { return "time" };
         let (told, habit) = (|gain: f64| gain > 2.0, &habit.learned);
-        if edge.ids == Agreement::Same && told(habit.ids.gain(edge.ids as usize)) {
+        if candidate.ids == Agreement::Same && told(habit.ids.gain(candidate.ids as usize)) {
             "id"
-        } else if edge.target == Agreement::Same && told(habit.target.gain(edge.target as usize)) {
+        } else if candidate.target == Agreement::Same && told(habit.target.gain(candidate.target as usize)) {
             "target"
-        } else if told(habit.request_grown.gain(edge.request_grown) + habit.response_grown.gain(edge.response_grown)) {
+        } else if told(
+            habit.request_grown.gain(candidate.request_grown) + habit.response_grown.gain(candidate.response_grown),
+        ) {
             "size"
         } else {
             "time"
@@ -213,11 +223,11 @@ impl Habits {
 }
 
 /// Of each front that has candidates: the index of its endpoint, and how many backs it has.
-fn backs_of_fronts(routes: &[Habit], edges: &[Candidate]) -> HashMap<u32, (usize, f64), FixedState> {
+fn backs_of_fronts(routes: &[Habit], candidates: &[Candidate]) -> HashMap<u32, (usize, f64), FixedState> {
     let mut backs: HashMap<u32, (usize, f64), FixedState> = HashMap::default();
-    for edge in edges {
-        if let Some(habit) = routes.get(edge.route as usize) {
-            backs.entry(edge.front).or_insert((habit.desk, 0.0)).1 += edge.probability;
+    for candidate in candidates {
+        if let Some(habit) = routes.get(candidate.route as usize) {
+            backs.entry(candidate.front).or_insert((habit.front_endpoint, 0.0)).1 += candidate.probability;
         }
     }
     backs
@@ -228,13 +238,14 @@ impl Habit {
         self.learned.forget(self.known.as_deref());
     }
 
-    fn weight(&self, edge: &Candidate) -> f64 {
+    fn weight(&self, candidate: &Candidate) -> f64 {
         let Learned { asked, answered, .. } = &self.learned;
         // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked =
-            asked.get(edge.opening as usize).map_or(-MOST, |asked| asked.density(edge.asked_ns) - self.uncaused);
-        let answered = edge.answered_ns.map_or(0.0, |ns| answered.density(ns) + edge.window);
-        asked.clamp(-MOST, MOST) + answered.clamp(-MOST, MOST) + self.learned.gain(edge)
+        let asked = asked
+            .get(candidate.opening as usize)
+            .map_or(-MOST, |asked| asked.density(candidate.asked_ns) - self.uncaused);
+        let answered = candidate.answered_ns.map_or(0.0, |ns| answered.density(ns) + candidate.window);
+        asked.clamp(-MOST, MOST) + answered.clamp(-MOST, MOST) + self.learned.gain(candidate)
     }
 }
 
@@ -246,7 +257,7 @@ impl Learned {
             // Reused, for it, before.
             opening: Facts::new([0.5, 0.45, 0.05], [0.5, 0.4, 0.1]),
             // The back answers first, the front does, one answer is missing.
-            order: Facts::new([0.96, 0.01, 0.03], [0.5, 0.4, 0.1]),
+            answering: Facts::new([0.96, 0.01, 0.03], [0.5, 0.4, 0.1]),
             // Same, different, unknown.
             ids: Facts::new([0.08, 0.02, 0.9], [0.0005, 0.0995, 0.9]),
             target: Facts::new([0.42, 0.08, 0.5], [0.05, 0.45, 0.5]),
@@ -261,14 +272,14 @@ impl Learned {
     }
 
     /// Counts a candidate of any kind: most are coincidences.
-    fn add_candidate(&mut self, edge: &Candidate) {
-        self.opening.add_candidate(edge.opening as usize);
-        self.order.add_candidate(edge.order as usize);
-        self.ids.add_candidate(edge.ids as usize);
-        self.target.add_candidate(edge.target as usize);
-        self.status.add_candidate(edge.status as usize);
-        self.request_grown.add_candidate(edge.request_grown);
-        self.response_grown.add_candidate(edge.response_grown);
+    fn add_candidate(&mut self, candidate: &Candidate) {
+        self.opening.add_candidate(candidate.opening as usize);
+        self.answering.add_candidate(candidate.answering as usize);
+        self.ids.add_candidate(candidate.ids as usize);
+        self.target.add_candidate(candidate.target as usize);
+        self.status.add_candidate(candidate.status as usize);
+        self.request_grown.add_candidate(candidate.request_grown);
+        self.response_grown.add_candidate(candidate.response_grown);
     }
 
     /// Forgets what links showed, but what was known before.
@@ -278,7 +289,7 @@ impl Learned {
         self.asked.clone_from(&known.asked);
         self.answered.clone_from(&known.answered);
         self.opening.linked = known.opening.linked;
-        self.order.linked = known.order.linked;
+        self.answering.linked = known.answering.linked;
         self.ids.linked = known.ids.linked;
         self.target.linked = known.target.linked;
         self.status.linked = known.status.linked;
@@ -289,29 +300,29 @@ impl Learned {
     }
 
     /// Counts a candidate as far as it is a link.
-    fn add_link(&mut self, edge: &Candidate, p: f64) {
-        if let Some(asked) = self.asked.get_mut(edge.opening as usize) {
-            asked.add(edge.asked_ns, p);
+    fn add_link(&mut self, candidate: &Candidate, p: f64) {
+        if let Some(asked) = self.asked.get_mut(candidate.opening as usize) {
+            asked.add(candidate.asked_ns, p);
         }
-        if let Some(answered_ns) = edge.answered_ns {
+        if let Some(answered_ns) = candidate.answered_ns {
             self.answered.add(answered_ns, p);
         }
-        self.opening.add_link(edge.opening as usize, p);
-        self.order.add_link(edge.order as usize, p);
-        self.ids.add_link(edge.ids as usize, p);
-        self.target.add_link(edge.target as usize, p);
-        self.status.add_link(edge.status as usize, p);
-        self.request_grown.add_link(edge.request_grown, p);
-        self.response_grown.add_link(edge.response_grown, p);
-        self.asked_overtaken.add(edge.asked_overtaken, p);
-        self.answered_overtaken.add(edge.answered_overtaken, p);
+        self.opening.add_link(candidate.opening as usize, p);
+        self.answering.add_link(candidate.answering as usize, p);
+        self.ids.add_link(candidate.ids as usize, p);
+        self.target.add_link(candidate.target as usize, p);
+        self.status.add_link(candidate.status as usize, p);
+        self.request_grown.add_link(candidate.request_grown, p);
+        self.response_grown.add_link(candidate.response_grown, p);
+        self.asked_overtaken.add(candidate.asked_overtaken, p);
+        self.answered_overtaken.add(candidate.answered_overtaken, p);
     }
 
     fn smooth(&mut self) {
         self.asked.iter_mut().for_each(Delay::smooth);
         self.answered.smooth();
         self.opening.smooth();
-        self.order.smooth();
+        self.answering.smooth();
         self.ids.smooth();
         self.target.smooth();
         self.status.smooth();
@@ -320,16 +331,16 @@ impl Learned {
     }
 
     /// How much likelier the candidate's facts are of a link, but for its delays: the logarithm.
-    fn gain(&self, edge: &Candidate) -> f64 {
-        self.opening.gain(edge.opening as usize)
-            + self.order.gain(edge.order as usize)
-            + self.ids.gain(edge.ids as usize)
-            + self.target.gain(edge.target as usize)
-            + self.status.gain(edge.status as usize)
-            + self.request_grown.gain(edge.request_grown)
-            + self.response_grown.gain(edge.response_grown)
-            + self.asked_overtaken.gain(edge.asked_overtaken)
-            + self.answered_overtaken.gain(edge.answered_overtaken)
+    fn gain(&self, candidate: &Candidate) -> f64 {
+        self.opening.gain(candidate.opening as usize)
+            + self.answering.gain(candidate.answering as usize)
+            + self.ids.gain(candidate.ids as usize)
+            + self.target.gain(candidate.target as usize)
+            + self.status.gain(candidate.status as usize)
+            + self.request_grown.gain(candidate.request_grown)
+            + self.response_grown.gain(candidate.response_grown)
+            + self.asked_overtaken.gain(candidate.asked_overtaken)
+            + self.answered_overtaken.gain(candidate.answered_overtaken)
     }
 }
 
@@ -354,8 +365,8 @@ impl Delay {
 
     /// Nanoseconds that a bin is wide.
     fn width(bin: usize) -> f64 {
-        let edge = |bin: usize| ((bin as f64 / PER_OCTAVE).exp2() - 1.0) * 1_000.0;
-        edge(bin + 1) - edge(bin)
+        let candidate = |bin: usize| ((bin as f64 / PER_OCTAVE).exp2() - 1.0) * 1_000.0;
+        candidate(bin + 1) - candidate(bin)
     }
 
     fn add(&mut self, ns: i64, p: f64) {

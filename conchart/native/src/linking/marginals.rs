@@ -20,18 +20,18 @@ pub(super) type Counts = [f64; MOST_COUNTED + 1];
 /// Computes the probability of each candidate.
 ///
 /// `counts` has, for each candidate, how often fronts like its have so many backs. Candidates of a front need not be together.
-pub(super) fn marginals<'a>(edges: &mut [Candidate], fronts: usize, counts: impl Fn(&Candidate) -> &'a Counts) {
-    let by_front = by_front(edges, fronts);
-    let odds: Vec<f64> = edges.iter().map(|edge| edge.weight.clamp(-CERTAIN, CERTAIN).exp()).collect();
-    let mut wanted = vec![1.0f64; edges.len()];
-    let mut offered = vec![0.0f64; edges.len()];
+pub(super) fn marginals<'a>(candidates: &mut [Candidate], fronts: usize, counts: impl Fn(&Candidate) -> &'a Counts) {
+    let by_front = by_front(candidates, fronts);
+    let odds: Vec<f64> = candidates.iter().map(|candidate| candidate.weight.clamp(-CERTAIN, CERTAIN).exp()).collect();
+    let mut wanted = vec![1.0f64; candidates.len()];
+    let mut offered = vec![0.0f64; candidates.len()];
     let mut room = Room::default();
     for _ in 0..PASSES {
-        offer(edges, &odds, &wanted, &mut offered);
+        offer(candidates, &odds, &wanted, &mut offered);
         let mut change = 0.0f64;
         for of_front in &by_front {
-            let Some(edge) = of_front.first().and_then(|&index| edges.get(index as usize)) else { continue };
-            room.want(of_front, &offered, counts(edge));
+            let Some(candidate) = of_front.first().and_then(|&index| candidates.get(index as usize)) else { continue };
+            room.want(of_front, &offered, counts(candidate));
             for (&index, &now) in of_front.iter().zip(&room.wanted) {
                 if let Some(wanted) = wanted.get_mut(index as usize) {
                     change = change.max((now - *wanted).abs());
@@ -43,16 +43,16 @@ pub(super) fn marginals<'a>(edges: &mut [Candidate], fronts: usize, counts: impl
             break;
         }
     }
-    for ((edge, offered), wanted) in edges.iter_mut().zip(&offered).zip(&wanted) {
+    for ((candidate, offered), wanted) in candidates.iter_mut().zip(&offered).zip(&wanted) {
         let odds = offered * wanted;
-        edge.probability = odds / (1.0 + odds);
+        candidate.probability = odds / (1.0 + odds);
     }
 }
 
 /// What each back offers its fronts: the odds, as far as its other fronts do not want it. Candidates of a back stand together.
-fn offer(edges: &[Candidate], odds: &[f64], wanted: &[f64], offered: &mut [f64]) {
+fn offer(candidates: &[Candidate], odds: &[f64], wanted: &[f64], offered: &mut [f64]) {
     let mut start = 0;
-    for of_back in edges.chunk_by(|one, other| one.back == other.back) {
+    for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
         let range = start..start + of_back.len();
         start = range.end;
         let (Some(odds), Some(wanted), Some(offered)) =
@@ -68,10 +68,10 @@ fn offer(edges: &[Candidate], odds: &[f64], wanted: &[f64], offered: &mut [f64])
 }
 
 /// The indices of the candidates of each front that has any.
-fn by_front(edges: &[Candidate], fronts: usize) -> Vec<Vec<u32>> {
+fn by_front(candidates: &[Candidate], fronts: usize) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); fronts];
-    for (index, edge) in (0u32..).zip(edges) {
-        if let Some(list) = lists.get_mut(edge.front as usize) {
+    for (index, candidate) in (0u32..).zip(candidates) {
+        if let Some(list) = lists.get_mut(candidate.front as usize) {
             list.push(index);
         }
     }

@@ -128,31 +128,38 @@ pub struct Link {
 /// Links the exchanges of every proxy; `exchanges` are in any order.
 #[must_use]
 pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
-    let (mut edges, routes) = candidates(exchanges);
+    let (mut candidates, routes) = candidates(exchanges);
     let order = Order::new(exchanges);
     let mut links: Vec<Link> = Vec::new();
-    let mut usual = Habits::of_any_proxy(&routes, &edges);
-    let mut beginning = best_beginning(&usual, &order, exchanges, &edges);
+    let mut usual = Habits::of_any_proxy(&routes, &candidates);
+    let mut beginning = best_beginning(&usual, &order, exchanges, &candidates);
     for _ in 0..MOST_TIMES {
-        let (habits, live) = learn(usual, beginning, &order, exchanges, edges.clone());
+        let (habits, live) = learn(usual, beginning, &order, exchanges, candidates.clone());
         let mut taken = vec![false; exchanges.len()];
         let before = links.len();
         for of_back in live.chunk_by(|one, other| one.back == other.back) {
             let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
-            let Some(edge) = likeliest.filter(|edge| edge.probability > LEAST_CONFIDENCE) else { continue };
-            if let Some(taken) = taken.get_mut(edge.back as usize) {
+            let Some(candidate) = likeliest.filter(|candidate| candidate.probability > LEAST_CONFIDENCE) else {
+                continue;
+            };
+            if let Some(taken) = taken.get_mut(candidate.back as usize) {
                 *taken = true;
             }
-            let confidence = edge.probability * habits.trust(edge);
+            let confidence = candidate.probability * habits.trust(candidate);
             if confidence > LEAST_CONFIDENCE {
-                links.push(Link { front: edge.front, back: edge.back, method: habits.method(edge), confidence });
+                links.push(Link {
+                    front: candidate.front,
+                    back: candidate.back,
+                    method: habits.method(candidate),
+                    confidence,
+                });
             }
         }
         if (links.len() - before) * WORTH_MORE <= before {
             break;
         }
-        edges.retain(|edge| !taken.get(edge.back as usize).copied().unwrap_or_default());
-        usual = habits.once_more(&routes, &edges);
+        candidates.retain(|candidate| !taken.get(candidate.back as usize).copied().unwrap_or_default());
+        usual = habits.once_more(&routes, &candidates);
         beginning = Beginning::Soon;
     }
     links.sort_unstable_by_key(|link| (link.front, link.back));
@@ -173,9 +180,9 @@ enum Beginning {
 }
 
 /// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another.
-fn best_beginning(usual: &Habits, order: &Order, exchanges: &[Exchange], edges: &[Candidate]) -> Beginning {
+fn best_beginning(usual: &Habits, order: &Order, exchanges: &[Exchange], candidates: &[Candidate]) -> Beginning {
     let mut backs = 0;
-    let sample: Vec<Candidate> = edges
+    let sample: Vec<Candidate> = candidates
         .chunk_by(|one, other| one.back == other.back)
         .take_while(|_| {
             backs += 1;
@@ -199,54 +206,55 @@ fn learn(
     beginning: Beginning,
     order: &Order,
     exchanges: &[Exchange],
-    mut edges: Vec<Candidate>,
+    mut candidates: Vec<Candidate>,
 ) -> (Habits, Vec<Candidate>) {
     match beginning {
         Beginning::Soon | Beginning::Often => {
             if beginning == Beginning::Often {
                 habits.often();
             }
-            habits.weigh(&mut edges);
-            marginals(&mut edges, exchanges.len(), |edge| habits.counts(edge));
+            habits.weigh(&mut candidates);
+            marginals(&mut candidates, exchanges.len(), |candidate| habits.counts(candidate));
         }
         Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
             let asked = beginning == Beginning::AskedInTurn;
-            for edge in &mut edges {
-                let in_turn = if asked { edge.asked_in_turn } else { edge.answered_in_turn };
-                edge.probability = if in_turn { 0.9 } else { 0.0 };
+            for candidate in &mut candidates {
+                let in_turn = if asked { candidate.asked_in_turn } else { candidate.answered_in_turn };
+                candidate.probability = if in_turn { 0.9 } else { 0.0 };
             }
         }
     }
     for round in 0..ROUNDS {
-        order.count(exchanges, &mut edges);
-        fit_between(&mut edges, exchanges.len());
-        habits.learn(&edges);
-        habits.weigh(&mut edges);
-        marginals(&mut edges, exchanges.len(), |edge| habits.counts(edge));
+        order.count(exchanges, &mut candidates);
+        fit_between(&mut candidates, exchanges.len());
+        habits.learn(&candidates);
+        habits.weigh(&mut candidates);
+        marginals(&mut candidates, exchanges.len(), |candidate| habits.counts(candidate));
         let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
-        edges.retain(|edge| edge.probability >= least);
+        candidates.retain(|candidate| candidate.probability >= least);
     }
-    (habits, edges)
+    (habits, candidates)
 }
 
 /// Measures delays from what the front's other backs did before and after: who retries, or asks one backend after the other, goes
 /// on when an answer has come.
-fn fit_between(edges: &mut [Candidate], exchanges: usize) {
+fn fit_between(candidates: &mut [Candidate], exchanges: usize) {
     let mut stays: Vec<Vec<(u32, i64, i64)>> = vec![Vec::new(); exchanges];
-    for edge in edges.iter().filter(|edge| edge.probability > LEAST_CONFIDENCE) {
-        if let Some(stays) = stays.get_mut(edge.front as usize) {
-            stays.push((edge.back, edge.began_at, edge.ended_at));
+    for candidate in candidates.iter().filter(|candidate| candidate.probability > LEAST_CONFIDENCE) {
+        if let Some(stays) = stays.get_mut(candidate.front as usize) {
+            stays.push((candidate.back, candidate.began_at, candidate.ended_at));
         }
     }
-    for edge in edges {
-        let others = stays.get(edge.front as usize).into_iter().flatten().filter(|&&(back, ..)| back != edge.back);
-        (edge.asked_ns, edge.answered_ns) = (edge.asked_alone_ns, edge.answered_alone_ns);
+    for candidate in candidates {
+        let others =
+            stays.get(candidate.front as usize).into_iter().flatten().filter(|&&(back, ..)| back != candidate.back);
+        (candidate.asked_ns, candidate.answered_ns) = (candidate.asked_alone_ns, candidate.answered_alone_ns);
         for &(_, began_at, ended_at) in others {
-            if ended_at <= edge.began_at {
-                edge.asked_ns = edge.asked_ns.min(edge.began_at - ended_at);
+            if ended_at <= candidate.began_at {
+                candidate.asked_ns = candidate.asked_ns.min(candidate.began_at - ended_at);
             }
-            if began_at >= edge.ended_at {
-                edge.answered_ns = edge.answered_ns.map(|ns| ns.min(began_at - edge.ended_at));
+            if began_at >= candidate.ended_at {
+                candidate.answered_ns = candidate.answered_ns.map(|ns| ns.min(began_at - candidate.ended_at));
             }
         }
     }

@@ -10,6 +10,7 @@ use super::candidates::Candidate;
 const NEIGHBOURS: usize = 12;
 /// More are counted as so many.
 pub(super) const MOST_OVERTAKEN: usize = 2 * NEIGHBOURS;
+
 /// Fronts in the order of their requests, and of their responses.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -58,31 +59,33 @@ impl Order {
     }
 
     /// Counts whom each candidate would have overtaken, or been overtaken by, beside the likeliest candidates of other fronts.
-    pub(super) fn count(&self, exchanges: &[Exchange], edges: &mut [Candidate]) {
+    pub(super) fn count(&self, exchanges: &[Exchange], candidates: &mut [Candidate]) {
         let mut likeliest: Vec<Option<Likeliest>> = vec![None; exchanges.len()];
-        for edge in edges.iter() {
-            if let Some(best) = likeliest.get_mut(edge.front as usize)
-                && edge.probability > best.map_or(0.3, |best| best.probability)
+        for candidate in candidates.iter() {
+            if let Some(best) = likeliest.get_mut(candidate.front as usize)
+                && candidate.probability > best.map_or(0.3, |best| best.probability)
             {
                 *best = Some(Likeliest {
-                    probability: edge.probability,
-                    back: edge.back,
-                    began_at: edge.began_at,
-                    answered_at: edge.answered_at,
+                    probability: candidate.probability,
+                    back: candidate.back,
+                    began_at: candidate.began_at,
+                    answered_at: candidate.answered_at,
                 });
             }
         }
         let other = |front: u32, back: u32| {
             likeliest.get(front as usize).copied().flatten().filter(|likeliest| likeliest.back != back)
         };
-        for edge in edges.iter_mut() {
-            let (before, after) = self.requests.beside(edge.front);
-            let late = before.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at > edge.began_at);
-            let early = after.filter_map(|front| other(front, edge.back)).filter(|it| it.began_at < edge.began_at);
-            edge.asked_overtaken = late.chain(early).take(MOST_OVERTAKEN).count();
-            edge.answered_overtaken = edge.answered_at.map_or(0, |answered_at| {
-                let (before, after) = self.responses.beside(edge.front);
-                let at = |front| other(front, edge.back).and_then(|it| it.answered_at);
+        for candidate in candidates.iter_mut() {
+            let (before, after) = self.requests.beside(candidate.front);
+            let late =
+                before.filter_map(|front| other(front, candidate.back)).filter(|it| it.began_at > candidate.began_at);
+            let early =
+                after.filter_map(|front| other(front, candidate.back)).filter(|it| it.began_at < candidate.began_at);
+            candidate.asked_overtaken = late.chain(early).take(MOST_OVERTAKEN).count();
+            candidate.answered_overtaken = candidate.answered_at.map_or(0, |answered_at| {
+                let (before, after) = self.responses.beside(candidate.front);
+                let at = |front| other(front, candidate.back).and_then(|it| it.answered_at);
                 let late = before.filter_map(at).filter(|&at| at > answered_at);
                 late.chain(after.filter_map(at).filter(|&at| at < answered_at)).take(MOST_OVERTAKEN).count()
             });
