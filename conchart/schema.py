@@ -228,5 +228,17 @@ TABLES: tuple[Table, ...] = (
             number INTEGER, warning BOOLEAN, kind VARCHAR, title VARCHAR, effect VARCHAR, advice VARCHAR, count BIGINT
         """,
     ),
+    Table(
+        name="findings",
+        key="number",
+        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, evidence",
+        worked_out="""
+            number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
+            server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
+            streams INTEGER[], frames BIGINT[], count BIGINT, cost_ns BIGINT, critical_ns BIGINT, shared_ns BIGINT,
+            each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
+            who VARCHAR, evidence VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
+        """,
+    ),
 )
 TABLE_BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

@@ -164,3 +164,8 @@ class Tables:
     def remarks(self) -> duckdb.DuckDBPyRelation:
         """What a reader should know of the quality of the capture."""
         return self._database.table("remarks")
+
+    @property
+    def findings(self) -> duckdb.DuckDBPyRelation:
+        """What is wrong, who does it, what it costs, what to change."""
+        return self._database.table("findings")

@@ -5,7 +5,7 @@ what was saved was analysed before.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +21,7 @@ from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
 from conchart.proxies import given_proxies
+from conchart.rules import chosen_thresholds, load_rules
 from conchart.saved import read_saved
 from conchart.selection import selection
 from conchart.sql import literal
@@ -41,6 +42,8 @@ def read(
     vantage: Vantage | None = None,
     proxies: Iterable[str | Collection[str]] = (),
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    findings: Iterable[str | os.PathLike[str]] = (),
+    thresholds: Mapping[str, float] | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> "Trace":
@@ -60,6 +63,8 @@ def read(
             ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
             pcapng files are used in any case.
+        findings: Folders with rules of your own, beside conchart's; ``docs/findings.md`` says how to write one.
+        thresholds: From where on something is a finding, by name, where the usual value is not wanted.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
         progress: Called now and then while reading.
@@ -70,11 +75,12 @@ def read(
     Raises:
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
-        UsageError: The filter does not compile, a time, an amount of memory or a proxy's address cannot be read,
-            or no instant lies between start and end.
+        UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
+            read, there is no such threshold, or no instant lies between start and end.
     """
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
+    rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
     compiler = bpf.compiler(wanted.filter) if wanted.filter else None
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
     with _growing(memory) as trace:
@@ -97,7 +103,7 @@ def read(
             raise CaptureError(str(error)) from None
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-        analyse(trace, vantage=vantage, proxies=given)
+        analyse(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values)
     return trace
 
 

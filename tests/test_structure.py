@@ -18,7 +18,7 @@ PACKAGE = ROOT / "conchart"
 STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "_native"),
     ("units", "printable", "paths", "display_filter"),
-    ("bpf", "memory", "proxies", "saved", "selection"),
+    ("bpf", "memory", "proxies", "rules", "saved", "selection"),
     ("tables",),
     ("analysis",),
     ("telling",),

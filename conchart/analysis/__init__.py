@@ -4,8 +4,9 @@ In: the tables that the native core filled. Out: the columns and tables that ``s
 per step; a step may read what the steps before it wrote, as ``analyse`` orders them.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
+from conchart.analysis.findings import find
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
 from conchart.analysis.names import name_connections
@@ -14,16 +15,26 @@ from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, explain_phases
+from conchart.rules import Rule
 from conchart.tables import Tables
 
 
-def analyse(tables: Tables, *, vantage: Vantage | None = None, proxies: Iterable[Collection[str]] = ()) -> None:
+def analyse(
+    tables: Tables,
+    *,
+    vantage: Vantage | None = None,
+    proxies: Iterable[Collection[str]] = (),
+    rules: Iterable[Rule],
+    thresholds: Mapping[str, float],
+) -> None:
     """Work out everything that is not in a packet.
 
     Args:
         tables: As the core filled them; the others are empty.
         vantage: Where on the path the capture was taken, if somebody knows better than the packets tell.
         proxies: The addresses of each proxy that somebody knows.
+        rules: What to look for.
+        thresholds: From where on something is a finding, by name.
     """
     locate(tables, vantage)
     name_connections(tables)
@@ -34,3 +45,4 @@ def analyse(tables: Tables, *, vantage: Vantage | None = None, proxies: Iterable
     describe_servers(tables)
     cover(tables)
     appraise(tables)
+    find(tables, rules, thresholds)

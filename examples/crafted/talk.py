@@ -21,7 +21,6 @@ MSS = 1460
 WINDOW = 64_240
 
 CLIENT, SERVER = "192.0.2.10", "198.51.100.20"
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:10", "02:00:00:00:00:20"
 SYN_OPTIONS = [("MSS", MSS), ("SAckOK", b"")]
 
 
@@ -38,6 +37,10 @@ class Side:
     ip_id: int
 
 
+def _mac(address: str) -> str:
+    return f"02:00:00:00:00:{int(address.rpartition('.')[2]):02}"
+
+
 class Capture:
     """Frames in the order in which they were seen."""
 
@@ -46,15 +49,15 @@ class Capture:
         self.frames: list[tuple[int, bytes]] = []
 
     def write(self, path: Path) -> None:
-        """Write a little-endian pcap file with microsecond times."""
+        """Write a little-endian pcap file with microsecond times: several talks at once are put in order."""
         with RawPcapWriter(str(path), linktype=1, endianness="<") as file:
             file.write_header(None)
-            for at, frame in self.frames:
+            for at, frame in sorted(self.frames, key=lambda told: told[0]):
                 file.write_packet(frame, sec=at // 10**9, usec=at % 10**9 // 1000)
 
 
 class Talk:
-    """One connection between the client and port 80 of the server."""
+    """One connection between a client and a server."""
 
     def __init__(
         self,
@@ -62,14 +65,17 @@ class Talk:
         *,
         after_ms: float = 0,
         port: int = 51_000,
+        client: str = CLIENT,
+        server: str = SERVER,
+        server_port: int = 80,
         client_isn: int = 0x1A2B3C4D,
         server_isn: int = 0x7F001000,
     ) -> None:
         """Begin ``after_ms`` after the capture's start; the numbers have defaults, all fixed."""
         self.capture = capture
         self.now = START_AT + round(after_ms * MS)
-        self.client_side = Side(CLIENT_MAC, CLIENT, port, client_isn, client_isn, 0x1000)
-        self.server_side = Side(SERVER_MAC, SERVER, 80, server_isn, server_isn, 0x8000)
+        self.client_side = Side(_mac(client), client, port, client_isn, client_isn, 0x1000)
+        self.server_side = Side(_mac(server), server, server_port, server_isn, server_isn, 0x8000)
 
     def wait(self, ms: float) -> None:
         """Let time pass."""

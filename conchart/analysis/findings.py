@@ -1,0 +1,297 @@
+"""What is wrong, who does it, what it costs users, what to change: the rules of ``conchart/findings``, asked and priced.
+
+In: every other table. Out: the table ``findings``, worst first.
+
+A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users is
+worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it, where
+several together count once. A finding whose delays are mostly those of another one that its rule names is a consequence
+of that; what two findings share otherwise is counted with the worse one.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import duckdb
+
+from conchart.analysis.evidence import gather
+from conchart.errors import UsageError
+from conchart.printable import endpoint, printable
+from conchart.rules import SEVERITIES, Fix, Rule
+from conchart.schema import TABLE_BY_NAME
+from conchart.tables import Tables
+from conchart.units import count_of, format_count, format_ns
+
+Row = dict[str, Any]
+
+_DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
+_MOST_FRAMES = 20
+_LEAST_FOR_INTERVAL = 8
+_NORMAL_95 = 1.96
+
+_FOUND = f"""
+    CREATE OR REPLACE TEMP TABLE found (
+        rule VARCHAR, server_ip VARCHAR, server_port INTEGER, client_ip VARCHAR, delays {_DELAYS}, frames BIGINT[],
+        confidence DOUBLE, facts VARCHAR)
+"""
+# Before and after it are one line each: `_explained` counts on it.
+_ASK = """INSERT INTO found BY NAME SELECT $rule AS rule, * REPLACE (to_json(facts) AS facts) FROM (
+{sql}
+)"""
+
+_HAS = """
+    SELECT EXISTS (FROM links), EXISTS (FROM servers WHERE role = 'backend'), EXISTS (FROM exchanges),
+        EXISTS (FROM stalled), EXISTS (FROM handshakes)
+"""
+_HAD = ("links", "backends", "requests", "stalls", "tls")
+
+_PRICE = """
+    CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
+    CREATE OR REPLACE TEMP TABLE delays AS
+    SELECT id, delay.stream, delay.exchange, delay.start_at, delay.end_at
+    FROM (SELECT id, unnest(delays) AS delay FROM numbered);
+    CREATE OR REPLACE TEMP TABLE paid AS
+    WITH pieces AS (
+        SELECT id, user_stream, user_exchange, greatest(delays.start_at, waited.start_at) AS start_at,
+            least(delays.end_at, waited.end_at) AS end_at
+        FROM delays JOIN waited USING (stream, exchange)
+        WHERE delays.start_at < waited.end_at AND waited.start_at < delays.end_at),
+    parted AS (
+        SELECT *, sum(apart) OVER (PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at) AS part
+        FROM (
+            SELECT *, (start_at > coalesce(max(end_at) OVER (
+                PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))::INTEGER AS apart
+            FROM pieces))
+    SELECT id, user_stream, user_exchange, min(start_at) AS start_at, max(end_at) AS end_at
+    FROM parted GROUP BY id, user_stream, user_exchange, part;
+"""
+
+_PRICED = """
+    SELECT numbered.* EXCLUDE (delays), coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
+        coalesce(critical_ns, 0) AS critical_ns, coalesce(streams, []) AS streams, each_ns, low_ns, high_ns
+    FROM numbered
+    LEFT JOIN (
+        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns, list_sort(list(DISTINCT stream)) AS streams
+        FROM delays GROUP BY id) USING (id)
+    LEFT JOIN (
+        SELECT id, sorted[(n + 1) // 2] AS each_ns,
+            CASE WHEN n >= $least THEN sorted[greatest(1, floor((n - $z * sqrt(n)) / 2))::BIGINT] END AS low_ns,
+            CASE WHEN n >= $least THEN sorted[least(n, ceil(1 + (n + $z * sqrt(n)) / 2))::BIGINT] END AS high_ns
+        FROM (
+            SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
+            FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
+    LEFT JOIN (SELECT id, sum(end_at - start_at)::BIGINT AS critical_ns FROM paid GROUP BY id) USING (id)
+"""
+"""The interval is that of the median, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
+
+_USERS_WAITED = """
+    SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited WHERE user_stream = stream AND user_exchange = exchange
+"""
+# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same.
+_COMMON = """
+    SELECT one.id, other.id, sum(greatest(0, least(one.end_at, other.end_at) - greatest(one.start_at, other.start_at))),
+        count(DISTINCT one.stream)
+    FROM delays one
+    JOIN (SELECT unnest($ids::INTEGER[]) AS id, unnest($others::INTEGER[]) AS other_id) pairs USING (id)
+    JOIN delays other ON other.id = other_id AND other.stream = one.stream AND other.exchange IS NOT DISTINCT FROM one.exchange
+    GROUP BY ALL
+"""
+_SHARED = """
+    WITH ranked AS (SELECT unnest($ids::INTEGER[]) AS id, unnest(range(len($ids::INTEGER[]))) AS rank),
+    mine AS (FROM paid JOIN ranked USING (id)),
+    pieces AS (
+        SELECT mine.id, mine.user_stream, mine.user_exchange, greatest(mine.start_at, worse.start_at) AS start_at,
+            least(mine.end_at, worse.end_at) AS end_at
+        FROM mine JOIN mine worse USING (user_stream, user_exchange)
+        WHERE worse.rank < mine.rank AND worse.start_at < mine.end_at AND mine.start_at < worse.end_at),
+    covered AS (
+        SELECT *, coalesce(max(end_at) OVER (
+            PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS until_at
+        FROM pieces)
+    SELECT id, sum(greatest(0, end_at - greatest(start_at, until_at)))::BIGINT FROM covered GROUP BY id
+"""
+# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests.
+_SOFTWARE = """
+    SELECT 'server', server_ip, server_port, mode(server_software) FROM exchanges JOIN connections USING (stream)
+    WHERE server_software IS NOT NULL GROUP BY ALL
+    UNION ALL
+    SELECT 'client', address, NULL, mode(server_software)
+    FROM exchanges JOIN connections USING (stream) JOIN nodes home ON home.address = server_ip
+    JOIN nodes ON nodes.node = home.node WHERE server_software IS NOT NULL AND home.role = 'proxy' GROUP BY ALL
+    UNION ALL
+    SELECT 'client', client_ip, NULL, mode(user_agent) FROM exchanges JOIN connections USING (stream)
+    WHERE user_agent IS NOT NULL AND client_ip NOT IN (SELECT address FROM nodes WHERE role = 'proxy') GROUP BY ALL
+"""
+_SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
+
+
+def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+    """Fill ``findings``.
+
+    Raises:
+        UsageError: A rule's SQL is wrong; the message names file and line.
+    """
+    by_name = {rule.name: rule for rule in rules}
+    _ask(tables, by_name.values(), thresholds)
+    tables.execute(_PRICE)
+    found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95})
+    if not found:
+        return
+    ((users_waited_ns,),) = tables.sql(_USERS_WAITED).fetchall()
+    for row in found:
+        row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
+        row["order"] = (
+            by_name[row["rule"]].severity != "quality",
+            -SEVERITIES.index(row["severity"]),
+            -row["critical_ns"],
+            -row["cost_ns"],
+            row["rule"],
+            row["server_ip"] or "",
+            row["server_port"] or 0,
+            row["client_ip"] or "",
+        )
+    found.sort(key=lambda row: row["order"])
+    roots = _roots(tables, found, by_name)
+    shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
+    software: dict[Any, str] = {} and {(at, ip, port): words for at, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
+    servers = {(ip, port): (role, name) for ip, port, role, name in tables.sql(_SERVERS).fetchall()}
+    numbers = {row["id"]: number for number, row in enumerate(found)}
+    for row in found:
+        root = roots.get(row["id"])
+        row |= _words(by_name[row["rule"]], row, software)
+        row["hop"], name = servers.get((row["server_ip"], row["server_port"]), (None, None))
+        row["server"] = name or (endpoint(row["server_ip"], row["server_port"]) if row["server_ip"] else None)
+        row["number"], row["root"] = numbers[row["id"]], None if root is None else numbers[root]
+        row["because"] = None if root is None else found[numbers[root]]["rule"]
+        row["shared_ns"] = shared.get(row["id"], 0)
+    columns = TABLE_BY_NAME["findings"].types
+    tables.add("findings", (tuple(row[column] for column in columns) for row in found))
+
+
+def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | None], str]) -> Row:
+    """What a row says to people."""
+    facts = json.loads(row["facts"] or "{}")
+    facts |= {name: row[name] for name in ("count", "cost_ns", "critical_ns", "each_ns") if row[name] is not None}
+    known = {
+        "server": software.get(("server", row["server_ip"], row["server_port"])),
+        "client": software.get(("client", row["client_ip"], None)),
+    }
+    return {
+        "finding": rule.name,
+        "title": rule.title,
+        "frames": (row["frames"] or [])[:_MOST_FRAMES],
+        "who": fill(rule.who, facts) or None,
+        "evidence": fill(rule.seen, facts),
+        "advice": advice(rule.fixes, known),
+    }
+
+
+def _ask(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+    (values,) = tables.sql(_HAS).fetchall()
+    has = {name for name, value in zip(_HAD, values, strict=True) if value}
+    gather(tables, thresholds)
+    tables.execute(_FOUND)
+    for rule in rules:
+        if not has.issuperset(rule.needs):
+            continue
+        used = {name: value for name, value in thresholds.items() if re.search(rf"\${name}\b", rule.sql)}
+        try:
+            tables.execute(_ASK.format(sql=rule.sql.rstrip("\n ;")), {"rule": rule.name, **used})
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            raise UsageError(_explained(rule, str(error))) from None
+
+
+def _explained(rule: Rule, error: str) -> str:
+    """DuckDB's words with the line of the file: the statement has one line before the rule's."""
+    told = re.search(r"LINE (\d+):", error)
+    line = rule.sql_line + (int(told[1]) - 2 if told else 0)
+    return f"{rule.path}:{line}: {error.strip()}"
+
+
+def _rows(tables: Tables, query: str, params: object = None) -> list[Row]:
+    relation = tables.sql(query, params)
+    return [dict(zip(relation.columns, values, strict=True)) for values in relation.fetchall()]
+
+
+def _severity(rule: Rule, critical_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
+    if rule.severity in ("note", "quality"):
+        return "note" if rule.severity == "note" else "warning"
+    if critical_ns and critical_ns >= thresholds["serious_share"] * waited_ns:
+        return "serious"
+    if rule.severity == "failure" or critical_ns and critical_ns >= thresholds["warning_share"] * waited_ns:
+        return "warning"
+    return "note"
+
+
+def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:
+    """Give of each consequence the finding that it is a consequence of, at the very root."""
+    pairs = [
+        (row["id"], other["id"]) for row in found for other in found
+        if other["rule"] in rules[row["rule"]].because and other["id"] != row["id"]
+    ]
+    if not pairs:
+        return {}
+    ids, others = ([*column] for column in zip(*pairs, strict=True))
+    cost = {row["id"]: row["cost_ns"] for row in found}
+    best: dict[int, tuple[float, int]] = {}
+    for one, other, common_ns, streams in tables.sql(_COMMON, {"ids": ids, "others": others}).fetchall():
+        share = common_ns / cost[one] if cost[one] else math.copysign(1, streams)
+        if share >= 0.5:
+            best[one] = max(best.get(one, (0, 0)), (share, -other))
+    parents = {one: -other for one, (_, other) in best.items()}
+    return {one: root for one in parents if (root := _top(one, parents)) != one}
+
+
+def _top(one: int, parents: Mapping[int, int]) -> int:
+    seen = [one]
+    while (parent := parents.get(seen[-1])) is not None and parent not in seen:
+        seen.append(parent)
+    return seen[-1]
+
+
+def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
+    """Give of each finding, worst first, what users waited for it that a worse one counts already."""
+    return dict(tables.sql(_SHARED, {"ids": ids}).fetchall())
+
+
+_PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")
+
+
+def fill(template: str, facts: Mapping[str, Any]) -> str:
+    """Put the facts of a row into a rule's text: durations, counts and texts as people read them."""
+
+    def value(place: re.Match[str]) -> str:
+        name, noun = place[1], place[2]
+        fact = facts.get(name)
+        if fact is None:
+            return "unknown"
+        if name.endswith("_ns"):
+            return format_ns(int(fact))
+        if noun:
+            return count_of(int(fact), *noun.split("|"))
+        return format_count(fact) if isinstance(fact, int) else printable(str(fact), 120)
+
+    return _PLACE.sub(value, template)
+
+
+def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | None:
+    """Say what to change, for the software at hand where it is known, else for each that there is advice for."""
+    lines = []
+    for at in ("server", "client"):
+        of_end = [fix for fix in fixes if fix.at == at]
+        known = software.get(at)
+        suiting = [fix for fix in of_end if known and fix.suits(known)]
+        general = [fix for fix in of_end if not fix.product]
+        lines += suiting or (general if known and general else of_end)
+    return "\n".join(f"{_where(fix)}{fix.line}" for fix in lines) or None
+
+
+def _where(fix: Fix) -> str:
+    named = " ".join(filter(None, (fix.product, fix.versions)))
+    return f"{named}: " if named else ""

@@ -1,0 +1,239 @@
+"""Findings as files: one Markdown file is the documentation of a finding and the rule that finds it.
+
+In: ``conchart/findings/*.md``, folders of the user's. Out: :class:`Rule`, thresholds. ``docs/findings.md`` says how to
+write one.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from conchart.errors import UsageError
+
+Severity = Literal["note", "warning", "serious"]
+SEVERITIES: tuple[Severity, ...] = ("note", "warning", "serious")
+"""From the least to the worst."""
+NEEDS = ("backends", "links", "requests", "stalls", "tls")
+"""What a capture may have none of: a rule that needs it is not asked then."""
+
+_DELIMITER = "---"
+_LISTS = ("needs", "because", "fault", "clean", "implies")
+_SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLACE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+_VERSIONS = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """What to change, in one product's words."""
+
+    line: str
+    at: Literal["server", "client"] = "server"
+    """Which end of the connection has to change: a proxy is the client of its backend."""
+    product: str | None = None
+    """As it names itself in ``Server`` or ``User-Agent``; None where it is true of any."""
+    versions: str | None = None
+    """Comma-separated bounds that all hold: ``>=1.9, <1.29.7``."""
+
+    def __post_init__(self) -> None:
+        """Refuse what can be no fix."""
+        if self.at not in ("server", "client"):
+            raise ValueError(f"a fix is at the server or at the client, not at {self.at!r}")
+        for bound in (self.versions or "").split(",") if self.versions else ():
+            if not _VERSIONS.fullmatch(bound.strip()):
+                raise ValueError(f"cannot read the version {bound.strip()!r}: a bound is <1.29.7 or >=2.4")
+
+    def suits(self, software: str) -> bool:
+        """Tell whether it is for this software, as it names itself: ``nginx/1.22.1``."""
+        if not self.product:
+            return False
+        found = re.search(rf"(?i)\b{re.escape(self.product)}\b(?:[/ ]v?(\d+(?:\.\d+)*))?", software)
+        if not found or not self.versions or not found[1]:
+            return bool(found)
+        return all(_holds(found[1], bound.strip()) for bound in self.versions.split(","))
+
+
+def _holds(version: str, bound: str) -> bool:
+    told = _VERSIONS.fullmatch(bound)
+    assert told  # __post_init__ has looked
+    mine, theirs = ([int(part) for part in text.split(".")] for text in (version, told[2]))
+    length = max(len(mine), len(theirs))
+    one, other = (parts + [0] * (length - len(parts)) for parts in (mine, theirs))
+    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}.get(told[1], one == other)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A finding: what it means, what finds it, what to do about it."""
+
+    name: str
+    """The file's name without its suffix: ``backend-no-keepalive``."""
+    title: str
+    about: Literal["server", "client", "capture"]
+    """What a row of the table stands for."""
+    severity: Literal["cost", "note", "failure", "quality"] = "cost"
+    """By its cost alone; never more than a note; at least a warning; about the capture: it comes before the others."""
+    needs: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
+    """Findings of which this one may be a consequence, by name."""
+    seen: str
+    """What was seen; ``{name}`` is a fact of the row, ``{name:noun}`` counts nouns, ``{name_ns}`` is a duration."""
+    who: str = ""
+    """Who did it, in the same way."""
+    why: str
+    fixes: tuple[Fix, ...] = ()
+    fault: tuple[str, ...] = ()
+    """Captures that show it, as folders of ``captures``."""
+    clean: tuple[str, ...] = ()
+    """Captures that are like those but for the fault: nothing is found in them."""
+    implies: tuple[str, ...] = ()
+    """Other findings in the captures that show it."""
+    sql: str
+    page: str
+    """The Markdown without its front matter."""
+    path: str
+    sql_line: int
+    """The line of the file on which the SQL begins."""
+    lines: Mapping[str, int]
+    """The line of the file on which each thing of the front matter stands."""
+
+    @property
+    def facts(self) -> set[str]:
+        """The facts that its texts name."""
+        return set(_PLACE.findall(self.seen + self.who))
+
+
+def parse_rule(path: str, text: str) -> Rule:
+    """Read one file.
+
+    Raises:
+        UsageError: It is no rule; the message names file and line.
+    """
+    lines = text.split("\n")
+    if lines[0] != _DELIMITER or _DELIMITER not in lines[1:]:
+        raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
+    end = lines.index(_DELIMITER, 1)
+    told = _mapping(path, "\n".join(lines[1:end]), first_line=2)
+    page = "\n".join(lines[end + 1 :]).strip("\n")
+    blocks = list(_SQL.finditer(text))
+    if len(blocks) != 1:
+        raise UsageError(f"{path}:{end + 2}: a finding has one block of ```sql, not {len(blocks)}")
+    try:
+        fixes = tuple(Fix(**{**fix, "versions": _text(fix.get("versions"))}) for fix in told.pop("fixes", None) or ())
+        lists = {name: tuple(told.pop(name, None) or ()) for name in _LISTS}
+        rule = Rule(
+            name=Path(path).stem,
+            **told,
+            **lists,
+            fixes=fixes,
+            sql=blocks[0][1],
+            page=page,
+            path=path,
+            sql_line=text.count("\n", 0, blocks[0].start(1)) + 1,
+            lines={name: number for number, line in enumerate(lines[:end], 1) if (name := line.partition(":")[0])},
+        )
+        _check(rule)
+    except (TypeError, ValueError, AttributeError) as error:
+        words = str(error).replace("Rule.__init__() ", "").replace("Fix.__init__() ", "a fix: ")
+        raise UsageError(f"{path}:{_line_of(lines[:end], words)}: {words}") from None
+    return rule
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _mapping(path: str, text: str, *, first_line: int) -> dict[str, Any]:
+    try:
+        told = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = first_line + (mark.line if mark else 0)
+        raise UsageError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(told, dict):
+        raise UsageError(f"{path}:{first_line}: expected lines of the form name: value")
+    return told
+
+
+def _check(rule: Rule) -> None:
+    allowed = {"about": ("server", "client", "capture"), "severity": ("cost", "note", "failure", "quality")}
+    for name, values in allowed.items():
+        if getattr(rule, name) not in values:
+            raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
+    if unknown := set(rule.needs) - set(NEEDS):
+        raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
+    for name in ("title", "seen", "who", "why"):
+        if not isinstance(getattr(rule, name), str):
+            raise TypeError(f"{name} is text")
+
+
+def _line_of(front: list[str], words: str) -> int:
+    """The line of the front matter that an error speaks of: the one whose name the words have."""
+    for number, line in enumerate(front, start=1):
+        name = line.split(":")[0].strip(" -{")
+        if name.isidentifier() and re.search(rf"\b{name}\b", words):
+            return number
+    return 1
+
+
+@cache
+def _own_rules() -> tuple[Rule, ...]:
+    folder = resources.files("conchart").joinpath("findings")
+    files = sorted((file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md"))
+    return tuple(parse_rule(f"conchart/findings/{name}", text) for name, text in files)
+
+
+def load_rules(folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Rule, ...]:
+    """Give conchart's own rules, and those in folders; of the same name, the one in the last folder counts.
+
+    Raises:
+        UsageError: A folder has none, or one cannot be read.
+    """
+    rules = {rule.name: rule for rule in _own_rules()}
+    for folder in folders:
+        try:
+            files = sorted(Path(folder).glob("*.md"))
+            rules |= {path.stem: parse_rule(str(path), path.read_text(encoding="utf-8")) for path in files}
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read findings in {os.fspath(folder)!r}: {error}") from None
+        if not files:
+            raise UsageError(f"no findings in {os.fspath(folder)!r}: expected files named *.md")
+    for rule in rules.values():
+        for name in ("because", "implies"):
+            if unknown := set(getattr(rule, name)) - rules.keys():
+                raise UsageError(f"{rule.path}:{rule.lines[name]}: {name}: no finding {', '.join(sorted(unknown))}")
+    return tuple(rules.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """From where on something is a finding."""
+
+    value: float
+    means: str
+
+
+@cache
+def thresholds() -> dict[str, Threshold]:
+    """Give every threshold by its name."""
+    path = "conchart/findings/thresholds.yaml"
+    text = resources.files("conchart").joinpath("findings", "thresholds.yaml").read_text(encoding="utf-8")
+    return {name: Threshold(**told) for name, told in _mapping(path, text, first_line=1).items()}
+
+
+def chosen_thresholds(given: Mapping[str, float]) -> dict[str, float]:
+    """Give the value of each threshold, some of them given.
+
+    Raises:
+        UsageError: There is no such threshold.
+    """
+    if unknown := given.keys() - thresholds().keys():
+        raise UsageError(f"no threshold {', '.join(sorted(unknown))}; there are {', '.join(sorted(thresholds()))}")
+    return {name: threshold.value for name, threshold in thresholds().items()} | dict(given)
