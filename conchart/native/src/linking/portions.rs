@@ -78,7 +78,9 @@ pub(super) fn portions<'a>(exchanges: &'a [Exchange], mut each: impl FnMut(&Port
         }
         shared.add(fronts, &backs);
     }
-    each(&shared);
+    if !shared.backs.is_empty() {
+        each(&shared);
+    }
 }
 
 /// All that a machine accepted and asked for, in the order of requests.
