@@ -20,7 +20,7 @@ from conchart.exports import write
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
-from conchart.proxies import given_proxies
+from conchart.proxies import given_proxies, require_seen
 from conchart.saved import read_saved
 from conchart.selection import selection
 from conchart.sql import literal
@@ -71,7 +71,7 @@ def read(
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory or a proxy's address cannot be read,
-            or no instant lies between start and end.
+            no instant lies between start and end, or no connection has a proxy's address.
     """
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
@@ -97,6 +97,9 @@ def read(
             raise CaptureError(str(error)) from None
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
+        if given:
+            ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
+            require_seen(given, {address for (address,) in ends})
         analyse(trace, vantage=vantage, proxies=given)
     return trace
 

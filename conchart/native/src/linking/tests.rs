@@ -181,6 +181,15 @@ fn of_thousands_that_wait_the_latest_are_looked_at() {
     assert!(right >= 490, "{right}");
 }
 
+#[test]
+fn an_opening_is_charged_as_connecting() {
+    let front = Exchange { opens: true, ..front(0, 0, 0, 50, 300) };
+    let setup = Setup { opened_at: 10 * MS, connected_at: Some(40 * MS), ..Setup::default() };
+    let opening = Exchange { number: None, setup: Some(setup), first: true, ..back(1, 0, 10, 40, 0) };
+    let expected = Split { proxy_in: 10 * MS, connect: 30 * MS, proxy_out: 10 * MS, ..Split::default() };
+    assert_eq!(split(&front, &[&opening]), Some(vec![expected]));
+}
+
 fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
     proptest::option::of((0..40i64, 0..40i64, 0..40i64).prop_map(move |(connected, hello, ready)| Setup {
         opened_at,
@@ -191,9 +200,11 @@ fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
 }
 
 fn anything() -> impl Strategy<Value = Exchange> {
-    (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>()).prop_flat_map(
-        |(asked, took, answered, first)| {
+    let number = proptest::option::of(Just(0));
+    (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>(), number).prop_flat_map(
+        |(asked, took, answered, first, number)| {
             setups(asked - 30).prop_map(move |setup| Exchange {
+                number,
                 request_at: asked,
                 request_done_at: asked + took,
                 response_at: answered.map(|answered| asked + answered),
