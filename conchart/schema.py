@@ -75,7 +75,7 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             opened_at BIGINT, closed_at BIGINT,
-            syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER,
+            syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER, syn_ack_retransmits INTEGER,
             first_frame BIGINT, last_frame BIGINT,
             packets_client BIGINT, packets_server BIGINT, bytes_client BIGINT, bytes_server BIGINT,
             retransmits_client INTEGER, retransmits_server INTEGER,
@@ -87,7 +87,9 @@ TABLES: tuple[Table, ...] = (
             mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
             isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT,
-            fin_by VARCHAR, rst_by VARCHAR, state VARCHAR, app VARCHAR
+            fin_by VARCHAR, rst_by VARCHAR,
+            fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
+            rst_at BIGINT, rst_frame BIGINT, state VARCHAR, app VARCHAR
         """,
         worked_out="vantage VARCHAR, server_name VARCHAR, waited_ns BIGINT",
     ),

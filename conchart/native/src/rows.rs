@@ -111,6 +111,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
         syn_ack_at: at(tcp.syn_ack),
         ack_at: at(tcp.ack),
         syn_retransmits: Some(tcp.syn_retransmits),
+        syn_ack_retransmits: Some(tcp.syn_ack_retransmits),
         first_frame: Some(tcp.first_frame.cast_signed()),
         last_frame: Some(tcp.last_frame.cast_signed()),
         packets_client: Some(client.packets),
@@ -135,6 +136,12 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
         rtt_server_ns: tcp.rtt(Side::Server),
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
+        fin_client_at: at(tcp.first_fin(Side::Client)),
+        fin_server_at: at(tcp.first_fin(Side::Server)),
+        fin_client_frame: frame(tcp.first_fin(Side::Client)),
+        fin_server_frame: frame(tcp.first_fin(Side::Server)),
+        rst_at: at(tcp.rst()),
+        rst_frame: frame(tcp.rst()),
         state: Some(tcp.state().name()),
         ..flow(of, about, stations)
     }

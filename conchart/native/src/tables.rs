@@ -117,14 +117,16 @@ table! {
     Connections of ConnectionRow as "connections" {
         stream: Int32, capture: Int32, transport: Text, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
         server_port: Int32, opened_at: Int64, closed_at: Int64, syn_at: Int64, syn_ack_at: Int64,
-        ack_at: Int64, syn_retransmits: Int32, first_frame: Int64, last_frame: Int64,
+        ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
         ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
-        rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
+        rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, fin_client_at: Int64,
+        fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
+        state: Text,
         app: Text,
     }
 }
