@@ -153,10 +153,11 @@ table! {
     Exchanges of ExchangeRow as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
-        ids: MaybeTexts, forwarded_for: Text, via: Text,
+        user_agent: Text, server_software: Text,
+        ids: MaybeTexts, forwarded_for: Text, via: Text, expect_continue: Bool, continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, service_ns: Int64, client_keepalive: Bool,
-        server_keepalive: Bool, inferred: Bool, confidence: Float,
+        server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64, inferred: Bool, confidence: Float,
     }
 }
 table! {
