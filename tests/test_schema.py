@@ -79,13 +79,13 @@ def upload_by_way_of_a_proxy(folder: Path) -> Path:
     """Make a capture of a request that a proxy has put its name on, and whose body waits until the server wants it."""
     path = folder / "upload.pcapng"
     request = b"PUT / HTTP/1.1\r\nHost: shop.example\r\nVia: 1.1 proxy.example\r\nExpect: 100-continue\r\n"
-    steps = [
+    talk = Talk()
+    talk.steps = [
         Say("client", request + b"Content-Length: 4\r\n\r\n"),
         Say("server", b"HTTP/1.1 100 Continue\r\n\r\n"),
         Say("client", b"body"),
         Say("server", b"HTTP/1.1 204 No Content\r\nKeep-Alive: timeout=5, max=99\r\n\r\n"),
     ]
-    talk = Talk(steps=steps)
     path.write_bytes(Format(container="pcapng").write(talk.packets()))
     return path
 
