@@ -26,6 +26,20 @@ def given_proxies(proxies: Iterable[str | Collection[str]]) -> list[tuple[str, .
     return given
 
 
+def require_seen(proxies: Iterable[Collection[str]], seen: Collection[str]) -> None:
+    """Refuse a proxy that is not in the capture: linking would go on as if nobody had named it.
+
+    Args:
+        proxies: As ``given_proxies`` gives them.
+        seen: The addresses of all connections.
+
+    Raises:
+        UsageError: An address is none of them.
+    """
+    if missing := [address for proxy in proxies for address in proxy if address not in seen]:
+        raise UsageError(f"no connection that was read has the proxy's address {missing[0]}")
+
+
 def _address(text: str) -> str:
     try:
         return str(ip_address(text.strip().strip("[]")))

@@ -20,7 +20,7 @@ from conchart.exports import write
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
-from conchart.proxies import given_proxies
+from conchart.proxies import given_proxies, require_seen
 from conchart.rules import chosen_thresholds, load_rules
 from conchart.saved import read_saved
 from conchart.selection import selection
@@ -76,7 +76,8 @@ def read(
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
-            read, there is no such threshold, or no instant lies between start and end.
+            read, there is no such threshold, no instant lies between start and end, or no connection has a proxy's
+            address.
     """
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
@@ -103,6 +104,9 @@ def read(
             raise CaptureError(str(error)) from None
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
+        if given:
+            ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
+            require_seen(given, {address for (address,) in ends})
         analyse(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values)
     return trace
 

@@ -37,6 +37,13 @@ def test_a_proxy_that_somebody_knows_is_one_machine() -> None:
         assert nodes.fetchall() == [("proxy", "given")]
 
 
+@pytest.mark.parametrize("proxy", ["10.91.1.20,192.0.2.1", "192.0.2.1"])
+def test_a_proxy_that_is_not_in_the_capture_is_wrong_usage(proxy: str) -> None:
+    capture = ROOT / "captures/hops/fan-out-1/input.pcap"
+    with pytest.raises(UsageError, match=r"^no connection that was read has the proxy's address 192\.0\.2\.1$"):
+        conchart.read(capture, proxies=[proxy])
+
+
 def test_wrong_usage_is_said_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         conchart.read(tmp_path / "missing.pcap", proxies=["nobody"])

@@ -10,7 +10,6 @@ ClientHello), by a network card, or in the end by time: what one address asks li
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from conchart.sql import literal
 from conchart.tables import Tables
 
 SKEW_NS = 20_000
@@ -22,11 +21,11 @@ MOST_STRANGERS = 16
 MOST_ADDRESSES = 8
 """Of one network card; behind one that has more, there is a network."""
 MOST_COMPARED = 200
+"""Exchanges of a pair that are compared."""
 LEAST_NESTED = 0.8
 """Share of a client's exchanges that lie within waits for a server, if they are one machine."""
 FEW = 8
 """Exchanges that may be nested by chance."""
-"""Exchanges of a pair that are compared."""
 
 _THROUGH = f"""
     CREATE OR REPLACE TEMP TABLE through AS
@@ -133,7 +132,7 @@ _NESTED = f"""
         FROM exchanges JOIN connections USING (stream) WHERE client_ip = $client AND request_at IS NOT NULL),
     sample AS (
         SELECT * FROM asked
-        QUALIFY (place - 1) % greatest(1, (count(*) OVER ()) // {MOST_COMPARED}) = 0 AND count(*) OVER () > 0),
+        QUALIFY (place - 1) % greatest(1, (count(*) OVER ()) // {MOST_COMPARED}) = 0),
     waits AS (
         SELECT request_at, coalesce(response_at, closed_at) AS until_at
         FROM exchanges JOIN connections USING (stream) WHERE server_ip = $server AND request_at IS NOT NULL),
@@ -152,6 +151,12 @@ _NESTED = f"""
     FROM held"""
 """How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in
 time: that is chance."""
+
+_MACHINES = """
+    CREATE OR REPLACE TEMP TABLE machines AS
+    SELECT unnest($places::STRUCT(address VARCHAR, machine INTEGER, method VARCHAR, confidence DOUBLE)[],
+        recursive := true)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,16 +203,12 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     for address in set(servers or ()) & set(clients or ()):
         union.join(address, address, None, 1.0)
     machines = union.machines()
-    tables.execute(
-        "CREATE OR REPLACE TEMP TABLE machines (address VARCHAR, machine INTEGER, method VARCHAR, confidence DOUBLE)"
-    )
-    if machines:
-        places = (
-            f"({literal(address)}, {number}, {literal(m.method) if m.method else 'NULL'}, {m.confidence})"
-            for number, m in enumerate(machines)
-            for address in m.addresses
-        )
-        tables.execute(f"INSERT INTO machines VALUES {', '.join(places)}")
+    places = [
+        {"address": address, "machine": number, "method": machine.method, "confidence": machine.confidence}
+        for number, machine in enumerate(machines)
+        for address in machine.addresses
+    ]
+    tables.execute(_MACHINES, {"places": places})
     return machines
 
 
@@ -247,30 +248,33 @@ def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
             confidence = 0.8
         else:
             continue
-        yield _Stranger(
-            server=server,
-            client=client,
-            confidence=confidence,
-        )
+        yield _Stranger(server=server, client=client, confidence=confidence)
 
 
 class _Union:
     """Sets of addresses, joined pair by pair."""
 
     def __init__(self) -> None:
+        """Begin without any."""
         self._sets: dict[str, set[str]] = {}
+        """Of each address; those of one set share it."""
         self._why: dict[str, tuple[float, str | None]] = {}
+        """Of each address: the weakest reason of its set."""
 
     def has(self, address: str) -> bool:
+        """Say whether the address is in any set."""
         return address in self._sets
 
     def machine_of(self, address: str) -> set[str]:
+        """Give the set of an address; the address alone if it is in none."""
         return self._sets.get(address, {address})
 
     def addresses(self) -> set[str]:
+        """Give the addresses of all sets."""
         return set(self._sets)
 
     def join(self, one: str, other: str, method: str | None, confidence: float) -> None:
+        """Make the sets of two addresses one, for a reason; an address and itself are a set without one."""
         ours, theirs = self._sets.setdefault(one, {one}), self._sets.setdefault(other, {other})
         if ours is theirs and one != other:
             return
@@ -285,6 +289,7 @@ class _Union:
             self._why[address] = weakest
 
     def machines(self) -> list[Machine]:
+        """Give the sets, each with the weakest of its reasons, in the order of their addresses."""
         distinct = {id(addresses): addresses for addresses in self._sets.values()}
         found = []
         for addresses in sorted(map(sorted, distinct.values())):

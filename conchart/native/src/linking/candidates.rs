@@ -1,19 +1,21 @@
 //! Which back may belong to which front: by time alone, before any habit is known.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
 
 use foldhash::fast::FixedState;
 
 use super::Exchange;
+use super::portions::{Indexed, Portion, Sides};
 
 /// Candidates that a back keeps.
 pub(super) const MOST_CANDIDATES: usize = 36;
 /// Clocks of two interfaces may disagree by this much about what came first.
 pub(super) const SKEW_NS: i64 = 20_000;
-/// Fronts that are looked at for one back: the latest. Who waits longer than a thousand others is no candidate.
+/// Fronts that wait side by side, or backs that nobody was answered from yet: the latest are looked at.
 const MOST_WAITING: usize = 1024;
 
-/// A front and a back that it may have caused.
+/// A front and a back that it may have caused, by their numbers in the portion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub front: u32,
@@ -100,14 +102,11 @@ impl Agreement {
 }
 
 /// Lists the candidates of all backs, those of a back together; and how many backs of each endpoint have none.
-pub(super) fn candidates(exchanges: &[Exchange]) -> (Vec<Candidate>, Vec<Route>) {
-    let mut machines: Vec<i32> = exchanges.iter().filter_map(|exchange| exchange.opened_by).collect();
-    machines.sort_unstable();
-    machines.dedup();
+pub(super) fn candidates(portion: &Portion<'_>) -> (Vec<Candidate>, Vec<Route>) {
     let mut routes = Routes::default();
     let mut found = Vec::new();
-    for machine in machines {
-        of_machine(exchanges, machine, &mut routes, &mut found);
+    for sides in &portion.machines {
+        of_machine(portion, sides, &mut routes, &mut found);
     }
     (found, routes.list())
 }
@@ -149,36 +148,55 @@ impl Routes {
     }
 }
 
-fn of_machine(exchanges: &[Exchange], machine: i32, routes: &mut Routes, found: &mut Vec<Candidate>) {
-    let select = |side: fn(&Exchange) -> Option<i32>, at: fn(&Exchange) -> i64| {
-        let chosen = (0u32..).zip(exchanges).filter(|(_, exchange)| side(exchange) == Some(machine));
-        let mut chosen: Vec<(u32, &Exchange)> = chosen.collect();
-        chosen.sort_by_key(|(_, exchange)| (at(exchange), exchange.stream, exchange.number));
-        chosen
-    };
-    let fronts = select(|exchange| exchange.accepted_by, |exchange| exchange.request_at);
-    let by_answer = |exchange: &Exchange| exchange.response_at.unwrap_or(i64::MAX);
-    let asked = asked_in_turn(&fronts, &select(|exchange| exchange.opened_by, Exchange::began_at), exchanges.len());
-    let answered = answered_in_turn(
-        &select(|exchange| exchange.accepted_by, by_answer),
-        &select(|exchange| exchange.opened_by, by_answer),
-        exchanges.len(),
-    );
-    let mut coming = fronts.into_iter().peekable();
-    let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
-    let mut near: Vec<(usize, Candidate)> = Vec::new();
-    for (back_index, back) in select(|exchange| exchange.opened_by, |exchange| exchange.request_at) {
-        while let Some(front) = coming.next_if(|(_, front)| front.request_at <= back.request_at + SKEW_NS) {
-            waiting.push(front);
+/// Those that came, and neither are over nor taken.
+struct Waiting<'a, I: Iterator<Item = Indexed<'a>>> {
+    coming: Peekable<I>,
+    now: Vec<Indexed<'a>>,
+}
+
+impl<'a, I: Iterator<Item = Indexed<'a>>> Waiting<'a, I> {
+    fn new(coming: I) -> Self {
+        Self { coming: coming.peekable(), now: Vec::new() }
+    }
+
+    /// Adds those that have come, drops those that are over, and of too many the first to come.
+    fn go_on(&mut self, has_come: impl Fn(&Exchange) -> bool, is_over: impl Fn(&Exchange) -> bool) {
+        while let Some(next) = self.coming.next_if(|(_, exchange)| has_come(exchange)) {
+            self.now.push(next);
         }
-        waiting.retain(|(_, front)| front.until() + SKEW_NS >= back.request_at);
+        self.now.retain(|(_, exchange)| !is_over(exchange));
+        let stale = self.now.len().saturating_sub(MOST_WAITING);
+        self.now.drain(..stale);
+    }
+
+    /// Takes the first that fits, if possible one that is alike.
+    fn take(&mut self, fits: impl Fn(&Exchange) -> bool, alike: impl Fn(&Exchange) -> bool) -> Option<u32> {
+        let place = self.now.iter().position(|(_, exchange)| fits(exchange) && alike(exchange));
+        let place = place.or_else(|| self.now.iter().position(|(_, exchange)| fits(exchange)))?;
+        Some(self.now.remove(place).0)
+    }
+}
+
+/// Whose turn it would be: the front of each back.
+type Turns = HashMap<u32, u32, FixedState>;
+
+fn of_machine(portion: &Portion<'_>, sides: &Sides, routes: &mut Routes, found: &mut Vec<Candidate>) {
+    let (fronts, backs) = (portion.fronts_of(sides), portion.backs_of(sides));
+    let asked = asked_in_turn(&fronts, &backs);
+    let answered = answered_in_turn(&fronts, &backs);
+    let mut waiting = Waiting::new(fronts.into_iter());
+    let mut near: Vec<(usize, Candidate)> = Vec::new();
+    for (back_number, back) in backs {
+        waiting.go_on(
+            |front| front.request_at <= back.request_at + SKEW_NS,
+            |front| front.until() + SKEW_NS < back.request_at,
+        );
         near.clear();
-        let turn = |turns: &[Option<u32>]| turns.get(back_index as usize).copied().flatten();
-        for (place, &(front_index, front)) in waiting.iter().enumerate().rev().take(MOST_WAITING) {
+        for (place, &(front_number, front)) in waiting.now.iter().enumerate().rev() {
             if may_cause(front, back) {
-                let mut candidate = candidate(front_index, front, back_index, back, routes);
-                candidate.asked_in_turn = turn(&asked) == Some(front_index);
-                candidate.answered_in_turn = turn(&answered) == Some(front_index);
+                let mut candidate = candidate(front_number, front, back_number, back, routes);
+                candidate.asked_in_turn = asked.get(&back_number) == Some(&front_number);
+                candidate.answered_in_turn = answered.get(&back_number) == Some(&front_number);
                 near.push((place, candidate));
             }
         }
@@ -202,53 +220,40 @@ fn may_cause(front: &Exchange, back: &Exchange) -> bool {
 
 /// Gives each back the front whose turn it would be if the proxy asked in the order in which it was asked: of those that have no
 /// back yet, the one that has waited longest.
-fn asked_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
-    let mut turns = vec![None; exchanges];
-    let mut coming = fronts.iter().copied().peekable();
-    let mut waiting: Vec<(u32, &Exchange)> = Vec::new();
-    for &(back_index, back) in backs {
+fn asked_in_turn(fronts: &[Indexed<'_>], backs: &[Indexed<'_>]) -> Turns {
+    let mut turns = Turns::default();
+    let mut backs = backs.to_vec();
+    backs.sort_by_key(|(_, back)| (back.began_at(), back.stream, back.number));
+    let mut waiting = Waiting::new(fronts.iter().copied());
+    for (number, back) in backs {
         let began_at = back.began_at();
-        while let Some(front) = coming.next_if(|(_, front)| front.request_at <= began_at + SKEW_NS) {
-            waiting.push(front);
-        }
-        waiting.retain(|(_, front)| front.until() + SKEW_NS >= began_at);
-        let fits = |&(_, front): &(u32, &Exchange)| {
+        waiting.go_on(|front| front.request_at <= began_at + SKEW_NS, |front| front.until() + SKEW_NS < began_at);
+        let fits = |front: &Exchange| {
             may_cause(front, back) && back.response_at.is_none_or(|at| at <= front.until() + SKEW_NS)
         };
-        let place = waiting.iter().position(|front| fits(front) && alike(front.1, back));
-        if let Some(place) = place.or_else(|| waiting.iter().position(fits))
-            && let Some(turn) = turns.get_mut(back_index as usize)
-        {
-            *turn = Some(waiting.remove(place).0);
-        }
+        turns.extend(waiting.take(fits, |front| alike(front, back)).map(|front| (number, front)));
     }
     turns
 }
 
 /// Gives each back the front whose turn it would be if the proxy answered in the order in which it was answered: the first front
 /// to be answered takes the first back.
-fn answered_in_turn(fronts: &[(u32, &Exchange)], backs: &[(u32, &Exchange)], exchanges: usize) -> Vec<Option<u32>> {
-    let mut turns = vec![None; exchanges];
-    let mut coming = backs.iter().copied().filter(|(_, back)| back.response_at.is_some()).peekable();
-    let mut answered: Vec<(u32, &Exchange)> = Vec::new();
-    for &(front_index, front) in fronts {
-        let Some(at) = front.response_at else { continue };
-        while let Some(back) = coming.next_if(|(_, back)| back.response_at.is_some_and(|back| back <= at + SKEW_NS)) {
-            answered.push(back);
-        }
-        // Nobody waits that long for what was there.
-        let stale = answered.len().saturating_sub(MOST_WAITING);
-        answered.drain(..stale);
-        let fits =
-            |&(_, back): &(u32, &Exchange)| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
-        let place = answered.iter().position(|back| fits(back) && alike(front, back.1));
-        if let Some(place) = place.or_else(|| answered.iter().position(fits))
-            && let Some(turn) = turns.get_mut(answered.remove(place).0 as usize)
-        {
-            *turn = Some(front_index);
-        }
+fn answered_in_turn(fronts: &[Indexed<'_>], backs: &[Indexed<'_>]) -> Turns {
+    let mut turns = Turns::default();
+    let mut answered = Waiting::new(by_answer(backs).into_iter().map(|(_, back)| back));
+    for (at, (number, front)) in by_answer(fronts) {
+        answered.go_on(|back| back.response_at.is_some_and(|back| back <= at + SKEW_NS), |_| false);
+        let fits = |back: &Exchange| may_cause(front, back) && front.request_at <= back.request_at + SKEW_NS;
+        turns.extend(answered.take(fits, |back| alike(front, back)).map(|back| (back, number)));
     }
     turns
+}
+
+/// Those that were answered, in that order, with the instant.
+fn by_answer<'a>(side: &[Indexed<'a>]) -> Vec<(i64, Indexed<'a>)> {
+    let mut answered: Vec<_> = side.iter().filter_map(|&indexed| Some((indexed.1.response_at?, indexed))).collect();
+    answered.sort_by_key(|&(at, (_, exchange))| (at, exchange.stream, exchange.number));
+    answered
 }
 
 /// Says whether responses are about as long, as far as is known.
@@ -281,7 +286,7 @@ fn keep_nearest(near: &mut Vec<(usize, Candidate)>) {
     near.truncate(MOST_CANDIDATES);
 }
 
-fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchange, routes: &mut Routes) -> Candidate {
+fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Exchange, routes: &mut Routes) -> Candidate {
     let (opening, began_at) = match back.setup {
         _ if !back.first => (Opening::Reused, back.request_at),
         Some(setup) if setup.opened_at + SKEW_NS >= front.request_at => (Opening::ForIt, setup.opened_at),
@@ -297,8 +302,8 @@ fn candidate(front_index: u32, front: &Exchange, back_index: u32, back: &Exchang
         _ => (Answering::OneMissing, None),
     };
     Candidate {
-        front: front_index,
-        back: back_index,
+        front: front_number,
+        back: back_number,
         route: routes.number(front, back),
         began_at,
         answered_at: back.response_at.filter(|_| answered_ns.is_some()),

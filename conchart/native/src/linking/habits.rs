@@ -4,6 +4,7 @@
 //! likelier its facts are of a link than of a coincidence. Of few candidates habits are those of any proxy.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
@@ -179,7 +180,8 @@ impl Habits {
 
     /// Learns what the candidates' probabilities show.
     pub(super) fn learn(&mut self, candidates: &[Candidate]) {
-        self.routes.iter_mut().for_each(Habit::forget);
+        let nothing = Learned::of_any_proxy();
+        self.routes.iter_mut().for_each(|habit| habit.forget(&nothing));
         for candidate in candidates {
             if let Some(habit) = self.routes.get_mut(candidate.route as usize) {
                 habit.learned.add_link(candidate, candidate.probability);
@@ -234,8 +236,8 @@ fn backs_of_fronts(routes: &[Habit], candidates: &[Candidate]) -> HashMap<u32, (
 }
 
 impl Habit {
-    fn forget(&mut self) {
-        self.learned.forget(self.known.as_deref());
+    fn forget(&mut self, nothing: &Learned) {
+        self.learned.forget(self.known.as_deref().unwrap_or(nothing));
     }
 
     fn weight(&self, candidate: &Candidate) -> f64 {
@@ -252,8 +254,8 @@ impl Habit {
 impl Learned {
     fn of_any_proxy() -> Self {
         let mut learned = Self {
-            asked: [Delay::new(), Delay::new(), Delay::new()],
-            answered: Delay::new(),
+            asked: Default::default(),
+            answered: Delay::default(),
             // Reused, for it, before.
             opening: Facts::new([0.5, 0.45, 0.05], [0.5, 0.4, 0.1]),
             // The back answers first, the front does, one answer is missing.
@@ -283,9 +285,7 @@ impl Learned {
     }
 
     /// Forgets what links showed, but what was known before.
-    fn forget(&mut self, known: Option<&Self>) {
-        let nothing = Self::of_any_proxy();
-        let known = known.unwrap_or(&nothing);
+    fn forget(&mut self, known: &Self) {
         self.asked.clone_from(&known.asked);
         self.answered.clone_from(&known.answered);
         self.opening.linked = known.opening.linked;
@@ -345,17 +345,26 @@ impl Learned {
 }
 
 /// The distribution of a delay.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Delay {
+    /// Nothing, where nothing was counted: of many routes little is known, and it takes no room.
     counted: Vec<f64>,
     density: Vec<f64>,
 }
 
-impl Delay {
-    fn new() -> Self {
-        Self { counted: vec![0.0; BINS], density: vec![0.0; BINS] }
-    }
+/// What any proxy lends to the bins of a delay: a broad hump around 0.3 ms, [`PRIOR`] in all.
+static LENT: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    let hump = |bin: usize| {
+        let octaves = bin as f64 / PER_OCTAVE - (300f64).log2();
+        let deviation = if octaves < 0.0 { 4.0 } else { 6.0 };
+        (-(octaves / deviation).powi(2) / 2.0).exp()
+    };
+    let usual: Vec<f64> = (0..BINS).map(hump).collect();
+    let sum: f64 = usual.iter().sum();
+    usual.into_iter().map(|usual| PRIOR * usual / sum).collect()
+});
 
+impl Delay {
     fn bin(ns: i64) -> usize {
         let octaves = (1.0 + ns as f64 / 1_000.0).log2();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
@@ -370,22 +379,19 @@ impl Delay {
     }
 
     fn add(&mut self, ns: i64, p: f64) {
+        self.counted.resize(BINS, 0.0);
         if let Some(counted) = self.counted.get_mut(Self::bin(ns)) {
             *counted += p;
         }
     }
 
-    /// Makes densities of counts: neighbours lend to each other, any proxy lends a broad hump around 0.3 ms.
+    /// Makes densities of counts: neighbours lend to each other, and any proxy lends.
     fn smooth(&mut self) {
         const KERNEL: [f64; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
-        let usual: Vec<f64> = (0..BINS)
-            .map(|bin| {
-                let octaves = bin as f64 / PER_OCTAVE - (300f64).log2();
-                let deviation = if octaves < 0.0 { 4.0 } else { 6.0 };
-                (-(octaves / deviation).powi(2) / 2.0).exp()
-            })
-            .collect();
-        let usual_sum: f64 = usual.iter().sum();
+        if self.counted.is_empty() {
+            self.density.clear();
+            return;
+        }
         let total: f64 = self.counted.iter().sum();
         self.density = (0..BINS)
             .map(|bin| {
@@ -393,16 +399,20 @@ impl Delay {
                     let from = (bin + at).checked_sub(2)?;
                     Some(share * self.counted.get(from)?)
                 });
-                let counted: f64 = near.sum();
-                let lent = PRIOR * usual.get(bin).copied().unwrap_or_default() / usual_sum;
-                ((counted + lent) / (total + PRIOR) / Self::width(bin)).ln()
+                Self::log_density(near.sum(), total, bin)
             })
             .collect();
     }
 
+    fn log_density(counted: f64, total: f64, bin: usize) -> f64 {
+        let lent = LENT.get(bin).copied().unwrap_or_default();
+        ((counted + lent) / (total + PRIOR) / Self::width(bin)).ln()
+    }
+
     /// Per nanosecond: the logarithm.
     fn density(&self, ns: i64) -> f64 {
-        self.density.get(Self::bin(ns)).copied().unwrap_or_default()
+        let bin = Self::bin(ns);
+        self.density.get(bin).copied().unwrap_or_else(|| Self::log_density(0.0, 0.0, bin))
     }
 }
 

@@ -7,12 +7,13 @@
 //! (expectation maximisation), and all links at once ([`marginals`]): first fit would give a slow request's back to its neighbour.
 //!
 //! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
-//! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back.
+//! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back of a portion ([`portions`]).
 
 mod candidates;
 mod habits;
 mod marginals;
 mod order;
+mod portions;
 pub mod rows;
 mod split;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
 use self::marginals::marginals;
 use self::order::Order;
+use self::portions::{Indexed, Portion, portions};
 pub use self::split::{Split, split};
 
 /// How often habits are learned anew from the links that they make likely.
@@ -128,14 +130,27 @@ pub struct Link {
 /// Links the exchanges of every proxy; `exchanges` are in any order.
 #[must_use]
 pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
-    let (mut candidates, routes) = candidates(exchanges);
-    let order = Order::new(exchanges);
+    let mut links = Vec::new();
+    let mut beginning = None;
+    portions(exchanges, |portion| {
+        beginning = beginning.filter(|_| portion.goes_on);
+        links.extend(link_portion(portion, &mut beginning));
+    });
+    links.sort_unstable_by_key(|link| (link.front, link.back));
+    links
+}
+
+/// Links the fronts and backs of a portion; a machine's portions have one beginning.
+fn link_portion(portion: &Portion<'_>, known: &mut Option<Beginning>) -> Vec<Link> {
+    let (mut candidates, routes) = candidates(portion);
+    let order = Order::new(portion);
+    let fronts = portion.fronts.len();
     let mut links: Vec<Link> = Vec::new();
     let mut usual = Habits::of_any_proxy(&routes, &candidates);
-    let mut beginning = best_beginning(&usual, &order, exchanges, &candidates);
+    let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates));
     for _ in 0..MOST_TIMES {
-        let (habits, live) = learn(usual, beginning, &order, exchanges, candidates.clone());
-        let mut taken = vec![false; exchanges.len()];
+        let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
+        let mut taken = vec![false; portion.backs.len()];
         let before = links.len();
         for of_back in live.chunk_by(|one, other| one.back == other.back) {
             let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
@@ -162,7 +177,11 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
         usual = habits.once_more(&routes, &candidates);
         beginning = Beginning::Soon;
     }
-    links.sort_unstable_by_key(|link| (link.front, link.back));
+    links.retain(|link| portion.own.contains(&(link.back as usize)));
+    let index = |side: &[Indexed<'_>], number: u32| side.get(number as usize).map_or(number, |&(index, _)| index);
+    for link in &mut links {
+        (link.front, link.back) = (index(&portion.fronts, link.front), index(&portion.backs, link.back));
+    }
     links
 }
 
@@ -180,7 +199,7 @@ enum Beginning {
 }
 
 /// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another.
-fn best_beginning(usual: &Habits, order: &Order, exchanges: &[Exchange], candidates: &[Candidate]) -> Beginning {
+fn best_beginning(usual: &Habits, order: &Order, fronts: usize, candidates: &[Candidate]) -> Beginning {
     let mut backs = 0;
     let sample: Vec<Candidate> = candidates
         .chunk_by(|one, other| one.back == other.back)
@@ -193,7 +212,7 @@ fn best_beginning(usual: &Habits, order: &Order, exchanges: &[Exchange], candida
         .collect();
     let all = [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn];
     let likelihoods = all.map(|beginning| {
-        let (habits, live) = learn(usual.clone(), beginning, order, exchanges, sample.clone());
+        let (habits, live) = learn(usual.clone(), beginning, order, fronts, sample.clone());
         (habits.likelihood(&live), beginning)
     });
     let best = likelihoods.into_iter().reduce(|best, other| if other.0 > best.0 { other } else { best });
@@ -205,7 +224,7 @@ fn learn(
     mut habits: Habits,
     beginning: Beginning,
     order: &Order,
-    exchanges: &[Exchange],
+    fronts: usize,
     mut candidates: Vec<Candidate>,
 ) -> (Habits, Vec<Candidate>) {
     match beginning {
@@ -214,7 +233,7 @@ fn learn(
                 habits.often();
             }
             habits.weigh(&mut candidates);
-            marginals(&mut candidates, exchanges.len(), |candidate| habits.counts(candidate));
+            marginals(&mut candidates, fronts, |candidate| habits.counts(candidate));
         }
         Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
             let asked = beginning == Beginning::AskedInTurn;
@@ -225,11 +244,11 @@ fn learn(
         }
     }
     for round in 0..ROUNDS {
-        order.count(exchanges, &mut candidates);
-        fit_between(&mut candidates, exchanges.len());
+        order.count(&mut candidates);
+        fit_between(&mut candidates, fronts);
         habits.learn(&candidates);
         habits.weigh(&mut candidates);
-        marginals(&mut candidates, exchanges.len(), |candidate| habits.counts(candidate));
+        marginals(&mut candidates, fronts, |candidate| habits.counts(candidate));
         let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
         candidates.retain(|candidate| candidate.probability >= least);
     }
@@ -238,8 +257,8 @@ fn learn(
 
 /// Measures delays from what the front's other backs did before and after: who retries, or asks one backend after the other, goes
 /// on when an answer has come.
-fn fit_between(candidates: &mut [Candidate], exchanges: usize) {
-    let mut stays: Vec<Vec<(u32, i64, i64)>> = vec![Vec::new(); exchanges];
+fn fit_between(candidates: &mut [Candidate], fronts: usize) {
+    let mut stays: Vec<Vec<(u32, i64, i64)>> = vec![Vec::new(); fronts];
     for candidate in candidates.iter().filter(|candidate| candidate.probability > LEAST_CONFIDENCE) {
         if let Some(stays) = stays.get_mut(candidate.front as usize) {
             stays.push((candidate.back, candidate.began_at, candidate.ended_at));

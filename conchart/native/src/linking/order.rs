@@ -5,6 +5,7 @@
 
 use super::Exchange;
 use super::candidates::Candidate;
+use super::portions::Portion;
 
 /// Fronts on either side that are looked at.
 const NEIGHBOURS: usize = 12;
@@ -21,28 +22,29 @@ pub(super) struct Order {
 #[derive(Debug)]
 struct Row {
     fronts: Vec<u32>,
-    place: Vec<u32>,
+    places: Vec<u32>,
 }
 
 impl Row {
-    fn new(exchanges: &[Exchange], key: impl Fn(&Exchange) -> Option<i64>) -> Self {
-        let mut keyed: Vec<(i32, i64, u32)> = (0u32..)
-            .zip(exchanges)
-            .filter_map(|(index, exchange)| Some((exchange.accepted_by?, key(exchange)?, index)))
-            .collect();
+    fn new(portion: &Portion<'_>, key: impl Fn(&Exchange) -> Option<i64>) -> Self {
+        let mut keyed: Vec<(u32, i64, u32)> = Vec::with_capacity(portion.fronts.len());
+        for (machine, sides) in (0u32..).zip(&portion.machines) {
+            let fronts = portion.fronts_of(sides).into_iter();
+            keyed.extend(fronts.filter_map(|(number, front)| Some((machine, key(front)?, number))));
+        }
         keyed.sort_unstable();
-        let mut place = vec![u32::MAX; exchanges.len()];
-        for (number, &(.., index)) in (0u32..).zip(&keyed) {
-            if let Some(place) = place.get_mut(index as usize) {
-                *place = number;
+        let mut places = vec![u32::MAX; portion.fronts.len()];
+        for (place, &(.., number)) in (0u32..).zip(&keyed) {
+            if let Some(known) = places.get_mut(number as usize) {
+                *known = place;
             }
         }
-        Self { fronts: keyed.into_iter().map(|(.., index)| index).collect(), place }
+        Self { fronts: keyed.into_iter().map(|(.., number)| number).collect(), places }
     }
 
     /// The fronts before and after one, the nearest first.
     fn beside(&self, front: u32) -> (impl Iterator<Item = u32>, impl Iterator<Item = u32>) {
-        let place = self.place.get(front as usize).map_or(0, |&place| place as usize);
+        let place = self.places.get(front as usize).map_or(0, |&place| place as usize);
         let known = place < self.fronts.len();
         let before = self.fronts.get(place.saturating_sub(NEIGHBOURS)..place).filter(|_| known).unwrap_or_default();
         let after = self.fronts.get(place + 1..).filter(|_| known).unwrap_or_default();
@@ -51,16 +53,16 @@ impl Row {
 }
 
 impl Order {
-    pub(super) fn new(exchanges: &[Exchange]) -> Self {
+    pub(super) fn new(portion: &Portion<'_>) -> Self {
         Self {
-            requests: Row::new(exchanges, |exchange| Some(exchange.request_done_at)),
-            responses: Row::new(exchanges, |exchange| exchange.response_at),
+            requests: Row::new(portion, |front| Some(front.request_done_at)),
+            responses: Row::new(portion, |front| front.response_at),
         }
     }
 
     /// Counts whom each candidate would have overtaken, or been overtaken by, beside the likeliest candidates of other fronts.
-    pub(super) fn count(&self, exchanges: &[Exchange], candidates: &mut [Candidate]) {
-        let mut likeliest: Vec<Option<Likeliest>> = vec![None; exchanges.len()];
+    pub(super) fn count(&self, candidates: &mut [Candidate]) {
+        let mut likeliest: Vec<Option<Likeliest>> = vec![None; self.requests.places.len()];
         for candidate in candidates.iter() {
             if let Some(best) = likeliest.get_mut(candidate.front as usize)
                 && candidate.probability > best.map_or(0.3, |best| best.probability)

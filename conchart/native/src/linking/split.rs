@@ -60,8 +60,11 @@ fn charge(front: &Exchange, back: &Exchange, from: i64, until: i64, split: &mut 
         steps.extend(setup.hello_at.map(|at| (at, Part::Tls)));
         steps.extend(setup.ready_at.map(|at| (at, Part::Proxy)));
     }
-    steps.push((back.request_at, Part::Request));
-    steps.push((back.request_done_at, Part::Wait));
+    // An opening asks nothing: until it is answered, its connection is being set up.
+    if back.number.is_some() {
+        steps.push((back.request_at, Part::Request));
+        steps.push((back.request_done_at, Part::Wait));
+    }
     // Early data and false start go out before the step ahead of them is over: what begins later cuts it short.
     let mut at = answered_at.clamp(from, until);
     split.proxy_out += until - at;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::portions::{MARGIN, MOST_BACKS};
 use super::*;
 
 const MS: i64 = 1_000_000;
@@ -104,6 +105,91 @@ fn identifiers_tell_what_time_does_not() {
     assert_eq!(linked(&exchanges).len(), 20);
 }
 
+/// Fronts and backs of all portions: what linking has to look at.
+fn looked_at(exchanges: &[Exchange]) -> usize {
+    let mut sum = 0;
+    portions(exchanges, |portion| sum += portion.fronts.len() + portion.backs.len());
+    sum
+}
+
+#[test]
+fn of_thousands_of_machines_each_looks_at_its_own() {
+    let mut exchanges = Vec::new();
+    for machine in 0..5_000 {
+        let (asked, endpoint) = (i64::from(machine), machine + 10_000);
+        let of_it = front(machine, 0, asked, asked + 50, 300);
+        exchanges.push(Exchange { accepted_by: Some(machine), endpoint, ..of_it });
+        let of_it = back(machine + 10_000, 0, asked + 1, asked + 49, 300);
+        exchanges.push(Exchange { opened_by: Some(machine), ..of_it });
+    }
+    assert_eq!(looked_at(&exchanges), exchanges.len());
+    let links = linked(&exchanges);
+    assert_eq!(links.len(), 5_000);
+    assert!(links.iter().all(|((front, _), (back, _))| front + 10_000 == *back));
+}
+
+#[test]
+fn of_thousands_of_connections_handed_through_each_looks_at_its_own() {
+    let mut exchanges = Vec::new();
+    for pair in 0..12_000 {
+        let asked = i64::from(pair);
+        let of_it = front(pair, 0, asked, asked + 50, 300);
+        exchanges.push(Exchange { accepted_by: Some(-pair - 1), ..of_it });
+        let of_it = back(pair + 20_000, 0, asked + 1, asked + 49, 300);
+        exchanges.push(Exchange { opened_by: Some(-pair - 1), through: Some(pair), ..of_it });
+    }
+    assert_eq!(looked_at(&exchanges), exchanges.len());
+    assert_eq!(linked(&exchanges).len(), 12_000);
+}
+
+#[test]
+fn a_busy_machine_is_cut_where_nobody_waits() {
+    let mut exchanges = Vec::new();
+    for number in 0..12_000 {
+        // Pairs wait side by side, and overlap no other pair.
+        let asked = i64::from(number / 2) * 100 + i64::from(number % 2) * 10;
+        exchanges.push(front(number, 0, asked, asked + 50, 300));
+        exchanges.push(back(number + 20_000, 0, asked + 1, asked + 49, 300));
+    }
+    // One waits throughout, and was never answered.
+    exchanges.push(Exchange { response_at: None, ..front(50_000, 0, 0, 1_000_000, 300) });
+    let mut own = Vec::new();
+    portions(&exchanges, |portion| {
+        let backs = &portion.backs[portion.own.clone()];
+        assert!(backs.len() <= MOST_BACKS && portion.backs.len() <= backs.len() + 2 * MARGIN);
+        assert!(portion.fronts.iter().any(|(_, front)| front.stream == 50_000));
+        assert_eq!(backs[0].1.stream % 2, 0, "cut within a pair");
+        own.extend(backs.iter().map(|(_, back)| back.stream));
+    });
+    assert_eq!(own, (20_000..32_000).collect::<Vec<_>>());
+    assert_eq!(looked_at(&exchanges), exchanges.len() + 2 * 2 * MARGIN + 1);
+    let links = linked(&exchanges);
+    assert_eq!(links.len(), 12_000);
+    assert!(links.iter().all(|((front, _), (back, _))| front + 20_000 == *back));
+}
+
+#[test]
+fn of_thousands_that_wait_the_latest_are_looked_at() {
+    let mut exchanges: Vec<_> = (0..3_000).map(|number| front(number, 0, 0, 1_000_000, 300)).collect();
+    exchanges.extend(
+        (0..500).map(|number| front(5_000 + number, 0, 100 * i64::from(number), 100 * i64::from(number) + 50, 300)),
+    );
+    exchanges.extend(
+        (0..500).map(|number| back(9_000, number, 100 * i64::from(number) + 1, 100 * i64::from(number) + 49, 300)),
+    );
+    let right = linked(&exchanges).iter().filter(|((front, _), (_, back))| *front == 5_000 + back).count();
+    assert!(right >= 490, "{right}");
+}
+
+#[test]
+fn an_opening_is_charged_as_connecting() {
+    let front = Exchange { opens: true, ..front(0, 0, 0, 50, 300) };
+    let setup = Setup { opened_at: 10 * MS, connected_at: Some(40 * MS), ..Setup::default() };
+    let opening = Exchange { number: None, setup: Some(setup), first: true, ..back(1, 0, 10, 40, 0) };
+    let expected = Split { proxy_in: 10 * MS, connect: 30 * MS, proxy_out: 10 * MS, ..Split::default() };
+    assert_eq!(split(&front, &[&opening]), Some(vec![expected]));
+}
+
 fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
     proptest::option::of((0..40i64, 0..40i64, 0..40i64).prop_map(move |(connected, hello, ready)| Setup {
         opened_at,
@@ -114,9 +200,11 @@ fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
 }
 
 fn anything() -> impl Strategy<Value = Exchange> {
-    (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>()).prop_flat_map(
-        |(asked, took, answered, first)| {
+    let number = proptest::option::of(Just(0));
+    (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>(), number).prop_flat_map(
+        |(asked, took, answered, first, number)| {
             setups(asked - 30).prop_map(move |setup| Exchange {
+                number,
                 request_at: asked,
                 request_done_at: asked + took,
                 response_at: answered.map(|answered| asked + answered),
