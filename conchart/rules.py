@@ -17,9 +17,6 @@ import yaml
 
 from conchart.errors import UsageError
 
-Severity = Literal["note", "warning", "serious"]
-SEVERITIES: tuple[Severity, ...] = ("note", "warning", "serious")
-"""From the least to the worst."""
 NEEDS = ("backends", "links", "requests", "stalls", "tls")
 """What a capture may have none of: a rule that needs it is not asked then."""
 
@@ -130,8 +127,7 @@ def parse_rule(path: str, text: str) -> Rule:
         lists = {name: tuple(told.pop(name, None) or ()) for name in _LISTS}
         rule = Rule(
             name=Path(path).stem,
-            **told,
-            **lists,
+            **(told | lists),
             fixes=fixes,
             sql=blocks[0][1],
             page=page,
@@ -186,7 +182,9 @@ def _line_of(front: list[str], words: str) -> int:
 @cache
 def _own_rules() -> tuple[Rule, ...]:
     folder = resources.files("conchart").joinpath("findings")
-    files = sorted((file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md"))
+    files = sorted(
+        (file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md")
+    )
     return tuple(parse_rule(f"conchart/findings/{name}", text) for name, text in files)
 
 
