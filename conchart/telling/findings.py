@@ -119,7 +119,7 @@ _FINDINGS = """
 def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
     """List what stands for itself, worst first."""
     inside: dict[int, list[Finding]] = {}
-    listed = []
+    listed: list[Finding] = []
     for row in rows(tables, _FINDINGS):
         root = row.pop("root")
         found = _finding(row, tuple(inside.get(row["number"], ())), names=names)
