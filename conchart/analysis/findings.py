@@ -117,16 +117,28 @@ _SHARED = """
         FROM pieces)
     SELECT id, sum(greatest(0, end_at - greatest(start_at, until_at)))::BIGINT FROM covered GROUP BY id
 """
-# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests.
+# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
+# a proxy hands on from its backend is not its own.
 _SOFTWARE = """
-    SELECT 'server', server_ip, server_port, mode(server_software) FROM exchanges JOIN connections USING (stream)
-    WHERE server_software IS NOT NULL GROUP BY ALL
+    WITH told AS (
+        SELECT server_ip, server_port, mode(server_software) AS software
+        FROM exchanges JOIN connections USING (stream) WHERE server_software IS NOT NULL GROUP BY ALL),
+    own AS (
+        FROM told ANTI JOIN (
+            SELECT fronts.server_ip, fronts.server_port, software
+            FROM (SELECT DISTINCT front_stream, back_stream FROM links)
+            JOIN connections fronts ON fronts.stream = front_stream
+            JOIN connections backs ON backs.stream = back_stream
+            JOIN told ON told.server_ip = backs.server_ip AND told.server_port = backs.server_port
+        ) USING (server_ip, server_port, software))
+    SELECT 'server', server_ip, server_port, software FROM own
     UNION ALL
-    SELECT 'client', address, NULL, mode(server_software)
-    FROM exchanges JOIN connections USING (stream) JOIN nodes home ON home.address = server_ip
-    JOIN nodes ON nodes.node = home.node WHERE server_software IS NOT NULL AND home.role = 'proxy' GROUP BY ALL
+    SELECT 'client', nodes.address, NULL, mode(software)
+    FROM own JOIN nodes home ON home.address = server_ip JOIN nodes ON nodes.node = home.node
+    WHERE home.role = 'proxy' GROUP BY ALL
     UNION ALL
-    SELECT 'client', client_ip, NULL, mode(user_agent) FROM exchanges JOIN connections USING (stream)
+    SELECT 'client', client_ip, NULL, mode(user_agent)
+    FROM exchanges JOIN connections USING (stream)
     WHERE user_agent IS NOT NULL AND client_ip NOT IN (SELECT address FROM nodes WHERE role = 'proxy') GROUP BY ALL
 """
 _SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
@@ -160,7 +172,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     found.sort(key=lambda row: row["order"])
     roots = _roots(tables, found, by_name)
     shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
-    software: dict[tuple[str, str | None, int | None], str] = {}
+    software = {(end, ip, port): words for end, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
     servers = {(ip, port): (role, name) for ip, port, role, name in tables.sql(_SERVERS).fetchall()}
     numbers = {row["id"]: number for number, row in enumerate(found)}
     for row in found:

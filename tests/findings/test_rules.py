@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pytest
 import conchart
 from conchart import Trace, UsageError
 from conchart.analysis.evidence import gather
-from conchart.analysis.findings import advice, fill
+from conchart.analysis.findings import advice, fill, find
 from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
 from tests.conftest import ROOT
 
@@ -288,3 +289,28 @@ def test_a_finding_without_a_shape_is_no_row() -> None:
     one = SimpleNamespace(name="b", title="B is so", shape="long T", path="conchart/findings/b.md")
     other = SimpleNamespace(name="c", title="C is so", shape="", path="conchart/findings/c.md")
     assert shapes([one, other]).splitlines()[2:] == ["| long T | B is so | [b](../conchart/findings/b.md) |"]
+
+
+@pytest.mark.parametrize(
+    ("front", "backend", "lines"),
+    [
+        ("nginx/1.22.1", "Apache/2.4.66", ["nginx: pool"]),
+        ("nginx/1.22.1", None, ["nginx: pool"]),
+        (None, "Apache/2.4.66", ["nginx: pool", "Apache: balance"]),
+        ("Apache/2.4.66", "Apache/2.4.66", ["nginx: pool", "Apache: balance"]),
+    ],
+)
+def test_a_proxy_is_what_its_front_says_unless_its_backend_says_that(
+    front: str | None, backend: str | None, lines: list[str]
+) -> None:
+    nginx, apache = Fix(line="pool", product="nginx", at="client"), Fix(line="balance", product="Apache", at="client")
+    rule = replace(parse_rule("x.md", GOOD), fixes=(nginx, apache))
+    with conchart.read(CAPTURE) as trace:
+        trace.execute("DELETE FROM findings")
+        trace.execute(
+            "UPDATE exchanges SET server_software = CASE WHEN stream % 2 = 0 THEN $front ELSE $backend END",
+            {"front": front, "backend": backend},
+        )
+        find(trace, [rule], chosen_thresholds({}))
+        ((advised,),) = trace.sql("SELECT advice FROM findings WHERE hop = 'backend'").fetchall()
+    assert advised.split("\n") == lines
