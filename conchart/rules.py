@@ -17,14 +17,12 @@ import yaml
 
 from conchart.errors import UsageError
 
-Severity = Literal["note", "warning", "serious"]
-SEVERITIES: tuple[Severity, ...] = ("note", "warning", "serious")
-"""From the least to the worst."""
 NEEDS = ("backends", "links", "requests", "stalls", "tls")
 """What a capture may have none of: a rule that needs it is not asked then."""
 
 _DELIMITER = "---"
 _LISTS = ("needs", "because", "fault", "clean", "implies")
+_TEXTS = ("title", "seen", "who", "why", "shape")
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _VERSIONS = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)*)")
@@ -88,6 +86,8 @@ class Rule:
     who: str = ""
     """Who did it, in the same way."""
     why: str
+    shape: str = ""
+    """What it looks like on the chart, for the table "Shapes" of ``docs/reading-the-chart.md``."""
     fixes: tuple[Fix, ...] = ()
     fault: tuple[str, ...] = ()
     """Captures that show it, as folders of ``captures``."""
@@ -120,34 +120,69 @@ def parse_rule(path: str, text: str) -> Rule:
     if lines[0] != _DELIMITER or _DELIMITER not in lines[1:]:
         raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
     end = lines.index(_DELIMITER, 1)
-    told = _mapping(path, "\n".join(lines[1:end]), first_line=2)
-    page = "\n".join(lines[end + 1 :]).strip("\n")
+    front = "\n".join(lines[1:end])
+    told = _mapping(path, front, first_line=2)
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
         raise UsageError(f"{path}:{end + 2}: a finding has one block of ```sql, not {len(blocks)}")
+    nodes = yaml.compose(front, Loader=yaml.SafeLoader)
+    assert isinstance(nodes, yaml.MappingNode)  # _mapping has looked
+    places = {key.value: key.start_mark.line + 2 for key, _ in nodes.value}
+    listed = next((value for key, value in nodes.value if key.value == "fixes"), None)
+    fixes = _fixes(path, told.pop("fixes", None), listed)
     try:
-        fixes = tuple(Fix(**{**fix, "versions": _text(fix.get("versions"))}) for fix in told.pop("fixes", None) or ())
-        lists = {name: tuple(told.pop(name, None) or ()) for name in _LISTS}
         rule = Rule(
             name=Path(path).stem,
-            **told,
-            **lists,
+            **(told | {name: _names(name, told.get(name)) for name in _LISTS}),
             fixes=fixes,
             sql=blocks[0][1],
-            page=page,
+            page="\n".join(lines[end + 1 :]).strip("\n"),
             path=path,
             sql_line=text.count("\n", 0, blocks[0].start(1)) + 1,
-            lines={name: number for number, line in enumerate(lines[:end], 1) if (name := line.partition(":")[0])},
+            lines=places,
         )
         _check(rule)
-    except (TypeError, ValueError, AttributeError) as error:
-        words = str(error).replace("Rule.__init__() ", "").replace("Fix.__init__() ", "a fix: ")
-        raise UsageError(f"{path}:{_line_of(lines[:end], words)}: {words}") from None
+    except (TypeError, ValueError) as error:
+        words = _plain(error)
+        line = next((line for name, line in places.items() if re.search(rf"\b{re.escape(str(name))}\b", words)), 1)
+        raise UsageError(f"{path}:{line}: {words}") from None
     return rule
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _fixes(path: str, told: object, node: yaml.Node | None) -> tuple[Fix, ...]:
+    if told is None or node is None:
+        return ()
+    if not isinstance(told, list):
+        raise UsageError(f"{path}:{node.start_mark.line + 2}: fixes is a list")
+    lines = (item.start_mark.line + 2 for item in node.value)
+    return tuple(_fix(f"{path}:{line}", fix) for fix, line in zip(told, lines, strict=True))
+
+
+def _fix(place: str, told: object) -> Fix:
+    try:
+        if not isinstance(told, dict):
+            raise TypeError("it has the form {at: …, product: …, versions: …, line: …}")
+        versions = told.get("versions")
+        return Fix(**(told | {"versions": None if versions is None else str(versions)}))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{place}: a fix: {_plain(error)}") from None
+
+
+def _names(name: str, told: object) -> tuple[str, ...]:
+    if told is None:
+        return ()
+    if not isinstance(told, list) or not all(isinstance(item, str) for item in told):
+        raise TypeError(f"{name} is a list of names")
+    return tuple(told)
+
+
+def _plain(error: Exception) -> str:
+    """What Python says of arguments, in words about lines."""
+    if unknown := re.search(r"unexpected keyword argument '(\w+)'", str(error)):
+        return f"nothing is called {unknown[1]}"
+    if missing := re.search(r"missing .* keyword-only arguments?: (.*)", str(error)):
+        return f"it has no {missing[1]}"
+    return str(error)
 
 
 def _mapping(path: str, text: str, *, first_line: int) -> dict[str, Any]:
@@ -169,24 +204,17 @@ def _check(rule: Rule) -> None:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
     if unknown := set(rule.needs) - set(NEEDS):
         raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
-    for name in ("title", "seen", "who", "why"):
+    for name in _TEXTS:
         if not isinstance(getattr(rule, name), str):
             raise TypeError(f"{name} is text")
-
-
-def _line_of(front: list[str], words: str) -> int:
-    """The line of the front matter that an error speaks of: the one whose name the words have."""
-    for number, line in enumerate(front, start=1):
-        name = line.split(":")[0].strip(" -{")
-        if name.isidentifier() and re.search(rf"\b{name}\b", words):
-            return number
-    return 1
 
 
 @cache
 def _own_rules() -> tuple[Rule, ...]:
     folder = resources.files("conchart").joinpath("findings")
-    files = sorted((file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md"))
+    files = sorted(
+        (file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md")
+    )
     return tuple(parse_rule(f"conchart/findings/{name}", text) for name, text in files)
 
 

@@ -13,7 +13,7 @@ import duckdb
 from conchart.errors import CaptureError
 from conchart.paths import utf8_path
 from conchart.phases import PHASES
-from conchart.schema import ROLES, TABLES, Table
+from conchart.schema import ROLES, SEVERITIES, TABLES, Table
 from conchart.sql import literal
 from conchart.stalls import STALLS
 
@@ -31,6 +31,7 @@ _WORDS: dict[str, dict[str, Sequence[str]]] = {
     "stalled": {"phase": _PHASES, "kind": _STALLS},
     "times": {"phase": _PHASES, "kind": _STALLS},
     "servers": {"role": ROLES},
+    "findings": {"severity": SEVERITIES},
 }
 """Columns that charts have words and colours for."""
 
@@ -146,7 +147,7 @@ def _flaws(table: Table) -> Iterator[tuple[str, str]]:
             yield f"{name} is out of range", f"bool_or({name} < 0) OR sum({name}) > {_FARTHEST}"
         elif kind == "DOUBLE":
             yield f"{name} is out of range", f"bool_or({name} NOT BETWEEN 0 AND 1)"
-        elif kind == "VARCHAR[]":
+        elif kind.endswith("[]"):
             yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
     if table.name == "captures":
         yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
@@ -156,6 +157,9 @@ def _flaws(table: Table) -> Iterator[tuple[str, str]]:
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
         charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{table.name} GROUP BY stream"
         yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"
+    if table.name == "findings":
+        roots = "SELECT number FROM saved.main.findings WHERE root IS NULL"
+        yield "root is no finding that is shown", f"bool_or(root NOT IN ({roots}))"
     if table.name == "connections":
         listed = "SELECT (server_ip, server_port) FROM saved.main.servers"
         yield "server_ip is none of those in servers", f"bool_or((server_ip, server_port) NOT IN ({listed}))"

@@ -14,6 +14,9 @@ SCHEMA_VERSION = 2
 ROLES = ("front", "backend", "server", "closed")
 """Values of ``servers.role``."""
 
+SEVERITIES = ("note", "warning", "serious")
+"""Values of ``findings.severity``, from the least to the worst."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -240,13 +243,14 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="findings",
         key="number",
-        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, evidence",
+        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, waited_ns, evidence, "
+        "why",
         worked_out="""
             number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
             server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
             streams INTEGER[], frames BIGINT[], count BIGINT, cost_ns BIGINT, critical_ns BIGINT, shared_ns BIGINT,
-            each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
-            who VARCHAR, evidence VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
+            waited_ns BIGINT, each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
+            who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
         """,
     ),
 )

@@ -57,6 +57,15 @@ def format_ns(duration: int) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def format_range(least: int, most: int) -> str:
+    """Write two durations with the unit of both where it is the same: ``72.0–91.0 ms``, ``812 µs–1.63 ms``."""
+    low, high = format_ns(least), format_ns(most)
+    if low == high:
+        return low
+    number, _, unit = low.rpartition(" ")
+    return f"{number if unit == high.rpartition(' ')[2] and ' ' not in number else low}–{high}"
+
+
 def format_bytes(count: int) -> str:
     """Write a number of bytes with about three significant digits, in powers of 1000: ``12.3 kB``."""
     for power, unit in enumerate(_BYTE_UNITS):

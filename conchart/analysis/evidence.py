@@ -19,7 +19,8 @@ _SETUPS = f"""
         WHERE transport = 'tcp' AND syn_at IS NOT NULL AND syn_ack_at IS NOT NULL
             AND state NOT IN ('refused', 'unanswered', 'midstream') AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
     bounds AS (
-        SELECT stream, max(end_at) FILTER (kind = 'syn') AS accepted_at, min(start_at) FILTER (kind = 'close') AS closing_at
+        SELECT stream, max(end_at) FILTER (kind = 'syn') AS accepted_at,
+            min(start_at) FILTER (kind = 'close') AS closing_at
         FROM phases SEMI JOIN judged USING (stream) WHERE kind IN ('syn', 'close') GROUP BY stream),
     secured AS (
         SELECT stream, hello_at, ready_at, version, kind, outcome, sni FROM handshakes WHERE number = 0),
@@ -68,11 +69,13 @@ _SETUPS = f"""
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT told.*, coalesce(ready_at - syn_at, 0) AS setup_ns, coalesce(greatest(open_before, 0), 0)::INTEGER AS open_before,
+    SELECT told.*, coalesce(ready_at - syn_at, 0) AS setup_ns,
+        coalesce(greatest(open_before, 0), 0)::INTEGER AS open_before,
         coalesce(greatest(idle_before, 0), 0)::INTEGER AS idle_before,
         previous_stream, previous_closed_at, previous_closed_by,
         row_number() OVER (
-            PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream)::INTEGER - 1 AS place,
+            PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream
+        )::INTEGER - 1 AS place,
         coalesce(probe, false) AS probe
     FROM told LEFT JOIN counted ON told.stream = counted.stream
     ASOF LEFT JOIN closings ON told.client_ip = closings.client_ip AND told.server_ip = closings.server_ip
@@ -95,7 +98,8 @@ _ASKED = """
         FROM exchanges JOIN setups USING (stream)
         WHERE protocol NOT IN ('proxy', 'socks')
         WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target))
-    SELECT spaced.* EXCLUDE (probing, gap_ns), coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
+    SELECT spaced.* EXCLUDE (probing, gap_ns),
+        coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
         probing OR fronts IS NULL AND coalesce(
             count(gap_ns) OVER alike >= $probe_least AND avg(gap_ns) OVER alike >= $probe_period_ns
             AND stddev_pop(gap_ns) OVER alike < $probe_spread * avg(gap_ns) OVER alike, false) AS probe
@@ -114,7 +118,8 @@ _WAITED = """
     lives AS (
         SELECT stream, number, request_at, coalesce(syn_at, request_at) AS start_at,
             greatest(request_at, coalesce(response_done_at, closed_at)) AS end_at, client_ip, server_ip, server_port
-        FROM exchanges JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
+        FROM exchanges
+        JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
         LEFT JOIN opened USING (stream, number)
         WHERE protocol NOT IN ('proxy', 'socks') AND request_at IS NOT NULL),
     proxies AS (SELECT address AS client_ip FROM nodes WHERE role = 'proxy'),
@@ -132,7 +137,8 @@ _WAITED = """
     backs AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange, start_at, request_at,
             least(end_at, coalesce(
-                lead(request_at) OVER (PARTITION BY front_stream, front_exchange ORDER BY end_at, back_stream, back_exchange),
+                lead(request_at) OVER (
+                    PARTITION BY front_stream, front_exchange ORDER BY end_at, back_stream, back_exchange),
                 end_at)) AS end_at
         FROM links JOIN lives ON stream = back_stream AND number = back_exchange WHERE front_exchange IS NOT NULL),
     paths AS (

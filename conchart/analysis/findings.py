@@ -1,17 +1,17 @@
-"""What is wrong, who does it, what it costs users, what to change: the rules of ``conchart/findings``, asked and priced.
+"""What is wrong, who does it, what it costs users, what to change: the rules, asked and priced.
 
 In: every other table. Out: the table ``findings``, worst first.
 
-A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users is
-worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it, where
-several together count once. A finding whose delays are mostly those of another one that its rule names is a consequence
-of that; what two findings share otherwise is counted with the worse one.
+A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
+is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
+where several together count once. A finding whose delays are mostly those of another one that its rule names is a
+consequence of that; what two findings share otherwise is counted with the worse one.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import duckdb
@@ -19,8 +19,8 @@ import duckdb
 from conchart.analysis.evidence import gather
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
-from conchart.rules import SEVERITIES, Fix, Rule
-from conchart.schema import TABLE_BY_NAME
+from conchart.rules import Fix, Rule
+from conchart.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
 
@@ -74,7 +74,8 @@ _PRICED = """
         coalesce(critical_ns, 0) AS critical_ns, coalesce(streams, []) AS streams, each_ns, low_ns, high_ns
     FROM numbered
     LEFT JOIN (
-        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns, list_sort(list(DISTINCT stream)) AS streams
+        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns,
+            list_sort(list(DISTINCT stream)) AS streams
         FROM delays GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, sorted[(n + 1) // 2] AS each_ns,
@@ -85,10 +86,11 @@ _PRICED = """
             FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
     LEFT JOIN (SELECT id, sum(end_at - start_at)::BIGINT AS critical_ns FROM paid GROUP BY id) USING (id)
 """
-"""The interval is that of the median, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
+"""The interval is the median's, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
 
 _USERS_WAITED = """
-    SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited WHERE user_stream = stream AND user_exchange = exchange
+    SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited
+    WHERE user_stream = stream AND user_exchange = exchange
 """
 # How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same.
 _COMMON = """
@@ -96,7 +98,8 @@ _COMMON = """
         count(DISTINCT one.stream)
     FROM delays one
     JOIN (SELECT unnest($ids::INTEGER[]) AS id, unnest($others::INTEGER[]) AS other_id) pairs USING (id)
-    JOIN delays other ON other.id = other_id AND other.stream = one.stream AND other.exchange IS NOT DISTINCT FROM one.exchange
+    JOIN delays other ON other.id = other_id AND other.stream = one.stream
+        AND other.exchange IS NOT DISTINCT FROM one.exchange
     GROUP BY ALL
 """
 _SHARED = """
@@ -114,16 +117,28 @@ _SHARED = """
         FROM pieces)
     SELECT id, sum(greatest(0, end_at - greatest(start_at, until_at)))::BIGINT FROM covered GROUP BY id
 """
-# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests.
+# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
+# a proxy hands on from its backend is not its own.
 _SOFTWARE = """
-    SELECT 'server', server_ip, server_port, mode(server_software) FROM exchanges JOIN connections USING (stream)
-    WHERE server_software IS NOT NULL GROUP BY ALL
+    WITH told AS (
+        SELECT server_ip, server_port, mode(server_software) AS software
+        FROM exchanges JOIN connections USING (stream) WHERE server_software IS NOT NULL GROUP BY ALL),
+    own AS (
+        FROM told ANTI JOIN (
+            SELECT fronts.server_ip, fronts.server_port, software
+            FROM (SELECT DISTINCT front_stream, back_stream FROM links)
+            JOIN connections fronts ON fronts.stream = front_stream
+            JOIN connections backs ON backs.stream = back_stream
+            JOIN told ON told.server_ip = backs.server_ip AND told.server_port = backs.server_port
+        ) USING (server_ip, server_port, software))
+    SELECT 'server', server_ip, server_port, software FROM own
     UNION ALL
-    SELECT 'client', address, NULL, mode(server_software)
-    FROM exchanges JOIN connections USING (stream) JOIN nodes home ON home.address = server_ip
-    JOIN nodes ON nodes.node = home.node WHERE server_software IS NOT NULL AND home.role = 'proxy' GROUP BY ALL
+    SELECT 'client', nodes.address, NULL, mode(software)
+    FROM own JOIN nodes home ON home.address = server_ip JOIN nodes ON nodes.node = home.node
+    WHERE home.role = 'proxy' GROUP BY ALL
     UNION ALL
-    SELECT 'client', client_ip, NULL, mode(user_agent) FROM exchanges JOIN connections USING (stream)
+    SELECT 'client', client_ip, NULL, mode(user_agent)
+    FROM exchanges JOIN connections USING (stream)
     WHERE user_agent IS NOT NULL AND client_ip NOT IN (SELECT address FROM nodes WHERE role = 'proxy') GROUP BY ALL
 """
 _SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
@@ -157,7 +172,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     found.sort(key=lambda row: row["order"])
     roots = _roots(tables, found, by_name)
     shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
-    software: dict[Any, str] = {} and {(at, ip, port): words for at, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
+    software = {(end, ip, port): words for end, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
     servers = {(ip, port): (role, name) for ip, port, role, name in tables.sql(_SERVERS).fetchall()}
     numbers = {row["id"]: number for number, row in enumerate(found)}
     for row in found:
@@ -168,6 +183,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         row["number"], row["root"] = numbers[row["id"]], None if root is None else numbers[root]
         row["because"] = None if root is None else found[numbers[root]]["rule"]
         row["shared_ns"] = shared.get(row["id"], 0)
+        row["waited_ns"] = users_waited_ns
     columns = TABLE_BY_NAME["findings"].types
     tables.add("findings", (tuple(row[column] for column in columns) for row in found))
 
@@ -186,6 +202,7 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
         "frames": (row["frames"] or [])[:_MOST_FRAMES],
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
+        "why": rule.why,
         "advice": advice(rule.fixes, known),
     }
 
@@ -232,7 +249,9 @@ def _severity(rule: Rule, critical_ns: int, waited_ns: int, thresholds: Mapping[
 def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:
     """Give of each consequence the finding that it is a consequence of, at the very root."""
     pairs = [
-        (row["id"], other["id"]) for row in found for other in found
+        (row["id"], other["id"])
+        for row in found
+        for other in found
         if other["rule"] in rules[row["rule"]].because and other["id"] != row["id"]
     ]
     if not pairs:
@@ -249,8 +268,11 @@ def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[
 
 
 def _top(one: int, parents: Mapping[int, int]) -> int:
+    """Go up to what is no consequence; of those that name each other, it is the same one for all."""
     seen = [one]
-    while (parent := parents.get(seen[-1])) is not None and parent not in seen:
+    while (parent := parents.get(seen[-1])) is not None:
+        if parent in seen:
+            return min(seen[seen.index(parent) :])
         seen.append(parent)
     return seen[-1]
 

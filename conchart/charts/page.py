@@ -13,6 +13,7 @@ The same trace gives the same bytes: no dates, no random ids.
 import base64
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from functools import cache
 from importlib import metadata, resources
@@ -28,8 +29,9 @@ from conchart.options import DrawOptions
 from conchart.phases import PHASES
 from conchart.stalls import STALLS
 from conchart.tables import Tables
+from conchart.telling.findings import Finding, findings
 from conchart.telling.remarks import remarks
-from conchart.telling.rows import Row, rows
+from conchart.telling.rows import Columns, Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
@@ -38,6 +40,10 @@ from conchart.units import SECOND, count_of, format_bytes, format_count, format_
 DEFAULT_OPTIONS = DrawOptions()
 MAX_FILES = 8
 """Capture files named in the header."""
+MAX_FINDINGS = 100
+"""Findings in the panel; the page says how many more there are."""
+MAX_STREAMS = 500
+"""Connections that the page shows of a finding; its button says of how many."""
 MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
 SCRIPTS = ("format", "model", "describe", "chart", "lanes", "table", "main")
@@ -81,6 +87,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     listed = servers(tables, names=options.names)
     lanes = swimlanes(tables, listed, options)
     said = remarks(tables)
+    wrong = findings(tables, names=options.names)
+    shown = _lanes_of(wrong[:MAX_FINDINGS], lanes.data["lanes"]["stream"])
     plotly_script, script = _plotly(), _script()
     page: str = _template().render(
         title=title or _title(files),
@@ -98,6 +106,9 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         headline=[{"server": server, "shares": list(shares(server))} for server in headline(listed)],
         in_vain=in_vain(tables),
         stalls=stall_costs(tables),
+        findings=wrong[:MAX_FINDINGS],
+        more_findings=max(0, len(wrong) - MAX_FINDINGS),
+        shown={number: len(streams) for number, streams in zip(shown["number"], shown["streams"], strict=True)},
         servers=_bars(listed),
         more_servers=max(0, len(listed) - MAX_SERVERS),
         waited_ns=sum(server.waited_ns for server in listed if server.role != "backend"),
@@ -109,7 +120,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         limits=lanes.limits,
         packets=options.packets,
         retransmits=options.retransmits,
-        data=Markup(to_json(lanes.data)),
+        data=Markup(to_json(lanes.data | {"findings": shown})),
         plotly=Markup(plotly_script),
         script=Markup(script),
     )
@@ -178,6 +189,18 @@ def _bars(listed: list[Server]) -> list[dict[str, Any]]:
         }
         for server in listed[:MAX_SERVERS]
     ]
+
+
+def _lanes_of(wrong: list[Finding], drawn: Iterable[int]) -> Columns:
+    """Say of each finding, consequences too, on which of the lanes it happened."""
+    lanes = set(drawn)
+    named = [one for finding in wrong for one in (finding, *finding.consequences)]
+    streams = ([stream for stream in one.streams if stream in lanes][:MAX_STREAMS] for one in named)
+    return {
+        "number": [one.number for one in named],
+        "title": [one.title for one in named],
+        "streams": list(streams),
+    }
 
 
 def _slice(part: Part, whole_ns: int) -> dict[str, Any]:

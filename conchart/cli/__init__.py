@@ -18,7 +18,7 @@ _SIGNALLED = 128
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and leave the process: 0 done, 2 usage, 3 unreadable capture, 4 cannot write.
+    """Run the command line and leave the process: 0 done, 1 findings, 2 usage, 3 unreadable capture, 4 cannot write.
 
     Args:
         args: Those of the process where they are not given: then the process is ours, and its signals too.

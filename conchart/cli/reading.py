@@ -1,5 +1,6 @@
 """What every command that reads captures shares: the options, the progress bar, the warnings."""
 
+import math
 import os
 import stat
 from collections.abc import Callable
@@ -24,10 +25,19 @@ _MOST_PACKETS = (1 << 64) - 1
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
-_OPTION_NAMES = {"proxies": "proxy"}
+_OPTION_NAMES = {"proxies": "proxy", "thresholds": "threshold"}
 """Of the arguments of ``read``, those that the command line calls otherwise."""
 _CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
 """Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
+
+FINDINGS = click.option(
+    "--findings",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="Look for the findings in this folder of Markdown files too. May be given several times.",
+)
+"""For every command that knows findings."""
 
 _OPTIONS = (
     click.option(
@@ -67,6 +77,15 @@ _OPTIONS = (
         metavar="FILE",
         help="TLS secrets, as SSLKEYLOGFILE has them written: shows what is inside TLS. May be given several times.",
     ),
+    FINDINGS,
+    click.option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="From where on something is a finding; conchart findings ID lists the names. May be given several times. "
+        "A saved trace has the findings that it was saved with: neither this nor --findings goes with one.",
+    ),
 )
 
 
@@ -83,17 +102,31 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         vantage: str | None,
         proxies: tuple[str, ...],
         keylogs: tuple[str, ...],
+        folders: tuple[str, ...],
+        thresholds: tuple[str, ...],
         memory: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
-        selection = packets | {"vantage": vantage, "proxies": proxies, "keylog": keylogs, "memory": memory}
-        return command(selection=selection, **others)
+        known = {"vantage": vantage, "proxies": proxies, "keylog": keylogs}
+        looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
+        return command(selection=packets | known | looked_for | {"memory": memory}, **others)
 
     decorated: Callable[..., Any] = with_selection
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def _threshold(text: str) -> tuple[str, float]:
+    """Read ``NAME=VALUE``; an integer stays one, since a float has no room for an instant."""
+    name, _, value = text.partition("=")
+    with suppress(ValueError):
+        return name, int(value)
+    with suppress(ValueError):
+        if math.isfinite(number := float(value)):
+            return name, number
+    raise UsageError(f"cannot read the threshold {text!r}: give a name and a number (reuse_least=5)")
 
 
 def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False) -> Trace:

@@ -14,7 +14,7 @@ from conchart.exports.json import dump_json
 from conchart.exports.text import PLAIN_WIDTH, print_summary
 from conchart.options import DrawOptions
 from conchart.printable import printable
-from conchart.schema import TABLES
+from conchart.schema import SEVERITIES, TABLES
 from conchart.trace import Trace
 from conchart.units import count_of, format_ns
 
@@ -41,7 +41,12 @@ _STDOUT = "-"
 @click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page; fill the packets table.")
 @click.option("-R", "--no-retransmits", is_flag=True, help="Do not mark retransmitted packets.")
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture.")
-@click.option("-v", "--verbose", is_flag=True, help="Print the facts of each connection too.")
+@click.option("-v", "--verbose", is_flag=True, help="Print all of each finding, and the facts of each connection too.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    help="Exit with 1 if there is a finding of this severity or a worse one; everything is written before.",
+)
 def summary(
     *,
     captures: tuple[str, ...],
@@ -52,13 +57,14 @@ def summary(
     no_retransmits: bool,
     no_names: bool,
     verbose: bool,
-) -> None:
+    fail_on: str | None,
+) -> int:
     """Say where the time went in packet captures.
 
     CAPTURE is a pcap or pcapng file, compressed (gzip, zstd) or not; - is standard input. Several are read as if they
     had been joined. A .duckdb file that conchart wrote is opened instead. Without -w, a summary is printed: how good
-    the capture is, where the time went per server and phase, and one lane per connection. Times are as seen where the
-    capture was taken.
+    the capture is, what is wrong (conchart findings explains each), where the time went per server and phase, and one
+    lane per connection. Times are as seen where the capture was taken.
 
     \b
     Examples:
@@ -67,11 +73,12 @@ def summary(
       conchart slow.pcap -w slow.html
       conchart slow.pcap -f 'host 10.0.0.5 and port 443' -s 2.5 -e 10 -v
       conchart slow.pcap -w phases.parquet --table phases
+      conchart slow.pcap --fail-on serious -w slow.html
       ssh web tcpdump -i any -U -w - 'tcp port 443' | conchart - -c 100000 -w slow.html
 
     \b
     Exit codes:
-      0 done (a damaged capture gives what came before the damage, and a warning)
+      0 done (a damaged capture gives what came before the damage, and a warning)   1 findings, with --fail-on
       2 wrong usage   3 unreadable capture   4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
     for output in outputs:
@@ -88,6 +95,7 @@ def summary(
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=_STDOUT in outputs)
         if verbose or not outputs:
             _print(trace, options, verbose=verbose)
+        return int(fail_on is not None and _fails(trace, fail_on))
 
 
 def _print(trace: Trace, options: DrawOptions, *, verbose: bool) -> None:
@@ -96,6 +104,16 @@ def _print(trace: Trace, options: DrawOptions, *, verbose: bool) -> None:
     with console.capture() as captured:
         print_summary(trace, console, options, verbose=verbose)
     click.echo(captured.get(), nl=False, color=console.is_terminal)
+
+
+def _fails(trace: Trace, least: str) -> bool:
+    """Tell whether there are findings of this severity or a worse one, and name them."""
+    bad = SEVERITIES[SEVERITIES.index(least) :]
+    query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
+    names = [printable(name) for (name,) in trace.sql(query, {"bad": list(bad)}).fetchall()]
+    if names:
+        click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
+    return bool(names)
 
 
 def _extent(trace: Trace) -> str:

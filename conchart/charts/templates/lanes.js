@@ -76,9 +76,11 @@ class Lanes {
     this.redrawSoon();
   }
 
-  zoomToLane(lane) {
-    const margin = Math.max(lane.duration * 0.05, MIN_SPAN);
-    this.zoomTo(lane.opened - margin, lane.opened + lane.duration + margin);
+  zoomToLanes(lanes) {
+    const start = lanes.reduce((least, lane) => Math.min(least, lane.opened), Infinity);
+    const end = lanes.reduce((most, lane) => Math.max(most, lane.opened + lane.duration), -Infinity);
+    const margin = Math.max((end - start) * 0.05, MIN_SPAN);
+    this.zoomTo(start - margin, end + margin);
   }
 
   /* Mark a lane (or none) and bring it into view. */
@@ -192,7 +194,7 @@ class Lanes {
     const keys = {
       "+": () => this.zoomBy(0.5), "=": () => this.zoomBy(0.5), "-": () => this.zoomBy(2), 0: () => this.reset(),
       ArrowLeft: () => this.pan(-0.2), ArrowRight: () => this.pan(0.2), ArrowUp: () => this.step(-1), ArrowDown: () => this.step(1),
-      Enter: () => this.chosen !== null && this.zoomToLane(this.model.byStream.get(this.chosen)),
+      Enter: () => this.chosen !== null && this.zoomToLanes([this.model.byStream.get(this.chosen)]),
     };
     this.box.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;

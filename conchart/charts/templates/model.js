@@ -116,5 +116,6 @@ function readModel() {
       ...lane.exchanges.slice(0, 50).map((x) => `${x.method || ""} ${x.host || ""}${x.target || ""} ${x.answer || ""}`),
     ].filter(Boolean).join("\n").toLowerCase();
   }
-  return { kinds: data.kinds, steps: data.steps, span: data.span_ns, groups, lanes, byStream, hasPackets: "packets" in data };
+  const findings = new Map(rowsOf(data.findings).map((finding) => [finding.number, { ...finding, streams: new Set(finding.streams) }]));
+  return { kinds: data.kinds, steps: data.steps, span: data.span_ns, groups, lanes, byStream, findings, hasPackets: "packets" in data };
 }

@@ -4,6 +4,7 @@ In: a trace. Out: lines for a rich console; plain letters where it has no colour
 escapes.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 
@@ -12,7 +13,8 @@ from rich.text import Text
 
 from conchart.exports.text.attribution import attribution, causes, waits
 from conchart.exports.text.details import details
-from conchart.exports.text.facts import facts
+from conchart.exports.text.facts import facts, hints
+from conchart.exports.text.findings import finding_lines
 from conchart.exports.text.lanes import lanes
 from conchart.exports.text.words import wrapped
 from conchart.options import DrawOptions
@@ -32,7 +34,7 @@ def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
 
 
 def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
-    """Print facts about the capture, where the time went, why, and the lanes, within the console's width."""
+    """Print facts about the capture, what is wrong, where the time went, why, and the lanes, within the width."""
     # 16 colours cannot tell the phases apart.
     colours = console.color_system in ("256", "truecolor") and not console.no_color
     listed = servers(tables, names=options.names)
@@ -41,9 +43,16 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
 
+    def show_labelled(label: str, lines: Iterable[str | Text]) -> None:
+        for number, line in enumerate(lines):
+            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line))
+
+    room = console.width - _LABEL
     for label, text in (*facts(tables), *waits(tables, listed)):
-        for number, words in enumerate(wrapped(text, console.width - _LABEL)):
-            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
+        show_labelled(label, wrapped(text, room))
+    show_labelled("Findings", finding_lines(tables, room, names=options.names, verbose=verbose))
+    for label, text in hints(tables):
+        show_labelled(label, wrapped(text, room))
     for title, lines in (
         (
             "Where the time went (what users waited for, then the rest)",

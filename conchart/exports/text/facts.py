@@ -32,8 +32,8 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     if first_at is None:
         yield "Packets", number
     else:
-        yield "Packets", f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
-        yield "Started", format_instant(first_at)
+        lasted = f"{format_ns(last_at - first_at)} from {format_instant(first_at)}"
+        yield "Packets", f"{number}, {format_bytes(size or 0)}, {lasted}"
     yield "Connections", _tally(tables, "connections", _STATE)
     if handshakes := _tally(
         tables, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
@@ -73,21 +73,24 @@ def network(tables: Tables) -> list[str]:
 
 
 def quality(tables: Tables) -> Iterator[tuple[str, str]]:
-    """Say what limits the capture, warnings in full, the rest in a line; what is said of keys has a place of its own.
+    """Say what limits the capture; what is said of keys has a place of its own.
 
     The advice of a note is left out: the command line warns of damage in full.
     """
-    said = [remark for remark in remarks(tables) if remark.kind != "keys"]
     label = "Quality"
-    for remark in said:
-        if remark.warning:
+    for remark in remarks(tables):
+        if remark.warning and remark.kind != "keys":
             advice = f": {remark.advice}" if remark.advice and remark.kind != "note" else ""
             yield label, remark.title + advice
             label = ""
     if label:
         yield label, "no packet lost, cut or unreadable"
-    if hints := [remark.title for remark in said if not remark.warning]:
-        yield "Note", ". ".join(hints)
+
+
+def hints(tables: Tables) -> Iterator[tuple[str, str]]:
+    """Say in a line what is good to know of the capture, and changes no number."""
+    if said := [remark.title for remark in remarks(tables) if not remark.warning and remark.kind != "keys"]:
+        yield "Note", ". ".join(said)
 
 
 def _tally(tables: Tables, table: str, kind: str) -> str:

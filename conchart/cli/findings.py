@@ -1,0 +1,91 @@
+"""``conchart findings``: the rules, and the page of each."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import click
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+from conchart.cli.reading import FINDINGS
+from conchart.cli.streams import plain_width
+from conchart.errors import UsageError
+from conchart.exports.text import PLAIN_WIDTH
+from conchart.printable import printable
+from conchart.rules import Fix, Rule, load_rules, thresholds
+from conchart.units import format_ns
+
+_KINDS = {"cost": "by its cost", "note": "note", "failure": "at least warning", "quality": "quality"}
+_LONGEST_LINE = 10_000
+
+
+@click.command("findings")
+@click.argument("name", metavar="[ID]", required=False)
+@FINDINGS
+def findings(*, name: str | None, folders: tuple[str, ...]) -> None:
+    """List what conchart finds, or show the page of ID.
+
+    The page says what the finding means, what looks like it and is not, how it is found and priced, what to change, and
+    from where on it is one (--threshold changes that when a capture is read). Its severity goes by its cost, as a share
+    of what users waited; or is never more than note; or at least warning, because somebody got no answer; or it is
+    about the quality of the capture.
+
+    \b
+    Examples:
+      conchart findings
+      conchart findings backend-no-keepalive
+      conchart findings --findings our-rules
+    """  # noqa: D301  (click's mark for lines it must not wrap)
+    rules = {rule.name: rule for rule in load_rules(folders)}
+    if name is None:
+        _show(_listed(rules.values()))
+    elif name not in rules:
+        raise UsageError(f"no finding {name!r}; conchart findings lists them")
+    else:
+        text = "\n".join(printable(line.expandtabs(), _LONGEST_LINE) for line in page(rules[name]).split("\n"))
+        _show(Markdown(text), otherwise=text)
+
+
+def page(rule: Rule) -> str:
+    """Give the page of a finding: what its file says, what to change, from where on it is one."""
+    parts = [rule.page]
+    if rule.fixes:
+        parts.append("\n".join(("## What to change", "", *_changes(rule.fixes))))
+    known = thresholds()
+    if used := [name for name in known if re.search(rf"\${name}\b", rule.sql)]:
+        lines = [f"- `{name}` = {_value(name, known[name].value)}: {known[name].means}" for name in used]
+        parts.append("\n".join(("## Thresholds", "", *lines)))
+    return "\n\n".join(parts)
+
+
+def _changes(fixes: Iterable[Fix]) -> Iterator[str]:
+    for fix in fixes:
+        product = " ".join(filter(None, (fix.product, fix.versions)))
+        yield f"- at the {fix.at}{f', {product}' if product else ''}: {fix.line}"
+
+
+def _value(name: str, value: float) -> str:
+    return f"{value} ({format_ns(int(value))})" if name.endswith("_ns") else str(value)
+
+
+def _listed(rules: Iterable[Rule]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("ID", "severity", "what is wrong"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "what is wrong")
+    for rule in sorted(rules, key=lambda rule: rule.name):
+        table.add_row(*(Text(printable(words)) for words in (rule.name, _KINDS[rule.severity], rule.title)))
+    return table
+
+
+def _show(shown: RenderableType, *, otherwise: str | None = None) -> None:
+    """Print for a terminal; where there is none, something else if it is given."""
+    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
+    if otherwise is not None and not console.is_terminal:
+        click.echo(otherwise)
+        return
+    with console.capture() as captured:
+        console.print(shown)
+    lines = captured.get().split("\n")
+    click.echo("\n".join(line.rstrip() for line in lines), nl=False, color=console.is_terminal)

@@ -1,0 +1,142 @@
+"""What is wrong, in sentences. In: the table ``findings``. Out: :class:`Finding`, with its consequences inside.
+
+The costs shown add up to no more than users waited: what a worse finding counts already is told apart, and what a
+consequence costs is in the cost of its root.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from conchart.printable import endpoint
+from conchart.schema import SEVERITIES
+from conchart.tables import Tables
+from conchart.telling.rows import Row, rows
+from conchart.units import count_of, format_count, format_ns, format_range, format_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong; the columns of ``findings``, with words."""
+
+    number: int
+    name: str
+    """Of its rule."""
+    title: str
+    severity: str
+    server: str
+    """Name, address and port; empty where it is about no single server."""
+    client: str
+    """Address; empty where it is about all clients."""
+    hop: str
+    streams: tuple[int, ...]
+    frames: tuple[int, ...]
+    count: int
+    cost_ns: int
+    critical_ns: int
+    shared_ns: int
+    waited_ns: int
+    each_ns: int | None
+    low_ns: int | None
+    high_ns: int | None
+    confidence: float | None
+    who: str
+    evidence: str
+    why: str
+    fixes: tuple[str, ...]
+    """What to change, one way each."""
+    consequences: tuple["Finding", ...] = ()
+    """The findings that it brings with it, worst first."""
+
+    @property
+    def own_ns(self) -> int:
+        """What users waited for it that no worse finding counts."""
+        return max(0, self.critical_ns - self.shared_ns)
+
+    @property
+    def share(self) -> str:
+        """Of all users' waits, that for it: ``79 %``."""
+        return format_share(self.own_ns, self.waited_ns)
+
+    @property
+    def where(self) -> str:
+        """``shop.example (10.0.0.9:443), client 10.0.0.5``; empty where it is about the capture."""
+        role = f"{self.hop} " if self.hop in ("front", "backend") else ""
+        parts = (f"{role}{self.server}" if self.server else "", f"client {self.client}" if self.client else "")
+        return ", ".join(filter(None, parts))
+
+    @property
+    def seen(self) -> str:
+        """What was seen and who did it."""
+        return "; ".join(filter(None, (self.evidence, self.who)))
+
+    @property
+    def cost(self) -> str:
+        """``costs 240 ms of 304 ms that users waited (24 times; 80.0 ms each, 72.0–91.0 ms with 95 % confidence)``."""
+        if not self.cost_ns:
+            return "costs no time"
+        spent = f"{format_ns(self.cost_ns)} on {count_of(len(self.streams), 'connection')}"
+        if not self.critical_ns:
+            return f"costs users nothing: nobody waited for its {spent}"
+        if not self.own_ns:
+            return f"costs nothing more: its {format_ns(self.critical_ns)} are counted above"
+        besides = f" and {format_ns(self.shared_ns)} that are counted above" if self.shared_ns else ""
+        told = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
+        return f"{told} ({'; '.join(self._each())})"
+
+    def _each(self) -> Iterator[str]:
+        yield "once" if self.count == 1 else f"{format_count(self.count)} times"
+        if self.each_ns is not None and self.count > 1:
+            interval = ""
+            if self.low_ns is not None and self.high_ns is not None:
+                interval = f", {format_range(self.low_ns, self.high_ns)} with 95 % confidence"
+            yield f"{format_ns(self.each_ns)} each{interval}"
+        if self.confidence is not None and self.confidence < 1:
+            yield f"{format_share(round(100 * self.confidence), 100)} sure"
+
+    @property
+    def brings(self) -> str:
+        """Its consequences in a sentence; empty where it has none."""
+        told = (f"{one.title} ({one.brief})" for one in self.consequences)
+        return f"brings with it: {'; '.join(told)}" if self.consequences else ""
+
+    @property
+    def brief(self) -> str:
+        """How often and how long, of a consequence."""
+        often = "once" if self.count == 1 else f"{format_count(self.count)} times"
+        return f"{often}, {format_ns(self.critical_ns)}" if self.critical_ns else often
+
+
+_FINDINGS = """
+    SELECT number, root, finding AS name, title, severity, server, server_ip, server_port,
+        coalesce(client_ip, '') AS client, coalesce(hop, '') AS hop, streams, frames, count, cost_ns, critical_ns,
+        shared_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
+        CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
+    FROM findings ORDER BY root IS NULL, number
+"""
+
+
+def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
+    """List what stands for itself, worst first."""
+    inside: dict[int, list[Finding]] = {}
+    listed: list[Finding] = []
+    for row in rows(tables, _FINDINGS):
+        root = row.pop("root")
+        found = _finding(row, tuple(inside.get(row["number"], ())), names=names)
+        (listed if root is None else inside.setdefault(root, [])).append(found)
+    return listed
+
+
+def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Finding:
+    name, ip, port = row.pop("server"), row.pop("server_ip"), row.pop("server_port")
+    address = "" if ip is None else ip if port is None else endpoint(ip, port)
+    row["server"] = f"{name} ({address})" if names and address and name and name != address else address
+    lists = {column: tuple(row.pop(column)) for column in ("streams", "frames", "fixes")}
+    return Finding(**(row | lists), consequences=consequences)
+
+
+def by_severity(listed: Iterable[Finding]) -> str:
+    """Count them: ``1 serious, 2 notes``; empty where there are none."""
+    counts = Counter(finding.severity for finding in listed)
+    nouns = {"note": ("note", "notes"), "warning": ("warning", "warnings"), "serious": ("serious", "serious")}
+    return ", ".join(count_of(counts[word], *nouns[word]) for word in reversed(SEVERITIES) if counts[word])

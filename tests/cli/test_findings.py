@@ -1,0 +1,105 @@
+"""``conchart findings``, and findings in what other commands are given."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Run, run
+from tests.conftest import ROOT
+
+__all__ = ["run"]  # a fixture
+
+RULES = str(ROOT / "tests/findings/rules")
+CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
+
+
+def test_the_rules_are_listed(run: Run) -> None:
+    code, out, err = run("findings", "--findings", RULES)
+    assert (code, err) == (0, "")
+    heading, *lines = out.splitlines()
+    assert heading.split() == ["ID", "severity", "what", "is", "wrong"]
+    names = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert names == sorted(names)
+    assert "slow-opening" in names
+    assert [line for line in lines if line.endswith("by its cost  Opening a connection takes time")]
+
+
+def test_a_page_is_plain_markdown_where_there_is_no_terminal(run: Run) -> None:
+    code, out, _ = run("findings", "slow-opening", "--findings", RULES)
+    assert code == 0
+    text = Path(RULES, "slow-opening.md").read_text()
+    assert out.startswith(text.split("---\n", 2)[2])
+    assert "- at the server, nginx: keepalive_timeout 75s;\n- at the client: keep connections\n" in out
+    assert out.endswith(
+        "- `reuse_least` = 3: requests from which on connections that are not used again are a finding\n"
+    )
+
+
+def test_a_duration_is_told_in_words_too(run: Run) -> None:
+    assert "`again_ns` = 60000000000 (1 min): " in run("findings", "backend-no-keepalive")[1]
+
+
+def test_a_page_is_set_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    _, out, _ = run("findings", "slow-opening", "--findings", RULES)
+    assert "\x1b[" in out
+    assert "# Opening" not in out
+    assert "Opening a connection takes time" in out
+
+
+def test_there_is_no_such_finding(run: Run) -> None:
+    assert run("findings", "slowness") == (2, "", "conchart: no finding 'slowness'; conchart findings lists them\n")
+
+
+def test_a_broken_file_is_told_with_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("---\ntitel: x\n---\n\n```sql\nSELECT 1\n```\n")
+    for command in (["findings"], [CAPTURE], ["query", CAPTURE, "FROM findings"]):
+        code, _, err = run(*command, "--findings", str(tmp_path))
+        assert (code, err) == (2, f"conchart: {tmp_path}/mine.md:2: nothing is called titel\n")
+
+
+@pytest.mark.parametrize(
+    ("least", "findings", "code"),
+    [("serious", RULES, 1), ("note", RULES, 1), ("serious", None, 0)],
+)
+def test_findings_may_fail_a_build(run: Run, least: str, findings: str | None, code: int) -> None:
+    given = ["--findings", findings] if findings else []
+    ended, out, err = run(CAPTURE, "-w", "out.json", "--fail-on", least, *given)
+    assert ended == code
+    assert json.loads(Path("out.json").read_text())["findings"] or not findings, "everything is written"
+    assert out.startswith("Wrote out.json: ")
+    assert err.startswith(f"conchart: --fail-on {least}: slow-opening, slow-tls") if code else err == ""
+
+
+def test_without_being_asked_findings_fail_nothing(run: Run) -> None:
+    assert run(CAPTURE, "--findings", RULES)[0] == 0
+
+
+def test_thresholds_can_be_changed(run: Run) -> None:
+    asked = ("query", CAPTURE, "SELECT DISTINCT finding FROM findings WHERE finding LIKE 'slow%'", "--format", "csv")
+    assert run(*asked, "--findings", RULES)[1] == "finding\nslow-opening\nslow-tls\n"
+    assert run(*asked, "--findings", RULES, "--threshold", "reuse_least=4")[1] == "finding\nslow-tls\n"
+    grave = ("query", CAPTURE, "SELECT max(severity) FROM findings", "--findings", RULES, "--format", "csv")
+    assert "serious" not in run(*grave, "--threshold", "serious_share=1", "--threshold", "warning_share=1.0")[1]
+
+
+@pytest.mark.parametrize("given", ["reuse_least", "reuse_least=many", "reuse_least=nan", "reuse_least=inf", "=x"])
+def test_a_threshold_is_a_name_and_a_number(run: Run, given: str) -> None:
+    code, _, err = run(CAPTURE, "--threshold", given)
+    assert (code, err.startswith(f"conchart: cannot read the threshold {given!r}")) == (2, True)
+
+
+def test_there_is_no_such_threshold(run: Run) -> None:
+    code, _, err = run(CAPTURE, "--threshold", "reuse_leats=3")
+    assert (code, err.startswith("conchart: no threshold reuse_leats; there are again_ns, ")) == (2, True)
+
+
+def test_a_saved_trace_keeps_the_findings_it_has(run: Run) -> None:
+    assert run(CAPTURE, "--findings", RULES, "-w", "saved.duckdb")[0] == 0
+    assert run("saved.duckdb", "--fail-on", "serious")[0] == 1
+    code, _, err = run("saved.duckdb", "--findings", RULES, "--threshold", "reuse_least=3")
+    assert (code, err) == (
+        2,
+        "conchart: saved.duckdb is a saved trace: --findings, --threshold can only be chosen where a capture is read\n",
+    )

@@ -1,0 +1,120 @@
+"""The findings in the summary and in files."""
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from rich.cells import cell_len
+
+import conchart
+from conchart import CaptureError, Trace
+from tests.conftest import ROOT
+from tests.exports.test_text import shown
+
+RULES = ROOT / "tests/findings/rules"
+CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+
+
+@pytest.fixture(scope="module")
+def trace() -> Iterator[Trace]:
+    with conchart.read(CAPTURE, findings=[RULES]) as read:
+        yield read
+
+
+def test_they_come_right_after_what_users_waited_for(trace: Trace) -> None:
+    lines = shown(trace).splitlines()
+    (place,) = (number for number, line in enumerate(lines) if line.startswith("Findings"))
+    assert place < 10
+    assert lines[place - 2].startswith("Waited")
+    assert lines[place : place + 7] == [
+        "Findings    serious: Opening a connection takes time · front shop.example (10.77.1.1:443), client",
+        "              10.77.1.10: 3 connections opened; the client 10.77.1.10",
+        "              costs 237 ms of 305 ms that users waited (3 times; 80.4 ms each)",
+        "              fix: nginx: keepalive_timeout 75s;",
+        "                   or 1 other way, for other software: conchart findings slow-opening",
+        "              brings with it: TLS handshakes take time (3 times, 205 ms)",
+        lines[place + 6],
+    ]
+    assert lines[place + 6].startswith("            and ")
+    assert "note" in lines[place + 6]
+
+
+def test_all_of_them_are_told_to_who_wants_to_know(trace: Trace) -> None:
+    text = shown(trace, verbose=True)
+    for words in (
+        "\n              Somebody waits for it.\n              fix: nginx: keepalive_timeout 75s;\n",
+        "              fix: keep connections\n",
+        "              look at frames 1, 3, 5\n",
+        "\n            note: Opening a connection takes time · backend 10.77.2.20:8080, client 10.77.2.1: ",
+    ):
+        assert words in text
+    assert "-v tells all" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_they_stay_within_the_width(trace: Trace, width: int, verbose: bool) -> None:
+    lines = shown(trace, width=width, verbose=verbose).split("\nFindings")[1].split("\nNote")[0].splitlines()
+    assert max(map(cell_len, lines)) <= width
+
+
+def test_a_terminal_shows_how_grave_they_are(trace: Trace) -> None:
+    assert "\x1b[1;31mserious:\x1b[0m Opening" in shown(trace, colours=True)
+
+
+def test_beyond_five_they_are_counted() -> None:
+    with conchart.read(CAPTURE, findings=[RULES]) as trace:
+        trace.execute(
+            "INSERT INTO findings SELECT findings.* REPLACE (10 + i AS number, 'warning' AS severity, 'W' AS title) "
+            "FROM findings, range(7) r(i) WHERE number = 0"
+        )
+        text = shown(trace)
+    assert text.count("\n            warning: W · ") == 4
+    assert "\n            and 3 warnings, " in text
+
+
+def test_nothing_found_is_said(story: Trace) -> None:
+    story.execute("DELETE FROM findings")
+    assert "\nFindings    none\n" in shown(story)
+
+
+def test_csv_has_lists_in_brackets_and_parquet_as_lists(trace: Trace, tmp_path: Path) -> None:
+    trace.write(tmp_path / "f.csv", table="findings")
+    with (tmp_path / "f.csv").open(newline="") as file:
+        first, *_ = csv.DictReader(file)
+    assert (first["finding"], first["streams"], first["count"]) == ("slow-opening", "[0, 2, 4]", "3")
+    assert first["advice"] == "nginx: keepalive_timeout 75s;\nkeep connections"
+    trace.write(tmp_path / "f.parquet", table="findings")
+    rows = duckdb.connect().execute(f"FROM '{tmp_path / 'f.parquet'}' ORDER BY number").fetchall()
+    assert rows == trace.sql("FROM findings ORDER BY number").fetchall()
+
+
+def test_json_has_them_all(trace: Trace, tmp_path: Path) -> None:
+    trace.write(tmp_path / "f.json")
+    rows = json.loads((tmp_path / "f.json").read_text())["findings"]
+    assert [(row["finding"], row["root"]) for row in rows[:2]] == [("slow-opening", None), ("slow-tls", 0)]
+    assert rows[0]["streams"] == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("severity = 'fatal'", "severity is none that conchart knows"),
+        ("root = 9 WHERE number = 1", "root is no finding that is shown"),
+        ("root = 1 WHERE number = 0", "root is no finding that is shown"),
+        ("streams = [NULL]", "streams holds a NULL"),
+        ("frames = [1, NULL]", "frames holds a NULL"),
+        ("why = NULL", "why is NULL"),
+        ("confidence = 2", "confidence is out of range"),
+    ],
+)
+def test_a_saved_trace_has_findings_that_can_be(trace: Trace, tmp_path: Path, change: str, words: str) -> None:
+    path = tmp_path / "saved.duckdb"
+    trace.write(path)
+    with duckdb.connect(str(path)) as saved:
+        saved.execute(f"UPDATE findings SET {change}")
+    with pytest.raises(CaptureError, match=f"findings.{words}"):
+        Trace.load(path)

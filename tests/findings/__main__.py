@@ -1,0 +1,34 @@
+"""Print which findings fire where: ``python -m tests.findings [FILE OR FOLDER…]``, in our captures if none is named."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from conchart import CaptureError
+from tests.findings.matrix import CASES, Row, found, line, rows_of, table
+
+_SUFFIXES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
+
+
+def main() -> None:
+    """Read the captures, print a line for each and a table of the findings."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split(":")[0])
+    parser.add_argument("paths", nargs="*", type=Path, metavar="FILE OR FOLDER")
+    paths = [file for path in parser.parse_args().paths for file in _captures(path)]
+    rows: dict[str, tuple[Row, ...]] = {}
+    for name, path in [(str(path), path) for path in paths] or [(case, None) for case in CASES]:
+        with suppress(CaptureError):  # foreign folders have damaged ones
+            rows[name] = rows_of(path) if path else found(name)
+            print(f"{name}: {line(rows[name])}", flush=True)  # noqa: T201
+    print("", *table(rows), sep="\n")  # noqa: T201
+
+
+def _captures(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    yield from sorted(file for file in path.rglob("*") if file.name.endswith(_SUFFIXES))
+
+
+if __name__ == "__main__":
+    main()

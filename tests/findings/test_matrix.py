@@ -1,0 +1,112 @@
+"""Every finding fires where its fault is, and is silent where it is not; and the laws that hold of all of them.
+
+`pytest tests/findings --update-golden` writes `matrix.txt` anew, a line per capture; a person reads the difference.
+"""
+
+import fcntl
+import re
+from pathlib import Path
+
+import pytest
+
+from conchart.rules import Rule, load_rules
+from conchart.schema import SEVERITIES
+from tests.findings.matrix import CASES, Row, found, line
+
+MATRIX = Path(__file__).with_name("matrix.txt")
+RULES = load_rules()
+QUALITY = {rule.name for rule in RULES if rule.severity == "quality"}
+
+
+def golden() -> dict[str, str]:
+    """Give the line of each capture."""
+    text = MATRIX.read_text(encoding="utf-8") if MATRIX.exists() else ""
+    return dict(told.split(": ", 1) for told in text.splitlines())
+
+
+def update(case: str, told: str) -> None:
+    """Write the line of a capture, beside other processes that write theirs; those of captures that are gone go too."""
+    with MATRIX.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lines = {name: text for name, text in (golden() | {case: told}).items() if name in CASES}
+        MATRIX.write_text("".join(f"{name}: {lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
+    case: str, pytestconfig: pytest.Config
+) -> None:
+    """All in one test: a capture is read once."""
+    rows = found(case)
+    costs_add_up_to_no_more_than_users_waited(rows)
+    consequences_name_what_is_shown_and_may_cause_them(rows)
+    the_worst_come_first_but_for_the_quality_of_the_capture(rows)
+    texts_name_no_fact_that_is_missing(rows)
+    if pytestconfig.getoption("--update-golden"):
+        update(case, line(rows))
+    assert golden().get(case) == line(rows)
+
+
+def test_the_matrix_has_no_capture_that_is_gone() -> None:
+    assert golden().keys() <= set(CASES)
+
+
+def pairs(kind: str) -> list[object]:
+    return [pytest.param(rule, case, id=f"{rule.name}-{case}") for rule in RULES for case in getattr(rule, kind)]
+
+
+@pytest.mark.parametrize(("rule", "case"), pairs("fault"))
+def test_a_fault_is_found_and_besides_only_what_it_brings_with_it(rule: Rule, case: str) -> None:
+    rows = found(case)
+    assert rule.name in {row.finding for row in rows}
+    named = {rule.name, *rule.implies}
+    assert [row for row in rows if row.finding not in named and row.because not in named] == []
+
+
+@pytest.mark.parametrize(("rule", "case"), pairs("clean"))
+def test_in_a_clean_twin_nothing_is_wrong(rule: Rule, case: str) -> None:
+    assert [row for row in found(case) if row.severity != "note" or row.finding == rule.name] == []
+
+
+def costs_add_up_to_no_more_than_users_waited(rows: tuple[Row, ...]) -> None:
+    assert len({row.waited_ns for row in rows}) <= 1
+    for row in rows:
+        assert 0 <= row.shared_ns <= row.critical_ns <= row.waited_ns
+        if row.low_ns is not None and row.each_ns is not None and row.high_ns is not None:
+            assert 0 < row.low_ns <= row.each_ns <= row.high_ns
+        assert sum(row.critical_ns - row.shared_ns for row in rows if row.root is None) <= row.waited_ns
+
+
+def consequences_name_what_is_shown_and_may_cause_them(rows: tuple[Row, ...]) -> None:
+    assert [row.number for row in rows] == list(range(len(rows)))
+    for row in rows:
+        assert (row.root is None) == (row.because is None)
+        if row.root is not None:
+            root = rows[row.root]
+            assert root.root is None
+            assert row.because == root.finding
+            assert row.because in causes(row.finding)
+
+
+def causes(name: str) -> set[str]:
+    """Give what a finding may be a consequence of, by steps too."""
+    by_name = {rule.name: rule for rule in RULES}
+    known: set[str] = set()
+    todo = [name]
+    while todo:
+        new = set(by_name[todo.pop()].because) - known
+        known |= new
+        todo += new
+    return known
+
+
+def the_worst_come_first_but_for_the_quality_of_the_capture(rows: tuple[Row, ...]) -> None:
+    order = [(row.finding not in QUALITY, -SEVERITIES.index(row.severity), -row.critical_ns) for row in rows]
+    assert order == sorted(order)
+
+
+def texts_name_no_fact_that_is_missing(rows: tuple[Row, ...]) -> None:
+    for row in rows:
+        assert not re.search(r"\bunknown\b|[{}]", f"{row.evidence} {row.who}"), row
+        assert row.count >= len(row.streams)
+        assert list(row.streams) == sorted(set(row.streams))

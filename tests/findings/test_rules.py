@@ -1,0 +1,316 @@
+"""The files of findings: what is wrong in one is told with its line, and in conchart's own nothing is wrong."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import pytest
+
+import conchart
+from conchart import Trace, UsageError
+from conchart.analysis.evidence import gather
+from conchart.analysis.findings import advice, fill, find
+from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from tests.conftest import ROOT
+
+RULES = load_rules()
+IDS = [rule.name for rule in RULES]
+EXAMPLES = Path(__file__).parent / "rules"
+CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+ALWAYS = {"count", "cost_ns", "critical_ns", "each_ns"}
+COLUMNS = {"server_ip", "server_port", "client_ip", "delays", "frames", "confidence", "facts"}
+DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
+WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+
+
+@pytest.fixture(scope="module")
+def gathered() -> Iterator[Trace]:
+    """A capture with all that rules read."""
+    with conchart.read(CAPTURE) as trace:
+        gather(trace, chosen_thresholds({}))
+        yield trace
+
+
+def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
+    """Give the columns that the rule's SQL returns, with their types."""
+    values = chosen_thresholds({})
+    used = {name: values[name] for name in set(re.findall(r"\$(\w+)", rule.sql))}
+    relation = trace.sql(rule.sql.rstrip("\n ;"), used)
+    return dict(zip(relation.columns, relation.types, strict=True))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_the_sql_returns_what_is_documented(rule: Rule, gathered: Trace) -> None:
+    columns = asked(gathered, rule)
+    assert {"delays", "facts"} <= columns.keys() <= COLUMNS
+    assert rule.about != "server" or {"server_ip", "server_port"} <= columns.keys()
+    assert rule.about != "client" or "client_ip" in columns
+    fields = dict(columns["delays"].children[0][1].children)
+    assert fields.keys() == {"stream", "exchange", "start_at", "end_at"}
+    gathered.sql(f"SELECT NULL::{columns['delays']}::{DELAYS}")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_its_texts_name_facts_that_the_sql_returns_in_the_right_way(rule: Rule, gathered: Trace) -> None:
+    facts = {name: str(kind) for name, kind in asked(gathered, rule)["facts"].children}
+    for name, noun in re.findall(r"\{(\w+)(?::([^}]*))?\}", rule.seen + rule.who):
+        assert name in facts.keys() | ALWAYS, f"{rule.path}:{rule.lines['seen']}: {name}"
+        if name in facts and (noun or name.endswith("_ns")):
+            assert WHOLE.fullmatch(facts[name]) or facts[name] == "DOUBLE", f"{name} is {facts[name]}"
+    assert facts.keys() - ALWAYS <= rule.facts, f"{rule.path}: facts that nothing names"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_what_a_rule_refers_to_exists(rule: Rule) -> None:
+    for case in (*rule.fault, *rule.clean):
+        assert [*(ROOT / "captures" / case).glob("input.pcap*")], f"{rule.path}: no capture {case}"
+    assert rule.fault, f"{rule.path}: no capture shows it"
+    assert rule.clean, f"{rule.path}: no capture is clean of it"
+    assert set(rule.because) <= set(IDS) - {rule.name}
+    assert set(rule.implies) <= set(IDS) - {rule.name}
+    assert broken_links(ROOT / rule.path) == []
+
+
+def broken_links(file: Path) -> list[str]:
+    """Give each link of a page that leads nowhere, with its line."""
+    broken = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        for target in re.findall(r"\]\(([^)\s]+)\)", line):
+            path, _, _ = target.partition("#")
+            if path and not target.startswith("https://") and not (file.parent / path).exists():
+                broken.append(f"{file}:{number}: no file {target}")
+    return broken
+
+
+def test_a_link_to_nowhere_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n\n[here](a.md#a), [x](https://example.com),\n[there](b.md)\n")
+    assert broken_links(tmp_path / "a.md") == [f"{tmp_path / 'a.md'}:4: no file b.md"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_page_is_worth_reading(rule: Rule) -> None:
+    title, *rest = rule.page.split("\n")
+    assert title == f"# {rule.title}"
+    assert not rule.title.endswith(".")
+    assert any(line.strip() for line in rest), "prose"
+    assert max(map(len, rule.page.split("\n"))) <= 140
+    for fix in rule.fixes:
+        assert len(fix.line) <= 200
+        assert "\n" not in fix.line
+
+
+def test_every_threshold_is_explained_and_used() -> None:
+    sources = "".join(path.read_text() for path in (ROOT / "conchart/analysis").glob("*.py"))
+    texts = sources + "".join(rule.sql for rule in RULES)
+    for name, threshold in thresholds().items():
+        assert threshold.means, name
+        assert re.search(rf"\${name}\b|\[\"{name}\"\]", texts), f"{name} is used nowhere"
+    for rule in RULES:
+        unknown = set(re.findall(r"\$(\w+)", rule.sql)) - thresholds().keys()
+        assert not unknown, f"{rule.path}:{rule.sql_line}: no threshold {unknown}"
+
+
+GOOD = (EXAMPLES / "slow-opening.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line", "words"),
+    [
+        ("---\n", "", 1, "a finding begins with front matter between two lines of ---"),
+        ("title:", "titel:", 2, "nothing is called titel"),
+        ("title: ", "title: [", 3, "expected ',' or ']', but got ':'"),
+        ("about: server\n", "", 1, "it has no 'about'"),
+        ("about: server", "about: sevrer", 3, "about is one of server, client, capture, not 'sevrer'"),
+        ("needs: [requests]", "needs: requests", 4, "needs is a list of names"),
+        ("needs: [requests]", "needs: [request]", 4, "needs knows backends, .*, not request"),
+        ("needs: [requests]", "severity: bad", 4, "severity is one of cost, note, failure, quality, not 'bad'"),
+        ("why: Somebody", "why: 1\nshape: Somebody", 7, "why is text"),
+        ("keepalive_timeout 75s;", "keepalive: 75s", 10, "."),
+        ("product: nginx", "prodct: nginx", 10, "a fix: nothing is called prodct"),
+        ("product: nginx", 'product: nginx, versions: "1.x"', 10, "a fix: cannot read the version '1.x'"),
+        ("at: client", "at: proxy", 11, "a fix: a fix is at the server or at the client, not at 'proxy'"),
+        ("{at: client, line: keep connections}", "keep connections", 11, "a fix: it has the form"),
+        (", line: keep connections", "", 11, "a fix: it has no 'line'"),
+        ("```sql", "```", 13, "a finding has one block of ```sql, not 0"),
+        ("## Detect", "```sql\nSELECT 1\n```\n", 13, "a finding has one block of ```sql, not 2"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(good: str, bad: str, line: int, words: str) -> None:
+    assert good in GOOD
+    with pytest.raises(UsageError, match=rf"^x\.md:{line}: {words}"):
+        parse_rule("x.md", GOOD.replace(good, bad, 1))
+
+
+@pytest.mark.parametrize("key", ["because", "implies"])
+def test_the_name_of_no_finding_is_told_with_its_line(key: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(GOOD.replace("needs:", f"{key}: [theirs]\nneeds:", 1))
+    with pytest.raises(UsageError, match=rf"mine\.md:4: {key}: no finding theirs"):
+        load_rules([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line", "words"),
+    [
+        ("FROM setups", "FROM setup", 23, "Table with name setup does not exist"),
+        ("list(stream + 1)", "list(strem + 1)", 22, '"strem" not found'),
+        ("$reuse_least", "$reuse_leats", 20, "reuse_leats"),
+        ("{'opened': count(*)", "{'opened' count(*)", 22, "syntax error"),
+        (" AS facts", " AS fact", 20, '"facts" in REPLACE list'),
+        ("'who': 'the client ' || client_ip", "'who': error(client_ip)", 20, "10.77"),
+    ],
+)
+def test_wrong_sql_is_told_with_its_line(good: str, bad: str, line: int, words: str, tmp_path: Path) -> None:
+    assert good in GOOD
+    (tmp_path / "mine.md").write_text(GOOD.replace(good, bad, 1))
+    with pytest.raises(UsageError, match=rf"(?s)mine\.md:{line}: .*(?:{words})"):
+        conchart.read(CAPTURE, findings=[tmp_path])
+
+
+def test_adding_a_finding_is_adding_a_file(tmp_path: Path) -> None:
+    (tmp_path / "slow-opening.md").write_text(GOOD)
+    with conchart.read(CAPTURE, findings=[tmp_path]) as trace:
+        row = trace.sql("SELECT number, severity, server, streams, count, evidence, who FROM findings").fetchone()
+        costs = trace.sql("SELECT critical_ns, shared_ns FROM findings WHERE server = 'shop.example'").fetchone()
+        (paid,) = trace.sql(
+            "SELECT sum(ready_at - syn_at) FROM connections JOIN handshakes USING (stream)"
+        ).fetchall()  # fmt: skip
+    assert row == (0, "serious", "shop.example", [0, 2, 4], 3, "3 connections opened", "the client 10.77.1.10")
+    assert costs == (*paid, 0)
+    with conchart.read(CAPTURE, findings=[tmp_path], thresholds={"reuse_least": 100}) as trace:
+        assert trace.sql("SELECT * FROM findings WHERE finding = 'slow-opening'").fetchall() == []
+
+
+def test_a_file_of_the_same_name_replaces_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "backend-no-keepalive.md").write_text(GOOD)
+    (mine,) = [rule for rule in load_rules([tmp_path]) if rule.name == "backend-no-keepalive"]
+    assert mine.title == "Opening a connection takes time"
+    assert len(load_rules([tmp_path])) == len(RULES)
+
+
+def test_a_folder_without_findings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no findings in"):
+        load_rules([tmp_path])
+    (tmp_path / "latin.md").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="cannot read findings in"):
+        load_rules([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("product", "versions", "software", "suits"),
+    [
+        ("nginx", None, "nginx/1.22.1", True),
+        ("nginx", None, "Apache/2.4.66 (Debian)", False),
+        ("nginx", "<1.29.7", "nginx/1.29.6", True),
+        ("nginx", "<1.29.7", "nginx/1.29.7", False),
+        ("nginx", "<1.29.7", "nginx/1.9.0", True),
+        ("nginx", ">=1.9, <1.29.7", "nginx/1.30", False),
+        ("nginx", ">=1.9, <1.29.7", "nginx/1.8.1", False),
+        ("nginx", ">=1.9", "nginx/1.9.0", True),
+        ("nginx", "=1.9", "nginx/1.9.0", True),
+        ("nginx", "<=1.9", "nginx/1.9.1", False),
+        ("nginx", ">1.9", "nginx", True),
+        ("Apache", ">=2.4", "Apache/2.4.66 (Debian) OpenSSL/3.5.4", True),
+        ("OpenSSL", "<3", "Apache/2.4.66 (Debian) OpenSSL/3.5.4", False),
+        ("Go", None, "Go-http-client/1.1", True),
+        ("Go", None, "Google-Cloud", False),
+        ("curl", ">=8", "curl/7.88.1", False),
+        (None, None, "nginx/1.22.1", False),
+    ],
+)
+def test_a_fix_is_for_a_product_and_its_versions(
+    product: str | None, versions: str | None, software: str, suits: bool
+) -> None:
+    assert Fix(line="x", product=product, versions=versions).suits(software) is suits
+
+
+FIXES = (
+    Fix(line="old", product="nginx", versions="<1.29.7"),
+    Fix(line="new", product="nginx", versions=">=1.29.7"),
+    Fix(line="anybody"),
+    Fix(line="reuse", product="Go", at="client"),
+    Fix(line="pool", product="Java", at="client"),
+)
+
+
+@pytest.mark.parametrize(
+    ("server", "client", "lines"),
+    [
+        ("nginx/1.22.1", "Go-http-client/1.1", ["nginx <1.29.7: old", "Go: reuse"]),
+        ("nginx/1.29.7", None, ["nginx >=1.29.7: new", "Go: reuse", "Java: pool"]),
+        ("Caddy", "Java/21", ["anybody", "Java: pool"]),
+        ("Caddy", "curl/8", ["anybody", "Go: reuse", "Java: pool"]),
+        (None, None, ["nginx <1.29.7: old", "nginx >=1.29.7: new", "anybody", "Go: reuse", "Java: pool"]),
+    ],
+)
+def test_the_advice_is_for_the_software_at_hand(server: str | None, client: str | None, lines: list[str]) -> None:
+    assert advice(FIXES, {"server": server, "client": client}) == "\n".join(lines)
+    assert advice((), {"server": server, "client": client}) is None
+
+
+def test_facts_are_written_as_people_read_them() -> None:
+    facts = {"n": 1, "many": 1234, "gap_ns": 40_000_000, "name": "a\x1b[31m", "share": 0.5}
+    assert fill("{n:entry|entries}, {many:entry|entries}", facts) == "1 entry, 1\u2009234 entries"
+    assert fill("{gap_ns} by {name} of {share}; {no}", facts) == "40.0 ms by a\ufffd[31m of 0.5; unknown"
+
+
+def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(GOOD.replace("[requests]", "[stalls]").replace("FROM setups", "FROM nowhere"))
+    with conchart.read(ROOT / "captures/crafted/refused/input.pcap", findings=[tmp_path]) as trace:
+        assert trace.sql("FROM findings WHERE finding = 'mine'").fetchall() == []
+
+
+SHAPES = ROOT / "docs/reading-the-chart.md"
+BEGIN, END = "--update-golden writes it. -->\n", "<!-- End. -->"
+
+
+def shapes(rules: tuple[Rule, ...] | list[SimpleNamespace]) -> str:
+    """Give the table of what findings look like."""
+    rows = [f"| {r.shape} | {r.title} | [{r.name}](../{r.path}) |" for r in rules if r.shape]
+    return (
+        "\n".join(["| what you see | what it often is | finding |", "|---|---|---|", *sorted(rows), ""]) if rows else ""
+    )
+
+
+def test_the_shapes_in_the_documents_are_those_of_the_files(pytestconfig: pytest.Config) -> None:
+    text = SHAPES.read_text(encoding="utf-8")
+    begin = text.index(BEGIN) + len(BEGIN)
+    end = text.index(END)
+    if pytestconfig.getoption("--update-golden"):
+        text = text[:begin] + shapes(RULES) + text[end:]
+        SHAPES.write_text(text, encoding="utf-8")
+        end = text.index(END)
+    assert text[begin:end] == shapes(RULES)
+
+
+def test_a_finding_without_a_shape_is_no_row() -> None:
+    one = SimpleNamespace(name="b", title="B is so", shape="long T", path="conchart/findings/b.md")
+    other = SimpleNamespace(name="c", title="C is so", shape="", path="conchart/findings/c.md")
+    assert shapes([one, other]).splitlines()[2:] == ["| long T | B is so | [b](../conchart/findings/b.md) |"]
+
+
+@pytest.mark.parametrize(
+    ("front", "backend", "lines"),
+    [
+        ("nginx/1.22.1", "Apache/2.4.66", ["nginx: pool"]),
+        ("nginx/1.22.1", None, ["nginx: pool"]),
+        (None, "Apache/2.4.66", ["nginx: pool", "Apache: balance"]),
+        ("Apache/2.4.66", "Apache/2.4.66", ["nginx: pool", "Apache: balance"]),
+    ],
+)
+def test_a_proxy_is_what_its_front_says_unless_its_backend_says_that(
+    front: str | None, backend: str | None, lines: list[str]
+) -> None:
+    nginx, apache = Fix(line="pool", product="nginx", at="client"), Fix(line="balance", product="Apache", at="client")
+    rule = replace(parse_rule("x.md", GOOD), fixes=(nginx, apache))
+    with conchart.read(CAPTURE) as trace:
+        trace.execute("DELETE FROM findings")
+        trace.execute(
+            "UPDATE exchanges SET server_software = CASE WHEN stream % 2 = 0 THEN $front ELSE $backend END",
+            {"front": front, "backend": backend},
+        )
+        find(trace, [rule], chosen_thresholds({}))
+        ((advised,),) = trace.sql("SELECT advice FROM findings WHERE hop = 'backend'").fetchall()
+    assert advised.split("\n") == lines
