@@ -41,11 +41,12 @@ _SETUPS = f"""
             ttl_client, announced_ip IS NOT NULL AS announced,
             CASE WHEN client_keepalive = false THEN 'client' WHEN server_keepalive = false THEN 'server'
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
-            coalesce(server_name, '') AS name, rtt_client_ns + rtt_server_ns AS rtt_ns
+            coalesce(CASE role WHEN 'backend' THEN sni ELSE server_name END, '') AS name, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
         LEFT JOIN (SELECT address AS client_ip, node FROM nodes) USING (client_ip)),
-    -- To every name of a server: connections come to be open and idle, and cease to be.
+    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session.
+    -- They come to be open and idle, and cease to be.
     happened AS (
         SELECT client_ip, server_ip, server_port, name, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle
             FROM told
@@ -73,7 +74,7 @@ _SETUPS = f"""
             UNION ALL SELECT client_ip, server_ip, server_port, name, stream, closing_at, -1
                 FROM told WHERE exchanges > 0 AND closing_at IS NOT NULL)),
     spare AS (
-        SELECT stream, n <= max(n) OVER (
+        SELECT stream, n AS at_once, n <= max(n) OVER (
             PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again
         FROM numbers QUALIFY step = 1),
@@ -94,6 +95,7 @@ _SETUPS = f"""
     SELECT told.* EXCLUDE (name), coalesce(ready_at - syn_at, 0) AS setup_ns, coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
         coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
         coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
+        coalesce(at_once, 1)::INTEGER AS at_once,
         previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at, previous_exchanges,
         row_number() OVER (
             PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream)::INTEGER - 1 AS place,
@@ -131,7 +133,7 @@ _ASKED = """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for
 # attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
-# and for an earlier one until that began.
+# and for an earlier one until that began. What a proxy tries in vain is charged to the request that came last.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
     WITH RECURSIVE opened AS (
@@ -170,6 +172,20 @@ _WAITED = """
         FROM paths JOIN backs ON stream = front_stream AND exchange = front_exchange
         WHERE depth < 8 AND greatest(paths.start_at, backs.start_at) < least(paths.end_at, backs.end_at))
     SELECT * EXCLUDE (depth) FROM paths
+    UNION ALL
+    SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at), least(paths.end_at, closed_at)
+    FROM (
+        SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
+        FROM (
+            SELECT stream, opened_at, closed_at, node
+            FROM connections JOIN nodes ON address = client_ip AND role = 'proxy'
+            WHERE state IN ('refused', 'unanswered') AND transport = 'tcp') tries
+        ASOF JOIN (
+            SELECT stream, number, request_at, end_at, node
+            FROM lives JOIN nodes ON address = server_ip AND role = 'proxy') fronts
+            ON tries.node = fronts.node AND tries.opened_at >= fronts.request_at
+        WHERE closed_at <= end_at) tries
+    JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 
 # Who tries many servers of which few answer does not wait for any.

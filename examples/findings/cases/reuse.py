@@ -18,6 +18,7 @@ from lab.keys import make_keys
 from lab.listening import Listener, settle
 from lab.network import Network, stop
 from lab.programs import require, versions
+from talk import START_AT, Capture, Talk, get, ok
 
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -244,15 +245,15 @@ RECORDED = {
         see="- One connection with 45 requests: the twin of `keepalive-request-cap`.",
     ),
     "keepalive-idle-too-short": Case(
-        title="A server that closes after a second, asked every one and a half",
-        server=f"keepalive_timeout 1s; {ANSWER}", clients=[f"python3 patient.py {SITE} 6 1.5"],
+        title="A server that closes after a second, asked every other second",
+        server=f"keepalive_timeout 1s; {ANSWER}", clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="""\
-- Six connections with a request each. nginx closes each after a second of idling; the client asks again half a second
+- Six connections with a request each. nginx closes each after a second of idling; the client asks again a little
   later, on a new one.""",
     ),
     "keepalive-idle-too-short-clean": Case(
-        title="A server that waits for 75 seconds, asked every one and a half",
-        server=f"keepalive_timeout 75s; {ANSWER}", clients=[f"python3 patient.py {SITE} 6 1.5"],
+        title="A server that waits for 75 seconds, asked every other second",
+        server=f"keepalive_timeout 75s; {ANSWER}", clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="- One connection with six requests: the twin of `keepalive-idle-too-short`.",
     ),
     "pool-too-small": Case(
@@ -320,7 +321,7 @@ RECORDED = {
     ),
     "connection-refused-or-filtered": Case(
         title="One of two backends refuses connections, and stays in rotation",
-        http=TWO_SERVERS % 8081, server=TO_BACKEND % "", backend=True, clients=[curl(8)],
+        http=TWO_SERVERS % 8081, server=TO_BACKEND % KEPT, backend=True, clients=[curl(8)],
         see="""\
 - Nothing listens on port 8081 of the backend. nginx (`max_fails=0`) tries it again and again; each time the request is
   refused first, and goes to port 8080 after that.""",
@@ -334,3 +335,71 @@ RECORDED = {
 
 
 CASES: dict[str, Callable[[Path], None]] = {name: partial(record, case) for name, case in RECORDED.items()}
+
+
+def keepalive_race(folder: Path) -> None:
+    """Write the twins of requests that meet a closing connection: no program does so on demand."""
+    crossing = folder.name == "keepalive-race"
+    capture = Capture()
+    for visit in range(3):
+        talk = Talk(capture, port=51_000 + 10 * visit, after_ms=visit * 7_000)
+        talk.handshake()
+        exchange(talk, "/first")
+        talk.wait(5_000 - 5 if crossing else 4_000)
+        talk.client("PA", get("/second"))
+        if crossing:
+            # The server's FIN was sent 5 ms before the request reached it.
+            talk.wait(15)
+            talk.server("FA", ack=talk.client_side.next_seq - len(get("/second")))
+            talk.wait(0.1)
+            talk.client()
+            talk.wait(4.9)
+            talk.server("R", seq=talk.server_side.next_seq, window=0)
+            again = Talk(capture, port=51_001 + 10 * visit, after_ms=(talk.now - START_AT) / 1e6 + 0.3)
+            again.handshake()
+            exchange(again, "/second")
+            again.goodbye()
+        else:
+            answer(talk)
+            talk.goodbye()
+    capture.write(folder / "input.pcap")
+    (folder / "README.md").write_text(RACE if crossing else NO_RACE)
+
+
+def exchange(talk: Talk, target: str) -> None:
+    """Ask and be answered: 20 ms round trip, 8 ms of work."""
+    talk.client("PA", get(target))
+    answer(talk)
+
+
+def answer(talk: Talk) -> None:
+    """Be answered."""
+    talk.wait(20)
+    talk.server()
+    talk.wait(8)
+    talk.server("PA", ok(900))
+    talk.wait(0.05)
+    talk.client()
+
+
+CRAFTED = """
+Written with scapy by `examples/findings/make-captures` (`cases/reuse.py`): no program does this on demand. Not a recording.
+
+    client 192.0.2.10 ── 20 ms round trip ── 198.51.100.20:80 server
+
+Plain HTTP/1.1, Ethernet, microsecond times, valid checksums. Seen from the client.
+"""
+RACE = f"""# Requests that cross the server's FIN
+{CRAFTED}
+Three times, the client asks again on a connection that has been idle for 5 s, the server's patience: the server's FIN was sent
+5 ms before the request arrived. The client sees it 15 ms after it asked; the server's machine answers the request with RST, 20 ms
+after it was sent. The client asks once more on a new connection.
+
+- Each time the first 15 ms, until the FIN told the client, and the 20 ms of the new TCP handshake would not have been.
+"""
+NO_RACE = f"""# Requests that come in time
+{CRAFTED}
+Three times, the client asks again after 4 s of idling, before the server closes: the twin of `keepalive-race`.
+"""
+
+CASES |= {name: keepalive_race for name in ("keepalive-race", "keepalive-race-clean")}

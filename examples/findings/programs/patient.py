@@ -1,6 +1,6 @@
 """A client that keeps its connection, asks now and then, and opens another one where the server has closed it.
 
-python3 patient.py HOST REQUESTS PAUSE_SECONDS
+python3 patient.py HOST PAUSE_SECONDS...
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import time
 
 def main() -> None:
     """Ask, wait, ask again."""
-    host, requests, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    host, *pauses = sys.argv[1:]
     connection = http.client.HTTPConnection(host)
-    for number in range(requests):
-        if number:
-            time.sleep(pause)
+    for number, pause in enumerate(["0", *pauses]):
+        time.sleep(float(pause))
         if connection.sock and select.select([connection.sock], [], [], 0)[0]:
             connection.close()  # there is nothing to be read but the end
         connection.request("GET", f"/{number}")
