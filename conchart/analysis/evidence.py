@@ -26,25 +26,28 @@ _SETUPS = f"""
     used AS (
         SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
-            bool_or(protocol = 'h2') AS multiplexed, arg_max(client_keepalive, number) AS client_keepalive,
-            arg_max(server_keepalive, number) AS server_keepalive,
-            arg_max(status, number) AS last_status
+            bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
+            arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
+            arg_max(server_keepalive, number) AS server_keeps
         FROM exchanges WHERE protocol NOT IN ('proxy', 'socks') GROUP BY stream),
     told AS (
-        SELECT stream, client_ip, server_ip, server_port, server_name, coalesce(role, 'server') AS hop,
+        SELECT stream, client_ip, server_ip, server_port, server_name,
+            CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
+                ELSE coalesce(servers.role, 'server') END AS hop,
             coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at, closing_at,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
             version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
             coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
-            coalesce(fin_by, rst_by) AS closed_by, client_keepalive, server_keepalive, last_status,
-            ttl_client, announced_ip IS NOT NULL AS announced,
-            CASE WHEN client_keepalive = false THEN 'client' WHEN server_keepalive = false THEN 'server'
+            coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
+            announced_ip IS NOT NULL AS announced,
+            CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
-            coalesce(CASE role WHEN 'backend' THEN sni ELSE server_name END, '') AS name, rtt_client_ns + rtt_server_ns AS rtt_ns
+            coalesce(CASE hop WHEN 'backend' THEN sni ELSE server_name END, '') AS name,
+            rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
-        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
-        LEFT JOIN (SELECT address AS client_ip, node FROM nodes) USING (client_ip)),
+        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
+        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip)),
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session.
     -- They come to be open and idle, and cease to be.
     happened AS (
