@@ -37,6 +37,7 @@ _SETUPS = f"""
             coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at, closing_at,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
             version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
+            first_frame AS syn_frame,
             coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
             coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
@@ -51,7 +52,8 @@ _SETUPS = f"""
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session.
     -- They come to be open and idle, and cease to be.
     happened AS (
-        SELECT client_ip, server_ip, server_port, name, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle
+        SELECT client_ip, server_ip, server_port, name, syn_at AS seen_at, stream, 'syn' AS event,
+            0 AS opened, 0 AS idle
             FROM told
         UNION ALL SELECT client_ip, server_ip, server_port, name, ready_at, NULL, NULL, 1, 1
             FROM told WHERE ready_at IS NOT NULL
@@ -71,9 +73,11 @@ _SETUPS = f"""
     -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
     numbers AS (
         SELECT *, sum(step) OVER (
-            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream ROWS UNBOUNDED PRECEDING) AS n
+            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream
+            ROWS UNBOUNDED PRECEDING) AS n
         FROM (
-            SELECT client_ip, server_ip, server_port, name, stream, syn_at AS seen_at, 1 AS step FROM told WHERE exchanges > 0
+            SELECT client_ip, server_ip, server_port, name, stream, syn_at AS seen_at, 1 AS step
+                FROM told WHERE exchanges > 0
             UNION ALL SELECT client_ip, server_ip, server_port, name, stream, closing_at, -1
                 FROM told WHERE exchanges > 0 AND closing_at IS NOT NULL)),
     spare AS (
@@ -95,11 +99,13 @@ _SETUPS = f"""
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT told.* EXCLUDE (name), coalesce(ready_at - syn_at, 0) AS setup_ns, coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
+    SELECT told.* EXCLUDE (name), coalesce(ready_at - syn_at, 0) AS setup_ns,
+        coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
         coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
         coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
         coalesce(at_once, 1)::INTEGER AS at_once,
-        previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at, previous_exchanges,
+        previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at,
+        previous_exchanges,
         row_number() OVER (
             PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream)::INTEGER - 1 AS place,
         coalesce(probe, false) AS probe

@@ -51,7 +51,8 @@ def test_every_connection_after_the_first_costs_its_set_up(case: str, finding: s
         ((count, cost_ns),) = trace.sql(
             """
             SELECT n - 1, total - first FROM (
-                SELECT count(*) AS n, sum(end_at - start_at)::BIGINT AS total, arg_min(end_at - start_at, start_at) AS first
+                SELECT count(*) AS n, sum(end_at - start_at)::BIGINT AS total,
+                    arg_min(end_at - start_at, start_at) AS first
                 FROM phases JOIN connections USING (stream) WHERE kind = 'syn' GROUP BY server_ip, server_port)
             WHERE n > 1
             """

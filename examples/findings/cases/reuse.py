@@ -1,6 +1,6 @@
 """Connections that are used again, or not: real servers and clients where one misbehaves on demand, else crafted.
 
-    client 10.97.1.10 ──5 ms── 10.97.1.1 server or proxy 10.97.2.1 ──5 ms── 10.97.2.20 backend
+client 10.97.1.10 ──5 ms── 10.97.1.1 server or proxy 10.97.2.1 ──5 ms── 10.97.2.20 backend
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from lab.listening import Listener, settle
 from lab.network import Network, stop
 from lab.programs import require, versions
 from talk import START_AT, Capture, Talk, get, ok
-
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 BACKEND_PROGRAM = Path(__file__).resolve().parents[2] / "lab" / "backend.py"
@@ -159,7 +158,8 @@ Made by `examples/findings/make-captures` (`cases/reuse.py`) with real programs.
 
     client {CLIENT} ──{DELAY_MS} ms── {FRONT}:{port}{backend}
 
-Network namespaces on one machine; every packet takes {DELAY_MS} ms each way on either cable (`examples/lab/delay_line.py`).
+Network namespaces on one machine; on either cable every packet takes {DELAY_MS} ms each way
+(`examples/lab/delay_line.py`).
 
 ## How it was made
 
@@ -171,7 +171,7 @@ The client{times} (`pooling` is `examples/findings/programs/pooling.go`):
 
 {clients}
 {"- Backend: `examples/lab/backend.py`, HTTP/1.1 with connections kept open." if case.backend else ""}
-- Captured on the {"proxy" if case.backend else "server"}: `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp`.
+- Captured there: `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp`.
 
 {versions(programs)}
 
@@ -197,14 +197,20 @@ FIVE_PLACES = f"curl --silent --output /dev/null http://{SITE}/wait-[1-5]/bytes-
 RECORDED = {
     "backend-no-keepalive": Case(
         title="nginx before 1.29.7 as it is by default: a connection to the backend for each request",
-        http=NO_POOL, server=TO_BACKEND % "", backend=True, clients=[curl(8)],
+        http=NO_POOL,
+        server=TO_BACKEND % "",
+        backend=True,
+        clients=[curl(8)],
         see="""\
 - The client keeps one connection for its eight requests. nginx opens eight to the backend, 10 ms each.
 - nginx asks with `HTTP/1.0` and `Connection: close`; the backend would keep connections.""",
     ),
     "backend-no-keepalive-clean": Case(
         title="nginx with a pool of connections to the backend",
-        http=POOL, server=TO_BACKEND % KEPT, backend=True, clients=[curl(8)],
+        http=POOL,
+        server=TO_BACKEND % KEPT,
+        backend=True,
+        clients=[curl(8)],
         see="- One connection in front, one behind, eight requests on each: the twin of `backend-no-keepalive`.",
     ),
     "client-no-reuse": Case(
@@ -234,7 +240,8 @@ RECORDED = {
     ),
     "keepalive-request-cap": Case(
         title="A server that closes after ten requests",
-        server=f"keepalive_requests 10; {ANSWER}", clients=[curl(45)],
+        server=f"keepalive_requests 10; {ANSWER}",
+        clients=[curl(45)],
         see="""\
 - Five connections: ten requests on each of the first four, five on the last.
 - The server says `Connection: close` in every tenth response. The client opens the next connection at once.""",
@@ -246,19 +253,23 @@ RECORDED = {
     ),
     "keepalive-idle-too-short": Case(
         title="A server that closes after a second, asked every other second",
-        server=f"keepalive_timeout 1s; {ANSWER}", clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
+        server=f"keepalive_timeout 1s; {ANSWER}",
+        clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="""\
 - Six connections with a request each. nginx closes each after a second of idling; the client asks again a little
   later, on a new one.""",
     ),
     "keepalive-idle-too-short-clean": Case(
         title="A server that waits for 75 seconds, asked every other second",
-        server=f"keepalive_timeout 75s; {ANSWER}", clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
+        server=f"keepalive_timeout 75s; {ANSWER}",
+        clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="- One connection with six requests: the twin of `keepalive-idle-too-short`.",
     ),
     "pool-too-small": Case(
         title="A Go client that keeps two idle connections and asks eight times at a time",
-        http=POOL, server=TO_BACKEND % KEPT, backend=True,
+        http=POOL,
+        server=TO_BACKEND % KEPT,
+        backend=True,
         clients=[f"pooling -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6"],
         see="""\
 - Six rounds of eight requests at a time. Go keeps two idle connections (`MaxIdleConnsPerHost`), closes each further
@@ -266,69 +277,95 @@ RECORDED = {
     ),
     "pool-too-small-clean": Case(
         title="A Go client that keeps eight idle connections and asks eight times at a time",
-        http=POOL, server=TO_BACKEND % KEPT, backend=True,
+        http=POOL,
+        server=TO_BACKEND % KEPT,
+        backend=True,
         clients=[f"pooling -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6 -idle 8"],
         see="- Eight connections, used again in each round: the twin of `pool-too-small`.",
     ),
     "pool-fragmented": Case(
         title="nginx with an upstream of its own for each location, all to the same server",
-        http=FIVE_POOLS, server=FIVE_LOCATIONS, backend=True, clients=[FIVE_PLACES],
+        http=FIVE_POOLS,
+        server=FIVE_LOCATIONS,
+        backend=True,
+        clients=[FIVE_PLACES],
         see="""\
 - Thirty requests to five locations, one after the other: one connection to the backend would do. There are five: each
   upstream has a pool, and none knows that another's connection is idle.""",
     ),
     "pool-fragmented-clean": Case(
         title="nginx with one upstream for all locations",
-        http=POOL, server=ONE_POOL, backend=True, clients=[FIVE_PLACES],
+        http=POOL,
+        server=ONE_POOL,
+        backend=True,
+        clients=[FIVE_PLACES],
         see="- One connection to the backend for thirty requests: the twin of `pool-fragmented`.",
     ),
     "haproxy-safe-first-request": Case(
         title="HAProxy's default: the first request of each client on a new connection",
-        haproxy="safe", backend=True, clients=[curl(4)] * 6,
+        haproxy="safe",
+        backend=True,
+        clients=[curl(4)] * 6,
         see="""\
 - Six clients, one after the other, with four requests each. For the first request of each HAProxy opens a connection to
   the backend, though those of the clients before are idle. Later requests use idle ones.""",
     ),
     "haproxy-safe-first-request-clean": Case(
         title="HAProxy that uses idle connections for first requests too",
-        haproxy="always", backend=True, clients=[curl(4)] * 6,
+        haproxy="always",
+        backend=True,
+        clients=[curl(4)] * 6,
         see="- One connection to the backend for all 24 requests: the twin of `haproxy-safe-first-request`.",
     ),
     "h1-parallel-instead-of-h2": Case(
         title="Eight requests at a time over HTTP/1.1, where the client could HTTP/2",
-        listen=f"{FRONT}:443 ssl", http=POOL, server=TO_BACKEND % KEPT, backend=True,
+        listen=f"{FRONT}:443 ssl",
+        http=POOL,
+        server=TO_BACKEND % KEPT,
+        backend=True,
         clients=[f"pooling -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="""\
-- The client offers `h2`; nginx, not told to, speaks HTTP/1.1. After two requests on one connection the client has eight at a
-  time, and opens seven more, each with a TCP and a TLS handshake.""",
+- The client offers `h2`; nginx, not told to, speaks HTTP/1.1. After two requests on one connection the client has eight
+  at a time, and opens seven more, each with a TCP and a TLS handshake.""",
     ),
     "h1-parallel-instead-of-h2-clean": Case(
         title="Eight requests at a time on one connection",
-        listen=f"{FRONT}:443 ssl http2", http=POOL, server=TO_BACKEND % KEPT, backend=True,
+        listen=f"{FRONT}:443 ssl http2",
+        http=POOL,
+        server=TO_BACKEND % KEPT,
+        backend=True,
         clients=[f"pooling -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="- One connection with HTTP/2: the twin of `h1-parallel-instead-of-h2`.",
     ),
     "unused-connections": Case(
         title="A client that opens six TLS connections and uses two",
-        listen=f"{FRONT}:443 ssl", clients=[f"python3 preconnecting.py {SITE} 6 2"],
+        listen=f"{FRONT}:443 ssl",
+        clients=[f"python3 preconnecting.py {SITE} 6 2"],
         see="""\
 - Six TLS handshakes, two requests. The other four connections are closed by the client without a request.""",
     ),
     "unused-connections-clean": Case(
         title="A client that opens two TLS connections and uses both",
-        listen=f"{FRONT}:443 ssl", clients=[f"python3 preconnecting.py {SITE} 2 2"],
+        listen=f"{FRONT}:443 ssl",
+        clients=[f"python3 preconnecting.py {SITE} 2 2"],
         see="- Two TLS handshakes, two requests: the twin of `unused-connections`.",
     ),
     "connection-refused-or-filtered": Case(
         title="One of two backends refuses connections, and stays in rotation",
-        http=TWO_SERVERS % 8081, server=TO_BACKEND % KEPT, backend=True, clients=[curl(8)],
+        http=TWO_SERVERS % 8081,
+        server=TO_BACKEND % KEPT,
+        backend=True,
+        clients=[curl(8)],
         see="""\
 - Nothing listens on port 8081 of the backend. nginx (`max_fails=0`) tries it again and again; each time the request is
   refused first, and goes to port 8080 after that.""",
     ),
     "connection-refused-or-filtered-clean": Case(
         title="Both backends accept connections",
-        http=TWO_SERVERS % 8080, server=TO_BACKEND % KEPT, backend=True, clients=[curl(8)],
+        http=TWO_SERVERS % 8080,
+        server=TO_BACKEND % KEPT,
+        backend=True,
+        clients=[curl(8)],
         see="- The twin of `connection-refused-or-filtered`.",
     ),
 }
@@ -383,7 +420,8 @@ def answer(talk: Talk) -> None:
 
 
 CRAFTED = """
-Written with scapy by `examples/findings/make-captures` (`cases/reuse.py`): no program does this on demand. Not a recording.
+Written with scapy by `examples/findings/make-captures` (`cases/reuse.py`): no program does this on demand. Not a
+recording.
 
     client 192.0.2.10 ── 20 ms round trip ── 198.51.100.20:80 server
 
@@ -391,9 +429,9 @@ Plain HTTP/1.1, Ethernet, microsecond times, valid checksums. Seen from the clie
 """
 RACE = f"""# Requests that cross the server's FIN
 {CRAFTED}
-Three times, the client asks again on a connection that has been idle for 5 s, the server's patience: the server's FIN was sent
-5 ms before the request arrived. The client sees it 15 ms after it asked; the server's machine answers the request with RST, 20 ms
-after it was sent. The client asks once more on a new connection.
+Three times, the client asks again on a connection that has been idle for 5 s, the server's patience: the
+server's FIN was sent 5 ms before the request arrived. The client sees it 15 ms after it asked; the server's machine
+answers the request with RST, 20 ms after it was sent. The client asks once more on a new connection.
 
 - Each time the first 15 ms, until the FIN told the client, and the 20 ms of the new TCP handshake would not have been.
 """
@@ -402,4 +440,4 @@ NO_RACE = f"""# Requests that come in time
 Three times, the client asks again after 4 s of idling, before the server closes: the twin of `keepalive-race`.
 """
 
-CASES |= {name: keepalive_race for name in ("keepalive-race", "keepalive-race-clean")}
+CASES |= dict.fromkeys(("keepalive-race", "keepalive-race-clean"), keepalive_race)
