@@ -1,6 +1,6 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, links, servers. Out: four temporary tables that the rules in
+In: connections, handshakes, exchanges, phases, links, servers. Out: five temporary tables that the rules in
 ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
@@ -103,6 +103,14 @@ _ASKED = """
     WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)
 """
 
+_SECURED = """
+    CREATE OR REPLACE TEMP TABLE secured AS
+    SELECT handshakes.* EXCLUDE (number), coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port, hop,
+        rtt_ns, exchanges, first_request_at
+    FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
+    WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+"""
+
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for
 # attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
 # and for an earlier one until that began.
@@ -157,6 +165,6 @@ _SCANNERS = """
 
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``asked``, ``scanners`` and ``waited``."""
-    for statement in (_SETUPS, _ASKED, _SCANNERS, _WAITED):
+    """Make the temporary tables ``setups``, ``asked``, ``scanners``, ``secured`` and ``waited``."""
+    for statement in (_SETUPS, _ASKED, _SCANNERS, _SECURED, _WAITED):
         tables.execute(statement, {name: value for name, value in thresholds.items() if f"${name}" in statement})
