@@ -192,7 +192,7 @@ def visit_early(street: Street, keys: Path, case: Case, servers: list[subprocess
     request.write_text(GET)
     words = ["openssl", "s_client", "-connect", f"{NAME}:443", "-servername", NAME, "-tls1_3", "-quiet", "-ign_eof"]
     words += ["-CAfile", str(keys / "authority.crt"), "-verify_return_error"]
-    ask(street, [*words, "-sess_out", str(session)], (GET, GET, LAST))
+    ask(street, [*words, "-sess_out", str(session)], (GET, GET, LAST), wait=False)
     if case.then is not None:
         for server in servers:
             stop(server)
@@ -200,21 +200,22 @@ def visit_early(street: Street, keys: Path, case: Case, servers: list[subprocess
     for _ in range(EARLY_CONNECTIONS):
         # Early data that is refused is asked again: s_client leaves that to who uses it.
         again = (GET,) if case.then is not None else ()
-        ask(street, [*words, "-sess_in", str(session), "-early_data", str(request)], (*again, GET, LAST))
+        offer = [*words, "-sess_in", str(session), "-early_data", str(request)]
+        ask(street, offer, (*again, GET, LAST), wait=case.then is None)
 
 
-def ask(street: Street, words: list[str], requests: tuple[str, ...]) -> None:
-    """Run ``s_client`` and give it requests, one at a time."""
+def ask(street: Street, words: list[str], requests: tuple[str, ...], *, wait: bool) -> None:
+    """Run ``s_client`` and give it requests, each with time enough for the answer to the one before.
+
+    The first is there before the connection is, unless it has one before it, too, and has to ``wait``.
+    """
+    pause = "sleep 0.4; "
+    said = pause.join(f"printf %s {shlex.quote(request)}; " for request in requests)
     program = street.start(
-        street.client, ["sh", "-c", f"{{ {'; '.join(say(request) for request in requests)}; }} | {shlex.join(words)}"],
+        street.client, ["sh", "-c", f"{{ {pause * wait}{said}}} | {shlex.join(words)}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     program.wait(PATIENCE_SECONDS)
-
-
-def say(request: str) -> str:
-    """The shell's words for one request, after time enough for the answer to the one before."""
-    return f"sleep 0.4; printf %s {shlex.quote(request)}"
 
 
 def readme(name: str, case: Case) -> str:
@@ -377,13 +378,14 @@ SMALL_WINDOW = Case(
     visits=("--visits", "3", "--together"),
     keys="rsa:4096",
     authority=True,
+    chain=1,
     first_window=2,
-    see="- The server's flight has three segments. It may send two, and waits a round trip for their acknowledgement.",
+    see="- The server's flight has four segments. It may send two, and waits a round trip for their acknowledgement.",
 )
 HEAVY = Case(
     title="A certificate with a bundle of roots behind it",
     visits=("--visits", "3", "--together", "--version", "1.2"),
-    chain=12,
+    chain=20,
     see="- The Certificate message has more bytes than ten segments: the server waits for acknowledgements in its midst.",
 )
 EARLY_UNUSED = Case(
