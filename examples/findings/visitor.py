@@ -40,6 +40,7 @@ class Visitor:
     def visit(self, barrier: Barrier | None = None) -> None:
         """Ask three times, one after another."""
         with socket.create_connection((self.name, 443), PATIENCE_SECONDS) as plain:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if barrier:
                 barrier.wait(PATIENCE_SECONDS)
             with self.context.wrap_socket(plain, server_hostname=self.name, session=self.session) as sealed:

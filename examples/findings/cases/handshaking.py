@@ -1,6 +1,9 @@
 """Which handshakes there are: full ones that need not be, versions, groups, certificates, early data.
 
-client 10.131.1.10 ──10 ms── 10.131.1.20 server (or proxy) 10.131.2.1 ──5 ms── 10.131.2.20 backend
+client 10.131.1.10 ──10 ms── 10.131.1.20 server
+client 10.131.1.10 ── 10.131.1.20 proxy 10.131.2.1 ──5 ms── 10.131.2.20 backend
+
+The cables keep time best with ``chrt --rr 5 examples/findings/make-captures``, as those of ``examples/round-trips`` do.
 """
 
 from __future__ import annotations
