@@ -26,7 +26,9 @@ _SETUPS = f"""
     used AS (
         SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
-            bool_or(protocol = 'h2') AS multiplexed
+            bool_or(protocol = 'h2') AS multiplexed, arg_max(client_keepalive, number) AS client_keepalive,
+            arg_max(server_keepalive, number) AS server_keepalive,
+            arg_max(status, number) AS last_status
         FROM exchanges WHERE protocol NOT IN ('proxy', 'socks') GROUP BY stream),
     told AS (
         SELECT stream, client_ip, server_ip, server_port, server_name, coalesce(role, 'server') AS hop,
@@ -35,29 +37,51 @@ _SETUPS = f"""
             version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
             coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
-            coalesce(fin_by, rst_by) AS closed_by, rtt_client_ns + rtt_server_ns AS rtt_ns
+            coalesce(fin_by, rst_by) AS closed_by, client_keepalive, server_keepalive, last_status,
+            ttl_client, announced_ip IS NOT NULL AS announced,
+            CASE WHEN client_keepalive = false THEN 'client' WHEN server_keepalive = false THEN 'server'
+                ELSE coalesce(fin_by, rst_by) END AS ended_by,
+            coalesce(CASE role WHEN 'backend' THEN sni ELSE server_name END, '') AS name, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
         LEFT JOIN (SELECT address AS client_ip, node FROM nodes) USING (client_ip)),
+    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session.
+    -- They come to be open and idle, and cease to be.
     happened AS (
-        SELECT client_ip, server_ip, server_port, syn_at AS seen_at, stream, 0 AS opened, 0 AS idle FROM told
-        UNION ALL SELECT client_ip, server_ip, server_port, ready_at, NULL, 1, 1 FROM told WHERE ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port, coalesce(closing_at, closed_at), NULL, -1, -1 FROM told
-            WHERE ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port, request_at, NULL, 0, -1
+        SELECT client_ip, server_ip, server_port, name, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle
+            FROM told
+        UNION ALL SELECT client_ip, server_ip, server_port, name, ready_at, NULL, NULL, 1, 1
+            FROM told WHERE ready_at IS NOT NULL
+        UNION ALL SELECT client_ip, server_ip, server_port, name, coalesce(closing_at, closed_at), stream, 'end', -1, -1
+            FROM told WHERE ready_at IS NOT NULL
+        UNION ALL SELECT client_ip, server_ip, server_port, name, request_at, NULL, NULL, 0, -1
             FROM exchanges JOIN told USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port,
-            least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)), NULL, 0, 1
+        UNION ALL SELECT client_ip, server_ip, server_port, name,
+            least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)), NULL, NULL, 0, 1
             FROM exchanges JOIN told USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
     counted AS (
-        SELECT stream, sum(opened) OVER earlier AS open_before, sum(idle) OVER earlier AS idle_before
+        SELECT stream, event, sum(opened) OVER earlier AS open_before, sum(idle) OVER earlier AS idle_before
         FROM happened WINDOW earlier AS (
-            PARTITION BY client_ip, server_ip, server_port ORDER BY seen_at
+            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at
             RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
         QUALIFY stream IS NOT NULL),
+    -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
+    numbers AS (
+        SELECT *, sum(step) OVER (
+            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream ROWS UNBOUNDED PRECEDING) AS n
+        FROM (
+            SELECT client_ip, server_ip, server_port, name, stream, syn_at AS seen_at, 1 AS step FROM told WHERE exchanges > 0
+            UNION ALL SELECT client_ip, server_ip, server_port, name, stream, closing_at, -1
+                FROM told WHERE exchanges > 0 AND closing_at IS NOT NULL)),
+    spare AS (
+        SELECT stream, n AS at_once, n <= max(n) OVER (
+            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again
+        FROM numbers QUALIFY step = 1),
     closings AS (
-        SELECT client_ip, server_ip, server_port, closing_at AS previous_closed_at, stream AS previous_stream,
-            closed_by AS previous_closed_by, coalesce(server_name, '') AS name
+        SELECT client_ip, server_ip, server_port, name, stream AS previous_stream, closing_at AS previous_closed_at,
+            closed_by AS previous_closed_by, ended_by AS previous_ended_by, last_done_at AS previous_done_at,
+            exchanges AS previous_exchanges
         FROM told WHERE closing_at IS NOT NULL),
     probing AS (
         SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
@@ -68,15 +92,19 @@ _SETUPS = f"""
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT told.*, coalesce(ready_at - syn_at, 0) AS setup_ns, coalesce(greatest(open_before, 0), 0)::INTEGER AS open_before,
-        coalesce(greatest(idle_before, 0), 0)::INTEGER AS idle_before,
-        previous_stream, previous_closed_at, previous_closed_by,
+    SELECT told.* EXCLUDE (name), coalesce(ready_at - syn_at, 0) AS setup_ns, coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
+        coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
+        coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
+        coalesce(at_once, 1)::INTEGER AS at_once,
+        previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at, previous_exchanges,
         row_number() OVER (
             PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream)::INTEGER - 1 AS place,
         coalesce(probe, false) AS probe
-    FROM told LEFT JOIN counted ON told.stream = counted.stream
+    FROM told LEFT JOIN counted before ON told.stream = before.stream AND before.event = 'syn'
+    LEFT JOIN counted after ON told.stream = after.stream AND after.event = 'end'
+    LEFT JOIN spare ON told.stream = spare.stream
     ASOF LEFT JOIN closings ON told.client_ip = closings.client_ip AND told.server_ip = closings.server_ip
-        AND told.server_port = closings.server_port AND coalesce(told.server_name, '') = closings.name
+        AND told.server_port = closings.server_port AND told.name = closings.name
         AND told.syn_at >= closings.previous_closed_at
     LEFT JOIN probing ON told.client_ip = probing.client_ip AND told.server_ip = probing.server_ip
         AND told.server_port = probing.server_port AND (told.exchanges = 0) = probing.unused AND told.exchanges <= 1
@@ -113,7 +141,7 @@ _SECURED = """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for
 # attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
-# and for an earlier one until that began.
+# and for an earlier one until that began. What a proxy tries in vain is charged to the request that came last.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
     WITH RECURSIVE opened AS (
@@ -152,6 +180,20 @@ _WAITED = """
         FROM paths JOIN backs ON stream = front_stream AND exchange = front_exchange
         WHERE depth < 8 AND greatest(paths.start_at, backs.start_at) < least(paths.end_at, backs.end_at))
     SELECT * EXCLUDE (depth) FROM paths
+    UNION ALL
+    SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at), least(paths.end_at, closed_at)
+    FROM (
+        SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
+        FROM (
+            SELECT stream, opened_at, closed_at, node
+            FROM connections JOIN nodes ON address = client_ip AND role = 'proxy'
+            WHERE state IN ('refused', 'unanswered') AND transport = 'tcp') tries
+        ASOF JOIN (
+            SELECT stream, number, request_at, end_at, node
+            FROM lives JOIN nodes ON address = server_ip AND role = 'proxy') fronts
+            ON tries.node = fronts.node AND tries.opened_at >= fronts.request_at
+        WHERE closed_at <= end_at) tries
+    JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 
 # Who tries many servers of which few answer does not wait for any.
