@@ -110,6 +110,14 @@ _SETUPS = f"""
         AND told.server_port = probing.server_port AND (told.exchanges = 0) = probing.unused AND told.exchanges <= 1
 """
 
+_SECURED = """
+    CREATE OR REPLACE TEMP TABLE secured AS
+    SELECT handshakes.* EXCLUDE (number), coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port, hop,
+        rtt_ns, exchanges, first_request_at
+    FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
+    WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+"""
+
 _ASKED = """
     CREATE OR REPLACE TEMP TABLE asked AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
@@ -129,14 +137,6 @@ _ASKED = """
             AND stddev_pop(gap_ns) OVER alike < $probe_spread * avg(gap_ns) OVER alike, false) AS probe
     FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
     WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)
-"""
-
-_SECURED = """
-    CREATE OR REPLACE TEMP TABLE secured AS
-    SELECT handshakes.* EXCLUDE (number), coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port, hop,
-        rtt_ns, exchanges, first_request_at
-    FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
-    WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
 """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for

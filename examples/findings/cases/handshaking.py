@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,7 +48,8 @@ class Case:
     visits: tuple[str, ...] = ()
     """Options of ``visitor.py``."""
     early: bool = False
-    """The client is ``openssl s_client`` instead: it sends its first request as early data, but on the first connection."""
+    """The client is ``openssl s_client`` instead: its first request is early data, but on the first
+    connection."""
     see: str
     delay_ms: float = 10
     directives: tuple[str, ...] = TICKETS
@@ -223,11 +225,17 @@ def ask(street: Street, words: list[str], requests: tuple[str, ...], *, wait: bo
 
 def readme(name: str, case: Case) -> str:
     """Say how the capture was made and what to see."""
-    how = "openssl s_client -early_data" if case.early else shlex.join(["visitor.py", NAME, "authority.crt", *case.visits])
+    how = (
+        "openssl s_client -early_data"
+        if case.early
+        else shlex.join(["visitor.py", NAME, "authority.crt", *case.visits])
+    )
     settings = "".join(f"; `{directive}`" for directive in case.directives)
     if case.balanced:
         settings += "; two of them on one machine, behind HAProxy (`mode tcp`, `balance roundrobin`)"
-        settings += ", with one `ssl_session_ticket_key`" if case.shared_ticket_key else ", each with ticket keys of its own"
+        settings += (
+            ", with one `ssl_session_ticket_key`" if case.shared_ticket_key else ", each with ticket keys of its own"
+        )
     settings += f"; {case.chain} root certificates of the system behind its own" if case.chain else ""
     settings += "; the authority's certificate behind its own" if case.authority else ""
     settings += f"; `ip route … initcwnd {case.first_window}`" if case.first_window else ""
@@ -251,7 +259,7 @@ Two network namespaces on one machine (`examples/lab/delay_line.py` makes the di
 
     {how}
 
-- Server: nginx{settings}; {case.keys.upper().replace(":", " ")} certificate.
+{point(f"Server: nginx{settings}; {case.keys.upper().replace(':', ' ')} certificate.")}
 - Client: `examples/findings/visitor.py` unless named otherwise: three requests on each connection.
 - `tcpdump -n --time-stamp-precision=nano -w input.pcap tcp port 443`
 
@@ -259,8 +267,13 @@ Two network namespaces on one machine (`examples/lab/delay_line.py` makes the di
 
 ## What to see
 
-{case.see}
+{point(case.see)}
 """
+
+
+def point(text: str) -> str:
+    """One point of a list, in lines."""
+    return textwrap.fill(text, 115, initial_indent="- ", subsequent_indent="  ")
 
 
 # A proxy, and its backend.
@@ -293,7 +306,13 @@ def make_leg(folder: Path, *, title: str, directives: tuple[str, ...], see: str)
         tls = tuple(word.format(keys=keys) for word in TLS)
         start_nginx(yard, yard.backend, f"{BACKEND}:443 ssl", (*tls, *TICKETS))
         leg = tuple(word.format(keys=keys) for word in LEG)
-        to_backend = (*leg, *directives, "proxy_pass https://backend", "proxy_http_version 1.1", 'proxy_set_header Connection ""')
+        to_backend = (
+            *leg,
+            *directives,
+            "proxy_pass https://backend",
+            "proxy_http_version 1.1",
+            'proxy_set_header Connection ""',
+        )
         location = " ".join(f"{word};" for word in to_backend)
         proxy = partial(start_nginx, yard, yard.proxy, f"{SERVER}:80", (), location=location, http=UPSTREAM)
         first = proxy()
@@ -306,11 +325,16 @@ def make_leg(folder: Path, *, title: str, directives: tuple[str, ...], see: str)
         settle()
         listener.stop()
         shutil.copyfile(listener.capture, folder / "input.pcap")
+    (folder / "README.md").write_text(leg_readme(folder.name, title=title, directives=directives, see=see))
+
+
+def leg_readme(name: str, *, title: str, directives: tuple[str, ...], see: str) -> str:
+    """Say how a capture at a proxy was made and what to see."""
     settings = "".join(f", `{word}`" for word in directives)
-    (folder / "README.md").write_text(f"""\
+    return f"""\
 # {title}
 
-Made by `examples/findings/make-captures {folder.name}`.
+Made by `examples/findings/make-captures {name}`.
 
 ## Topology
 
@@ -329,8 +353,8 @@ Three network namespaces on one machine (`examples/lab/delay_line.py` makes the 
 
 ## What to see
 
-{see}
-""")
+{point(see)}
+"""
 
 
 def fetch_together(yard: Yard) -> None:
@@ -345,36 +369,36 @@ def fetch_together(yard: Yard) -> None:
 FORGETFUL = Case(
     title="A client that forgets its TLS sessions",
     visits=("--visits", "4", "--version", "1.2"),
-    see="- The server issues a ticket on each connection; the client offers none on the next: a full handshake each time,\n"
-    "  of two round trips.",
+    see="The server issues a ticket on each connection; the client offers none on the next: a full "
+    "handshake each time, of two round trips.",
 )
 REFUSED = Case(
     title="Session tickets that half of the servers cannot open",
     visits=("--visits", "4", "--version", "1.2", "--resume"),
     balanced=True,
-    see="- The client offers the ticket of its last visit. Connections go to the two servers in turn, each of which can open\n"
-    "  its own tickets alone: a full handshake and another ticket each time.",
+    see="The client offers the ticket of its last visit. Connections go to the two servers in turn, each "
+    "of which can open its own tickets alone: a full handshake and another ticket each time.",
 )
 UNISSUED = Case(
     title="A server that lets no session be resumed",
     visits=("--visits", "4", "--version", "1.2", "--resume"),
     directives=NO_SESSIONS,
-    see="- The client's hello says that it takes tickets. The ServerHello has no session_ticket extension and an empty session\n"
-    "  id: there is nothing that the client could offer next time.",
+    see="The client's hello says that it takes tickets. The ServerHello has no session_ticket extension "
+    "and an empty session id: there is nothing that the client could offer next time.",
 )
 OLD_VERSION = Case(
     title="A server that speaks TLS 1.2 to a client that offers TLS 1.3",
     visits=("--visits", "3", "--together"),
     directives=("ssl_session_cache off", "ssl_protocols TLSv1.2"),
-    see="- Three connections at once, so that none can resume another's session. supported_versions of the client has 1.3; the\n"
-    "  server chooses 1.2: two round trips each.",
+    see="Three connections at once, so that none can resume another's session. supported_versions of the "
+    "client has 1.3; the server chooses 1.2: two round trips each.",
 )
 RETRIED = Case(
     title="A server that wants another key share",
     visits=("--visits", "3", "--resume"),
     directives=(*TICKETS, "ssl_ecdh_curve secp384r1"),
-    see="- The client's key share is X25519. The server asks for secp384r1 each time (HelloRetryRequest): one more round trip,\n"
-    "  on resumed connections, too.",
+    see="The client's key share is X25519. The server asks for secp384r1 each time (HelloRetryRequest): "
+    "one more round trip, on resumed connections, too.",
 )
 SMALL_WINDOW = Case(
     title="A certificate that does not fit into the first window",
@@ -383,19 +407,19 @@ SMALL_WINDOW = Case(
     authority=True,
     chain=1,
     first_window=2,
-    see="- The server's flight has four segments. It may send two, and waits a round trip for their acknowledgement.",
+    see="The server's flight has four segments. It may send two, and waits a round trip for their acknowledgement.",
 )
 HEAVY = Case(
     title="A certificate with a bundle of roots behind it",
     visits=("--visits", "3", "--together", "--version", "1.2"),
     chain=20,
-    see="- The Certificate message has more bytes than ten segments: the server waits for acknowledgements in its midst.",
+    see="The Certificate message has more bytes than ten segments: the server waits for acknowledgements in its midst.",
 )
 EARLY_UNUSED = Case(
     title="A far client that resumes, and waits before it asks",
     visits=("--visits", "4", "--resume", "--version", "1.3"),
     delay_ms=40,
-    see="- Resumed handshakes of one round trip, then the request. The ClientHello could have carried it.",
+    see="Resumed handshakes of one round trip, then the request. The ClientHello could have carried it.",
 )
 EARLY_REJECTED = Case(
     title="Early data that the server does not take",
@@ -404,63 +428,65 @@ EARLY_REJECTED = Case(
     directives=(*TICKETS, "ssl_early_data on"),
     then=TICKETS,
     shared_ticket_key=True,
-    see="- On all connections but the first the request goes with the ClientHello. The server resumes, ignores the early data,\n"
-    "  and is asked again when the handshake is done.",
+    see="On all connections but the first the request goes with the ClientHello. The server resumes, "
+    "ignores the early data, and is asked again when the handshake is done.",
 )
 
 _CASES = {
     "full-handshakes-never-resumed": FORGETFUL,
     "full-handshakes-never-resumed-clean": replace(
         FORGETFUL, title="A client that keeps its TLS sessions", visits=(*FORGETFUL.visits, "--resume"),
-        see="- From the second connection on the client offers the ticket: one round trip.",
+        see="From the second connection on the client offers the ticket: one round trip.",
     ),
     "full-handshakes-never-resumed-tls13": replace(
         FORGETFUL, title="A client that forgets its TLS 1.3 sessions", visits=("--visits", "4", "--version", "1.3"),
-        see="- No ClientHello has a pre_shared_key. In TLS 1.3 a full handshake takes one round trip, as a resumed one: what it\n"
-        "  costs more is computing, and the certificate's bytes.",
+        see="No ClientHello has a pre_shared_key. In TLS 1.3 a full handshake takes one round trip, as a "
+        "resumed one: what it costs more is computing, and the certificate's bytes.",
     ),
     "full-handshakes-never-resumed-tls13-clean": replace(
-        FORGETFUL, title="A client that keeps its TLS 1.3 sessions", visits=("--visits", "4", "--version", "1.3", "--resume"),
-        see="- From the second connection on there is a pre_shared_key, and no certificate.",
+        FORGETFUL, title="A client that keeps its TLS 1.3 sessions",
+        visits=("--visits", "4", "--version", "1.3", "--resume"),
+        see="From the second connection on there is a pre_shared_key, and no certificate.",
     ),
     "resumption-refused": REFUSED,
     "resumption-refused-clean": replace(
         REFUSED, title="Session tickets that every server can open", shared_ticket_key=True,
-        see="- Both servers have the same ticket key: whichever it is, it resumes.",
+        see="Both servers have the same ticket key: whichever it is, it resumes.",
     ),
     "resumption-refused-tls13": replace(
         REFUSED, title="Pre-shared keys that half of the servers cannot open",
         visits=("--visits", "4", "--version", "1.3", "--resume"),
-        see="- The ClientHello has a pre_shared_key, the ServerHello has none.",
+        see="The ClientHello has a pre_shared_key, the ServerHello has none.",
     ),
     "no-ticket-issued": UNISSUED,
     "no-ticket-issued-clean": replace(
         UNISSUED, title="A server that issues session tickets", directives=TICKETS,
-        see="- NewSessionTicket on the first connection; it is resumed on the others.",
+        see="NewSessionTicket on the first connection; it is resumed on the others.",
     ),
     "tls12-where-13-possible": OLD_VERSION,
     "tls12-where-13-possible-clean": replace(
         OLD_VERSION, title="TLS 1.3 with a client that offers it", directives=TICKETS,
-        see="- One round trip each.",
+        see="One round trip each.",
     ),
     "hello-retry-request": RETRIED,
     "hello-retry-request-clean": replace(
         RETRIED, title="A server that takes the first key share", directives=TICKETS,
-        see="- The key share of the first hello is accepted.",
+        see="The key share of the first hello is accepted.",
     ),
     "server-flight-exceeds-initcwnd": SMALL_WINDOW,
     "server-flight-exceeds-initcwnd-clean": replace(
         SMALL_WINDOW, title="A certificate that fits into the first window", first_window=10,
-        see="- The server's flight comes at once.",
+        see="The server's flight comes at once.",
     ),
     "certificate-chain-heavy": HEAVY,
     "certificate-chain-heavy-clean": replace(
-        HEAVY, title="A certificate alone", chain=0, see="- The Certificate message fits into one segment.",
+        HEAVY, title="A certificate alone", chain=0, see="The Certificate message fits into one segment.",
     ),
     "early-data-unused": EARLY_UNUSED,
     "early-data-unused-clean": replace(
         EARLY_REJECTED, title="A far client that asks with its ClientHello", then=None,
-        see="- On all connections but the first the request goes with the ClientHello, and is answered a round trip later.",
+        see="On all connections but the first the request goes with the ClientHello, and is answered a "
+        "round trip later.",
     ),
     "early-data-rejected": EARLY_REJECTED,
 }  # fmt: skip
@@ -468,11 +494,11 @@ _CASES = {
 CASES: dict[str, Callable[[Path], None]] = {name: partial(make, case) for name, case in _CASES.items()} | {
     "proxy-backend-leg-tls12": partial(
         make_leg, title="A proxy that offers its backend no more than TLS 1.2", directives=(),
-        see="- nginx before 1.23.4 has `proxy_ssl_protocols TLSv1 TLSv1.1 TLSv1.2` by default: the backend, which can do 1.3, is\n"
-        "  asked for 1.2, and each new connection waits for a second round trip.",
+        see="nginx before 1.23.4 has `proxy_ssl_protocols TLSv1 TLSv1.1 TLSv1.2` by default: the backend, "
+        "which can do 1.3, is asked for 1.2, and each new connection waits for a second round trip.",
     ),
     "proxy-backend-leg-tls12-clean": partial(
         make_leg, title="A proxy that offers its backend TLS 1.3", directives=("proxy_ssl_protocols TLSv1.2 TLSv1.3",),
-        see="- One round trip for each new connection.",
+        see="One round trip for each new connection.",
     ),
 }  # fmt: skip
