@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import socket
 import ssl
-import sys
 import time
 from threading import Barrier, Thread
 
@@ -87,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
