@@ -1,6 +1,6 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, links, servers. Out: four temporary tables that the rules in
+In: connections, handshakes, exchanges, phases, links, servers. Out: five temporary tables that the rules in
 ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
@@ -121,6 +121,14 @@ _SETUPS = f"""
         AND told.server_port = probing.server_port AND (told.exchanges = 0) = probing.unused AND told.exchanges <= 1
 """
 
+_SECURED = """
+    CREATE OR REPLACE TEMP TABLE secured AS
+    SELECT handshakes.* EXCLUDE (number), coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port, hop,
+        rtt_ns, exchanges, first_request_at
+    FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
+    WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+"""
+
 _ASKED = """
     CREATE OR REPLACE TEMP TABLE asked AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
@@ -213,6 +221,6 @@ _SCANNERS = """
 
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``asked``, ``scanners`` and ``waited``."""
-    for statement in (_SETUPS, _ASKED, _SCANNERS, _WAITED):
+    """Make the temporary tables ``setups``, ``asked``, ``scanners``, ``secured`` and ``waited``."""
+    for statement in (_SETUPS, _ASKED, _SCANNERS, _SECURED, _WAITED):
         tables.execute(statement, {name: value for name, value in thresholds.items() if f"${name}" in statement})

@@ -1,0 +1,504 @@
+"""Which handshakes there are: full ones that need not be, versions, groups, certificates, early data.
+
+client 10.131.1.10 ──10 ms── 10.131.1.20 server
+client 10.131.1.10 ── 10.131.1.20 proxy 10.131.2.1 ──5 ms── 10.131.2.20 backend
+
+The cables keep time best with ``chrt --rr 5 examples/findings/make-captures``, as those of ``examples/round-trips`` do.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from lab.keys import make_keys
+from lab.listening import Listener, settle
+from lab.network import Host, Network, ip, stop
+from lab.programs import require, versions
+
+CLIENT = "10.131.1.10"
+SERVER = "10.131.1.20"
+PROXY_AT_BACK = "10.131.2.1"
+BACKEND = "10.131.2.20"
+NAME = "shop.example"
+BACKEND_DELAY_MS = 5
+PATIENCE_SECONDS = 60
+
+VISITOR = Path(__file__).parents[1] / "visitor.py"
+ROOTS = Path("/etc/ssl/certs")
+
+BEHIND_BALANCER = (8443, 8444)
+BOTH_VERSIONS = "ssl_protocols TLSv1.2 TLSv1.3"
+TICKETS = ("ssl_session_cache off", BOTH_VERSIONS)
+NO_SESSIONS = ("ssl_session_cache off", "ssl_session_tickets off", BOTH_VERSIONS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A client that visits a server, with tcpdump at the client."""
+
+    title: str
+    visits: tuple[str, ...] = ()
+    """Options of ``visitor.py``."""
+    early: bool = False
+    """The client is ``openssl s_client`` instead: its first request is early data, but on the first
+    connection."""
+    see: str
+    delay_ms: float = 10
+    directives: tuple[str, ...] = TICKETS
+    then: tuple[str, ...] | None = None
+    """Directives with which nginx is started again when the client has been there once."""
+    balanced: bool = False
+    """Two servers stand behind a balancer that hands connections to them in turn; it reads none of their bytes."""
+    shared_ticket_key: bool = False
+    keys: str = "rsa:2048"
+    chain: int = 0
+    """How many certificates that the chain does not need are sent behind the server's own."""
+    authority: bool = False
+    """The authority's own certificate is sent, too."""
+    first_window: int | None = None
+    """The server's initial congestion window, in segments; the system's where it is None."""
+
+
+class Street(Network):
+    """A client, and a server some way off."""
+
+    def __init__(self, delay_ms: float) -> None:
+        """Name the hosts."""
+        super().__init__("client", "server")
+        self.client, self.server = self.hosts
+        self.delay_ms = delay_ms
+
+    def build(self) -> None:
+        """Lay the cable and say where the site is."""
+        self.long_cable(self.client, CLIENT, self.server, SERVER, self.delay_ms)
+        self.name_the_site(self.client, SERVER, NAME)
+
+
+NGINX = """\
+daemon off;
+master_process off;
+pid {run}/nginx.pid;
+error_log {run}/error.log;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path {run}/body;
+    proxy_temp_path {run}/proxy;
+    fastcgi_temp_path {run}/fastcgi;
+    uwsgi_temp_path {run}/uwsgi;
+    scgi_temp_path {run}/scgi;
+    {http}
+    server {{
+        listen {listen};
+        {server}
+        location / {{ {location} }}
+    }}
+}}
+"""
+TLS = ("ssl_certificate {keys}/server.crt", "ssl_certificate_key {keys}/server.key")
+PAGE = "default_type text/plain; return 200 'the shelf is full of fine things';"
+
+BALANCER = """\
+global
+    nbthread 1
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+listen shop
+    bind {front}:443
+    balance roundrobin
+{servers}
+"""
+
+
+def start_nginx(
+    network: Network, host: Host, listen: str, directives: tuple[str, ...], *, location: str = PAGE, http: str = ""
+) -> subprocess.Popen[bytes]:
+    """Start it at ``listen``, as nginx.conf has it; returns when it listens."""
+    address = listen.split()[0]
+    port = int(address.rpartition(":")[2])
+    run = network.folder / f"nginx-{host.role}-{port}"
+    run.mkdir(exist_ok=True)
+    server = "\n        ".join(f"{directive};" for directive in directives)
+    (run / "nginx.conf").write_text(NGINX.format(run=run, http=http, listen=listen, server=server, location=location))
+    return network.start_server(host, port, ["nginx", "-e", run / "error.log", "-p", run, "-c", run / "nginx.conf"])
+
+
+def start_servers(street: Street, case: Case, directives: tuple[str, ...], keys: Path) -> list[subprocess.Popen[bytes]]:
+    """Start what answers at the site's address."""
+    tls = tuple(word.format(keys=keys) for word in TLS) + directives
+    if case.shared_ticket_key:
+        tls += (f"ssl_session_ticket_key {keys}/ticket.key",)
+    if not case.balanced:
+        return [start_nginx(street, street.server, f"{SERVER}:443 ssl", tls)]
+    programs = [start_nginx(street, street.server, f"127.0.0.1:{port} ssl", tls) for port in BEHIND_BALANCER]
+    servers = "\n".join(f"    server nginx-{port} 127.0.0.1:{port}" for port in BEHIND_BALANCER)
+    configuration = street.folder / "haproxy.cfg"
+    configuration.write_text(BALANCER.format(front=SERVER, servers=servers))
+    return [*programs, street.start_server(street.server, 443, ["haproxy", "-db", "-f", configuration])]
+
+
+def make_chain(keys: Path, case: Case) -> None:
+    """Append to the server's certificate what the case sends behind it; make a ticket key."""
+    (keys / "ticket.key").write_bytes(bytes(range(80)))
+    parts = [(keys / "server.crt").read_text()]
+    parts += [(keys / "authority.crt").read_text()] * case.authority
+    parts += [path.read_text() for path in sorted(ROOTS.glob("*.pem"))[: case.chain]]
+    (keys / "server.crt").write_text("".join(parts))
+
+
+def make(case: Case, folder: Path) -> None:
+    """Let the client visit, and keep what was heard."""
+    require(("ip", "tcpdump", "openssl", "nginx", "haproxy"))
+    with Street(case.delay_ms) as street:
+        keys = make_keys(street.folder / "keys", case.keys)
+        make_chain(keys, case)
+        servers = start_servers(street, case, case.directives, keys)
+        if case.first_window:
+            ip("-n", street.server.namespace, "route", "change", "10.131.1.0/24", "dev", "to-client",
+               "src", SERVER, "initcwnd", str(case.first_window))  # fmt: skip
+        visit(street, case, keys, ("--visits", "1"))  # pays for start-up
+        settle()
+        listener = Listener(street, street.client, "to-server", "tcp port 443", street.folder / "input.pcap")
+        if case.early:
+            visit_early(street, keys, case, servers)
+        else:
+            visit(street, case, keys, case.visits)
+        settle()
+        listener.stop()
+        shutil.copyfile(listener.capture, folder / "input.pcap")
+    (folder / "README.md").write_text(readme(folder.name, case))
+
+
+def visit(street: Street, case: Case, keys: Path, options: tuple[str, ...]) -> None:
+    """Run ``visitor.py`` to its end."""
+    words = [sys.executable, VISITOR, NAME, keys / "authority.crt", *options]
+    subprocess.run(street.client.command(words), check=True, timeout=PATIENCE_SECONDS)
+
+
+EARLY_CONNECTIONS = 4
+GET = f"GET / HTTP/1.1\r\nHost: {NAME}\r\nUser-Agent: early\r\n\r\n"
+LAST = GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+
+
+def visit_early(street: Street, keys: Path, case: Case, servers: list[subprocess.Popen[bytes]]) -> None:
+    """Visit once, for a session; then offer it, and with it the first request, on each connection."""
+    session, request = street.folder / "session.pem", street.folder / "request"
+    request.write_text(GET)
+    words = ["openssl", "s_client", "-connect", f"{NAME}:443", "-servername", NAME, "-tls1_3", "-quiet", "-ign_eof"]
+    words += ["-CAfile", str(keys / "authority.crt"), "-verify_return_error"]
+    ask(street, [*words, "-sess_out", str(session)], (GET, GET, LAST), wait=False)
+    if case.then is not None:
+        for server in servers:
+            stop(server)
+        start_servers(street, case, case.then, keys)
+    for _ in range(EARLY_CONNECTIONS):
+        # Early data that is refused is asked again: s_client leaves that to who uses it.
+        again = (GET,) if case.then is not None else ()
+        offer = [*words, "-sess_in", str(session), "-early_data", str(request)]
+        ask(street, offer, (*again, GET, LAST), wait=case.then is None)
+
+
+def ask(street: Street, words: list[str], requests: tuple[str, ...], *, wait: bool) -> None:
+    """Run ``s_client`` and give it requests, each with time enough for the answer to the one before.
+
+    The first is there before the connection is, unless it has one before it, too, and has to ``wait``.
+    """
+    pause = "sleep 0.4; "
+    said = pause.join(f"printf %s {shlex.quote(request)}; " for request in requests)
+    program = street.start(
+        street.client, ["sh", "-c", f"{{ {pause * wait}{said}}} | {shlex.join(words)}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    program.wait(PATIENCE_SECONDS)
+
+
+def readme(name: str, case: Case) -> str:
+    """Say how the capture was made and what to see."""
+    how = (
+        "openssl s_client -early_data"
+        if case.early
+        else shlex.join(["visitor.py", NAME, "authority.crt", *case.visits])
+    )
+    settings = "".join(f"; `{directive}`" for directive in case.directives)
+    if case.balanced:
+        settings += "; two of them on one machine, behind HAProxy (`mode tcp`, `balance roundrobin`)"
+        settings += (
+            ", with one `ssl_session_ticket_key`" if case.shared_ticket_key else ", each with ticket keys of its own"
+        )
+    settings += f"; {case.chain} root certificates of the system behind its own" if case.chain else ""
+    settings += "; the authority's certificate behind its own" if case.authority else ""
+    settings += f"; `ip route … initcwnd {case.first_window}`" if case.first_window else ""
+    if case.then is not None:
+        settings += f". After the first visit started again with {', '.join(f'`{word}`' for word in case.then)}"
+    programs = [("openssl", "version"), ("nginx", "-v"), ("tcpdump", "--version")]
+    programs += [] if case.early else [(sys.executable, "--version")]
+    programs += [("haproxy", "-v")] if case.balanced else []
+    return f"""\
+# {case.title}
+
+Made by `examples/findings/make-captures {name}`.
+
+## Topology
+
+    client {CLIENT} ──{case.delay_ms:g} ms── {SERVER}:443 server
+
+Two network namespaces on one machine (`examples/lab/delay_line.py` makes the distance), captured on the client.
+
+## How it was made
+
+    {how}
+
+{point(f"Server: nginx{settings}; {case.keys.upper().replace(':', ' ')} certificate.")}
+- Client: `examples/findings/visitor.py` unless named otherwise: three requests on each connection.
+- `tcpdump -n --time-stamp-precision=nano -w input.pcap tcp port 443`
+
+{versions(programs)}
+
+## What to see
+
+{point(case.see)}
+"""
+
+
+def point(text: str) -> str:
+    """One point of a list, in lines."""
+    return textwrap.fill(text, 115, initial_indent="- ", subsequent_indent="  ")
+
+
+# A proxy, and its backend.
+
+LEG = ("proxy_ssl_trusted_certificate {keys}/authority.crt", "proxy_ssl_verify on", f"proxy_ssl_name {NAME}")
+UPSTREAM = f"upstream backend {{ server {BACKEND}:443; keepalive 8; }}"
+TOGETHER = 3
+
+
+class Yard(Network):
+    """A client beside a proxy, and the proxy's backend some way off."""
+
+    def __init__(self) -> None:
+        """Name the hosts."""
+        super().__init__("client", "proxy", "backend")
+        self.client, self.proxy, self.backend = self.hosts
+
+    def build(self) -> None:
+        """Lay the cables."""
+        self.cable(self.client, CLIENT, self.proxy, SERVER)
+        self.long_cable(self.proxy, PROXY_AT_BACK, self.backend, BACKEND, BACKEND_DELAY_MS)
+        self.name_the_site(self.client, SERVER, NAME)
+
+
+def make_leg(folder: Path, *, title: str, directives: tuple[str, ...], see: str) -> None:
+    """Capture at a proxy whose clients all come at once, when it has no connection to its backend yet."""
+    require(("ip", "tcpdump", "openssl", "nginx", "curl"))
+    with Yard() as yard:
+        keys = make_keys(yard.folder / "keys", "rsa:2048")
+        tls = tuple(word.format(keys=keys) for word in TLS)
+        start_nginx(yard, yard.backend, f"{BACKEND}:443 ssl", (*tls, *TICKETS))
+        leg = tuple(word.format(keys=keys) for word in LEG)
+        to_backend = (
+            *leg,
+            *directives,
+            "proxy_pass https://backend",
+            "proxy_http_version 1.1",
+            'proxy_set_header Connection ""',
+        )
+        location = " ".join(f"{word};" for word in to_backend)
+        proxy = partial(start_nginx, yard, yard.proxy, f"{SERVER}:80", (), location=location, http=UPSTREAM)
+        first = proxy()
+        fetch_together(yard)  # pays for start-up
+        stop(first)
+        proxy()
+        settle()
+        listener = Listener(yard, yard.proxy, "any", "tcp port 80 or tcp port 443", yard.folder / "input.pcap")
+        fetch_together(yard)
+        settle()
+        listener.stop()
+        shutil.copyfile(listener.capture, folder / "input.pcap")
+    (folder / "README.md").write_text(leg_readme(folder.name, title=title, directives=directives, see=see))
+
+
+def leg_readme(name: str, *, title: str, directives: tuple[str, ...], see: str) -> str:
+    """Say how a capture at a proxy was made and what to see."""
+    settings = "".join(f", `{word}`" for word in directives)
+    return f"""\
+# {title}
+
+Made by `examples/findings/make-captures {name}`.
+
+## Topology
+
+    client {CLIENT} ── {SERVER}:80 proxy {PROXY_AT_BACK} ──{BACKEND_DELAY_MS} ms── {BACKEND}:443 backend
+
+Three network namespaces on one machine (`examples/lab/delay_line.py` makes the distance), captured on the proxy.
+
+## How it was made
+
+    {TOGETHER} times at once: curl http://{NAME}/ http://{NAME}/ http://{NAME}/
+
+- Proxy: nginx, `keepalive 8`, `proxy_ssl_verify on`{settings}. Backend: nginx, TLS 1.2 and 1.3 as by default.
+- `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp port 80 or tcp port 443`
+
+{versions([("curl", "--version"), ("nginx", "-v"), ("tcpdump", "--version"), ("openssl", "version")])}
+
+## What to see
+
+{point(see)}
+"""
+
+
+def fetch_together(yard: Yard) -> None:
+    """Some clients at once, each with three requests on a connection."""
+    words = ["curl", "--silent", "--show-error", "--fail", *[f"http://{NAME}/"] * 3]
+    clients = [yard.start(yard.client, words, stdout=subprocess.DEVNULL) for _ in range(TOGETHER)]
+    for client in clients:
+        if code := client.wait(PATIENCE_SECONDS):
+            raise RuntimeError(f"{shlex.join(words)}: exit code {code}")
+
+
+FORGETFUL = Case(
+    title="A client that forgets its TLS sessions",
+    visits=("--visits", "4", "--version", "1.2"),
+    see="The server issues a ticket on each connection; the client offers none on the next: a full "
+    "handshake each time, of two round trips.",
+)
+REFUSED = Case(
+    title="Session tickets that half of the servers cannot open",
+    visits=("--visits", "4", "--version", "1.2", "--resume"),
+    balanced=True,
+    see="The client offers the ticket of its last visit. Connections go to the two servers in turn, each "
+    "of which can open its own tickets alone: a full handshake and another ticket each time.",
+)
+UNISSUED = Case(
+    title="A server that lets no session be resumed",
+    visits=("--visits", "4", "--version", "1.2", "--resume"),
+    directives=NO_SESSIONS,
+    see="The client's hello says that it takes tickets. The ServerHello has no session_ticket extension "
+    "and an empty session id: there is nothing that the client could offer next time.",
+)
+OLD_VERSION = Case(
+    title="A server that speaks TLS 1.2 to a client that offers TLS 1.3",
+    visits=("--visits", "3", "--together"),
+    directives=("ssl_session_cache off", "ssl_protocols TLSv1.2"),
+    see="Three connections at once, so that none can resume another's session. supported_versions of the "
+    "client has 1.3; the server chooses 1.2: two round trips each.",
+)
+RETRIED = Case(
+    title="A server that wants another key share",
+    visits=("--visits", "3", "--resume"),
+    directives=(*TICKETS, "ssl_ecdh_curve secp384r1"),
+    see="The client's key share is X25519. The server asks for secp384r1 each time (HelloRetryRequest): "
+    "one more round trip, on resumed connections, too.",
+)
+SMALL_WINDOW = Case(
+    title="A certificate that does not fit into the first window",
+    visits=("--visits", "3", "--together"),
+    keys="rsa:4096",
+    authority=True,
+    chain=1,
+    first_window=2,
+    see="The server's flight has four segments. It may send two, and waits a round trip for their acknowledgement.",
+)
+HEAVY = Case(
+    title="A certificate with a bundle of roots behind it",
+    visits=("--visits", "3", "--together", "--version", "1.2"),
+    chain=20,
+    see="The Certificate message has more bytes than ten segments: the server waits for acknowledgements in its midst.",
+)
+EARLY_UNUSED = Case(
+    title="A far client that resumes, and waits before it asks",
+    visits=("--visits", "4", "--resume", "--version", "1.3"),
+    delay_ms=40,
+    see="Resumed handshakes of one round trip, then the request. The ClientHello could have carried it.",
+)
+EARLY_REJECTED = Case(
+    title="Early data that the server does not take",
+    early=True,
+    delay_ms=40,
+    directives=(*TICKETS, "ssl_early_data on"),
+    then=TICKETS,
+    shared_ticket_key=True,
+    see="On all connections but the first the request goes with the ClientHello. The server resumes, "
+    "ignores the early data, and is asked again when the handshake is done.",
+)
+
+_CASES = {
+    "full-handshakes-never-resumed": FORGETFUL,
+    "full-handshakes-never-resumed-clean": replace(
+        FORGETFUL, title="A client that keeps its TLS sessions", visits=(*FORGETFUL.visits, "--resume"),
+        see="From the second connection on the client offers the ticket: one round trip.",
+    ),
+    "full-handshakes-never-resumed-tls13": replace(
+        FORGETFUL, title="A client that forgets its TLS 1.3 sessions", visits=("--visits", "4", "--version", "1.3"),
+        see="No ClientHello has a pre_shared_key. In TLS 1.3 a full handshake takes one round trip, as a "
+        "resumed one: what it costs more is computing, and the certificate's bytes.",
+    ),
+    "full-handshakes-never-resumed-tls13-clean": replace(
+        FORGETFUL, title="A client that keeps its TLS 1.3 sessions",
+        visits=("--visits", "4", "--version", "1.3", "--resume"),
+        see="From the second connection on there is a pre_shared_key, and no certificate.",
+    ),
+    "resumption-refused": REFUSED,
+    "resumption-refused-clean": replace(
+        REFUSED, title="Session tickets that every server can open", shared_ticket_key=True,
+        see="Both servers have the same ticket key: whichever it is, it resumes.",
+    ),
+    "resumption-refused-tls13": replace(
+        REFUSED, title="Pre-shared keys that half of the servers cannot open",
+        visits=("--visits", "4", "--version", "1.3", "--resume"),
+        see="The ClientHello has a pre_shared_key, the ServerHello has none.",
+    ),
+    "no-ticket-issued": UNISSUED,
+    "no-ticket-issued-clean": replace(
+        UNISSUED, title="A server that issues session tickets", directives=TICKETS,
+        see="NewSessionTicket on the first connection; it is resumed on the others.",
+    ),
+    "tls12-where-13-possible": OLD_VERSION,
+    "tls12-where-13-possible-clean": replace(
+        OLD_VERSION, title="TLS 1.3 with a client that offers it", directives=TICKETS,
+        see="One round trip each.",
+    ),
+    "hello-retry-request": RETRIED,
+    "hello-retry-request-clean": replace(
+        RETRIED, title="A server that takes the first key share", directives=TICKETS,
+        see="The key share of the first hello is accepted.",
+    ),
+    "server-flight-exceeds-initcwnd": SMALL_WINDOW,
+    "server-flight-exceeds-initcwnd-clean": replace(
+        SMALL_WINDOW, title="A certificate that fits into the first window", first_window=10,
+        see="The server's flight comes at once.",
+    ),
+    "certificate-chain-heavy": HEAVY,
+    "certificate-chain-heavy-clean": replace(
+        HEAVY, title="A certificate alone", chain=0, see="The Certificate message fits into one segment.",
+    ),
+    "early-data-unused": EARLY_UNUSED,
+    "early-data-unused-clean": replace(
+        EARLY_REJECTED, title="A far client that asks with its ClientHello", then=None,
+        see="On all connections but the first the request goes with the ClientHello, and is answered a "
+        "round trip later.",
+    ),
+    "early-data-rejected": EARLY_REJECTED,
+}  # fmt: skip
+
+CASES: dict[str, Callable[[Path], None]] = {name: partial(make, case) for name, case in _CASES.items()} | {
+    "proxy-backend-leg-tls12": partial(
+        make_leg, title="A proxy that offers its backend no more than TLS 1.2", directives=(),
+        see="nginx before 1.23.4 has `proxy_ssl_protocols TLSv1 TLSv1.1 TLSv1.2` by default: the backend, "
+        "which can do 1.3, is asked for 1.2, and each new connection waits for a second round trip.",
+    ),
+    "proxy-backend-leg-tls12-clean": partial(
+        make_leg, title="A proxy that offers its backend TLS 1.3", directives=("proxy_ssl_protocols TLSv1.2 TLSv1.3",),
+        see="One round trip for each new connection.",
+    ),
+}  # fmt: skip
