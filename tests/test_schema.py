@@ -54,6 +54,7 @@ TOLD = (
     "crafted/zero-window",
     "handshakes/chromium-apache-1.3-http1",
     "handshakes/concurrent-curl-apache-1.2",
+    "handshakes/curl-apache-1.2-client-certificate",
     "handshakes/gnutls-nginx-1.3-0rtt",
     "multiplexed/chromium-apache-later",
     "hops/chain-announced-v2-beside-1",

@@ -132,11 +132,16 @@ table! {
     /// One TLS handshake.
     Handshakes of HandshakeRow as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
-        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, version: Text, cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, client_random: Random,
-        quic_version: Text, kind: Text, outcome: Text, hello_retry: Bool,
-        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
-        certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
+        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_frame: Int64,
+        server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
+        cipher: Text,
+        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
+        client_random: Random,
+        quic_version: Text, kind: Text, resumption_offered: Text, early_data_offered: Bool, ticket_offered: Bool,
+        ticket_issued: Bool, session_id_issued: Bool, outcome: Text, hello_retry: Bool,
+        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Text,
+        certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
+        server_flight_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
         client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
         keys: Text, missing_keys: Text,
     }
