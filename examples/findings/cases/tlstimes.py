@@ -30,7 +30,7 @@ DELAY_MS = 5
 MANY_CLIENTS = ",".join(f"{client}-{SERVERS[0]}" for client in CLIENTS)
 MANY_SERVERS = ",".join(f"{CLIENTS[0]}-{server}" for server in SERVERS)
 REVOCATION = f"http://{SERVERS[2]}/wait-60/bytes-400"
-SECOND_SEGMENTS = ("drop:from=left,number=6", "drop:from=left,number=13", "drop:from=left,number=20")
+SECOND_SEGMENTS = ("drop:from=left,number=8", "drop:from=left,number=15", "drop:from=left,number=22")
 
 
 class Street(Network):
