@@ -102,7 +102,14 @@ def start_servers(street: Street, case: Case, keys: Path) -> None:
     """Start what answers, and the revocation list's server beside it."""
     backend = [sys.executable, LAB / "backend.py", SERVERS[2], "80"]
     street.start_server(street.server, 80, backend)
-    words: list[str | Path] = [sys.executable, PROGRAMS / "tls_server.py", "0.0.0.0", str(case.port), keys, *case.server]
+    words: list[str | Path] = [
+        sys.executable,
+        PROGRAMS / "tls_server.py",
+        "0.0.0.0",
+        str(case.port),
+        keys,
+        *case.server,
+    ]
     street.start_server(street.server, case.port, words)
 
 
