@@ -1,6 +1,6 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, links, servers. Out: four temporary tables that the rules in
+In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: five temporary tables that the rules in
 ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
@@ -103,19 +103,25 @@ _ASKED = """
     WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)
 """
 
-# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for
-# attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
+# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from when
+# the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
 # and for an earlier one until that began.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
-    WITH RECURSIVE opened AS (
-        SELECT stream, first_exchange AS number, syn_at FROM setups
-        WHERE first_request_at - ready_at <= $preconnect_ns),
+    WITH RECURSIVE late AS (
+        SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
+            sum(end_at - start_at) FILTER (side = 'client') AS held_ns, max(end_at) FILTER (side = 'server') AS arrived_at
+        FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
+    opened AS (
+        SELECT setups.stream, first_exchange AS number, syn_at
+        FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
+        WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
     lives AS (
-        SELECT stream, number, request_at, coalesce(syn_at, request_at) AS start_at,
-            greatest(request_at, coalesce(response_done_at, closed_at)) AS end_at, client_ip, server_ip, server_port
+        SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
+            greatest(request_at, arrived_at, coalesce(response_done_at, closed_at)) AS end_at,
+            client_ip, server_ip, server_port
         FROM exchanges JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
-        LEFT JOIN opened USING (stream, number)
+        LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
         WHERE protocol NOT IN ('proxy', 'socks') AND request_at IS NOT NULL),
     proxies AS (SELECT address AS client_ip FROM nodes WHERE role = 'proxy'),
     asked_by_users AS (
@@ -146,6 +152,15 @@ _WAITED = """
     SELECT * EXCLUDE (depth) FROM paths
 """
 
+_HELD = """
+    CREATE OR REPLACE TEMP TABLE held AS
+    SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, confidence,
+        {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
+        [start_frame, end_frame] AS frames, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+    FROM stalled JOIN setups USING (stream)
+    WHERE NOT probe AND phase <> 'close'
+"""
+
 # Who tries many servers of which few answer does not wait for any.
 _SCANNERS = """
     CREATE OR REPLACE TEMP TABLE scanners AS
@@ -157,6 +172,6 @@ _SCANNERS = """
 
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``asked``, ``scanners`` and ``waited``."""
-    for statement in (_SETUPS, _ASKED, _SCANNERS, _WAITED):
+    """Make the temporary tables ``setups``, ``asked``, ``held``, ``scanners`` and ``waited``."""
+    for statement in (_SETUPS, _ASKED, _HELD, _SCANNERS, _WAITED):
         tables.execute(statement, {name: value for name, value in thresholds.items() if f"${name}" in statement})
