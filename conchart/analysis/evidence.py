@@ -152,13 +152,26 @@ _WAITED = """
     SELECT * EXCLUDE (depth) FROM paths
 """
 
+# Both ends of a proxy's connection to its backend have names of their own. A sender in slow start that had sent as much
+# before has forgotten it: a rest of a retransmission timeout does that (RFC 5681 section 4.1).
 _HELD = """
     CREATE OR REPLACE TEMP TABLE held AS
-    SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, confidence,
+    WITH again AS (
+        SELECT stream, number AS exchange, idle_ns,
+            max(request_bytes) OVER earlier >= request_bytes AS client, max(response_bytes) OVER earlier >= response_bytes AS server
+        FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
+        WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+    SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
+        CASE WHEN kind = 'slow-start' AND idle_ns >= $rto_ns + coalesce(rtt_ns, 0)
+            AND if(side = 'client', again.client, again.server) THEN idle_ns END AS rested_ns, confidence,
         {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
-        [start_frame, end_frame] AS frames, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
-    FROM stalled JOIN setups USING (stream)
-    WHERE NOT probe AND phase <> 'close'
+        [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
+        if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+    FROM stalled JOIN (
+        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
+        FROM setups WHERE NOT probe) USING (stream)
+    LEFT JOIN again USING (stream, exchange)
+    WHERE phase <> 'close'
 """
 
 # Who tries many servers of which few answer does not wait for any.

@@ -183,7 +183,7 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
     return {
         "finding": rule.name,
         "title": rule.title,
-        "frames": (row["frames"] or [])[:_MOST_FRAMES],
+        "frames": list(dict.fromkeys(row["frames"] or []))[:_MOST_FRAMES],
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
         "advice": advice([fix for fix in rule.fixes if row["side"] in (None, fix.at)], known),

@@ -43,7 +43,7 @@ _EXPLAIN = """
     SELECT pairs.stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
         coalesce(exchange, CASE WHEN side = 'server' AND phase IN ('idle', 'close') THEN before.number END,
             after.number)::INTEGER AS exchange,
-        phase, kind, detail, side, start_frame, end_frame, confidence
+        phase, kind, detail, side, start_frame, end_frame, ack_delay_ns, confidence
     FROM pairs
     ASOF LEFT JOIN asked before ON pairs.stream = before.stream AND start_at >= before.request_at
     ASOF LEFT JOIN asked after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
