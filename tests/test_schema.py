@@ -54,6 +54,7 @@ TOLD = (
     "crafted/zero-window",
     "handshakes/chromium-apache-1.3-http1",
     "handshakes/concurrent-curl-apache-1.2",
+    "handshakes/curl-apache-1.2-client-certificate",
     "handshakes/gnutls-nginx-1.3-0rtt",
     "multiplexed/chromium-apache-later",
     "hops/chain-announced-v2-beside-1",
@@ -74,11 +75,17 @@ def refused_with_drops(folder: Path) -> Path:
     return path
 
 
-def by_way_of_a_proxy(folder: Path) -> Path:
-    """Make a capture of a request that a proxy has put its name on."""
-    path = folder / "via.pcapng"
-    request = b"GET / HTTP/1.1\r\nHost: shop.example\r\nVia: 1.1 proxy.example\r\n\r\n"
-    talk = Talk(steps=[Say("client", request), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")])
+def upload_by_way_of_a_proxy(folder: Path) -> Path:
+    """Make a capture of a request that a proxy has put its name on, and whose body waits until the server wants it."""
+    path = folder / "upload.pcapng"
+    request = b"PUT / HTTP/1.1\r\nHost: shop.example\r\nVia: 1.1 proxy.example\r\nExpect: 100-continue\r\n"
+    steps = [
+        Say("client", request + b"Content-Length: 4\r\n\r\n"),
+        Say("server", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        Say("client", b"body"),
+        Say("server", b"HTTP/1.1 204 No Content\r\nKeep-Alive: timeout=5, max=99\r\n\r\n"),
+    ]
+    talk = Talk(steps=steps)
     path.write_bytes(Format(container="pcapng").write(talk.packets()))
     return path
 
@@ -94,7 +101,7 @@ def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
 
 def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(refused_with_drops(folder))
-    yield conchart.read(by_way_of_a_proxy(folder))
+    yield conchart.read(upload_by_way_of_a_proxy(folder))
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
     yield conchart.read(capture, filter="tcp port 443")

@@ -22,8 +22,9 @@ TCP_FACTS = (
     "ack_at", "ack_frame", "bytes", "packets", "frames", "copies", "resent", "resent_frames", "fin_by", "rst_by",
 )  # fmt: skip
 TLS_FACTS = (
-    "tls", "hello_at", "hello_frame", "server_hello_at", "server_done_at", "version", "cipher", "group", "sni", "alpn",
-    "hello_retry", "resumed", "kind", "alert", "ja3", "ech", "client_auth", "certificates", "complete_at",
+    "tls", "hello_at", "hello_frame", "server_hello_at", "server_done_at", "version", "version_offered", "cipher",
+    "group", "sni", "alpn", "hello_retry", "resumed", "kind", "alert", "ja3", "ech", "client_auth", "certificates",
+    "complete_at",
 )  # fmt: skip
 HTTP_FACTS = ("request", "request_at", "method", "target", "host", "status", "response_at")
 FACTS = (*TCP_FACTS, *TLS_FACTS, *HTTP_FACTS)

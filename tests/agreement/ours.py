@@ -100,8 +100,8 @@ def _packet(stream: Stream, row: dict[str, Any]) -> None:
 
 def _tls(row: dict[str, Any]) -> dict[str, Any]:
     facts = (
-        "hello_at", "server_hello_at", "server_done_at", "version", "cipher", "sni", "alpn", "hello_retry", "kind",
-        "ja3", "ech", "client_auth", "certificates", "complete_at",
+        "hello_at", "server_hello_at", "server_done_at", "version", "version_offered", "cipher", "sni", "alpn",
+        "hello_retry", "kind", "ja3", "ech", "client_auth", "certificates", "complete_at",
     )  # fmt: skip
     known = {fact: row[fact] for fact in facts}
     known["group"] = row["named_group"]

@@ -47,6 +47,7 @@ def test_hellos_split_over_segments_are_read_from_their_first_byte(tmp_path: Pat
         assert facts["hello_at"] == first
         assert facts["server_hello_at"] == hellos[-1].at  # the one before it is a HelloRetryRequest
         assert (facts["version"], facts["cipher"]) == (tls.version, CIPHERS[tls.cipher])
+        assert facts["version_offered"] == tls.version
         assert (facts["sni"], facts["hello_retry"]) == (tls.sni, tls.retry)
         assert facts["resumed"] == (tls.kind != "full")
         assert facts.get("alpn", tls.alpn) == tls.alpn

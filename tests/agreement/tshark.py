@@ -389,6 +389,7 @@ def _hello_facts(hello: Frame | None, seen: _Hellos, packets: dict[int, Frame]) 
     if hello:
         facts["hello_frame"] = hello.first_part(packets).number
         facts["ech"] = ENCRYPTED_CLIENT_HELLO in hello.values["tls.handshake.extension.type"]
+        facts["version_offered"] = _highest_version(hello)
         if prints := hello.values["tls.handshake.ja3"]:
             facts["ja3"] = prints[0]
     if seen.alert is not None:
@@ -399,8 +400,7 @@ def _hello_facts(hello: Frame | None, seen: _Hellos, packets: dict[int, Frame]) 
     if answer is None:
         return facts
     versions = answer.values["tls.handshake.extensions.supported_version"] or answer.values["tls.handshake.version"]
-    version = int(versions[0], 0)
-    version = 0x0304 if version >> 8 in (0x7E, 0x7F, 0xFB) else version  # Google's, a draft, Facebook's
+    version = _plain_version(versions[0])
     facts["version"] = VERSIONS.get(version, f"0x{version:04x}")
     ciphers = answer.values["tls.handshake.ciphersuite"]
     if ciphers:
@@ -426,6 +426,20 @@ def _hello_facts(hello: Frame | None, seen: _Hellos, packets: dict[int, Frame]) 
         if hello and not _offers_ticket(hello) and hello.values["tls.handshake.session_id"]:
             facts["kind"] = "session-id"
     return facts
+
+
+def _plain_version(text: str) -> int:
+    """The code of a version; that of TLS 1.3 for what became it."""
+    version = int(text, 0)
+    return 0x0304 if version >> 8 in (0x7E, 0x7F, 0xFB) else version  # Google's, a draft, Facebook's
+
+
+def _highest_version(hello: Frame) -> str:
+    """The highest version that is offered, without GREASE (RFC 8701)."""
+    listed = [_plain_version(text) for text in hello.values["tls.handshake.extensions.supported_version"]]
+    offered = [version for version in listed if version & 0x0F0F != 0x0A0A]
+    highest = max(offered, default=_plain_version(hello.values["tls.handshake.version"][0]))
+    return VERSIONS.get(highest, f"0x{highest:04x}")
 
 
 def _offers_ticket(hello: Frame) -> bool:

@@ -111,6 +111,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
         syn_ack_at: at(tcp.syn_ack),
         ack_at: at(tcp.ack),
         syn_retransmits: Some(tcp.syn_retransmits),
+        syn_ack_retransmits: Some(tcp.syn_ack_retransmits),
         first_frame: Some(tcp.first_frame.cast_signed()),
         last_frame: Some(tcp.last_frame.cast_signed()),
         packets_client: Some(client.packets),
@@ -135,6 +136,12 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
         rtt_server_ns: tcp.rtt(Side::Server),
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
+        fin_client_at: at(tcp.first_fin(Side::Client)),
+        fin_server_at: at(tcp.first_fin(Side::Server)),
+        fin_client_frame: frame(tcp.first_fin(Side::Client)),
+        fin_server_frame: frame(tcp.first_fin(Side::Server)),
+        rst_at: at(tcp.rst()),
+        rst_frame: frame(tcp.rst()),
         state: Some(tcp.state().name()),
         ..flow(of, about, stations)
     }
@@ -179,23 +186,38 @@ pub fn handshake<'a>(
         client_finished_at: at(tls.client_finished),
         ready_at: at(tls.ready),
         complete_at: at(tls.complete),
+        hello_frame: frame(tls.hello),
+        server_hello_frame: frame(tls.server_hello),
+        ready_frame: frame(tls.ready),
+        failed_frame: frame(tls.failed),
         version,
+        version_offered: tls.version_offered.as_deref(),
         cipher: tls.cipher.as_deref(),
         named_group: tls.named_group.as_deref(),
         sni: tls.sni.as_deref(),
         alpn: tls.alpn.as_deref(),
         alpn_offered: tls.alpn_offered.as_deref(),
+        key_shares: tls.key_shares.as_deref(),
         client_random: tls.client_random.as_ref(),
         quic_version: tls.quic_version.as_deref(),
         kind: tls.kind.map(Kind::name),
+        resumption_offered: tls.resumption_offered.map(Kind::name),
+        early_data_offered: tls.early_data_offered,
+        ticket_offered: tls.ticket_offered,
+        ticket_issued: tls.ticket_issued,
+        session_id_issued: tls.session_id_issued,
         outcome: Some(tls.outcome.name()),
         hello_retry: Some(tls.hello_retry),
         client_auth: tls.client_auth,
         early_data: tls.early_data,
         false_start: tls.false_start,
         alert: tls.alert.as_deref(),
+        alert_by: tls.alert_by.map(side),
         certificates: tls.certificates.map(u32::cast_signed),
         certificate_bytes: tls.certificate_bytes.map(u32::cast_signed),
+        client_certificate_bytes: tls.client_certificate_bytes.map(u32::cast_signed),
+        client_hello_bytes: tls.client_hello_bytes.map(u32::cast_signed),
+        server_flight_bytes: tls.server_flight_bytes.and_then(|bytes| i32::try_from(bytes).ok()),
         bytes_client: Some(tls.bytes_client.cast_signed()),
         bytes_server: Some(tls.bytes_server.cast_signed()),
         round_trips: tls.round_trips.map(u32::cast_signed),
@@ -219,7 +241,6 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();
-    let frame = |span: &Span| span.first.map(|moment| moment.frame.cast_signed());
     ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
@@ -232,19 +253,26 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
         status: exchange.status.map(i32::from),
+        user_agent: exchange.user_agent.as_deref(),
+        server_software: exchange.server_software.as_deref(),
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
         forwarded_for: provenance.and_then(Provenance::forwarded_for),
         via: provenance.and_then(|way| way.via.as_deref()),
+        expect_continue: exchange.expects_continue,
+        continued_at: at(exchange.continued),
+        body_at: at(request.content),
         request_bytes: bytes(request),
         response_bytes: bytes(response),
-        request_frame: frame(request),
-        response_frame: frame(response),
+        request_frame: frame(request.first),
+        response_frame: frame(response.first),
         request_ns: between(at(request.first), request_done),
         wait_ns: wait,
         transfer_ns: between(at(response.first), response_done),
         service_ns: wait.zip(rtt_server).map(|(wait, rtt)| (wait - rtt).max(0)),
         client_keepalive: exchange.client_keepalive,
         server_keepalive: exchange.server_keepalive,
+        keep_alive_timeout_ns: exchange.keep_alive.and_then(|said| said.timeout).map(|s| i64::from(s) * 1_000_000_000),
+        keep_alive_max: exchange.keep_alive.and_then(|said| said.max).map(i64::from),
         inferred: Some(exchange.inferred),
         confidence: Some(exchange.confidence),
     }
@@ -302,4 +330,8 @@ fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark:
 
 fn at(moment: Option<Moment>) -> Option<i64> {
     moment.map(|moment| moment.at)
+}
+
+fn frame(moment: Option<Moment>) -> Option<i64> {
+    moment.map(|moment| moment.frame.cast_signed())
 }

@@ -117,14 +117,16 @@ table! {
     Connections of ConnectionRow as "connections" {
         stream: Int32, capture: Int32, transport: Text, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
         server_port: Int32, opened_at: Int64, closed_at: Int64, syn_at: Int64, syn_ack_at: Int64,
-        ack_at: Int64, syn_retransmits: Int32, first_frame: Int64, last_frame: Int64,
+        ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
         ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
-        rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, state: Text,
+        rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, fin_client_at: Int64,
+        fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
+        state: Text,
         app: Text,
     }
 }
@@ -132,11 +134,16 @@ table! {
     /// One TLS handshake.
     Handshakes of HandshakeRow as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
-        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, version: Text, cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, client_random: Random,
-        quic_version: Text, kind: Text, outcome: Text, hello_retry: Bool,
-        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, certificates: Int32,
-        certificate_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
+        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_frame: Int64,
+        server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
+        cipher: Text,
+        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
+        client_random: Random,
+        quic_version: Text, kind: Text, resumption_offered: Text, early_data_offered: Bool, ticket_offered: Bool,
+        ticket_issued: Bool, session_id_issued: Bool, outcome: Text, hello_retry: Bool,
+        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Text,
+        certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
+        server_flight_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
         client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
         keys: Text, missing_keys: Text,
     }
@@ -146,10 +153,11 @@ table! {
     Exchanges of ExchangeRow as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
-        ids: MaybeTexts, forwarded_for: Text, via: Text,
+        user_agent: Text, server_software: Text,
+        ids: MaybeTexts, forwarded_for: Text, via: Text, expect_continue: Bool, continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, service_ns: Int64, client_keepalive: Bool,
-        server_keepalive: Bool, inferred: Bool, confidence: Float,
+        server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64, inferred: Bool, confidence: Float,
     }
 }
 table! {

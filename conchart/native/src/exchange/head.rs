@@ -12,6 +12,8 @@ use super::sniffers::Verdict;
 
 /// Longest `method`, `target` or `host` kept.
 const MAX_TEXT: usize = 2048;
+/// Longest name of a product kept.
+const MAX_PRODUCT: usize = 128;
 
 /// How the length of a body is known (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -133,8 +135,9 @@ pub(super) struct Request {
     pub keepalive: Option<bool>,
     /// `None`: no body.
     pub framing: Option<Framing>,
-    /// The client waits for 100 (Continue) before it sends the body.
-    pub expects_continue: bool,
+    /// The client waits for 100 (Continue) before it sends the body; `None` when the first line was cut.
+    pub expects_continue: Option<bool>,
+    pub user_agent: Option<Box<str>>,
     pub provenance: Option<Box<Provenance>>,
 }
 
@@ -155,7 +158,8 @@ impl Request {
                 protocol: version.map(Version::name),
                 keepalive: None,
                 framing: None,
-                expects_continue: false,
+                expects_continue: None,
+                user_agent: None,
                 provenance: None,
             });
         };
@@ -183,7 +187,8 @@ impl Request {
                 (None, Length::Is(0) | Length::Absent) => None,
                 (None, Length::Is(n)) => Some(Framing::Length(n)),
             },
-            expects_continue: fields.expects_continue,
+            expects_continue: Some(fields.expects_continue),
+            user_agent: fields.user_agent.and_then(product),
             provenance: fields.provenance,
         })
     }
@@ -199,6 +204,8 @@ pub(super) struct Response {
     pub framing: Option<Framing>,
     /// Protocol that a 101 switches to.
     pub upgrade: Upgrade,
+    pub server_software: Option<Box<str>>,
+    pub keep_alive: Option<KeepAlive>,
     pub provenance: Option<Box<Provenance>>,
 }
 
@@ -225,6 +232,8 @@ impl Response {
             keepalive: rest.map(|_| fields.keepalive(version)),
             framing,
             upgrade: fields.upgrade.map_or(Upgrade::Unknown, Upgrade::read),
+            server_software: fields.server.and_then(product),
+            keep_alive: fields.keep_alive_for,
             provenance: fields.provenance,
         })
     }
@@ -334,6 +343,9 @@ struct Fields<'a> {
     keep_alive: bool,
     upgrade: Option<&'a [u8]>,
     expects_continue: bool,
+    keep_alive_for: Option<KeepAlive>,
+    user_agent: Option<&'a [u8]>,
+    server: Option<&'a [u8]>,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -357,8 +369,9 @@ impl<'a> Fields<'a> {
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => self.host = self.host.or(Some(value)),
             6 if name.eq_ignore_ascii_case(b"expect") => {
-                self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue");
+                self.expects_continue |= expects_continue(value);
             }
+            6 if name.eq_ignore_ascii_case(b"server") => self.server = self.server.or(Some(value)),
             7 if name.eq_ignore_ascii_case(b"upgrade") => self.upgrade = Some(value),
             // Proxy-Connection never was a standard, but HTTP/1.0 clients of proxies ask with it
             // for what Connection means (RFC 9112 appendix C.2.2), and proxies comply.
@@ -368,6 +381,8 @@ impl<'a> Fields<'a> {
                     self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
+            10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
+            10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length.add(value),
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();
@@ -382,6 +397,37 @@ impl<'a> Fields<'a> {
     fn keepalive(&self, version: Version) -> bool {
         !self.close && (version == Version::Http11 || self.keep_alive)
     }
+}
+
+/// How long a server keeps a connection that nobody uses (RFC 2068 section 19.7.1).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct KeepAlive {
+    /// Seconds.
+    pub timeout: Option<u32>,
+    /// Requests that may still come.
+    pub max: Option<u32>,
+}
+
+impl KeepAlive {
+    fn read(value: &[u8]) -> Self {
+        let mut found = Self::default();
+        for parameter in list(value) {
+            let mut parts = parameter.splitn(2, |&b| b == b'=').map(<[u8]>::trim_ascii);
+            let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let number = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+            if name.eq_ignore_ascii_case(b"timeout") {
+                found.timeout = number;
+            } else if name.eq_ignore_ascii_case(b"max") {
+                found.max = number;
+            }
+        }
+        found
+    }
+}
+
+/// Does the value of Expect ask for 100 (Continue) (RFC 9110 section 10.1.1)?
+pub(super) fn expects_continue(value: &[u8]) -> bool {
+    value.eq_ignore_ascii_case(b"100-continue")
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -420,6 +466,11 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
     let authority = rest.get(..end)?;
     // Without the user's name and password.
     authority.rsplit(|&b| b == b'@').next()
+}
+
+/// The name of a product as sent, at most [`MAX_PRODUCT`] bytes of it.
+pub(super) fn product(value: &[u8]) -> Option<Box<str>> {
+    text(value.get(..MAX_PRODUCT).unwrap_or(value))
 }
 
 /// Text as sent, at most [`MAX_TEXT`] bytes of it.

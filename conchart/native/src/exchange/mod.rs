@@ -40,6 +40,7 @@ mod turns;
 mod unread;
 
 pub use conversation::Conversation;
+pub use head::KeepAlive;
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
@@ -54,6 +55,8 @@ pub struct Span {
     pub last: Option<Moment>,
     /// By then, bytes of it had come at a time that nobody saw.
     pub revealed: Option<Moment>,
+    /// First byte of its content; `None` without content, and where that byte came at a time that nobody saw.
+    pub content: Option<Moment>,
     /// True once the message is known to have ended at `last`.
     pub done: bool,
     /// Stream bytes, head and body.
@@ -100,6 +103,15 @@ pub struct Exchange {
     pub host: Option<Box<str>>,
     pub target: Option<Box<str>>,
     pub status: Option<u16>,
+    /// The product that each end says it is.
+    pub user_agent: Option<Box<str>>,
+    pub server_software: Option<Box<str>>,
+    /// The client asks for 100 (Continue) before it sends the content; `None` while its head is not read.
+    pub expects_continue: Option<bool>,
+    /// First byte of that interim response.
+    pub continued: Option<Moment>,
+    /// What the server says of how long it keeps the connection.
+    pub keep_alive: Option<KeepAlive>,
     /// What the heads say of its way here.
     pub provenance: Option<Box<Provenance>>,
     /// Does this side want the connection kept open after this exchange?

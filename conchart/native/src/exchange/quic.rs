@@ -47,7 +47,7 @@ impl OverQuic {
         self.begun = None;
         let Some(mut handshake) = self.handshake.take() else { return };
         if let Some(close) = facts.close {
-            handshake.close(close.code);
+            handshake.close(close.from, close.code, close.seen);
         }
         if let Some(handshake) = handshake.finish() {
             ledger.handshake(with_packets(handshake, facts));

@@ -50,6 +50,7 @@ pub struct Connection {
     pub syn_ack: Option<Moment>,
     pub ack: Option<Moment>,
     pub syn_retransmits: i32,
+    pub syn_ack_retransmits: i32,
     pub fin_by: Option<Side>,
     pub rst_by: Option<Side>,
     /// The RST that ended it; a SYN that is sent again takes one back that came before the SYN-ACK.
@@ -82,6 +83,7 @@ impl Connection {
             syn_ack: None,
             ack: None,
             syn_retransmits: 0,
+            syn_ack_retransmits: 0,
             fin_by: None,
             rst_by: None,
             rst: None,

@@ -64,6 +64,7 @@ impl Connection {
             }
             self.syn_ack = Some(seen);
         } else if again && from == Side::Server {
+            self.syn_ack_retransmits += i32::from(segment.flags.ack());
             if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
                 self.later_syn_ack = Some(segment.seq);
             }

@@ -69,6 +69,18 @@ impl Connection {
         self.rst.is_some()
     }
 
+    /// The RST that ended it.
+    #[must_use]
+    pub fn rst(&self) -> Option<Moment> {
+        self.rst
+    }
+
+    /// The first FIN of that side.
+    #[must_use]
+    pub fn first_fin(&self, side: Side) -> Option<Moment> {
+        self.halves[side].assembler.fin.map(|(_, seen)| seen)
+    }
+
     /// The SYN was sent, and nothing else that counts.
     pub(super) fn is_opening(&self) -> bool {
         self.syn.is_some() && self.syn_ack.is_none() && self.last_byte.is_none()
@@ -103,8 +115,7 @@ impl Connection {
     /// First FIN or RST after the last byte; the last byte itself if the capture shows them the other way round.
     #[must_use]
     pub fn closing(&self) -> Option<Moment> {
-        let fin = |side: Side| self.halves[side].assembler.fin.map(|(_, seen)| seen);
-        let ends = [fin(Side::Client), fin(Side::Server), self.rst];
+        let ends = [self.first_fin(Side::Client), self.first_fin(Side::Server), self.rst];
         let any = ends.iter().flatten().next().is_some();
         let Some(last_byte) = self.last_byte else {
             return ends.into_iter().flatten().min_by_key(|m| (m.at, m.frame));

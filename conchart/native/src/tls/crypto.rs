@@ -47,11 +47,11 @@ impl CryptoHandshake {
         self.handshaking.machine.infer_finished(seen);
     }
 
-    /// The connection was closed with this error code: 0x0100 and an alert, where TLS failed (RFC 9001 section 4.8).
-    pub fn close(&mut self, code: u64) {
+    /// `by` closed the connection with this error code: 0x0100 and an alert, where TLS failed (RFC 9001 section 4.8).
+    pub fn close(&mut self, by: Side, code: u64, seen: Moment) {
         let alert = code.checked_sub(CRYPTO_ERROR).and_then(|alert| u8::try_from(alert).ok());
         if let Some(alert) = alert.filter(|_| !self.handshaking.machine.ended()) {
-            self.handshaking.machine.alert(FATAL, alert);
+            self.handshaking.machine.alert(by, FATAL, alert, seen);
         }
     }
 
@@ -65,7 +65,7 @@ impl CryptoHandshake {
     #[must_use]
     pub fn finish(self) -> Option<Box<Handshake>> {
         let Handshaking { mut machine, .. } = *self.handshaking;
-        machine.finish(false);
+        machine.finish();
         Some(machine.facts).filter(|facts| facts.hello_by.is_some())
     }
 }

@@ -104,7 +104,7 @@ pub(super) enum Reading {
     /// The client's Finished is (in) this record.
     Finished { index: usize, exact: bool },
     /// The client sent an alert instead.
-    Alert,
+    Alert { seen: Moment },
 }
 
 /// The records since the ClientHello, at most [`MAX_HELD`].
@@ -157,7 +157,7 @@ impl Flight {
                 return Reading::Finished { index, exact: true };
             }
             if sizes.is_alert(seen.bytes) {
-                return Reading::Alert;
+                return Reading::Alert { seen: seen.first };
             }
             first = first.or(Some((index, seen.offset)));
         }
@@ -190,7 +190,7 @@ impl Flight {
         let server_done = self.server_done(context, finished);
         let mut split = Split {
             finished,
-            server_done: server_done.map(|(_, moment)| moment),
+            server_done: server_done.map(|(_, seen)| seen),
             client_auth: self.client_auth(context, finished_index, exact),
             early_data: early_end.is_some(),
             ticket: None,
@@ -220,18 +220,18 @@ impl Flight {
         Some(split)
     }
 
-    /// Index and last byte of the server's Finished, or of what comes closest to it.
+    /// The server's Finished with its index, or what comes closest to it.
     ///
     /// The last record of that size which the client had acknowledged; without one, the first record of
     /// a resumption (which needs only one) or else the last that the client had acknowledged.
-    pub fn server_done(&self, context: Context, finished: AppRecord) -> Option<(usize, Moment)> {
+    pub fn server_done(&self, context: Context, finished: AppRecord) -> Option<(usize, AppRecord)> {
         let before = |(_, seen): &(usize, &AppRecord)| seen.from != context.client && seen.offset < finished.acked;
         let flight = || self.0.iter().enumerate().filter(before);
         let exact = flight().rfind(|(_, seen)| context.sizes.is_finished(seen.bytes));
         let any = || {
             if context.psk { flight().next() } else { flight().next_back() }
         };
-        exact.or_else(any).map(|(index, seen)| (index, seen.last))
+        exact.or_else(any).map(|(index, seen)| (index, *seen))
     }
 
     /// Did the client send a Certificate message before its Finished? `None`: cannot be told.
@@ -260,7 +260,8 @@ impl Flight {
 #[derive(Debug)]
 pub(super) struct Split {
     pub finished: AppRecord,
-    pub server_done: Option<Moment>,
+    /// The last record of its flight.
+    pub server_done: Option<AppRecord>,
     pub client_auth: Option<bool>,
     /// The server accepted early data.
     pub early_data: bool,

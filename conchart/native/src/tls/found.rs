@@ -104,12 +104,29 @@ pub struct Handshake {
     /// Of the (first) ClientHello.
     pub client_random: Option<[u8; 32]>,
     pub version: Option<Version>,
+    /// The highest that the (first) ClientHello offers, grease aside.
+    pub version_offered: Option<Name>,
     pub cipher: Option<Name>,
     pub named_group: Option<Name>,
     pub sni: Option<Box<str>>,
     pub alpn: Option<Box<str>>,
     /// What the (first) ClientHello offered by ALPN, joined by commas.
     pub alpn_offered: Option<Box<str>>,
+    /// Groups of the key shares in the (first) ClientHello, joined by commas; grease is none.
+    pub key_shares: Option<Box<str>>,
+    /// How the (first) ClientHello would resume a session.
+    pub resumption_offered: Option<Kind>,
+    /// It says that early data follows. Of this and what the client takes, `None`: no whole ClientHello was seen.
+    pub early_data_offered: Option<bool>,
+    /// The client takes tickets.
+    pub ticket_offered: Option<bool>,
+    pub ticket_issued: Option<bool>,
+    /// TLS 1.2 and older: the ServerHello names the session anew, so that it can be resumed by that id.
+    pub session_id_issued: Option<bool>,
+    /// Of the (first) ClientHello message, its header included.
+    pub client_hello_bytes: Option<u32>,
+    /// Stream bytes from the ServerHello to the end of its flight.
+    pub server_flight_bytes: Option<u64>,
     /// Of QUIC, where that carries the messages: `v1`, `draft-29`.
     pub quic_version: Option<Box<str>>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
@@ -124,8 +141,12 @@ pub struct Handshake {
     pub false_start: Option<bool>,
     /// Alert that ended it, as `fatal unknown_ca (48)`, or `encrypted` where only its size shows.
     pub alert: Option<Box<str>>,
+    pub alert_by: Option<Side>,
+    /// The alert that ended it, or the FIN or RST.
+    pub failed: Option<Moment>,
     pub certificates: Option<u32>,
     pub certificate_bytes: Option<u32>,
+    pub client_certificate_bytes: Option<u32>,
     /// Stream bytes from the hello up to and including each side's last handshake record.
     pub bytes_client: u64,
     pub bytes_server: u64,

@@ -5,7 +5,7 @@
 //! A body that ends early gives everything before its end.
 
 use super::messages::{Message, message};
-use super::names::Version;
+use super::names::{Version, is_grease};
 
 /// SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
 const RETRY_RANDOM: [u8; 32] = [
@@ -26,6 +26,7 @@ mod extension {
     pub const PRE_SHARED_KEY: u16 = 41;
     pub const EARLY_DATA: u16 = 42;
     pub const SUPPORTED_VERSIONS: u16 = 43;
+    pub const PSK_KEY_EXCHANGE_MODES: u16 = 45;
     pub const POST_HANDSHAKE_AUTH: u16 = 49;
     pub const KEY_SHARE: u16 = 51;
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
@@ -154,6 +155,8 @@ pub(super) struct ClientHello<'a> {
     pub groups: &'a [u8],
     pub signature_algorithms: &'a [u8],
     pub versions: &'a [u8],
+    /// The entries of `key_share`: read with [`ClientHello::key_shares`].
+    pub shares: &'a [u8],
     pub point_formats: &'a [u8],
     /// Types, in order of appearance.
     pub extensions: Vec<u16>,
@@ -162,6 +165,8 @@ pub(super) struct ClientHello<'a> {
     pub alpn: Option<&'a [u8]>,
     /// A session ticket of at least one byte.
     pub ticket: Option<&'a [u8]>,
+    /// An identity for a session, or a key that was agreed on elsewhere.
+    pub psk: bool,
     pub early_data: bool,
     pub application_settings: bool,
     /// `encrypted_client_hello` of type outer (RFC 9849 section 5): real, or grease.
@@ -185,6 +190,36 @@ impl<'a> ClientHello<'a> {
     pub fn protocols(&self) -> impl Iterator<Item = &'a [u8]> {
         let mut fields = Fields(self.alpn.unwrap_or_default());
         std::iter::from_fn(move || fields.vec8())
+    }
+
+    /// The groups of its key shares, in order.
+    pub fn key_shares(&self) -> impl Iterator<Item = u16> {
+        let mut fields = Fields(self.shares);
+        std::iter::from_fn(move || {
+            let group = fields.u16()?;
+            fields.vec16().map(|_share| group)
+        })
+        .filter(|&group| !is_grease(group))
+    }
+
+    /// The highest version that it offers: `supported_versions` over `legacy_version`, which says nothing where the
+    /// extensions could not be read to their end.
+    pub fn highest_version(&self) -> Option<Version> {
+        let offered = codes(self.versions).filter(|&code| !is_grease(code)).map(Version);
+        let highest = offered.max_by_key(|version| if version.is_tls13() { Version::TLS13.0 } else { version.0 });
+        highest.or(self.whole.then_some(Version(self.version)))
+    }
+
+    /// Does it say that its sender takes session tickets: of TLS 1.3 (RFC 8446 section 4.2.9), or of older versions
+    /// (RFC 5077 section 3.2)?
+    pub fn takes_tickets(&self, is_tls13: bool) -> Option<bool> {
+        let asks = if is_tls13 { extension::PSK_KEY_EXCHANGE_MODES } else { extension::SESSION_TICKET };
+        self.known(self.extensions.contains(&asks))
+    }
+
+    /// What an extension says is known by its presence, or where all of them were read.
+    pub fn known(&self, present: bool) -> Option<bool> {
+        (self.whole || present).then_some(present)
     }
 
     fn read_fields(&mut self, mut fields: Fields<'a>) -> Option<()> {
@@ -215,6 +250,8 @@ impl<'a> ClientHello<'a> {
             extension::SIGNATURE_ALGORITHMS => self.signature_algorithms = body.vec16()?,
             extension::ALPN => self.alpn = body.vec16(),
             extension::SESSION_TICKET => self.ticket = Some(body.0).filter(|ticket| !ticket.is_empty()),
+            extension::PRE_SHARED_KEY => self.psk = true,
+            extension::KEY_SHARE | extension::KEY_SHARE_DRAFT => self.shares = body.vec16()?,
             extension::EARLY_DATA => self.early_data = true,
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
             // 0 is the outer hello, 1 the inner one, which is never seen in clear.

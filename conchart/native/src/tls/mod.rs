@@ -93,7 +93,6 @@ pub struct Tls {
     number: u32,
     state: State,
     requester: Option<Side>,
-    closed: bool,
     /// Where HTTP/2 is spoken inside: what each side's records take beyond their content.
     http2: Option<BySide<u8>>,
 }
@@ -127,7 +126,6 @@ impl Tls {
             number: 0,
             state,
             requester: None,
-            closed: false,
             http2: None,
         }
     }
@@ -199,8 +197,10 @@ impl Tls {
     }
 
     /// `from` sends no more: it sent a FIN or a RST.
-    pub fn fin(&mut self, from: Side, _seen: Moment) {
-        self.closed = true;
+    pub fn fin(&mut self, from: Side, seen: Moment) {
+        if let Some(handshaking) = &mut self.handshaking {
+            handshaking.machine.fin(seen);
+        }
         if let Some(mut undecided) = self.undecided.take() {
             undecided.fin(from, &mut self.found().records);
             self.keep_unless_idle(undecided);
@@ -210,7 +210,7 @@ impl Tls {
     /// The connection is over, or the capture is: everything still held back comes out.
     pub fn finish(&mut self) {
         if let Some(mut handshaking) = self.handshaking.take() {
-            handshaking.machine.finish(self.closed);
+            handshaking.machine.finish();
             self.conclude(handshaking);
         }
         if let Some(opener) = &mut self.opener {

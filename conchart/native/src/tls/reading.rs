@@ -6,6 +6,7 @@
 use super::flight::Sizes;
 use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
+use super::messages::message::NEW_SESSION_TICKET;
 use super::opener::{Content, Coverage, Opened};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
 use super::tickets::Undecided;
@@ -30,6 +31,7 @@ impl Tls {
             }
             Opened::Data(clear) => {
                 self.found().clear.push_back(clear);
+                self.note_ticket(from, false);
                 self.application_began(from, part);
             }
         }
@@ -109,10 +111,24 @@ impl Tls {
         self.proceed();
     }
 
-    /// Takes in the content of a record that is not application data. Tickets, KeyUpdates and alerts of an
-    /// established connection say nothing that counts.
+    /// TLS 1.3: after the handshake, the server begins with a ticket, or with something else.
+    fn note_ticket(&mut self, from: Side, issued: bool) {
+        if self.handshaking.is_none()
+            && self.requester == Some(from.peer())
+            && self.state == State::Established(Some(Version::TLS13))
+            && let Some(handshake) = self.found.as_mut().and_then(|found| found.handshakes.back_mut())
+        {
+            handshake.ticket_issued.get_or_insert(issued);
+        }
+    }
+
+    /// Takes in the content of a record that is not application data. KeyUpdates and alerts of an established
+    /// connection say nothing that counts.
     fn opened(&mut self, from: Side, part: &RecordPart<'_>, content: &Content) {
         let Some(handshaking) = &mut self.handshaking else {
+            if content.kind == HANDSHAKE && content.bytes.first() == Some(&NEW_SESSION_TICKET) {
+                self.note_ticket(from, true);
+            }
             return;
         };
         let record = AppRecord::new(from, part);
@@ -132,8 +148,8 @@ impl Tls {
         }
         let machine = &mut handshaking.machine;
         match content.kind {
-            ALERT if is_tls13 => machine.opened_alert13(&content.bytes),
-            ALERT => machine.opened_alert(from, &content.bytes),
+            ALERT if is_tls13 => machine.opened_alert13(from, &content.bytes, record.first),
+            ALERT => machine.opened_alert(from, &content.bytes, record.first),
             HANDSHAKE if is_tls13 => {
                 let client = machine.facts.hello_by;
                 // Where the client's records are opened, its Finished need not be told by its size.

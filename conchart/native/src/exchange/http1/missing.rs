@@ -95,6 +95,10 @@ impl Http1 {
             State::Body(body) => {
                 let (skipped, over) = body.skip(gap.len);
                 direction.miss(skipped, gap, cut);
+                if skipped > 0 && std::mem::take(&mut direction.bodiless) {
+                    let sent = gap.acked.map(|(first, _)| first);
+                    direction.span.content = if cut { Some(gap.seen) } else { sent };
+                }
                 left -= skipped;
                 if over {
                     if !cut {

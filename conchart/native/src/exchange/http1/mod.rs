@@ -61,6 +61,8 @@ struct Direction {
     trail: Trail,
     /// The body waits for 100 (Continue).
     expecting: bool,
+    /// Nothing of the body has come yet.
+    bodiless: bool,
 }
 
 #[derive(Default)]
@@ -236,6 +238,9 @@ impl Http1 {
         let fed = body.feed(chunk.bytes);
         let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
         direction.span.extend(chunk.seen, taken as u64);
+        if std::mem::take(&mut direction.bodiless) {
+            direction.span.content = Some(chunk.seen);
+        }
         match fed {
             Fed::More => {}
             Fed::End(_) => self.end(ledger, from),
@@ -254,7 +259,7 @@ impl Http1 {
         }
         let direction = &mut self.directions[from];
         let framing = request.framing;
-        direction.expecting = request.expects_continue;
+        direction.expecting = request.expects_continue == Some(true);
         let connect = request.method.as_deref() == Some("CONNECT");
         if let Some(entry) = direction.number.and_then(|n| ledger.get(n)) {
             keepalive(&mut entry.exchange, from, request.keepalive);
@@ -275,6 +280,10 @@ impl Http1 {
         let status = response.status;
         if matches!(status, 100 | 102..=199) {
             // Not the response that the client waits for (RFC 9110 section 15.2).
+            let waiting = self.pair(ledger, from, None).filter(|_| whole && status == 100);
+            if let Some(entry) = waiting.and_then(|number| ledger.get(number)) {
+                entry.exchange.continued = entry.exchange.continued.or(self.directions[from].span.first);
+            }
             let direction = &mut self.directions[from];
             direction.span = Span::default();
             direction.number = None;
@@ -288,6 +297,8 @@ impl Http1 {
             return true;
         };
         exchange.status = Some(status);
+        exchange.server_software = response.server_software;
+        exchange.keep_alive = response.keep_alive;
         exchange.provenance = Provenance::joined(exchange.provenance.take(), response.provenance);
         // The lower version is spoken: a server may name a higher one than it was asked in (RFC 9110 section 6.2).
         if exchange.protocol != "http/1.0" {
@@ -335,6 +346,7 @@ impl Http1 {
         };
         self.note(ledger, from);
         self.directions[from].state = State::Body(body);
+        self.directions[from].bodiless = true;
     }
 
     /// The exchange that this response answers.
@@ -450,6 +462,8 @@ fn describe(exchange: &mut Exchange, request: Request) {
     exchange.method = request.method;
     exchange.target = request.target;
     exchange.host = request.host;
+    exchange.user_agent = request.user_agent;
+    exchange.expects_continue = request.expects_continue;
     exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
     exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
 }

@@ -203,6 +203,9 @@ impl Http2 {
         }
         if header.kind == frame::DATA {
             self.streams.extend(ledger, from, header.stream, Some(begun), 0);
+            if header.length > 0 {
+                self.streams.content(ledger, from, header.stream, begun);
+            }
         }
         self.count(ledger, from, header, HEADER as u64, Some(seen));
         if header.length == 0 {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::hpack::Field;
-use crate::exchange::head::text;
+use crate::exchange::head::{expects_continue, product, text};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::{Exchange, Provenance, Span};
 use crate::stream::{Moment, Side};
@@ -24,6 +24,9 @@ pub(super) struct Headers {
     host: Option<Box<str>>,
     path: Option<Box<str>>,
     status: Option<u16>,
+    user_agent: Option<Box<str>>,
+    server: Option<Box<str>>,
+    expects_continue: bool,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -38,6 +41,9 @@ impl Headers {
             b":path" => self.path = text(value),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
             b"host" => self.host = text(value),
+            b"user-agent" => self.user_agent = product(value),
+            b"server" => self.server = product(value),
+            b"expect" => self.expects_continue = expects_continue(value),
             _ => Provenance::note(&mut self.provenance, name, value),
         }
     }
@@ -47,6 +53,8 @@ impl Headers {
         exchange.method = exchange.method.take().or(self.method);
         exchange.host = exchange.host.take().or(self.authority).or(self.host);
         exchange.target = exchange.target.take().or(self.path);
+        exchange.user_agent = exchange.user_agent.take().or(self.user_agent);
+        exchange.expects_continue = Some(self.expects_continue);
         exchange.provenance = Provenance::joined(self.provenance, exchange.provenance.take());
         if unreadable {
             exchange.doubt(GUESSED);
@@ -94,6 +102,8 @@ impl Streams {
             exchange.request = Span { bytes: 0, done: true, ..asked.request };
             (exchange.method, exchange.host) = (asked.method.clone(), asked.host.clone());
             exchange.target = asked.target.clone();
+            exchange.user_agent.clone_from(&asked.user_agent);
+            exchange.expects_continue = asked.expects_continue;
             exchange.provenance.clone_from(&asked.provenance);
         }
     }
@@ -144,6 +154,13 @@ impl Streams {
         }
     }
 
+    /// A frame with content begins.
+    pub fn content(&self, ledger: &mut Ledger, from: Side, id: u32, begun: Moment) {
+        if let Some(exchange) = self.exchange(ledger, id) {
+            exchange.message(from).content.get_or_insert(begun);
+        }
+    }
+
     /// A header block is read: a request's, a response's, or trailers.
     pub fn headers(&mut self, ledger: &mut Ledger, from: Side, id: u32, block: Span, headers: Headers) {
         let asks = ledger.asks(from);
@@ -162,6 +179,9 @@ impl Streams {
             }
             return;
         }
+        if headers.status == Some(100) {
+            exchange.continued = exchange.continued.or(block.first);
+        }
         if headers.status.is_some_and(|status| matches!(status, 100..=199)) {
             // Not the response that the client waits for (RFC 9110 section 15.2).
             return;
@@ -170,6 +190,7 @@ impl Streams {
         add(&mut exchange.response, block);
         if first {
             exchange.status = headers.status;
+            exchange.server_software = headers.server;
             exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
             if headers.status.is_none() {
                 exchange.doubt(GUESSED);

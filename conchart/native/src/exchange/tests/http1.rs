@@ -1,4 +1,5 @@
 use super::talk::{Talk, moment, short};
+use crate::exchange::Exchange;
 use crate::stream::Side;
 
 const GET: &str = "GET /a?b HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
@@ -322,4 +323,51 @@ fn heads_tell_where_a_request_came_from() {
     assert_eq!(way.ids, ["x-request-id:7", "cf-ray:9-SJC"]);
     let silent = Talk::new().client(GET).server(OK5).exchanges();
     assert_eq!(silent[0].provenance, None);
+}
+
+#[test]
+fn heads_name_their_products() {
+    let asks = |agent: &str| GET.replace("\r\n\r\n", &format!("\r\nUser-Agent: {agent}\r\n\r\n"));
+    let answer = OK5.replace("\r\n\r\n", "\r\nSERVER: nginx/1.22.1\r\nServer: other\r\n\r\n");
+    let found = Talk::new().client(asks("curl/7.88.1")).server(answer).exchanges();
+    assert_eq!(found[0].user_agent.as_deref(), Some("curl/7.88.1"));
+    assert_eq!(found[0].server_software.as_deref(), Some("nginx/1.22.1"));
+    let long = Talk::new().client(asks(&"x".repeat(500))).server(OK5).exchanges();
+    assert_eq!(long[0].user_agent.as_deref(), Some(&*"x".repeat(128)));
+    let silent = Talk::new().client(asks("")).server(OK5).exchanges();
+    assert_eq!((silent[0].user_agent.as_deref(), silent[0].server_software.as_deref()), (None, None));
+}
+
+#[test]
+fn a_body_that_waits_for_100_has_its_moments() {
+    let head = "POST /up HTTP/1.1\r\nHost: h\r\nExpect: 100-Continue\r\nContent-Length: 4\r\n\r\n";
+    let talk = Talk::new().client(head).server("HTTP/1.1 100 Continue\r\n\r\n").client("bo").client("dy").server(OK5);
+    let found = talk.client(GET).server(OK5).exchanges();
+    let moments = |e: &Exchange| (e.expects_continue, e.continued, e.request.content);
+    assert_eq!(moments(&found[0]), (Some(true), Some(moment(2)), Some(moment(3))));
+    assert_eq!(moments(&found[1]), (Some(false), None, None));
+    // A client that is tired of waiting, and one whose body rides with its head.
+    let found = Talk::new().client(head).client("body").server(OK5).exchanges();
+    assert_eq!(moments(&found[0]), (Some(true), None, Some(moment(2))));
+    let found = Talk::new().client(format!("{head}body")).server(OK5).exchanges();
+    assert_eq!(found[0].request.content, Some(moment(1)));
+}
+
+#[test]
+fn a_body_whose_first_bytes_are_missing_began_nobody_knows_when() {
+    let head = "POST /up HTTP/1.1\r\nHost: h\r\nContent-Length: 8\r\n\r\n";
+    let found = Talk::new().client(head).gap(Side::Client, 4).client("body").server(OK5).exchanges();
+    assert_eq!((found[0].request.content, found[0].request.done), (None, true));
+}
+
+#[test]
+fn keep_alive_says_how_long_and_how_often() {
+    let said = |value: &str| {
+        let answer = OK5.replace("\r\n\r\n", &format!("\r\nKeep-Alive: {value}\r\n\r\n"));
+        Talk::new().client(GET).server(answer).exchanges()[0].keep_alive.map(|said| (said.timeout, said.max))
+    };
+    assert_eq!(said("timeout=5, max=100"), Some((Some(5), Some(100))));
+    assert_eq!(said("Max = 3"), Some((None, Some(3))));
+    assert_eq!(said("timeout=-1, max=99999999999"), Some((None, None)));
+    assert_eq!(Talk::new().client(GET).server(OK5).exchanges()[0].keep_alive, None);
 }

@@ -244,3 +244,17 @@ fn header_blocks_tell_where_a_request_came_from() {
     assert_eq!((way.forwarded_for(), way.via.as_deref()), (Some("10.0.0.9"), Some("2 back")));
     assert_eq!(way.ids, ["traceparent:4bf92f3577b34da6a3ce929d0e0e4736", "x-request-id:7"]);
 }
+
+#[test]
+fn header_blocks_name_products_and_expectations() {
+    let fields = [(":method", "POST"), (":path", "/a"), ("user-agent", "curl/8"), ("expect", "100-continue")];
+    let answer = block(&[(":status", "200"), ("server", "h2o")]);
+    let talk = start().client(frame(1, END_HEADERS, 1, &block(&fields))).server(status(1, END_HEADERS, "100"));
+    let talk = talk.client(data(1, 0, 0)).client(data(1, END_STREAM, 4));
+    let found = talk.server(frame(1, END_HEADERS | END_STREAM, 1, &answer)).exchanges();
+    let e = &found[0];
+    assert_eq!((e.user_agent.as_deref(), e.server_software.as_deref()), (Some("curl/8"), Some("h2o")));
+    let first = e.request.first.unwrap().frame;
+    let frames = [e.continued, e.request.content].map(|moment| moment.unwrap().frame - first);
+    assert_eq!((e.expects_continue, frames), (Some(true), [1, 3]), "an empty DATA frame is no content");
+}

@@ -103,7 +103,9 @@ proptest! {
             for span in [&mut e.request, &mut e.response] {
                 packet_of(&mut span.first);
                 packet_of(&mut span.last);
+                packet_of(&mut span.content);
             }
+            packet_of(&mut e.continued);
             e
         }).collect();
         prop_assert_eq!(single, whole);

@@ -104,7 +104,7 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     let refused =
         Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Server, RST | ACK, 0, 0, "").run().0;
     assert_eq!(refused.state(), State::Refused);
-    assert_eq!(refused.closing().unwrap().at, MS);
+    assert_eq!((refused.closing().unwrap().at, refused.rst().unwrap()), (MS, Moment { at: MS, frame: 2 }));
     let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
     assert_eq!(unanswered.state(), State::Unanswered);
     let one_sided = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(9, Side::Client, ACK, 1, 1, "").run().0;
@@ -121,6 +121,7 @@ fn a_syn_that_meets_an_older_connection_is_sent_again_and_opens_a_new_one() {
     assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ping", "pong"));
     assert_eq!((connection.state(), connection.rst_by), (State::Open, Some(Side::Client)));
     assert_eq!((connection.syn_retransmits, connection.halves.server.missing()), (1, 0));
+    assert_eq!(connection.rst(), None, "it was about the older one");
     assert!(heard.fins.is_empty());
 }
 
@@ -132,4 +133,16 @@ fn a_refused_connection_may_be_opened_with_the_same_syn() {
     let (connection, heard) = script.handshake().client(30, 0, 0, "ping").run();
     assert_eq!((connection.state(), heard.text.client.as_str()), (State::Open, "ping"));
     assert!(!connection.is_closed());
+}
+
+#[test]
+fn a_syn_ack_that_is_sent_again_is_counted() {
+    let (connection, _) = Script::new()
+        .packet(0, Side::Client, SYN, 0, 0, "")
+        .packet(MS, Side::Server, SYN | ACK, 0, 0, "")
+        .packet(1_000 * MS, Side::Server, SYN | ACK, 0, 0, "")
+        .packet(3_000 * MS, Side::Server, SYN | ACK, 0, 0, "")
+        .client(3_001 * MS, 0, 0, "")
+        .run();
+    assert_eq!((connection.syn_retransmits, connection.syn_ack_retransmits), (0, 2));
 }

@@ -284,6 +284,8 @@ fn fin_that_carries_data_closes_after_it() {
     assert_eq!(heard.fins, [Side::Server, Side::Client]);
     assert_eq!(connection.closing().unwrap().at, 30 * MS);
     assert_eq!((connection.state(), connection.fin_by), (State::Complete, Some(Side::Server)));
+    let fins = [Side::Client, Side::Server].map(|side| connection.first_fin(side).unwrap());
+    assert_eq!(fins, [Moment { at: 31 * MS, frame: 5 }, Moment { at: 30 * MS, frame: 4 }]);
     assert_eq!(connection.halves.server.missing() + connection.halves.client.missing(), 0);
 }
 

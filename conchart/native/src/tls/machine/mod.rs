@@ -11,6 +11,7 @@ use crate::stream::{BySide, Moment, Side};
 use super::fingerprint::{self, Fingerprints, Transport};
 use super::flight::{Flight, Sizes};
 use super::hello::{Body, ClientHello, ServerHello, certificates};
+use super::messages::message::NEW_SESSION_TICKET;
 use super::messages::{Event, Message, Messages, Stretch};
 use super::opener::{Opener, overhead};
 use super::tickets::Watch;
@@ -18,6 +19,11 @@ use super::{AppRecord, Flights, Handshake, Kind, Outcome, Version, names};
 
 mod tls12;
 mod tls13;
+
+/// A handshake message has its type and length before it.
+const HEADER: u32 = 4;
+/// Length of a `NewSessionTicket` of TLS 1.2 whose ticket has none: the server changed its mind (RFC 5077 section 3.3).
+const EMPTY_TICKET: u32 = 6;
 
 /// What carried a message.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +123,9 @@ struct Offer {
     session_id: SessionId,
     ticket: bool,
     early_data: bool,
+    /// The client takes tickets of TLS 1.3, and of older versions.
+    takes_tickets13: Option<bool>,
+    takes_tickets12: Option<bool>,
     alpn: bool,
     http2: bool,
     application_settings: bool,
@@ -129,6 +138,14 @@ struct Offer {
 struct Alert {
     bytes: [u8; 2],
     have: u8,
+}
+
+/// An alert that may have ended the handshake.
+#[derive(Debug)]
+struct Parting {
+    alert: Box<str>,
+    by: Side,
+    seen: Moment,
 }
 
 /// What is known of the handshake in progress.
@@ -165,7 +182,9 @@ pub(super) struct Machine {
     /// TLS 1.2 and older: when that side's Finished was sent.
     finished: BySide<Option<Moment>>,
     /// An alert of a side that had sent its Finished: it ended the handshake unless the peer's Finished comes.
-    parting_alert: Option<Box<str>>,
+    parting_alert: Option<Box<Parting>>,
+    /// The first FIN or RST.
+    closed: Option<Moment>,
     flight: Flight,
 }
 
@@ -236,20 +255,26 @@ impl Machine {
         Some(Watch { client, resumed, client_first, ticket, http2, early_until: self.early_until })
     }
 
-    /// The connection is over; `closed` when an end closed it, else the capture stopped.
-    pub fn finish(&mut self, closed: bool) {
+    /// An end sends no more.
+    pub fn fin(&mut self, seen: Moment) {
+        self.closed.get_or_insert(seen);
+    }
+
+    /// The connection is over: an end closed it, or the capture stopped.
+    pub fn finish(&mut self) {
         if self.is_tls13() {
             self.read_flight(true);
         }
         if self.ended {
             return;
         }
-        if let Some(alert) = self.parting_alert.take() {
-            return self.fail(alert);
+        if let Some(parting) = self.parting_alert.take() {
+            return self.fail(*parting);
         }
         let is_whole = !self.missing.client && !self.missing.server;
-        let gave_up = closed && self.facts.ready.is_none() && is_whole && !self.sslv2;
-        self.end(if gave_up { Outcome::Failed } else { Outcome::Incomplete });
+        let may_fail = self.facts.ready.is_none() && is_whole && !self.sslv2;
+        self.facts.failed = self.closed.filter(|_| may_fail);
+        self.end(if self.facts.failed.is_some() { Outcome::Failed } else { Outcome::Incomplete });
     }
 
     /// The handshake is over, as QUIC shows it: no record tells when the client's Finished was sent, but `seen`
@@ -326,8 +351,10 @@ impl Machine {
         }
     }
 
-    fn fail(&mut self, alert: Box<str>) {
-        self.facts.alert = Some(alert);
+    fn fail(&mut self, parting: Parting) {
+        self.facts.alert = Some(parting.alert);
+        self.facts.alert_by = Some(parting.by);
+        self.facts.failed = Some(parting.seen);
         self.end(Outcome::Failed);
     }
 
@@ -344,6 +371,9 @@ impl Machine {
 
     /// A message in clear, or one inside an established connection of TLS 1.2 or older.
     fn message(&mut self, from: Side, offset: u64, message: Message<'_>, body: &Body<'_>) {
+        if message.kind == NEW_SESSION_TICKET && !self.is_client(from) {
+            self.facts.ticket_issued = Some(message.length > EMPTY_TICKET);
+        }
         match body {
             Body::ClientHello(hello) => self.client_hello(from, message, hello),
             Body::ServerHello(hello) if self.facts.server_hello.is_none() => {
@@ -356,6 +386,7 @@ impl Machine {
                 self.facts.certificate_bytes = Some(message.length);
                 self.facts.certificates = certificates(list);
             }
+            Body::Certificate(_) => self.facts.client_certificate_bytes = Some(message.length),
             Body::ServerKeyExchange { named_curve } => {
                 self.full = true;
                 if self.has_named_curve() {
@@ -385,7 +416,9 @@ impl Machine {
             self.facts.alpn_offered = joined(hello);
             self.offer.sent = Some(message.last);
             self.facts.post_handshake_auth = hello.post_handshake_auth;
-            self.facts.ech = (hello.whole || hello.ech).then_some(hello.ech);
+            self.facts.ech = hello.known(hello.ech);
+            self.facts.client_hello_bytes = message.length.checked_add(HEADER);
+            self.hear_offer(hello);
             if hello.whole {
                 let Fingerprints { ja3, ja4 } = fingerprint::of(hello, self.transport);
                 self.facts.ja3 = Some(ja3);
@@ -399,6 +432,28 @@ impl Machine {
         self.offer.application_settings = hello.application_settings;
         // The second ClientHello has none: early data is over with a HelloRetryRequest.
         self.offer.early_data = hello.early_data && first;
+    }
+
+    /// What the first ClientHello offers.
+    fn hear_offer(&mut self, hello: &ClientHello<'_>) {
+        let highest = hello.highest_version();
+        let is_tls13 = highest.is_some_and(Version::is_tls13);
+        (self.offer.takes_tickets13, self.offer.takes_tickets12) =
+            (hello.takes_tickets(true), hello.takes_tickets(false));
+        let facts = &mut self.facts;
+        facts.version_offered = highest.map(Version::name);
+        facts.early_data_offered = hello.known(hello.early_data);
+        facts.ticket_offered = if is_tls13 { self.offer.takes_tickets13 } else { self.offer.takes_tickets12 };
+        facts.key_shares = comma_separated(hello.key_shares().map(names::group));
+        facts.resumption_offered = if hello.psk {
+            Some(Kind::Psk)
+        } else if hello.ticket.is_some() {
+            Some(Kind::Ticket)
+        } else {
+            // With TLS 1.3, a session id is there for middleboxes (RFC 8446 appendix D.4).
+            let names_session = !hello.session_id.is_empty() && highest.is_some() && !is_tls13;
+            names_session.then_some(Kind::SessionId)
+        };
     }
 
     fn server_hello(&mut self, offset: u64, first: Moment, hello: &ServerHello<'_>) {
@@ -417,6 +472,12 @@ impl Machine {
         if !self.is_tls13() {
             // Early data that an older server cannot even recognise.
             self.flight.clear();
+            self.facts.ticket_offered = self.offer.takes_tickets12;
+            self.facts.session_id_issued = Some(!hello.session_id.is_empty() && !echoed);
+            if self.session_echoed {
+                // A name that the server knows was no filling.
+                self.facts.resumption_offered.get_or_insert(Kind::SessionId);
+            }
         }
     }
 
@@ -431,6 +492,16 @@ impl Machine {
 /// Text from the wire: hostile, and not always UTF-8.
 fn text(bytes: &[u8]) -> Box<str> {
     String::from_utf8_lossy(bytes).into()
+}
+
+/// Names joined by commas; `None` where there is none.
+fn comma_separated(mut names: impl Iterator<Item = names::Name>) -> Option<Box<str>> {
+    let mut joined = names.next()?.into_owned();
+    for name in names {
+        joined.push(',');
+        joined.push_str(&name);
+    }
+    Some(joined.into())
 }
 
 /// The protocols offered by ALPN, joined by commas; `None` where there is none.

@@ -9,7 +9,7 @@ use tls_parser::{TlsCipherKx, TlsCipherSuite};
 use super::super::messages::message::CLIENT_HELLO;
 use super::super::names;
 use super::super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
-use super::{Alert, AppRecord, Kind, Machine, Moment, Outcome, Side, Version};
+use super::{Alert, AppRecord, Kind, Machine, Moment, Outcome, Parting, Side, Version};
 
 /// Confidence in what follows a handshake of which a part is missing.
 const UNCERTAIN: f64 = 0.5;
@@ -25,6 +25,17 @@ impl Machine {
         }
         if part.done {
             self.count(from, part.record.end() - part.record.offset);
+            self.end_flight(from, part.record.end());
+        }
+    }
+
+    /// A record ended at `end` in the stream of `from`: the server's flight, if its last message was in it.
+    fn end_flight(&mut self, from: Side, end: u64) {
+        let facts = &mut self.facts;
+        // Inside an established connection, flights mingle with application data.
+        let known = facts.server_hello.is_some() && !self.renegotiates;
+        if known && facts.server_done.is_some() && facts.hello_by == Some(from.peer()) {
+            facts.server_flight_bytes.get_or_insert(end.saturating_sub(self.server_hello_offset));
         }
     }
 
@@ -38,15 +49,16 @@ impl Machine {
             _ => {}
         }
         self.count(from, part.record.end() - part.record.offset);
+        self.end_flight(from, part.record.end());
     }
 
-    /// An alert that was opened.
-    pub fn opened_alert(&mut self, from: Side, content: &[u8]) {
+    /// An alert that was opened; `seen` is when its record began.
+    pub fn opened_alert(&mut self, from: Side, content: &[u8], seen: Moment) {
         if let &[level, description] = content
             && self.facts.ready.is_none()
             && self.is_fatal(level, description)
         {
-            self.fail_unless_finished(from, names::alert(level, description));
+            self.fail_unless_finished(Parting { alert: names::alert(level, description), by: from, seen });
         }
     }
 
@@ -90,6 +102,10 @@ impl Machine {
         } else if !self.renegotiates || self.facts.server_hello.is_some() {
             if !self.full {
                 self.facts.server_done = Some(part.seen);
+            }
+            if self.facts.server_hello.is_some() && !self.missing[from] {
+                // What would be before it is not there.
+                self.facts.ticket_issued.get_or_insert(false);
             }
             self.become_ready(part.seen);
         }
@@ -136,7 +152,7 @@ impl Machine {
             return;
         }
         if part.record.length == 2 && have == 2 {
-            self.alert(level, description);
+            self.alert(from, level, description, part.record.first);
         } else {
             self.encrypted_alert(from, part.record.first);
         }
@@ -148,21 +164,21 @@ impl Machine {
             self.ready_by(first);
             self.end(Outcome::Incomplete);
         } else if self.facts.ready.is_none() {
-            self.fail_unless_finished(from, "encrypted".into());
+            self.fail_unless_finished(Parting { alert: "encrypted".into(), by: from, seen: first });
         }
     }
 
     /// A client that needs nothing any more may close in the flight of its Finished, and the server's still comes.
-    fn fail_unless_finished(&mut self, from: Side, alert: Box<str>) {
-        if self.finished[from].is_none() {
-            return self.fail(alert);
+    fn fail_unless_finished(&mut self, parting: Parting) {
+        if self.finished[parting.by].is_none() {
+            return self.fail(parting);
         }
-        self.parting_alert.get_or_insert(alert);
+        self.parting_alert.get_or_insert(Box::new(parting));
     }
 
-    pub(in crate::tls) fn alert(&mut self, level: u8, description: u8) {
+    pub(in crate::tls) fn alert(&mut self, by: Side, level: u8, description: u8, seen: Moment) {
         if self.is_fatal(level, description) {
-            self.fail(names::alert(level, description));
+            self.fail(Parting { alert: names::alert(level, description), by, seen });
         }
     }
 

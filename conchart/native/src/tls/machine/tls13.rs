@@ -7,7 +7,8 @@
 use super::super::flight::{Context, Flight, Reading};
 use super::super::hello::{Body, certificates13};
 use super::super::messages::Message;
-use super::{AppRecord, Kind, Machine, Moment, Outcome, Side, text};
+use super::super::messages::message::NEW_SESSION_TICKET;
+use super::{AppRecord, Kind, Machine, Moment, Outcome, Parting, Side, text};
 
 impl Machine {
     /// A record of handshake messages was opened: its size counts where not all of them are.
@@ -22,10 +23,10 @@ impl Machine {
         }
     }
 
-    /// An alert that was opened.
-    pub fn opened_alert13(&mut self, content: &[u8]) {
+    /// An alert that was opened; `seen` is when its record began.
+    pub fn opened_alert13(&mut self, from: Side, content: &[u8], seen: Moment) {
         if let &[level, description] = content {
-            self.alert(level, description);
+            self.alert(from, level, description, seen);
         }
     }
 
@@ -52,10 +53,17 @@ impl Machine {
                 facts.certificates = certificates13(list);
             }
             Body::CompressedCertificate if !client => facts.certificate_bytes = Some(message.length),
-            Body::Certificate(_) => facts.client_auth = Some(true),
+            Body::Certificate(_) | Body::CompressedCertificate => {
+                facts.client_auth = Some(true);
+                facts.client_certificate_bytes = Some(message.length);
+            }
             Body::EndOfEarlyData if client => facts.early_data = Some(true),
             Body::Finished if client => self.read_finished(record),
-            Body::Finished => facts.server_done = Some(message.last),
+            Body::Finished => {
+                facts.server_done = Some(message.last);
+                facts.server_flight_bytes = Some(record.end.saturating_sub(self.server_hello_offset));
+            }
+            _ if !client && message.kind == NEW_SESSION_TICKET => facts.ticket_issued = Some(true),
             _ => {}
         }
     }
@@ -63,14 +71,14 @@ impl Machine {
     /// The client's Finished was read.
     fn read_finished(&mut self, record: AppRecord) {
         // Without the server's keys, where its flight ended is told by sizes.
+        self.facts.inferred = self.facts.server_done.is_none();
         let by_size = self.context().and_then(|context| self.flight.server_done(context, record));
+        self.end_server_flight(by_size.map(|(_, seen)| seen));
         let Flight(flight) = std::mem::take(&mut self.flight);
         for seen in &flight {
             self.count(seen.from, seen.end - seen.offset);
         }
         let facts = &mut self.facts;
-        facts.inferred = facts.server_done.is_none();
-        facts.server_done = facts.server_done.or(by_size.map(|(_, last)| last));
         facts.client_auth.get_or_insert(false);
         let early_data = facts.early_data == Some(true);
         self.finish13(record.first, record.last, early_data);
@@ -83,8 +91,19 @@ impl Machine {
         };
         match self.flight.read(context, over) {
             Reading::Open => {}
-            Reading::Alert => self.fail("encrypted".into()),
+            Reading::Alert { seen } => {
+                self.fail(Parting { alert: "encrypted".into(), by: context.client, seen });
+            }
             Reading::Finished { index, exact } => self.split_flight(context, index, exact),
+        }
+    }
+
+    /// As sizes tell, the server's flight ended with this record; what keys have shown counts more.
+    fn end_server_flight(&mut self, last: Option<AppRecord>) {
+        let facts = &mut self.facts;
+        if let (None, Some(last)) = (facts.server_done, last) {
+            facts.server_done = Some(last.last);
+            facts.server_flight_bytes = Some(last.end.saturating_sub(self.server_hello_offset));
         }
     }
 
@@ -111,8 +130,7 @@ impl Machine {
         self.data.extend(split.data);
         self.count(context.client, split.client_bytes);
         self.count(context.client.peer(), split.server_bytes);
-        // What keys have shown counts more than sizes.
-        self.facts.server_done = self.facts.server_done.or(split.server_done);
+        self.end_server_flight(split.server_done);
         self.facts.client_auth = self.facts.client_auth.or(split.client_auth);
         self.finish13(finished.first, finished.last, split.early_data);
     }

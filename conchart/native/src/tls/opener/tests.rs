@@ -171,7 +171,8 @@ fn keys_make_a_handshake_of_tls13_exact() {
         (Outcome::Complete, Some(Kind::Full), Some(KeyCoverage::All))
     );
     assert_eq!(handshake.alpn.as_deref(), Some("http/1.1"));
-    assert_eq!(handshake.client_auth, Some(true));
+    assert_eq!((handshake.client_auth, handshake.client_certificate_bytes), (Some(true), Some(4)));
+    assert_eq!(handshake.server_flight_bytes, Some(talk.sent.server));
     assert_eq!((handshake.certificates, handshake.certificate_bytes), (Some(2), Some(1214)));
     assert_eq!(handshake.server_done, Some(flight));
     assert_eq!((handshake.client_finished, handshake.ready), (Some(finished), Some(finished)));
@@ -200,6 +201,24 @@ fn tickets_updates_and_alerts_are_no_data() {
     talk.fin(Client);
     talk.tls.finish();
     assert!(talk.records().is_empty() && clear(&mut talk).is_empty());
+}
+
+#[test]
+fn a_ticket_of_tls13_comes_before_the_servers_data_or_not_at_all() {
+    let issued = |records: &[(u8, &[u8])]| {
+        let mut talk = shaken(all_secrets());
+        let (mut client, mut server) = (sealer(CLIENT_TRAFFIC), sealer(SERVER_TRAFFIC));
+        talk.client(&client.seal(23, b"ask"));
+        for (kind, content) in records {
+            talk.server(&server.seal(*kind, content));
+        }
+        talk.handshake().ticket_issued
+    };
+    let ticket = message(4, &[7; 200]);
+    assert_eq!(issued(&[(22, &ticket), (23, b"answer")]), Some(true));
+    assert_eq!(issued(&[(23, b"answer"), (22, &ticket)]), Some(false));
+    assert_eq!(issued(&[(22, &message(24, &[0]))]), None, "a KeyUpdate");
+    assert_eq!(shaken(all_secrets()).end().ticket_issued, None);
 }
 
 #[test]

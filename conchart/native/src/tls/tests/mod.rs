@@ -5,6 +5,7 @@ pub(crate) mod build;
 mod compute;
 mod laws;
 mod names_and_prints;
+mod offers;
 mod records;
 mod tickets;
 mod tls12;
