@@ -95,7 +95,7 @@ def upload(buffering: str) -> Scene:
         else "- The backend gets each byte as it comes.",
         nginx=nginx(said=f"proxy_request_buffering {buffering}; client_body_buffer_size 256k;"),
         backends=[THINKER % 8080], back_ms=8,
-        clients=[f"python3 uploads.py {FRONT} 80 90000 60 5 /wait-5/bytes-300"],
+        clients=[f"python3 uploads.py {FRONT} 80 90000 90 3 /wait-5/bytes-300"],
     )  # fmt: skip
 
 

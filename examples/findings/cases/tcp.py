@@ -27,7 +27,7 @@ def cold(after_idle: int) -> Scene:
         + ("- After 900 ms of rest the last one is sent again, and begins slowly: the server has forgotten how much the path carries."
            if after_idle else "- After 900 ms of rest the last one is sent again, and leaves at once."),
         middle=f"python3 LAB/backend.py {FRONT} 80",
-        clients=[f"python3 asks.py {FRONT} 80 /wait-0/bytes-12000 /wait-0/bytes-25000 /wait-0/bytes-48000 rest-900 /wait-0/bytes-48000"],
+        clients=[f"python3 asks.py {FRONT} 80 /wait-0/bytes-12000 /wait-0/bytes-22000 /wait-0/bytes-38000 rest-900 /wait-0/bytes-38000"],
         front_ms=30, kernel={"middle": f"net.ipv4.tcp_slow_start_after_idle={after_idle}"},
     )  # fmt: skip
 
