@@ -1,6 +1,6 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, links, servers. Out: five temporary tables that the rules in
+In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: six temporary tables that the rules in
 ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
@@ -151,20 +151,27 @@ _ASKED = """
     WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)
 """
 
-# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, and for
-# attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
-# and for an earlier one until that began. What a proxy tries in vain is charged to the request that came last.
+# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from when
+# the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where several
+# overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to the request
+# that came last.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
-    WITH RECURSIVE opened AS (
-        SELECT stream, first_exchange AS number, syn_at FROM setups
-        WHERE first_request_at - ready_at <= $preconnect_ns),
+    WITH RECURSIVE late AS (
+        SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
+            sum(end_at - start_at) FILTER (side = 'client') AS held_ns, max(end_at) FILTER (side = 'server') AS arrived_at
+        FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
+    opened AS (
+        SELECT setups.stream, first_exchange AS number, syn_at
+        FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
+        WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
     lives AS (
-        SELECT stream, number, request_at, coalesce(syn_at, request_at) AS start_at,
-            greatest(request_at, coalesce(response_done_at, closed_at)) AS end_at, client_ip, server_ip, server_port
+        SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
+            greatest(request_at, arrived_at, coalesce(response_done_at, closed_at)) AS end_at,
+            client_ip, server_ip, server_port
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
-        LEFT JOIN opened USING (stream, number)
+        LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
         WHERE protocol NOT IN ('proxy', 'socks') AND request_at IS NOT NULL),
     proxies AS (SELECT address AS client_ip FROM nodes WHERE role = 'proxy'),
     asked_by_users AS (
@@ -210,6 +217,28 @@ _WAITED = """
     JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 
+# Both ends of a proxy's connection to its backend have names of their own. A sender in slow start that had sent as much
+# before has forgotten it: a rest of a retransmission timeout does that (RFC 5681 section 4.1).
+_HELD = """
+    CREATE OR REPLACE TEMP TABLE held AS
+    WITH again AS (
+        SELECT stream, number AS exchange, idle_ns,
+            max(request_bytes) OVER earlier >= request_bytes AS client, max(response_bytes) OVER earlier >= response_bytes AS server
+        FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
+        WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+    SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
+        CASE WHEN kind = 'slow-start' AND idle_ns >= $rto_ns + coalesce(rtt_ns, 0)
+            AND if(side = 'client', again.client, again.server) THEN idle_ns END AS rested_ns, confidence,
+        {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
+        [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
+        if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+    FROM stalled JOIN (
+        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
+        FROM setups WHERE NOT probe) USING (stream)
+    LEFT JOIN again USING (stream, exchange)
+    WHERE phase <> 'close'
+"""
+
 # Who tries many servers of which few answer does not wait for any.
 _SCANNERS = """
     CREATE OR REPLACE TEMP TABLE scanners AS
@@ -221,6 +250,6 @@ _SCANNERS = """
 
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``asked``, ``scanners``, ``secured`` and ``waited``."""
-    for statement in (_SETUPS, _ASKED, _SCANNERS, _SECURED, _WAITED):
+    """Make the temporary tables ``setups``, ``asked``, ``held``, ``scanners``, ``secured`` and ``waited``."""
+    for statement in (_SETUPS, _ASKED, _HELD, _SCANNERS, _SECURED, _WAITED):
         tables.execute(statement, {name: value for name, value in thresholds.items() if f"${name}" in statement})

@@ -34,7 +34,7 @@ _NORMAL_95 = 1.96
 _FOUND = f"""
     CREATE OR REPLACE TEMP TABLE found (
         rule VARCHAR, server_ip VARCHAR, server_port INTEGER, client_ip VARCHAR, delays {_DELAYS}, frames BIGINT[],
-        confidence DOUBLE, facts VARCHAR)
+        confidence DOUBLE, side VARCHAR, facts VARCHAR)
 """
 # Before and after it are one line each: `_explained` counts on it.
 _ASK = """INSERT INTO found BY NAME SELECT $rule AS rule, * REPLACE (to_json(facts) AS facts) FROM (
@@ -199,11 +199,11 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
     return {
         "finding": rule.name,
         "title": rule.title,
-        "frames": (row["frames"] or [])[:_MOST_FRAMES],
+        "frames": list(dict.fromkeys(row["frames"] or []))[:_MOST_FRAMES],
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
         "why": rule.why,
-        "advice": advice(rule.fixes, known),
+        "advice": advice([fix for fix in rule.fixes if row["side"] in (None, fix.at)], known),
     }
 
 

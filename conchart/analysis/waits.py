@@ -1,6 +1,6 @@
 """Where the time went: what stalls explain of each phase, and what users waited for, per connection and per server.
 
-In: connections, phases, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
+In: connections, phases, exchanges, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
 
 Users wait from the first SYN, or the request, to the last byte of its response. They do not wait while a connection
 closes or idles, but where a stall lies over idling somebody had something to send. Who was refused or never answered
@@ -19,7 +19,7 @@ MOST_PAIRS = 10_000
 # from the first that ends after it begins to the last that begins before it ends.
 _EXPLAIN = """
     INSERT INTO stalled BY NAME
-    WITH tiles AS (SELECT stream, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
+    WITH tiles AS (SELECT stream, exchange, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
     lasting AS (FROM stalls WHERE end_at > start_at),
     many AS (
         SELECT stream FROM (SELECT stream, count(*) AS told FROM stalls GROUP BY stream)
@@ -33,17 +33,24 @@ _EXPLAIN = """
         ASOF JOIN placed first ON stalls.stream = first.stream AND stalls.start_at < first.end_at
         ASOF JOIN placed last ON stalls.stream = last.stream AND stalls.end_at > last.start_at),
     pairs AS (
-        SELECT stalls.*, phase, tiles.start_at AS opens_at, tiles.end_at AS closes_at
+        SELECT stalls.*, exchange, phase, tiles.start_at AS opens_at, tiles.end_at AS closes_at
         FROM (FROM lasting ANTI JOIN many USING (stream)) stalls JOIN tiles ON stalls.stream = tiles.stream
             AND stalls.start_at < tiles.end_at AND stalls.end_at > tiles.start_at
         UNION ALL BY NAME
-        SELECT covering.* EXCLUDE (place), phase, placed.start_at AS opens_at, placed.end_at AS closes_at
-        FROM covering JOIN placed USING (place))
-    SELECT stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
-        phase, kind, detail, confidence
-    FROM pairs WHERE (phase = 'idle' AND detail IN ('ack', 'spurious')) IS NOT TRUE
+        SELECT covering.* EXCLUDE (place), exchange, phase, placed.start_at AS opens_at, placed.end_at AS closes_at
+        FROM covering JOIN placed USING (place)),
+    asked AS (SELECT stream, number, request_at FROM exchanges WHERE request_at IS NOT NULL)
+    SELECT pairs.stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
+        coalesce(exchange, CASE WHEN side = 'server' AND phase IN ('idle', 'close') THEN before.number END,
+            after.number)::INTEGER AS exchange,
+        phase, kind, detail, side, start_frame, end_frame, ack_delay_ns, confidence
+    FROM pairs
+    ASOF LEFT JOIN asked before ON pairs.stream = before.stream AND start_at >= before.request_at
+    ASOF LEFT JOIN asked after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
+    WHERE (phase = 'idle' AND detail IN ('ack', 'spurious')) IS NOT TRUE
 """
-"""Where what was sent again had arrived, nothing was owed to idling: it stays idle."""
+"""Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client owes
+is of the next one, and what a server owes of the last."""
 
 _WAITED = tuple(phase.name for phase in PHASES if phase.waited)
 _ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"
