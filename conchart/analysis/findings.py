@@ -5,7 +5,8 @@ In: every other table. Out: the table ``findings``, worst first.
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
 is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
 where several together count once. A finding whose delays are mostly those of another one that its rule names is a
-consequence of that; what two findings share otherwise is counted with the worse one.
+consequence of that; what two findings share otherwise is counted with one of them: with what made an opening needless before what made it
+long, else with the worse one.
 """
 
 import json
@@ -159,19 +160,20 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     ((users_waited_ns,),) = tables.sql(_USERS_WAITED).fetchall()
     for row in found:
         row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
-        row["order"] = (
+    roots = _roots(tables, found, by_name)
+    # What made an opening needless counts before what made it long.
+    causes = {name for rule in by_name.values() for name in rule.because}
+    found.sort(key=lambda row: (row["rule"] not in causes, -row["critical_ns"], *_place(row)))
+    shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
+    found.sort(
+        key=lambda row: (
             by_name[row["rule"]].severity != "quality",
             -SEVERITIES.index(row["severity"]),
-            -row["critical_ns"],
+            shared.get(row["id"], 0) - row["critical_ns"],
             -row["cost_ns"],
-            row["rule"],
-            row["server_ip"] or "",
-            row["server_port"] or 0,
-            row["client_ip"] or "",
+            *_place(row),
         )
-    found.sort(key=lambda row: row["order"])
-    roots = _roots(tables, found, by_name)
-    shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
+    )
     software = {(end, ip, port): words for end, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
     servers = {(ip, port): (role, name) for ip, port, role, name in tables.sql(_SERVERS).fetchall()}
     numbers = {row["id"]: number for number, row in enumerate(found)}
@@ -186,6 +188,11 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         row["waited_ns"] = users_waited_ns
     columns = TABLE_BY_NAME["findings"].types
     tables.add("findings", (tuple(row[column] for column in columns) for row in found))
+
+
+def _place(row: Row) -> tuple[str, str, int, str]:
+    """What tells apart rows that cost the same."""
+    return row["rule"], row["server_ip"] or "", row["server_port"] or 0, row["client_ip"] or ""
 
 
 def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | None], str]) -> Row:
@@ -278,7 +285,7 @@ def _top(one: int, parents: Mapping[int, int]) -> int:
 
 
 def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
-    """Give of each finding, worst first, what users waited for it that a worse one counts already."""
+    """Give of each finding, in the order in which they count, what users waited for it that one before counts."""
     return dict(tables.sql(_SHARED, {"ids": ids}).fetchall())
 
 
