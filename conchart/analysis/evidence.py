@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from conchart.sql import MISSING, ONE_SIDED
 from conchart.tables import Tables
 
+# What happens at the instant of an opening is not before it: the opening comes first in its order, and counts nothing.
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
 _SETUPS = f"""
     CREATE OR REPLACE TEMP TABLE setups AS
@@ -141,14 +142,18 @@ _ASKED = """
             request_at - lag(request_at) OVER (alike ORDER BY request_at) AS gap_ns
         FROM exchanges JOIN setups USING (stream)
         WHERE protocol NOT IN ('proxy', 'socks')
-        WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target))
+        WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)),
+    even AS (
+        SELECT client_ip, server_ip, server_port, method, target, true AS probe FROM spaced GROUP BY ALL
+        HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
+            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
     SELECT spaced.* EXCLUDE (probing, gap_ns),
         coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
-        probing OR fronts IS NULL AND coalesce(
-            count(gap_ns) OVER alike >= $probe_least AND avg(gap_ns) OVER alike >= $probe_period_ns
-            AND stddev_pop(gap_ns) OVER alike < $probe_spread * avg(gap_ns) OVER alike, false) AS probe
+        probing OR fronts IS NULL AND coalesce(even.probe, false) AS probe
     FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
-    WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)
+    LEFT JOIN even ON even.client_ip = spaced.client_ip AND even.server_ip = spaced.server_ip
+        AND even.server_port = spaced.server_port AND even.method IS NOT DISTINCT FROM spaced.method
+        AND even.target IS NOT DISTINCT FROM spaced.target
 """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from when

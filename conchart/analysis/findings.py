@@ -5,8 +5,8 @@ In: every other table. Out: the table ``findings``, worst first.
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
 is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
 where several together count once. A finding whose delays are mostly those of another one that its rule names is a
-consequence of that; what two findings share otherwise is counted with one of them: with what made an opening needless before what made it
-long, else with the worse one.
+consequence of that; what two findings share otherwise is counted with one of them: with what made an opening needless
+before what made it long, else with the worse one.
 """
 
 import json
@@ -71,13 +71,12 @@ _PRICE = """
 """
 
 _PRICED = """
-    SELECT numbered.* EXCLUDE (delays), coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
-        coalesce(critical_ns, 0) AS critical_ns, coalesce(streams, []) AS streams, each_ns, low_ns, high_ns
+    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:$most], []) AS frames),
+        coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
+        coalesce(critical_ns, 0) AS critical_ns, each_ns, low_ns, high_ns
     FROM numbered
     LEFT JOIN (
-        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns,
-            list_sort(list(DISTINCT stream)) AS streams
-        FROM delays GROUP BY id) USING (id)
+        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, sorted[(n + 1) // 2] AS each_ns,
             CASE WHEN n >= $least THEN sorted[greatest(1, floor((n - $z * sqrt(n)) / 2))::BIGINT] END AS low_ns,
@@ -118,6 +117,13 @@ _SHARED = """
         FROM pieces)
     SELECT id, sum(greatest(0, end_at - greatest(start_at, until_at)))::BIGINT FROM covered GROUP BY id
 """
+# There may be as many as there are connections: they do not pass through Python.
+_NAME_STREAMS = """
+    UPDATE findings SET streams = happened.streams
+    FROM (SELECT unnest($ids::INTEGER[]) AS id, unnest($numbers::INTEGER[]) AS found) numbered
+    JOIN (SELECT id, list_sort(list(DISTINCT stream)) AS streams FROM delays GROUP BY id) happened USING (id)
+    WHERE number = found
+"""
 # What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
 # a proxy hands on from its backend is not its own.
 _SOFTWARE = """
@@ -154,7 +160,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     by_name = {rule.name: rule for rule in rules}
     _ask(tables, by_name.values(), thresholds)
     tables.execute(_PRICE)
-    found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95})
+    found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
     if not found:
         return
     ((users_waited_ns,),) = tables.sql(_USERS_WAITED).fetchall()
@@ -188,6 +194,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         row["waited_ns"] = users_waited_ns
     columns = TABLE_BY_NAME["findings"].types
     tables.add("findings", (tuple(row[column] for column in columns) for row in found))
+    tables.execute(_NAME_STREAMS, {"ids": [*numbers], "numbers": [*numbers.values()]})
 
 
 def _place(row: Row) -> tuple[str, str, int, str]:
@@ -206,7 +213,8 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
     return {
         "finding": rule.name,
         "title": rule.title,
-        "frames": list(dict.fromkeys(row["frames"] or []))[:_MOST_FRAMES],
+        "streams": [],
+        "frames": list(dict.fromkeys(row["frames"])),
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
         "why": rule.why,

@@ -18,9 +18,9 @@ def finding(**facts: object) -> Finding:
     """Make one that took 24 times 10 ms of 1 s."""
     usual = {
         "number": 0, "name": "slow", "title": "It is slow", "severity": "serious", "server": "", "client": "",
-        "hop": "", "streams": (1, 2), "frames": (), "count": 24, "cost_ns": 240 * MS, "critical_ns": 240 * MS, "shared_ns": 0,
-        "waited_ns": 1000 * MS, "each_ns": 10 * MS, "low_ns": 9 * MS, "high_ns": 11 * MS, "confidence": None,
-        "who": "", "evidence": "slow", "why": "it is", "fixes": (),
+        "hop": "", "streams": (1, 2), "frames": (), "count": 24, "cost_ns": 240 * MS, "critical_ns": 240 * MS,
+        "shared_ns": 0, "waited_ns": 1000 * MS, "each_ns": 10 * MS, "low_ns": 9 * MS, "high_ns": 11 * MS,
+        "confidence": None, "who": "", "evidence": "slow", "why": "it is", "fixes": (),
     }  # fmt: skip
     return Finding(**(usual | facts))  # type: ignore[arg-type]
 
