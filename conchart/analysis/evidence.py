@@ -46,62 +46,53 @@ _SETUPS = f"""
             announced_ip IS NOT NULL AS announced,
             CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
-            coalesce(CASE hop WHEN 'backend' THEN sni ELSE server_name END, '') AS name,
-            rtt_client_ns + rtt_server_ns AS rtt_ns
+            sni, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
         LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip)),
-    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session.
-    -- They come to be open and idle, and cease to be.
+    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
+    pooled AS MATERIALIZED (
+        SELECT *, hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
+        FROM told),
+    -- In each pool, connections come to be open and idle, and cease to be.
     happened AS (
-        SELECT client_ip, server_ip, server_port, name, syn_at AS seen_at, stream, 'syn' AS event,
-            0 AS opened, 0 AS idle
-            FROM told
-        UNION ALL SELECT client_ip, server_ip, server_port, name, ready_at, NULL, NULL, 1, 1
-            FROM told WHERE ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port, name, coalesce(closing_at, closed_at), stream, 'end', -1, -1
-            FROM told WHERE ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port, name, request_at, NULL, NULL, 0, -1
-            FROM exchanges JOIN told USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL
-        UNION ALL SELECT client_ip, server_ip, server_port, name,
-            least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)), NULL, NULL, 0, 1
-            FROM exchanges JOIN told USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
-    counted AS (
-        SELECT stream, event, sum(opened) OVER earlier AS open_before, sum(idle) OVER earlier AS idle_before
-        FROM happened WINDOW earlier AS (
-            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at
-            RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+        SELECT pool, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle FROM pooled
+        UNION ALL SELECT pool, ready_at, NULL, NULL, 1, 1 FROM pooled WHERE ready_at IS NOT NULL
+        UNION ALL SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -1 FROM pooled WHERE ready_at IS NOT NULL
+        UNION ALL SELECT pool, request_at, NULL, NULL, 0, -1
+            FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL
+        UNION ALL SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
+                NULL, NULL, 0, 1
+            FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
+    counted AS MATERIALIZED (
+        SELECT stream, event, sum(opened) OVER so_far - opened AS open_before, sum(idle) OVER so_far - idle AS idle_before
+        FROM happened
+        WINDOW so_far AS (PARTITION BY pool ORDER BY seen_at, event IS NULL, event DESC, stream ROWS UNBOUNDED PRECEDING)
         QUALIFY stream IS NOT NULL),
     -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
     numbers AS (
-        SELECT *, sum(step) OVER (
-            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream
-            ROWS UNBOUNDED PRECEDING) AS n
+        SELECT *, sum(step) OVER (PARTITION BY pool ORDER BY seen_at, step, stream ROWS UNBOUNDED PRECEDING) AS n
         FROM (
-            SELECT client_ip, server_ip, server_port, name, stream, syn_at AS seen_at, 1 AS step
-                FROM told WHERE exchanges > 0
-            UNION ALL SELECT client_ip, server_ip, server_port, name, stream, closing_at, -1
-                FROM told WHERE exchanges > 0 AND closing_at IS NOT NULL)),
+            SELECT pool, stream, syn_at AS seen_at, 1 AS step FROM pooled WHERE exchanges > 0
+            UNION ALL SELECT pool, stream, closing_at, -1 FROM pooled WHERE exchanges > 0 AND closing_at IS NOT NULL)),
     spare AS (
         SELECT stream, n AS at_once, n <= max(n) OVER (
-            PARTITION BY client_ip, server_ip, server_port, name ORDER BY seen_at, step, stream
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again
+            PARTITION BY pool ORDER BY seen_at, step, stream ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again
         FROM numbers QUALIFY step = 1),
     closings AS (
-        SELECT client_ip, server_ip, server_port, name, stream AS previous_stream, closing_at AS previous_closed_at,
-            closed_by AS previous_closed_by, ended_by AS previous_ended_by, last_done_at AS previous_done_at,
-            exchanges AS previous_exchanges
-        FROM told WHERE closing_at IS NOT NULL),
+        SELECT pool, stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
+            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges
+        FROM pooled WHERE closing_at IS NOT NULL),
     probing AS (
         SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
         FROM (
             SELECT *, syn_at - lag(syn_at) OVER (
                 PARTITION BY client_ip, server_ip, server_port, exchanges = 0 ORDER BY syn_at) AS gap_ns
-            FROM told WHERE exchanges <= 1)
+            FROM pooled WHERE exchanges <= 1)
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT told.* EXCLUDE (name), coalesce(ready_at - syn_at, 0) AS setup_ns,
+    SELECT pooled.* EXCLUDE (pool, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
         coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
         coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
         coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
@@ -109,17 +100,15 @@ _SETUPS = f"""
         previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at,
         previous_exchanges,
         row_number() OVER (
-            PARTITION BY told.client_ip, told.server_ip, told.server_port ORDER BY syn_at, told.stream
-        )::INTEGER - 1 AS place,
+            PARTITION BY pooled.client_ip, pooled.server_ip, pooled.server_port
+            ORDER BY syn_at, pooled.stream)::INTEGER - 1 AS place,
         coalesce(probe, false) AS probe
-    FROM told LEFT JOIN counted before ON told.stream = before.stream AND before.event = 'syn'
-    LEFT JOIN counted after ON told.stream = after.stream AND after.event = 'end'
-    LEFT JOIN spare ON told.stream = spare.stream
-    ASOF LEFT JOIN closings ON told.client_ip = closings.client_ip AND told.server_ip = closings.server_ip
-        AND told.server_port = closings.server_port AND told.name = closings.name
-        AND told.syn_at >= closings.previous_closed_at
-    LEFT JOIN probing ON told.client_ip = probing.client_ip AND told.server_ip = probing.server_ip
-        AND told.server_port = probing.server_port AND (told.exchanges = 0) = probing.unused AND told.exchanges <= 1
+    FROM pooled LEFT JOIN counted before ON pooled.stream = before.stream AND before.event = 'syn'
+    LEFT JOIN counted after ON pooled.stream = after.stream AND after.event = 'end'
+    LEFT JOIN spare ON pooled.stream = spare.stream
+    ASOF LEFT JOIN closings ON pooled.pool = closings.pool AND pooled.syn_at >= closings.previous_closed_at
+    LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
+        AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused AND pooled.exchanges <= 1
 """
 
 _SECURED = """
