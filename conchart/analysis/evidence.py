@@ -111,12 +111,28 @@ _SETUPS = f"""
         AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused AND pooled.exchanges <= 1
 """
 
+# A session of TLS 1.3 is at hand when its ticket has arrived: a round trip after the handshake, at the latest.
 _SECURED = """
     CREATE OR REPLACE TEMP TABLE secured AS
-    SELECT handshakes.* EXCLUDE (number), coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port, hop,
-        rtt_ns, exchanges, first_request_at
-    FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
-    WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+    WITH opened AS (
+        SELECT handshakes.* EXCLUDE (number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
+            coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
+            hop, rtt_ns, exchanges, first_request_at, coalesce(sni, server_ip) AS name
+        FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
+        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)),
+    visits AS (SELECT stream, client_ip, server_port, name, hello_at FROM opened),
+    sessions AS (
+        SELECT client_ip, server_port, name, server_ip AS before_ip, ja4 AS before_ja4,
+            complete_at + CASE WHEN version = 'TLSv1.3' THEN coalesce(rtt_ns, 0) ELSE 0 END AS before_at,
+            CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
+            kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
+        FROM opened)
+    SELECT opened.* EXCLUDE (name), before_at, before_ip, before_ja4, before_issued, before_id
+    FROM opened LEFT JOIN (
+        SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
+        FROM visits ASOF JOIN sessions ON visits.client_ip = sessions.client_ip AND visits.server_port = sessions.server_port
+            AND visits.name = sessions.name AND visits.hello_at >= sessions.before_at
+        WHERE hello_at - before_at <= $session_ns) USING (stream)
 """
 
 _ASKED = """
