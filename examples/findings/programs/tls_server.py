@@ -1,8 +1,8 @@
 """A server that is slow or rude where it is told: python3 tls_server.py ADDRESS PORT KEYS OPTION...
 
-``https`` answers every request with 200 bytes; ``smtps`` and ``smtp`` take mail, TLS from the first byte or after STARTTLS.
-``lookup=MS`` looks so long for the certificate of the name that is asked for, ``reset=N`` ends every Nth connection with a
-RST in the middle of its response, ``ask=1`` asks for the client's certificate.
+``https`` answers every request with 200 bytes; ``smtps`` and ``smtp`` take mail, with TLS from the first byte or after
+STARTTLS. ``lookup=MS`` looks so long for the certificate of the name that is asked for, ``reset=N`` ends every Nth
+connection with a RST in the middle of its response, ``ask=1`` asks for the client's certificate.
 """
 
 from __future__ import annotations
