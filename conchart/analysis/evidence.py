@@ -227,7 +227,7 @@ _WAITED = """
     JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 
-# Both ends of a proxy's connection to its backend have names of their own. A sender in slow start that had sent as much
+# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no pauses. A sender in slow start that had sent as much
 # before has forgotten it: a rest of a retransmission timeout does that (RFC 5681 section 4.1).
 _HELD = """
     CREATE OR REPLACE TEMP TABLE held AS
@@ -244,7 +244,8 @@ _HELD = """
         if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
     FROM stalled JOIN (
         SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
-        FROM setups WHERE NOT probe) USING (stream)
+        FROM setups WHERE NOT probe AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
+    ) USING (stream)
     LEFT JOIN again USING (stream, exchange)
     WHERE phase <> 'close'
 """
