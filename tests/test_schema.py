@@ -105,6 +105,9 @@ def traces(folder: Path) -> Iterator[Trace]:
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
     yield conchart.read(capture, filter="tcp port 443")
+    yield conchart.read(
+        ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
+    )
     for case in TOLD:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
 

@@ -83,7 +83,7 @@ _OPTIONS = (
         "thresholds",
         multiple=True,
         metavar="NAME=VALUE",
-        help="From where on something is a finding; conchart findings ID lists the names. May be given several times. "
+        help="From where on something is a finding; the page of each names its own. May be given several times. "
         "A saved trace has the findings that it was saved with: neither this nor --findings goes with one.",
     ),
 )

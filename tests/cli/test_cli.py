@@ -199,7 +199,7 @@ def test_help_is_the_manual(run: Run, args: list[str]) -> None:
 
 
 def test_help_names_the_other_commands(run: Run) -> None:
-    assert re.search(r"Commands:\n  query ", run("--help")[1])
+    assert re.search(r"Commands:\n  findings  .*\n(?: {3,}.*\n)*  query ", run("--help")[1])
 
 
 def test_examples_in_the_help_parse(run: Run, story_core: list[dict[str, Any]]) -> None:
@@ -222,7 +222,7 @@ def test_version(run: Run) -> None:
 def test_a_file_named_like_a_command_needs_a_path(run: Run, story_core: list[dict[str, Any]]) -> None:
     assert run("./query")[0] == 0
     assert story_core[0]["paths"] == ["./query"]
-    assert set(cli.commands) == {"summary", "query"}
+    assert set(cli.commands) == {"summary", "query", "findings"}
 
 
 def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> None:

@@ -17,9 +17,9 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path, metavar="FILE OR FOLDER")
     paths = [file for path in parser.parse_args().paths for file in _captures(path)]
     rows: dict[str, tuple[Row, ...]] = {}
-    for name, path in [(str(path), path) for path in paths] or [(case, None) for case in CASES]:
+    for name in map(str, paths or CASES):
         with suppress(CaptureError):  # foreign folders have damaged ones
-            rows[name] = rows_of(path) if path else found(name)
+            rows[name] = rows_of(Path(name)) if paths else found(name)
             print(f"{name}: {line(rows[name])}", flush=True)  # noqa: T201
     print("", *table(rows), sep="\n")  # noqa: T201
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import conchart
 from conchart.rules import load_rules
@@ -42,7 +43,11 @@ def rows_of(capture: Path) -> tuple[Row, ...]:
     """Give what is found in a capture, worst first."""
     with conchart.read(capture) as trace:
         found = trace.sql(f"SELECT {', '.join(Row.__slots__)} FROM findings ORDER BY number").fetchall()
-    return tuple(Row(*(tuple(value) if isinstance(value, list) else value for value in row)) for row in found)
+    return tuple(Row(*map(_hashable, row)) for row in found)
+
+
+def _hashable(value: Any) -> Any:  # noqa: ANN401  (whatever a column holds)
+    return tuple(value) if isinstance(value, list) else value
 
 
 @cache

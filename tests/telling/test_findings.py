@@ -94,7 +94,14 @@ def test_names_are_left_out_where_they_are_not_wanted() -> None:
 
 def row(trace: Trace, number: int, root: int | None = None, **facts: object) -> None:
     """Put a finding into a trace."""
-    told = {"number": number, "root": root, "finding": f"f{number}", "title": "T", "severity": "note", "waited_ns": 1}
+    told: dict[str, object] = {
+        "number": number,
+        "root": root,
+        "finding": f"f{number}",
+        "title": "T",
+        "severity": "note",
+        "waited_ns": 1,
+    }
     told |= {"streams": [], "frames": [], "evidence": "e", "why": "w", "count": 0}
     told |= dict.fromkeys(("cost_ns", "critical_ns", "shared_ns"), 0) | facts
     columns = ", ".join(f"${name} AS {name}" for name in told)
