@@ -54,13 +54,15 @@ _SETUPS = f"""
     pooled AS MATERIALIZED (
         SELECT *, hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
         FROM told),
-    -- In each pool, connections come to be open and idle, and cease to be.
+    -- In each pool, connections come to be open and, once they are answered, idle, and cease to be.
     happened AS (
         SELECT pool, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle FROM pooled
-        UNION ALL SELECT pool, ready_at, NULL, NULL, 1, 1 FROM pooled WHERE ready_at IS NOT NULL
-        UNION ALL SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -1 FROM pooled WHERE ready_at IS NOT NULL
+        UNION ALL SELECT pool, ready_at, NULL, NULL, 1, 0 FROM pooled WHERE ready_at IS NOT NULL
+        UNION ALL SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
+            FROM pooled WHERE ready_at IS NOT NULL
         UNION ALL SELECT pool, request_at, NULL, NULL, 0, -1
-            FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL
+            FROM exchanges JOIN pooled USING (stream)
+            WHERE NOT multiplexed AND ready_at IS NOT NULL AND number > first_exchange
         UNION ALL SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
                 NULL, NULL, 0, 1
             FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
