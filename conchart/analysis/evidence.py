@@ -113,7 +113,8 @@ _SETUPS = f"""
         AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused AND pooled.exchanges <= 1
 """
 
-# A session of TLS 1.3 is at hand when its ticket has arrived: a round trip after the handshake, at the latest.
+# Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
+# arrived: a round trip after the handshake, at the latest.
 _SECURED = """
     CREATE OR REPLACE TEMP TABLE secured AS
     WITH opened AS (
@@ -121,7 +122,8 @@ _SECURED = """
             coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
             hop, rtt_ns, exchanges, first_request_at, coalesce(sni, server_ip) AS name
         FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
-        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)),
+        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')),
     visits AS (SELECT stream, client_ip, server_port, name, hello_at FROM opened),
     sessions AS (
         SELECT client_ip, server_port, name, server_ip AS before_ip, ja4 AS before_ja4,
