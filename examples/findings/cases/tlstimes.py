@@ -309,7 +309,8 @@ Written with scapy by `examples/findings/make-captures`: no proxy does this on d
     client 192.0.2.10 to .13 ── 0.5 ms ── 198.51.100.20:80 proxy ── 4 ms ── 203.0.113.30:8081 backend
 
 Plain HTTP/1.1, Ethernet, microsecond times, seen from the proxy. Four clients ask within 3 ms; for each request
-the proxy opens a connection to the backend, which answers after 20 ms. The X-Request-Id of a request stands on both legs.
+the proxy opens a connection to the backend, which answers after 20 ms. The X-Request-Id of a request stands
+on both legs.
 
 - SYN, SYN-ACK, ACK to the backend, {said}.
 """)
