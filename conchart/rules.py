@@ -17,8 +17,27 @@ import yaml
 
 from conchart.errors import UsageError
 
-NEEDS = ("backends", "links", "requests", "stalls", "tls")
-"""What a capture may have none of: a rule that needs it is not asked then."""
+NEEDS = {
+    "again": "FROM setups WHERE place > 0",
+    "backends": "FROM servers WHERE role = 'backend'",
+    "client-certificates": "FROM handshakes WHERE client_auth",
+    "early-data": "FROM handshakes WHERE early_data_offered",
+    "expectations": "FROM exchanges WHERE expect_continue",
+    "failures": "FROM handshakes WHERE outcome = 'failed'",
+    "full-windows": "FROM held WHERE kind IN ('receiver', 'window-limited', 'zero-window')",
+    "hello-retries": "FROM handshakes WHERE hello_retry",
+    "held-writes": "FROM held WHERE kind IN ('delayed-ack', 'nagle')",
+    "links": "FROM links",
+    "losses": "FROM held WHERE kind IN ('fast-retransmit', 'pmtu', 'rto', 'syn-rto')",
+    "pauses": "FROM held WHERE kind = 'sender'",
+    "refusals": "FROM connections WHERE state IN ('refused', 'unanswered')",
+    "renegotiations": "FROM handshakes WHERE number > 0",
+    "requests": "FROM asked",
+    "slow-starts": "FROM held WHERE kind = 'slow-start'",
+    "tickets": "FROM handshakes WHERE resumption_offered IS NOT NULL",
+    "tls": "FROM handshakes",
+}
+"""What a capture may have none of, and what has a row if there is some: a rule that needs it is asked only then."""
 
 _DELIMITER = "---"
 _LISTS = ("needs", "because", "fault", "clean", "implies")
@@ -202,7 +221,7 @@ def _check(rule: Rule) -> None:
     for name, values in allowed.items():
         if getattr(rule, name) not in values:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
-    if unknown := set(rule.needs) - set(NEEDS):
+    if unknown := set(rule.needs) - NEEDS.keys():
         raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
     for name in _TEXTS:
         if not isinstance(getattr(rule, name), str):

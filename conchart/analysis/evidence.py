@@ -58,18 +58,22 @@ _SETUPS = f"""
     happened AS (
         SELECT pool, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle FROM pooled
         UNION ALL SELECT pool, ready_at, NULL, NULL, 1, 0 FROM pooled WHERE ready_at IS NOT NULL
-        UNION ALL SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
+        UNION ALL
+        SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
             FROM pooled WHERE ready_at IS NOT NULL
         UNION ALL SELECT pool, request_at, NULL, NULL, 0, -1
             FROM exchanges JOIN pooled USING (stream)
             WHERE NOT multiplexed AND ready_at IS NOT NULL AND number > first_exchange
-        UNION ALL SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
+        UNION ALL
+        SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
                 NULL, NULL, 0, 1
             FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
     counted AS MATERIALIZED (
-        SELECT stream, event, sum(opened) OVER so_far - opened AS open_before, sum(idle) OVER so_far - idle AS idle_before
+        SELECT stream, event, sum(opened) OVER so_far - opened AS open_before,
+            sum(idle) OVER so_far - idle AS idle_before
         FROM happened
-        WINDOW so_far AS (PARTITION BY pool ORDER BY seen_at, event IS NULL, event DESC, stream ROWS UNBOUNDED PRECEDING)
+        WINDOW so_far AS (
+            PARTITION BY pool ORDER BY seen_at, event IS NULL, event DESC, stream ROWS UNBOUNDED PRECEDING)
         QUALIFY stream IS NOT NULL),
     -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
     numbers AS (
@@ -110,7 +114,8 @@ _SETUPS = f"""
     LEFT JOIN spare ON pooled.stream = spare.stream
     ASOF LEFT JOIN closings ON pooled.pool = closings.pool AND pooled.syn_at >= closings.previous_closed_at
     LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
-        AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused AND pooled.exchanges <= 1
+        AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
+        AND pooled.exchanges <= 1
 """
 
 # Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
@@ -118,7 +123,9 @@ _SETUPS = f"""
 _SECURED = """
     CREATE OR REPLACE TEMP TABLE secured AS
     WITH opened AS (
-        SELECT handshakes.* EXCLUDE (number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
+        SELECT
+            handshakes.* EXCLUDE (
+                number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
             coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
             hop, rtt_ns, exchanges, first_request_at, coalesce(sni, server_ip) AS name
         FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
@@ -134,8 +141,9 @@ _SECURED = """
     SELECT opened.* EXCLUDE (name), before_at, before_ip, before_ja4, before_issued, before_id
     FROM opened LEFT JOIN (
         SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
-        FROM visits ASOF JOIN sessions ON visits.client_ip = sessions.client_ip AND visits.server_port = sessions.server_port
-            AND visits.name = sessions.name AND visits.hello_at >= sessions.before_at
+        FROM visits ASOF JOIN sessions ON visits.client_ip = sessions.client_ip
+            AND visits.server_port = sessions.server_port AND visits.name = sessions.name
+            AND visits.hello_at >= sessions.before_at
         WHERE hello_at - before_at <= $session_ns) USING (stream)
 """
 
@@ -165,15 +173,16 @@ _ASKED = """
         AND even.target IS NOT DISTINCT FROM spaced.target
 """
 
-# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from when
-# the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where several
-# overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to the request
-# that came last.
+# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from
+# when the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where
+# several overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to
+# the request that came last.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
     WITH RECURSIVE late AS (
         SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
-            sum(end_at - start_at) FILTER (side = 'client') AS held_ns, max(end_at) FILTER (side = 'server') AS arrived_at
+            sum(end_at - start_at) FILTER (side = 'client') AS held_ns,
+            max(end_at) FILTER (side = 'server') AS arrived_at
         FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
     opened AS (
         SELECT setups.stream, first_exchange AS number, syn_at
@@ -216,7 +225,8 @@ _WAITED = """
         WHERE depth < 8 AND greatest(paths.start_at, backs.start_at) < least(paths.end_at, backs.end_at))
     SELECT * EXCLUDE (depth) FROM paths
     UNION ALL
-    SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at), least(paths.end_at, closed_at)
+    SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at),
+        least(paths.end_at, closed_at)
     FROM (
         SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
         FROM (
@@ -231,13 +241,15 @@ _WAITED = """
     JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 
-# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no pauses. A sender in slow start that had sent as much
-# before has forgotten it: a rest of a retransmission timeout does that (RFC 5681 section 4.1).
+# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no
+# pauses. A sender in slow start that had sent as much before has forgotten it: a rest of a retransmission timeout does
+# that (RFC 5681 section 4.1).
 _HELD = """
     CREATE OR REPLACE TEMP TABLE held AS
     WITH again AS (
         SELECT stream, number AS exchange, idle_ns,
-            max(request_bytes) OVER earlier >= request_bytes AS client, max(response_bytes) OVER earlier >= response_bytes AS server
+            max(request_bytes) OVER earlier >= request_bytes AS client,
+            max(response_bytes) OVER earlier >= response_bytes AS server
         FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
         WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
     SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
@@ -245,10 +257,14 @@ _HELD = """
             AND if(side = 'client', again.client, again.server) THEN idle_ns END AS rested_ns, confidence,
         {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
         [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
-        if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+        if(side = 'client', answering, asking) AS receiver,
+        client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
     FROM stalled JOIN (
-        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
-        FROM setups WHERE NOT probe AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
+        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking,
+            if(hop = 'backend', 'backend', 'server') AS answering
+        FROM setups
+        WHERE NOT probe
+            AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
     ) USING (stream)
     LEFT JOIN again USING (stream, exchange)
     WHERE phase <> 'close'

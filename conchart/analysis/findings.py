@@ -20,7 +20,7 @@ import duckdb
 from conchart.analysis.evidence import gather
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
-from conchart.rules import Fix, Rule
+from conchart.rules import NEEDS, Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
@@ -42,11 +42,7 @@ _ASK = """INSERT INTO found BY NAME SELECT $rule AS rule, * REPLACE (to_json(fac
 {sql}
 )"""
 
-_HAS = """
-    SELECT EXISTS (FROM links), EXISTS (FROM servers WHERE role = 'backend'), EXISTS (FROM exchanges),
-        EXISTS (FROM stalled), EXISTS (FROM handshakes)
-"""
-_HAD = ("links", "backends", "requests", "stalls", "tls")
+_HAS = f"SELECT {', '.join(f'EXISTS ({rows})' for rows in NEEDS.values())}"
 
 _PRICE = """
     CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
@@ -223,9 +219,9 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
 
 
 def _ask(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
-    (values,) = tables.sql(_HAS).fetchall()
-    has = {name for name, value in zip(_HAD, values, strict=True) if value}
     gather(tables, thresholds)
+    (values,) = tables.sql(_HAS).fetchall()
+    has = {name for name, value in zip(NEEDS, values, strict=True) if value}
     tables.execute(_FOUND)
     for rule in rules:
         if not has.issuperset(rule.needs):

@@ -49,8 +49,8 @@ _EXPLAIN = """
     ASOF LEFT JOIN asked after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
     WHERE (phase = 'idle' AND detail IN ('ack', 'spurious')) IS NOT TRUE
 """
-"""Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client owes
-is of the next one, and what a server owes of the last."""
+"""Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client
+owes is of the next one, and what a server owes of the last."""
 
 _WAITED = tuple(phase.name for phase in PHASES if phase.waited)
 _ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"

@@ -259,7 +259,7 @@ def test_facts_are_written_as_people_read_them() -> None:
 
 
 def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text(GOOD.replace("[requests]", "[stalls]").replace("FROM setups", "FROM nowhere"))
+    (tmp_path / "mine.md").write_text(GOOD.replace("[requests]", "[losses]").replace("FROM setups", "FROM nowhere"))
     with conchart.read(ROOT / "captures/crafted/refused/input.pcap", findings=[tmp_path]) as trace:
         assert trace.sql("FROM findings WHERE finding = 'mine'").fetchall() == []
 
