@@ -8,6 +8,7 @@ import pytest
 
 from conchart import Trace, _native
 from conchart.analysis import analyse
+from conchart.rules import chosen_thresholds, load_rules
 from conchart.schema import TABLE_BY_NAME, TABLES
 from tests.charts.story import Story, reverse_proxy
 
@@ -86,7 +87,7 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
         if not table.from_core:
             trace.execute(f"DELETE FROM {table.name}")
     trace.execute(f"UPDATE connections SET server_name = NULL; {changes}")
-    analyse(trace)
+    analyse(trace, rules=load_rules(), thresholds=chosen_thresholds({}))
     return trace
 
 
