@@ -89,7 +89,9 @@ def compare(before: Tables, after: Tables, *, names: bool = True) -> Comparison:
         headlines=tuple(headlines(hops)),
         hops=tuple(hops),
         findings=tuple(finding_changes(before, after, hops, known)),
-        span_ns=max(1, *(side.span_ns for side in sides)),
+        span_ns=max(
+            1, *(lane.end_ns for side in sides for lane in side.lanes.drawn), *(side.span_ns for side in sides)
+        ),
         waited_ns=max(server.waited_ns for server in shown.values()),
     )
 

@@ -8,13 +8,21 @@ from fractions import Fraction
 
 from conchart.comparing.model import Headline, Hop
 from conchart.comparing.noise import Verdict
-from conchart.telling.servers import HEADLINES, Part, Server
+from conchart.telling.servers import HEADLINES, Server
 from conchart.units import count_of, format_count, format_ns, format_share
 
 _LEAST_SHARE = Fraction(1, 5)
 """Of all that changed, what a cause has to have for the headline to name it."""
 _LEAST_RATE = Fraction(1, 10)
 """From here on a number of connections or handshakes per request differs: browsers do not always open the same."""
+
+_MEASURES = {
+    "backend": "backend",
+    "connecting": "connect",
+    "TLS with the backend": "secure",
+    "the proxy itself": "proxy",
+}
+"""Of the parts of a split."""
 
 _TOO_FEW = "Too few requests to tell their times from noise: only what was counted is sure."
 _NOISE = "What single requests waited differs by no more than noise."
@@ -32,19 +40,17 @@ def _headline(hop: Hop) -> Headline:
     before, after = (_share_of(hop, side, side.waited_ns) for side in (hop.before, hop.after))
     per = "" if hop.same_work else " per request"
     waited = f"users waited {format_ns(round(before))}{per} before, {format_ns(round(after))} after"
-    causes, verdict = list(_causes(hop)), hop.verdict("waited")
+    causes, counted, verdict = list(_causes(hop)), ", ".join(_counted(hop).values()), hop.verdict("waited")
+    remark = ""
     if causes or verdict and verdict.differs:
         told = f"{waited} ({_change(before, after)}){': ' if causes else ''}{', '.join(causes)}"
         remark = _TOO_FEW if verdict is Verdict.TOO_FEW else _NOISE if verdict is Verdict.NOISE else ""
+    elif {one.verdict for one in hop.differences} <= {Verdict.SAME}:
+        told = f"no difference: users waited {format_ns(round(before))}{per} before and after"
     else:
-        found = {one.verdict for one in hop.differences}
-        if found <= {Verdict.SAME}:
-            told = f"no difference: users waited {format_ns(round(before))}{per} before and after"
-        elif Verdict.NOISE in found:
-            told = f"no difference beyond noise: {waited}"
-        else:
-            told = f"too few requests to tell a difference from noise: {waited}"
-        remark = ""
+        quiet = "too few requests to tell a difference from noise"
+        quiet = quiet if verdict is Verdict.TOO_FEW else "no difference beyond noise"
+        told = f"{quiet}: {waited}{', with ' if counted else ''}{counted}"
     return Headline(sentence=f"{name}: {told}, {_work(hop)}", remark=remark)
 
 
@@ -70,34 +76,49 @@ def _change(before: Fraction, after: Fraction) -> str:
 
 
 def _causes(hop: Hop) -> Iterator[str]:
-    """Name what changed most first; where nothing that counts changed in time, what was counted."""
-    deltas: dict[tuple[str, str | None], Fraction] = {}
-    parts: dict[tuple[str, str | None], Part] = {}
-    for side, sign in ((hop.before, -1), (hop.after, 1)):
-        for part in side.waited:
-            key = part.phase.name, part.word
-            parts[key] = part
-            deltas[key] = deltas.get(key, Fraction()) + sign * _share_of(hop, side, part.total_ns)
-    counted = {phase: text for phase, text in (("tls", _handshakes(hop)), ("syn", _connections(hop))) if text}
-    whole = sum(map(abs, deltas.values()))
-    verdict = hop.verdict("waited")
-    named = False
-    for key, delta in sorted(deltas.items(), key=lambda one: (-abs(one[1]), one[0][0], one[0][1] or "")):
-        if not delta or abs(delta) < _LEAST_SHARE * whole:
-            break
-        phase, word = key
-        if word is None and phase in counted:
-            yield counted[phase]
-        elif measured := verdict if word else hop.verdict(phase):
-            if not measured.differs:
-                continue
+    """Name what changed the wait most, the most first: what was counted, and times that differ by more than noise."""
+    counted = _counted(hop)
+    before, after = (dict(_pieces(hop, side)) for side in (hop.before, hop.after))
+    deltas = {
+        piece: _share_of(hop, hop.after, after.get(piece, 0)) - _share_of(hop, hop.before, before.get(piece, 0))
+        for piece in sorted({*before, *after})
+    }
+    least = _LEAST_SHARE * sum(map(abs, deltas.values()))
+    for (measure, words), delta in sorted(deltas.items(), key=lambda one: -abs(one[1])):
+        verdict = hop.verdict(measure)
+        if not delta or abs(delta) < least:
+            return
+        if measure in counted:
+            yield counted[measure]
+        elif verdict and verdict.differs:
             per = "" if hop.same_work else " per request"
-            yield f"{parts[key].words} {format_ns(round(abs(delta)))}{per} {'less' if delta < 0 else 'more'}"
+            yield f"{words} {format_ns(round(abs(delta)))}{per} {'less' if delta < 0 else 'more'}"
+
+
+def _pieces(hop: Hop, side: Server) -> Iterator[tuple[tuple[str, str], int]]:
+    """Cut what users waited into what it was: the measure that tells whether it differs, words, nanoseconds.
+
+    Waits that links explain on both sides are cut into what they consist of, unless they overlap.
+    """
+    split = side.split if _is_cut(hop.before) and _is_cut(hop.after) else None
+    for part in side.waited:
+        if part.phase.name == "wait" and split:
+            for words, ns, _ in split.parts():
+                yield (_MEASURES.get(words, "wait"), words), ns
         else:
-            continue
-        named = True
-    if not named:
-        yield from counted.values()
+            yield ("waited" if part.word else part.phase.name, part.words), part.total_ns
+
+
+def _is_cut(side: Server) -> bool:
+    """Tell whether the wait of a server is known by its parts, which add up to it."""
+    wait_ns = sum(part.total_ns for part in side.waited if part.phase.name == "wait")
+    return side.split is not None and abs(side.split.wait_ns - wait_ns) * 100 <= wait_ns
+
+
+def _counted(hop: Hop) -> dict[str, str]:
+    """Say what there was more or less of for a request, by the measure of what it costs."""
+    told = {"tls": _handshakes(hop), "syn": _connections(hop)}
+    return {measure: text for measure, text in told.items() if text}
 
 
 def _handshakes(hop: Hop) -> str:
@@ -106,7 +127,7 @@ def _handshakes(hop: Hop) -> str:
     if not any(_differs(hop, one, other) for one, other in zip(before, after, strict=True)):
         return ""
     if not before[1] and not after[1]:
-        return f"{count_of(after[0], 'TLS handshake')} instead of {format_count(before[0])}"
+        return f"{count_of(after[0], 'TLS handshake')} instead of {_number(before[0])}"
     told = (f"{format_count(full)} full and {format_count(resumed)} resumed" for full, resumed in (after, before))
     return "{} TLS handshakes instead of {}".format(*told)
 
@@ -114,10 +135,14 @@ def _handshakes(hop: Hop) -> str:
 def _connections(hop: Hop) -> str:
     if not _differs(hop, hop.before.connections, hop.after.connections):
         return ""
-    return f"{count_of(hop.after.connections, 'connection')} instead of {format_count(hop.before.connections)}"
+    return f"{count_of(hop.after.connections, 'connection')} instead of {_number(hop.before.connections)}"
 
 
 def _differs(hop: Hop, before: int, after: int) -> bool:
     """Tell whether two numbers differ, for the requests there were."""
     rates = Fraction(before, hop.before.requests), Fraction(after, hop.after.requests)
     return abs(rates[1] - rates[0]) > _LEAST_RATE * max(rates)
+
+
+def _number(count: int) -> str:
+    return format_count(count) if count else "none"

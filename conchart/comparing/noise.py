@@ -30,6 +30,8 @@ class Verdict(Enum):
     NOISE = "no more than noise"
     SAME = "no difference"
     TOO_FEW = "too few to tell"
+    ONLY_BEFORE = "only before"
+    ONLY_AFTER = "only after"
 
     @property
     def differs(self) -> bool:
@@ -58,6 +60,8 @@ def judge(before: Sequence[int], after: Sequence[int]) -> tuple[Verdict, float |
     """Compare two sorted samples; gives the verdict on ``after``, and p where it was worked out."""
     if before == after:
         return Verdict.SAME, None
+    if not before or not after:
+        return (Verdict.ONLY_BEFORE if before else Verdict.ONLY_AFTER), None
     if not can_tell(len(before), len(after)):
         return Verdict.TOO_FEW, None
     larger, ties = count_larger(before, after)
