@@ -48,11 +48,11 @@ def render_comparison(comparison: Comparison) -> str:
     )
 
 
-def _groups(comparison: Comparison, end: str) -> list[dict[str, str]]:
+def _groups(comparison: Comparison, end: str) -> list[dict[str, Any]]:
     """Name the servers that lanes belong to: those of both captures, then those of this one alone."""
     shared: list[Server] = [getattr(hop, end) for hop in comparison.hops]
     return [
-        {"endpoint": server.endpoint, "title": server.title, "role": server.role}
+        {"endpoint": server.endpoint, "title": server.title, "role": server.role, "size": server.connections}
         for server in (*shared, *getattr(comparison, end).only)
     ]
 

@@ -3,12 +3,25 @@
 In: nothing. Out: the dataclasses. Texts in them are safe to print; the page escapes them besides.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conchart.comparing.lanes import Lanes
 from conchart.comparing.noise import Spread, Verdict
 from conchart.comparing.samples import Measure
 from conchart.telling.servers import Server
+from conchart.units import format_count, format_ns
+
+_COUNTS = {
+    "connections": "connections",
+    "requests": "requests",
+    "handshakes_full": "full TLS handshakes",
+    "handshakes_resumed": "resumed",
+    "handshakes_failed": "failed",
+    "refused": "refused",
+    "unanswered": "unanswered",
+}
+"""What is counted of a server, and what it is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +54,19 @@ class Hop:
     def in_front(self) -> bool:
         """Users wait for it, not only somebody for whom they wait."""
         return self.after.role in ("front", "server") or self.before.role in ("front", "server")
+
+    def counts(self) -> Iterator[tuple[str, str, str]]:
+        """Give what was counted, as ``connections``, before, after; nothing of what there was none of.
+
+        Where the work differs, what users waited cannot be compared but per request: that comes first.
+        """
+        if not self.same_work and self.before.requests and self.after.requests:
+            before, after = (format_ns(side.waited_ns // side.requests) for side in (self.before, self.after))
+            yield "waited per request", before, after
+        for name, noun in _COUNTS.items():
+            numbers = getattr(self.before, name), getattr(self.after, name)
+            if any(numbers):
+                yield noun, format_count(numbers[0]), format_count(numbers[1])
 
     def verdict(self, measure: str) -> Verdict | None:
         """Give the verdict on a measure, by its name."""

@@ -59,3 +59,11 @@ def test_lanes_of_both_are_on_the_scale_of_the_longer(trace_of: TellTrace) -> No
     ends = [max(phase[2] for lane in side["lanes"] for phase in lane["phases"]) for side in data["sides"]]
     assert ends[0] < ends[1] <= data["span_ns"]
     assert [len(side["lanes"]) for side in data["sides"]] == [2, 12]
+
+
+def test_headings_count_all_connections_not_only_those_that_are_drawn(trace_of: TellTrace) -> None:
+    trace = trace_of(many(60))
+    page = Parsed(render_comparison(compare(trace, trace)))
+    (data,) = [json.loads(block) for block in page.blocks if block.startswith('{"span_ns"')]
+    assert [group["size"] for group in data["sides"][0]["groups"]] == [20, 20, 20]
+    assert len(data["sides"][0]["lanes"]) == 24

@@ -118,6 +118,7 @@ def test_where_the_work_differs_everything_is_told_per_request(read: Read) -> No
     )
     front, backend = comparison.hops
     assert not front.same_work
+    assert list(front.counts())[:2] == [("waited per request", "7.90 ms", "17.7 ms"), ("connections", "17", "17")]
     assert (backend.by, backend.before.server_port, backend.after.server_port) == ("place", 8080, 8443)
     assert backend.verdict("tls") is Verdict.ONLY_AFTER
 

@@ -11,6 +11,7 @@ for (const side of data.sides) {
   }));
   const box = document.getElementById(side.plot);
   const { rows, height } = layRows(side.groups, lanes, LANE_HEIGHT);
+  for (const row of rows) if (row.group) row.size = row.group.size; // of which not all are drawn
   const draw = () => {
     const view = { x0: 0, x1: data.span_ns, top: 0, width: box.clientWidth, height: height + MARGIN.top + MARGIN.bottom };
     const { traces, layout } = figure(model, rows, view, null);

@@ -100,7 +100,7 @@ def _hops(comparison: Comparison, width: int, *, colours: bool) -> Iterator[Text
         if number:
             yield Text()
         yield Text.assemble((_endpoints(hop), "bold"), f"  {names_text(hop.after.names or hop.before.names)}")
-        yield from flow(map(Text, _counts(hop)), width)
+        yield from flow((Text(f"{noun} {before} → {after}") for noun, before, after in hop.counts()), width)
         yield from _bars(hop, comparison.waited_ns, width, colours=colours)
         yield from _table(hop, width)
     if len(comparison.hops) > _MOST_HOPS:
@@ -115,20 +115,6 @@ def _endpoints(hop: Hop) -> str:
     if hop.by == "address":
         return hop.after.endpoint
     return f"{hop.before.endpoint} → {hop.after.endpoint} (the same by {hop.by})"
-
-
-def _counts(hop: Hop) -> Iterator[str]:
-    for noun, before, after in (
-        ("connections", hop.before.connections, hop.after.connections),
-        ("requests", hop.before.requests, hop.after.requests),
-        ("full TLS handshakes", hop.before.handshakes_full, hop.after.handshakes_full),
-        ("resumed", hop.before.handshakes_resumed, hop.after.handshakes_resumed),
-        ("failed", hop.before.handshakes_failed, hop.after.handshakes_failed),
-        ("refused", hop.before.refused, hop.after.refused),
-        ("unanswered", hop.before.unanswered, hop.after.unanswered),
-    ):
-        if before or after:
-            yield f"{noun} {format_count(before)} → {format_count(after)}"
 
 
 def _bars(hop: Hop, longest_ns: int, width: int, *, colours: bool) -> Iterator[Text]:
