@@ -29,8 +29,9 @@ _NOISE = "What single requests waited differs by no more than noise."
 
 
 def headlines(hops: Sequence[Hop]) -> list[Headline]:
-    """Say it of the servers whose users waited the most."""
-    fronts = [hop for hop in hops if hop.in_front and hop.before.requests and hop.after.requests]
+    """Say it of the servers whose users waited the most; of backends only where no front is in both captures."""
+    asked = [hop for hop in hops if hop.before.requests and hop.after.requests]
+    fronts = [hop for hop in asked if hop.in_front] or asked
     fronts.sort(key=lambda hop: -max(hop.before.waited_ns, hop.after.waited_ns))
     return [_headline(hop) for hop in fronts[:HEADLINES]]
 

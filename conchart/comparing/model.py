@@ -10,7 +10,7 @@ from conchart.comparing.lanes import Lanes
 from conchart.comparing.noise import Spread, Verdict
 from conchart.comparing.samples import Measure
 from conchart.telling.servers import Server
-from conchart.units import format_count, format_ns
+from conchart.units import count_of, format_count, format_ns
 
 _COUNTS = {
     "connections": "connections",
@@ -114,6 +114,12 @@ class Side:
     only: tuple[Server, ...]
     """Servers that the other one has not."""
     lanes: Lanes
+
+    @property
+    def extent(self) -> str:
+        """``265 packets, 337 ms, 6 connections, 6 requests``."""
+        counts = (count_of(self.connections, "connection"), count_of(self.requests, "request"))
+        return ", ".join((count_of(self.packets, "packet"), format_ns(self.span_ns), *counts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

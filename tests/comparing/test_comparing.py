@@ -8,6 +8,7 @@ import pytest
 import conchart
 from conchart import Trace, UsageError
 from conchart.comparing import compare
+from conchart.comparing.headline import headlines
 from conchart.comparing.lanes import MOST_LANES
 from conchart.comparing.model import Comparison
 from conchart.comparing.noise import Verdict
@@ -140,6 +141,16 @@ def test_names_that_are_not_wanted_match_and_are_not_told(read: Read, tmp_path: 
     assert comparison.hops[0].by == "name"
     assert [headline.sentence for headline in comparison.headlines] == [SAME.replace("shop.example", "10.99.1.1:443")]
     assert not comparison.hops[0].before.names
+
+
+def test_backends_have_a_headline_only_where_no_front_is_in_both(read: Read) -> None:
+    front, backend = compare(*map(read, ARTICLE)).hops
+    assert headlines([front, backend]) == headlines([front])
+    (headline,) = headlines([backend])
+    assert headline.sentence == (
+        "10.77.2.20:8080: too few requests to tell a difference from noise: "
+        "users waited 4.27 ms before, 3.95 ms after, for 3 requests each"
+    )
 
 
 def test_each_capture_starts_at_zero_on_its_own_clock(read: Read) -> None:

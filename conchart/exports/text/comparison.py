@@ -67,13 +67,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 def _facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for label, side in (("Before", comparison.before), ("After", comparison.after)):
-        counts = (
-            count_of(side.packets, "packet"),
-            format_ns(side.span_ns),
-            count_of(side.connections, "connection"),
-            count_of(side.requests, "request"),
-        )
-        yield label, f"{side.name} ({', '.join(counts)})"
+        yield label, f"{side.name} ({side.extent})"
     label = "Difference"
     for headline in comparison.headlines:
         yield label, headline.sentence
