@@ -47,7 +47,7 @@ def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[s
     Examples:
       conchart diff before.pcap after.pcap
       conchart diff before.pcap after.pcap -w diff.html
-      conchart diff before.pcap after.pcap -f 'tcp port 443' -w - | jq '.servers[0].measures'
+      conchart diff before.pcap after.pcap -f 'tcp port 443' -n -w diff.json
 
     \b
     Exit codes:
