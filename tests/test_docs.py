@@ -21,6 +21,7 @@ import click
 import pytest
 
 import conchart
+from conchart.cli.diff import diff
 from conchart.cli.findings import findings
 from conchart.cli.query import query
 from conchart.cli.summary import summary
@@ -33,6 +34,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 SAMPLES = {
     "trace.pcap": "captures/reverse-proxy/https/input.pcap",
     "slow.pcap": "captures/reverse-proxy/https-no-keepalive/input.pcap",
+    "fixed.pcap": "captures/reverse-proxy/https-keepalive/input.pcap",
     # A ring that has wrapped: the oldest file comes first, and has the highest number.
     "ring.pcap1": "captures/reverse-proxy/http/input.pcap",
     "ring.pcap0": "captures/reverse-proxy/http-page/input.pcap",
@@ -266,7 +268,7 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("command", [summary, query, findings], ids=lambda command: str(command.name))
+@pytest.mark.parametrize("command", [summary, diff, findings, query], ids=lambda command: str(command.name))
 def test_every_option_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     for parameter in command.params:
@@ -276,5 +278,7 @@ def test_every_option_is_documented(command: click.Command) -> None:
 
 def test_every_documented_option_exists() -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
-    exist = {name for command in (summary, query, findings) for parameter in command.params for name in parameter.opts}
+    exist = {
+        name for command in (summary, diff, findings, query) for parameter in command.params for name in parameter.opts
+    }
     assert set(re.findall(r"`(--?[a-zA-Z-]+)[ `]", text)) <= exist | {"-h", "--help", "--version"}

@@ -22,6 +22,7 @@ STAGES = (
     ("tables",),
     ("analysis",),
     ("telling",),
+    ("comparing",),
     ("charts",),
     ("exports",),
     ("trace",),

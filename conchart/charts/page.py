@@ -1,29 +1,14 @@
 """The page: one HTML file that shows a trace, works offline and loads nothing.
 
-In: a trace. Out: the text of the file. This is the one place where text from a capture meets HTML, and it is hostile:
-
-- Jinja2 escapes everything in the template (autoescape; nothing but our own scripts and styles is marked safe);
-- what scripts need is JSON in a block that no browser executes, with every character that could end it escaped;
-- scripts put text into the page as text nodes only;
-- should all that fail, the Content-Security-Policy runs our scripts alone (by their hashes) and loads nothing.
-
-The same trace gives the same bytes: no dates, no random ids.
+In: a trace. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterable
 from datetime import datetime, timezone
-from functools import cache
-from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-import plotly.offline
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
+from conchart.charts.document import render_document
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
@@ -48,9 +33,6 @@ MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
 SCRIPTS = ("format", "model", "describe", "chart", "lanes", "table", "main")
 """In the order in which they build on each other."""
-
-# What could end the block (WHATWG HTML, "restrictions for contents of script elements").
-HARMLESS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 
 OVERVIEW = """
     SELECT * FROM
@@ -89,12 +71,11 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     said = remarks(tables)
     wrong = findings(tables, names=options.names)
     shown = _lanes_of(wrong[:MAX_FINDINGS], lanes.data["lanes"]["stream"])
-    plotly_script, script = _plotly(), _script()
-    page: str = _template().render(
+    return render_document(
+        "page.html.j2",
+        SCRIPTS,
+        lanes.data | {"findings": shown},
         title=title or _title(files),
-        version=_version(),
-        policy=_policy(plotly_script, script),
-        style=Markup(_style()),
         files=[
             {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
         ],
@@ -120,17 +101,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         limits=lanes.limits,
         packets=options.packets,
         retransmits=options.retransmits,
-        data=Markup(to_json(lanes.data | {"findings": shown})),
-        plotly=Markup(plotly_script),
-        script=Markup(script),
     )
-    return page
-
-
-def to_json(value: object) -> str:
-    """Write JSON that can stand in a ``<script>`` block: it cannot end the block, whatever texts it holds."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(HARMLESS)
 
 
 def _title(files: list[Row]) -> str:
@@ -209,53 +180,3 @@ def _slice(part: Part, whole_ns: int) -> dict[str, Any]:
         "share": format_share(part.total_ns, whole_ns),
         "stalled": f"{100 * part.stalled_ns / part.total_ns:.3f}",
     }
-
-
-def _policy(*scripts: str) -> str:
-    """Nothing may be loaded, and only these scripts run (CSP level 3, section 6.7.2: source lists, hashes)."""
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _version() -> str:
-    try:
-        return metadata.version("conchart")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        return "(not installed)"
-
-
-@cache
-def _template() -> Any:  # noqa: ANN401  (jinja2's template type tells nothing more)
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters.update(brief=format_ns, count=format_count)
-    return environment.from_string(_resource("page.html.j2"))
-
-
-@cache
-def _plotly() -> str:
-    script: str = plotly.offline.get_plotlyjs()
-    return script.replace("\r\n", "\n")  # as browsers normalise it before they hash it
-
-
-@cache
-def _script() -> str:
-    parts = "\n".join(_resource(f"{name}.js") for name in SCRIPTS)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
-
-
-@cache
-def _style() -> str:
-    colours = "\n".join(f"  --{kind.name}: {kind.colour};" for kind in PHASES)
-    fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)
-    fills += "".join(f"\n.s-{step.name} {{ --fill: {step.colour}; }}" for step in STEPS)
-    hatched = ", ".join(f".k-{kind.name}" for kind in PHASES if kind.hatched)
-    return (
-        f":root {{\n{colours}\n}}\n{_resource('page.css')}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
-    )
-
-
-def _resource(name: str) -> str:
-    return resources.files("conchart.charts").joinpath("templates", name).read_text(encoding="utf-8")

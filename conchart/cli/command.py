@@ -6,6 +6,7 @@ import click
 import duckdb
 
 import conchart
+from conchart.cli.diff import diff
 from conchart.cli.findings import findings
 from conchart.cli.query import query
 from conchart.cli.streams import ReaderLeft, standard_streams
@@ -44,6 +45,7 @@ def cli() -> None:
 
 summary.hidden = True
 cli.add_command(summary, _DEFAULT)
+cli.add_command(diff)
 cli.add_command(findings)
 cli.add_command(query)
 

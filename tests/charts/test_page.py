@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from conchart.charts import swimlanes
-from conchart.charts.page import render, to_json
+from conchart.charts.document import to_json
+from conchart.charts.page import render
 from conchart.options import DrawOptions
 from conchart.telling.remarks import remarks
 from tests.charts.story import MS, Story, many

@@ -40,7 +40,7 @@ def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[
         title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
         yield both_ends(title, _numbers(server), width)
         if server.waited_ns:
-            yield draw_strip(_stacked(server.waited), Axis(0, server.waited_ns, width, colours))
+            yield draw_strip(stacked(server.waited), Axis(0, server.waited_ns, width, colours))
         parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
         yield from flow(parts, width)
         if server.split:
@@ -57,7 +57,7 @@ def _numbers(server: Server) -> str:
     return ", ".join(filter(None, counts))
 
 
-def _stacked(parts: Iterable[Part]) -> list[Stretch]:
+def stacked(parts: Iterable[Part]) -> list[Stretch]:
     """Lay the phases end to end, in their fixed order."""
     stretches, at = [], 0
     for part in parts:

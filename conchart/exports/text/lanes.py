@@ -55,7 +55,7 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator
         for lane in group:
             strip = draw_strip(lane.stretches, axis)
             yield Text.assemble(f"  {fit(lane.label, label_width)} ", strip, f" {lane.result:>{result_width}}")
-    for line in _scale(axis):
+    for line in scale(axis):
         yield Text(" " * (label_width + 3) + line, "dim")
     if count > len(drawn):
         yield Text(
@@ -83,7 +83,7 @@ def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
     ]
 
 
-def _scale(axis: Axis) -> Iterator[str]:
+def scale(axis: Axis) -> Iterator[str]:
     """The axis: a ruler with ticks, then their labels, in time since the axis began."""
     step = tick_step(axis.span, max(2, axis.cells // 12))
     ruler, labels = ["─"] * axis.cells, ""

@@ -1,0 +1,84 @@
+"""The page of a comparison: two captures side by side, on one scale.
+
+In: a comparison. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
+"""
+
+from typing import Any
+
+from conchart.charts.document import render_document
+from conchart.comparing.lanes import Lanes
+from conchart.comparing.model import Comparison, Hop
+from conchart.comparing.noise import CHANCE
+from conchart.phases import PHASES
+from conchart.telling.servers import Server
+from conchart.units import format_share
+
+MAX_HOPS = 50
+"""Servers on the page; it says how many more there are."""
+SCRIPTS = ("format", "chart", "comparison")
+"""In the order in which they build on each other."""
+
+_KINDS = {kind.name: number for number, kind in enumerate(PHASES)}
+
+
+def render_comparison(comparison: Comparison) -> str:
+    """Return the page as text, to be encoded as UTF-8."""
+    sides = (comparison.before, comparison.after)
+    return render_document(
+        "comparison.html.j2",
+        SCRIPTS,
+        {
+            "span_ns": comparison.span_ns,
+            "kinds": [
+                {"name": kind.name, "title": kind.title, "colour": kind.colour, "hatched": kind.hatched}
+                for kind in PHASES
+            ],
+            "sides": [
+                {"plot": f"plot-{name}", "groups": _groups(comparison, name), "lanes": _lanes(side.lanes)}
+                for name, side in zip(("before", "after"), sides, strict=True)
+            ],
+        },
+        title=f"{comparison.before.name} against {comparison.after.name}",
+        comparison=comparison,
+        hops=[(hop, _bars(hop, comparison.waited_ns)) for hop in comparison.hops[:MAX_HOPS]],
+        more_hops=max(0, len(comparison.hops) - MAX_HOPS),
+        alone=[(words, side.only) for words, side in zip(("before", "after"), sides, strict=True) if side.only],
+        chance=round(1 / CHANCE),
+        kinds=PHASES,
+    )
+
+
+def _groups(comparison: Comparison, end: str) -> list[dict[str, Any]]:
+    """Name the servers that lanes belong to: those of both captures, then those of this one alone."""
+    shared: list[Server] = [getattr(hop, end) for hop in comparison.hops]
+    return [
+        {"endpoint": server.endpoint, "title": server.title, "role": server.role, "size": server.connections}
+        for server in (*shared, *getattr(comparison, end).only)
+    ]
+
+
+def _lanes(lanes: Lanes) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": lane.server,
+            "stream": lane.stream,
+            "client": lane.client,
+            "phases": [
+                [_KINDS[piece.kind], piece.start_ns, piece.end_ns, int(piece.inferred)] for piece in lane.pieces
+            ],
+        }
+        for lane in lanes.drawn
+    ]
+
+
+def _bars(hop: Hop, longest_ns: int) -> list[dict[str, Any]]:
+    """Give what the template needs of both bars, which are on the scale of all."""
+    return [
+        {
+            "when": when,
+            "server": side,
+            "width": f"{100 * side.waited_ns / longest_ns if longest_ns else 0:.3f}",
+            "shares": [(part, format_share(part.total_ns, side.waited_ns)) for part in side.waited],
+        }
+        for when, side in (("before", hop.before), ("after", hop.after))
+    ]

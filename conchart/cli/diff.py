@@ -1,0 +1,79 @@
+"""``conchart diff BEFORE AFTER``: what changed from one capture to the other."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.streams import plain_width
+from conchart.comparing import compare
+from conchart.comparing.model import Comparison
+from conchart.errors import UsageError
+from conchart.exports.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
+from conchart.exports.text import PLAIN_WIDTH
+from conchart.exports.text.comparison import print_comparison
+from conchart.printable import printable
+from conchart.units import count_of
+
+_STDOUT = "-"
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="AFTER")
+@click.option(
+    "-w",
+    "--write",
+    "outputs",
+    multiple=True,
+    metavar="OUT",
+    help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(COMPARISON_SUFFIXES)}. "
+    "- is JSON on standard output. May be given several times.",
+)
+@reading_options
+@click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the captures.")
+def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[str, Any], no_names: bool) -> None:
+    """Say what changed from the capture BEFORE to the capture AFTER.
+
+    Two captures of the same thing, one before a change and one after it; .duckdb files that conchart wrote will do.
+    Per server: connections, requests, TLS handshakes; how long each phase of a request took, before and after, and
+    whether the difference is more than noise; findings gone and new. Servers are matched by address and port, then by
+    name, then by their place. Options that choose packets or keys hold for both captures.
+
+    \b
+    Examples:
+      conchart diff before.pcap after.pcap
+      conchart diff before.pcap after.pcap -w diff.html
+      conchart diff before.pcap after.pcap -f 'tcp port 443' -n -w diff.json
+
+    \b
+    Exit codes:
+      0 done, whatever changed   2 wrong usage, or captures that cannot be compared
+      3 unreadable capture       4 cannot write
+    """  # noqa: D301  (click's mark for lines it must not wrap)
+    for output in outputs:
+        if output != _STDOUT:
+            check_comparison(Path(output))
+    if before == after == "-":
+        raise UsageError("only one of both captures can come from standard input")
+    with read_captures((before,), selection) as one, read_captures((after,), selection) as other:
+        comparison = compare(one, other, names=not no_names)
+    for output in outputs:
+        if output == _STDOUT:
+            dump_comparison(comparison, sys.stdout)
+        else:
+            write_comparison(comparison, Path(output))
+            servers = count_of(len(comparison.hops), "server")
+            click.echo(f"Wrote {printable(output)}: {servers} compared", err=_STDOUT in outputs)
+    if not outputs:
+        _print(comparison)
+
+
+def _print(comparison: Comparison) -> None:
+    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
+    with console.capture() as captured:
+        print_comparison(comparison, console)
+    click.echo(captured.get(), nl=False, color=console.is_terminal)

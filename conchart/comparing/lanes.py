@@ -1,0 +1,92 @@
+"""The lanes of both captures, to be drawn side by side: each on its own clock, which starts at its first packet.
+
+In: the tables of a capture, the servers compared. Out: :class:`Lanes`. Of many connections, those are there whose users
+waited the longest, in the order in which they were opened.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conchart.comparing.samples import Endpoint
+from conchart.printable import endpoint
+from conchart.sql import COSTLIEST
+from conchart.tables import Tables
+
+MOST_LANES = 24
+MOST_PHASES = 2_000
+"""Of one lane; what comes after them is not drawn."""
+
+_ORIGIN = "SELECT least((SELECT min(first_at) FROM captures), min(opened_at)) FROM connections"
+_LANES = f"""
+    WITH compared AS (
+        SELECT unnest($ips::VARCHAR[]) AS server_ip, unnest($ports::INTEGER[]) AS server_port,
+            unnest(range(len($ips))) AS number)
+    SELECT * FROM (
+        SELECT number, stream, client_ip, client_port, opened_at - $origin AS start_ns, closed_at - $origin AS end_ns
+        FROM connections JOIN compared USING (server_ip, server_port) ORDER BY {COSTLIEST} LIMIT {MOST_LANES})
+    ORDER BY number, start_ns, stream
+"""
+_COUNT = "SELECT count(*) FROM connections"
+_PHASES = f"""
+    SELECT stream, kind, start_at - $origin, end_at - $origin, inferred
+    FROM phases WHERE list_contains($streams, stream)
+    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at, start_frame) <= {MOST_PHASES}
+    ORDER BY stream, start_at, end_at, start_frame
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A phase of a lane; nanoseconds since the first packet."""
+
+    kind: str
+    start_ns: int
+    end_ns: int
+    inferred: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One connection; nanoseconds since the first packet."""
+
+    server: int
+    """Its place among the servers compared."""
+    stream: int
+    client: str
+    start_ns: int
+    end_ns: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lanes:
+    """What is drawn of one capture."""
+
+    drawn: tuple[Lane, ...]
+    besides: int
+    """How many connections there are that are not drawn."""
+
+
+def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
+    """Give the lanes, ordered by server and start."""
+    ((origin,),) = tables.sql(_ORIGIN).fetchall()
+    ((count,),) = tables.sql(_COUNT).fetchall()
+    ips, ports = [ip for ip, _ in compared], [port for _, port in compared]
+    rows = tables.sql(_LANES, {"ips": ips, "ports": ports, "origin": origin}).fetchall()
+    pieces: dict[int, list[Piece]] = {row[1]: [] for row in rows}
+    for stream, kind, start_ns, end_ns, inferred in tables.sql(
+        _PHASES, {"streams": list(pieces), "origin": origin}
+    ).fetchall():
+        pieces[stream].append(Piece(kind=kind, start_ns=start_ns, end_ns=end_ns, inferred=inferred))
+    drawn = tuple(
+        Lane(
+            server=server,
+            stream=stream,
+            client=endpoint(ip, port),
+            start_ns=start_ns,
+            end_ns=end_ns,
+            pieces=tuple(pieces[stream]),
+        )
+        for server, stream, ip, port, start_ns, end_ns in rows
+    )
+    return Lanes(drawn=drawn, besides=count - len(drawn))
