@@ -1,6 +1,6 @@
 """What is wrong, in sentences. In: the table ``findings``. Out: :class:`Finding`, with its consequences inside.
 
-The costs shown add up to no more than users waited: what a worse finding counts already is told apart, and what a
+The costs shown add up to no more than users waited: what another finding counts already is told apart, and what a
 consequence costs is in the cost of its root.
 """
 
@@ -26,6 +26,8 @@ class Finding:
     severity: str
     server: str
     """Name, address and port; empty where it is about no single server."""
+    brief_server: str
+    """Name and port, or address and port."""
     client: str
     """Address; empty where it is about all clients."""
     hop: str
@@ -50,7 +52,7 @@ class Finding:
 
     @property
     def own_ns(self) -> int:
-        """What users waited for it that no worse finding counts."""
+        """What users waited for it that no other finding counts."""
         return max(0, self.critical_ns - self.shared_ns)
 
     @property
@@ -66,6 +68,11 @@ class Finding:
         return ", ".join(filter(None, parts))
 
     @property
+    def brief_where(self) -> str:
+        """``front shop.example:443, client 10.0.0.5``."""
+        return self.where.replace(self.server, self.brief_server) if self.server else self.where
+
+    @property
     def seen(self) -> str:
         """What was seen and who did it."""
         return "; ".join(filter(None, (self.evidence, self.who)))
@@ -79,8 +86,8 @@ class Finding:
         if not self.critical_ns:
             return f"costs users nothing: nobody waited for its {spent}"
         if not self.own_ns:
-            return f"costs nothing more: its {format_ns(self.critical_ns)} are counted above"
-        besides = f" and {format_ns(self.shared_ns)} that are counted above" if self.shared_ns else ""
+            return f"costs nothing more: another finding counts its {format_ns(self.critical_ns)}"
+        besides = f", and {format_ns(self.shared_ns)} that another finding counts" if self.shared_ns else ""
         told = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
         return f"{told} ({'; '.join(self._each())})"
 
@@ -130,7 +137,9 @@ def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
 def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Finding:
     name, ip, port = row.pop("server"), row.pop("server_ip"), row.pop("server_port")
     address = "" if ip is None else ip if port is None else endpoint(ip, port)
-    row["server"] = f"{name} ({address})" if names and address and name and name != address else address
+    named = names and name and address and name != address
+    row["server"] = f"{name} ({address})" if named else address
+    row["brief_server"] = f"{name}:{port}" if named and port is not None else row["server"]
     lists = {column: tuple(row.pop(column)) for column in ("streams", "frames", "fixes")}
     return Finding(**(row | lists), consequences=consequences)
 

@@ -39,9 +39,9 @@ def finding(**facts: object) -> Finding:
         ({"count": 1, "confidence": 1.0}, "costs 240 ms of 1.00 s that users waited (once)"),
         (
             {"shared_ns": 40 * MS, "low_ns": None, "count": 3},
-            "costs 200 ms of 1.00 s that users waited and 40.0 ms that are counted above (3 times; 10.0 ms each)",
+            "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding counts (3 times; 10.0 ms each)",
         ),
-        ({"shared_ns": 240 * MS}, "costs nothing more: its 240 ms are counted above"),
+        ({"shared_ns": 240 * MS}, "costs nothing more: another finding counts its 240 ms"),
         ({"critical_ns": 0}, "costs users nothing: nobody waited for its 240 ms on 2 connections"),
         ({"critical_ns": 0, "cost_ns": 0, "each_ns": None}, "costs no time"),
     ],

@@ -48,10 +48,10 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
             show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line))
 
     room = console.width - _LABEL
-    for label, text in (*facts(tables), *waits(tables, listed)):
+    for label, text in facts(tables):
         show_labelled(label, wrapped(text, room))
     show_labelled("Findings", finding_lines(tables, room, names=options.names, verbose=verbose))
-    for label, text in hints(tables):
+    for label, text in (*waits(tables, listed), *hints(tables)):
         show_labelled(label, wrapped(text, room))
     for title, lines in (
         (

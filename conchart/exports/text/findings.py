@@ -40,17 +40,18 @@ def finding_lines(tables: Tables, width: int, *, names: bool, verbose: bool) -> 
 
 
 def _sentences(finding: Finding, *, verbose: bool) -> Iterator[str]:
-    where = f" · {finding.where}" if finding.where else ""
-    yield f"{finding.severity}: {finding.title}{where}: {finding.seen}"
+    where = f" · {finding.brief_where}" if finding.brief_where else ""
+    yield f"{finding.severity}: {finding.title}{where}"
     yield finding.cost
-    if verbose:
-        yield finding.why
     fixes = finding.fixes if verbose else finding.fixes[:1]
     for fix in fixes:
         yield f"fix: {fix}"
     if more := len(finding.fixes) - len(fixes):
         others = count_of(more, "other way", "other ways")
         yield f"     or {others}, for other software: conchart findings {finding.name}"
+    yield f"seen: {finding.seen}"
+    if verbose:
+        yield f"why: {finding.why}"
     if finding.brings:
         yield finding.brings
     if verbose and finding.frames:
