@@ -9,6 +9,7 @@ import conchart
 from conchart.cli.query import query
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.cli.summary import summary
+from conchart.cli.whatif import whatif
 from conchart.errors import ConchartError, NoRoomError
 from conchart.memory import no_room
 from conchart.printable import printable
@@ -44,6 +45,7 @@ def cli() -> None:
 summary.hidden = True
 cli.add_command(summary, _DEFAULT)
 cli.add_command(query)
+cli.add_command(whatif)
 
 
 def run(args: list[str] | None) -> int:
