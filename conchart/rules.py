@@ -24,7 +24,9 @@ NEEDS = ("backends", "links", "requests", "stalls", "tls")
 """What a capture may have none of: a rule that needs it is not asked then."""
 
 _DELIMITER = "---"
-_LISTS = ("needs", "because", "fault", "clean", "implies")
+WHATIFS = ("keepalive", "resume", "tls13", "0rtt", "nodelay", "tls-off")
+"""What ``conchart whatif`` can change at a server, as its options name it."""
+_LISTS = ("needs", "because", "fault", "clean", "implies", "whatif")
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _VERSIONS = re.compile(r"(<=|>=|<|>|=)?\s*(\d+(?:\.\d+)*)")
@@ -95,6 +97,8 @@ class Rule:
     """Captures that are like those but for the fault: nothing is found in them."""
     implies: tuple[str, ...] = ()
     """Other findings in the captures that show it."""
+    whatif: tuple[str, ...] = ()
+    """The changes that mend it, as ``conchart whatif`` names them; none where it predicts no such change."""
     sql: str
     page: str
     """The Markdown without its front matter."""
@@ -169,6 +173,8 @@ def _check(rule: Rule) -> None:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
     if unknown := set(rule.needs) - set(NEEDS):
         raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(rule.whatif) - set(WHATIFS):
+        raise ValueError(f"whatif knows {', '.join(WHATIFS)}, not {', '.join(sorted(unknown))}")
     for name in ("title", "seen", "who", "why"):
         if not isinstance(getattr(rule, name), str):
             raise TypeError(f"{name} is text")

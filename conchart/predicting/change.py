@@ -1,6 +1,9 @@
 """What is changed. In: what somebody asks for. Out: :class:`Change`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from conchart.rules import WHATIFS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,15 +27,13 @@ class Change:
     server: str | None = None
     """The one server that all but the round trip is changed for: a name, an address, or an address and a port."""
 
+    @classmethod
+    def of(cls, words: Iterable[str]) -> "Change":
+        """Give the change that ``words`` name."""
+        return cls(**{{"0rtt": "zero_rtt", "tls-off": "tls_off"}.get(word, word): True for word in words})
+
     @property
     def words(self) -> tuple[str, ...]:
         """The names of what is changed for servers, as options of the command line have them."""
-        names = {
-            "keepalive": self.keepalive,
-            "resume": self.resume,
-            "tls13": self.tls13,
-            "0rtt": self.zero_rtt,
-            "nodelay": self.nodelay,
-            "tls-off": self.tls_off,
-        }
-        return tuple(name for name, wanted in names.items() if wanted)
+        wanted = (self.keepalive, self.resume, self.tls13, self.zero_rtt, self.nodelay, self.tls_off)
+        return tuple(name for name, chosen in zip(WHATIFS, wanted, strict=True) if chosen)

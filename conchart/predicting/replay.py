@@ -259,14 +259,20 @@ class Replay:
         ready_at = connection.ready_at
         patience_ns = PRECONNECT_NS + (connection.rtt_ns or 0)
         if first and opening and ready_at is not None and asked_at - ready_at <= patience_ns:
-            gap = asked_at - ready_at - self._unheld(connection, self._changes(connection), ready_at, asked_at)
-            return opening.ready_at + (gap if gap > 0 else min(0, asked_at - ready_at))
+            if opening.hello_at is None or opening.later_ns:  # There is no end of a handshake that it is held back behind.
+                gone_ns = held_within(connection, ready_at + connection.carried_ns, asked_at + connection.carried_ns)[0]
+            else:
+                gone_ns = self._unheld(connection, self._changes(connection), ready_at, asked_at)
+            return opening.ready_at + max(min(0, asked_at - ready_at), asked_at - ready_at - gone_ns)
         free_at = max(wire.free_at, opening.ready_at if opening else asked_at - (1 << 62))
         caused_at = self._caused_at(exchange, asked_at)
         if caused_at is not None:
             return max(caused_at, free_at)
-        if first or connection.multiplexed:
-            return max(client.follow(asked_at), free_at if not connection.multiplexed else opening.ready_at if opening else 0)
+        if connection.multiplexed:
+            followed_at = client.follow(asked_at)
+            return max(followed_at, opening.ready_at) if opening else followed_at
+        if first:
+            return max(client.follow(asked_at), free_at)
         before = connection.exchanges[connection.exchanges.index(exchange) - 1]
         return client.go_on(asked_at, (before.done_at, self._told.exchanges[before].done_at))
 

@@ -40,7 +40,13 @@ class Case:
     after: Side
     options: tuple[str, ...]
     """Of ``conchart whatif``."""
-    targets: list[str] = field(default_factory=lambda: PAGE * 3)
+    targets: list[str] = field(default_factory=lambda: PAGE * 2)
+    clients: int = 1
+    """So many at a time."""
+    behind: bool = False
+    """The distance lies between the server, which is a proxy, and its backend; captured at the proxy."""
+    congestion: str = "reno"
+    """Of the kernels; cubic begins as reno does, and not every kernel lets a namespace choose it."""
     see: str
 
 
@@ -53,7 +59,7 @@ for rtt_ms in (NEAR, FAR, FARTHER):
         before=Side(rtt_ms=rtt_ms, client="curl", directives=("keepalive_timeout 0",)),
         after=Side(rtt_ms=rtt_ms, client="curl"),
         options=("--keepalive",),
-        see="Twelve requests of one curl: before, each has a connection of its own; after, all have the same.",
+        see="Eight requests of one curl: before, each has a connection of its own; after, all have the same.",
     )
     CASES[f"resume-{rtt_ms}"] = Case(
         title=f"TLS 1.2 sessions are not resumed, {rtt_ms} ms away",
@@ -62,7 +68,7 @@ for rtt_ms in (NEAR, FAR, FARTHER):
         before=Side(rtt_ms=rtt_ms, client="python", habits="anew,nodelay"),
         after=Side(rtt_ms=rtt_ms, client="python", habits="anew,nodelay,resume"),
         options=("--resume",),
-        see="Twelve connections: before, each has a full handshake; after, all but the first resume the session.",
+        see="Eight connections: before, each has a full handshake; after, all but the first resume the session.",
     )
     CASES[f"resume13-{rtt_ms}"] = Case(
         title=f"TLS 1.3 sessions are not resumed, {rtt_ms} ms away",
@@ -78,7 +84,7 @@ for rtt_ms in (NEAR, FAR, FARTHER):
         before=Side(rtt_ms=rtt_ms, client="curl", directives=("KeepAlive Off", "SSLProtocol TLSv1.2")),
         after=Side(rtt_ms=rtt_ms, client="curl", directives=("KeepAlive Off", "SSLProtocol TLSv1.3")),
         options=("--tls13",),
-        see="Twelve full handshakes: before, of two round trips; after, of one.",
+        see="Eight full handshakes: before, of two round trips; after, of one.",
     )
     CASES[f"nodelay-{rtt_ms}"] = Case(
         title=f"Head and body in two writes, {rtt_ms} ms away",
@@ -89,6 +95,24 @@ for rtt_ms in (NEAR, FAR, FARTHER):
         see="Before, the body of most requests is held back until the head is acknowledged; after, it follows at once.",
     )
 
+CASES["keepalive-three-20"] = Case(
+    title="No keepalive, three clients at a time, 20 ms away",
+    server="nginx",
+    before=Side(rtt_ms=FAR, client="curl", directives=("keepalive_timeout 0",)),
+    after=Side(rtt_ms=FAR, client="curl"),
+    options=("--keepalive",),
+    clients=3,
+    see="Three curls from one address: which request followed which has to be told from the capture.",
+)
+CASES["keepalive-behind-20"] = Case(
+    title="No keepalive to a backend that is 20 ms away",
+    server="haproxy",
+    before=Side(rtt_ms=FAR, client="curl", directives=("option http-server-close",)),
+    after=Side(rtt_ms=FAR, client="curl"),
+    options=("--keepalive",),
+    behind=True,
+    see="One client connection; behind the proxy eight connections before, one after. The client waits for them.",
+)
 CASES["rtt-20-80"] = Case(
     title="The same visit from 20 and from 80 ms away",
     server="nginx",
@@ -104,6 +128,15 @@ CASES["rtt-20-80-keepalive"] = Case(
     after=Side(rtt_ms=FARTHER, client="curl"),
     options=("--rtt", "80ms"),
     see="The same requests on one connection, from nearer and from farther away.",
+)
+CASES["rtt-20-80-bbr"] = Case(
+    title="The same from a server that paces what it sends",
+    server="nginx",
+    before=Side(rtt_ms=FAR, client="curl"),
+    after=Side(rtt_ms=FARTHER, client="curl"),
+    options=("--rtt", "80ms"),
+    congestion="bbr",
+    see="BBR spreads the segments of a flight over the round trip, which a prediction does not know of.",
 )
 CASES["all-20-80"] = Case(
     title="Everything at once",
