@@ -84,12 +84,20 @@ def handshake(
     return Handshake(max(0, fixed_ns + round_trips * rtt_ns), 0, resumed)
 
 
-def held_within(connection: Connection, start_at: int, end_at: int) -> tuple[int, int]:
-    """Give how long small segments were held back between two instants, and how often for a mere round trip."""
+def held_within(connection: Connection, start_at: int, end_at: int, *, windowed: bool = False) -> tuple[int, int]:
+    """Give how long small segments were held back between two instants, and how often.
+
+    Args:
+        connection: The connection.
+        start_at: From here, at the client's end.
+        end_at: To here.
+        windowed: The congestion window held them back, too: where the acknowledgement was not delayed, that would go on.
+    """
+    away = connection.carried_ns
     total_ns = times = 0
     for held_at, sent_at, delayed in connection.held:
-        inside = min(sent_at, end_at) - max(held_at, start_at)
-        if inside > 0:
+        inside = min(sent_at, end_at + away) - max(held_at, start_at + away)
+        if inside > 0 and (delayed or not windowed):
             total_ns += inside
             times += 2 * inside > sent_at - held_at
     return total_ns, times

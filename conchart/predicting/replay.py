@@ -240,13 +240,11 @@ class Replay:
         connection, asked_at = exchange.connection, exchange.asked_at
         client = self._client(connection)
         wire = self._wires.setdefault(connection, _Wire(connection.stream))
-        change = self._changes(connection)
         begins_at = self._begin(exchange, client, wire)
         client.busy += 1
         client.latest = (asked_at, begins_at)
-        request_ns = exchange.sent_at - asked_at
-        request_ns += self._moved(exchange, asked_at, exchange.sent_at, begins_at, exchange.request_bytes, up=True)
-        sent_at = begins_at + max(0, request_ns - self._unheld(connection, change, asked_at, exchange.sent_at))
+        longer_ns = self._longer(exchange, asked_at, exchange.sent_at, begins_at, exchange.request_bytes, up=True)
+        sent_at = begins_at + max(0, exchange.sent_at - asked_at + longer_ns)
         self._told.exchanges[exchange] = Asking(
             stream=wire.stream, asked_at=begins_at, sent_at=sent_at, answered_at=sent_at, done_at=sent_at
         )
@@ -260,7 +258,7 @@ class Replay:
         patience_ns = PRECONNECT_NS + (connection.rtt_ns or 0)
         if first and opening and ready_at is not None and asked_at - ready_at <= patience_ns:
             if opening.hello_at is None or opening.later_ns:  # There is no end of a handshake that it is held back behind.
-                gone_ns = held_within(connection, ready_at + connection.carried_ns, asked_at + connection.carried_ns)[0]
+                gone_ns = held_within(connection, ready_at, asked_at)[0]
             else:
                 gone_ns = self._unheld(connection, self._changes(connection), ready_at, asked_at)
             return opening.ready_at + max(min(0, asked_at - ready_at), asked_at - ready_at - gone_ns)
@@ -311,39 +309,43 @@ class Replay:
         connection = exchange.connection
         asking = self._told.exchanges[exchange]
         answered_at, done_at = exchange.answered_at, exchange.done_at
-        transfer_ns = done_at - answered_at
+        begins_at = max(asking.answered_at, asking.sent_at)
+        longer_ns = 0
         if exchange.known:
-            transfer_ns += self._moved(exchange, answered_at, done_at, asking.answered_at, exchange.response_bytes, up=False)
-            transfer_ns -= self._unheld(connection, self._changes(connection), answered_at, done_at)
-        asking.done_at = max(asking.answered_at, asking.sent_at) + max(0, transfer_ns)
-        for back in exchange.backs:
-            if answered_at < back.done_at <= done_at:
-                asking.done_at = max(asking.done_at, self._told.exchanges[back].done_at + done_at - back.done_at)
+            longer_ns = self._longer(exchange, answered_at, done_at, begins_at, exchange.response_bytes, up=False)
+        streamed = [back for back in exchange.backs if answered_at < back.done_at <= done_at]
+        if streamed:  # it hands on what it gets: it is over as long after that as it was
+            ended_at = max(self._told.exchanges[back].done_at for back in streamed)
+            ended_at += done_at - max(back.done_at for back in streamed)
+        else:
+            ended_at = begins_at + done_at - answered_at
+        asking.done_at = max(begins_at, ended_at + longer_ns)
         wire = self._wires[connection]
         wire.free_at = max(wire.free_at, asking.done_at)
         self._client(connection).end(done_at, asking.done_at)
         if exchange is self._last[connection] and not connection.multiplexed and connection.syn_at is not None:
             self._kept.setdefault((connection.client, connection.server, connection.name), []).append(wire)
 
-    def _moved(self, exchange: Exchange, start_at: int, end_at: int, predicted_at: int, size: int, *, up: bool) -> int:
-        """Tell how much longer a message takes to pass: its flights wait for acknowledgements, each for a round trip."""
+    def _longer(self, exchange: Exchange, start_at: int, end_at: int, predicted_at: int, size: int, *, up: bool) -> int:
+        """Tell how much longer a message takes to pass."""
         connection = exchange.connection
-        was_ns, rtt_ns = connection.rtt_ns, self._rtt(connection)
-        if was_ns is None or connection.multiplexed:
-            return 0
-        before, after = self._measured[connection], self._wires[connection]
-        took_ns = end_at - start_at
-        old = (before.up if up else before.down).send(size, start_at, end_at, connection.mss, was_ns)
-        new = (after.up if up else after.down).send(size, predicted_at, predicted_at + took_ns, connection.mss, rtt_ns)
-        seen = min(old, (2 * took_ns + was_ns) // (2 * was_ns) if was_ns else old)
-        if new > old or seen == old:
-            return (new - old + seen) * rtt_ns - seen * was_ns
-        return min(new, seen) * rtt_ns - seen * was_ns
+        was_ns, rtt_ns, took_ns = connection.rtt_ns, self._rtt(connection), end_at - start_at
+        moved_ns, rounds = 0, 0
+        if was_ns is not None and not connection.multiplexed:
+            before, after = self._measured[connection], self._wires[connection]
+            old = (before.up if up else before.down).send(size, start_at, end_at, connection.mss, was_ns)
+            rounds = (after.up if up else after.down).send(size, predicted_at, predicted_at + took_ns, connection.mss, rtt_ns)
+            # Flights wait for acknowledgements, each for a round trip; no more often than there was time for.
+            seen = min(old, (2 * took_ns + was_ns) // (2 * was_ns) if was_ns else old)
+            wanted = rounds - old + seen if rounds > old or seen == old else min(rounds, seen)
+            moved_ns = wanted * rtt_ns - seen * was_ns
+        return moved_ns - self._unheld(connection, self._changes(connection), start_at, end_at, windowed=rounds > 0)
 
-    def _unheld(self, connection: Connection, change: Change, start_at: int, end_at: int) -> int:
+    def _unheld(
+        self, connection: Connection, change: Change, start_at: int, end_at: int, *, windowed: bool = False
+    ) -> int:
         """Tell what of a stretch falls away: negative where what is held back waits for a longer round trip."""
         if not connection.held:
             return 0
-        away = connection.carried_ns
-        held_ns, held = held_within(connection, start_at + away, end_at + away)
-        return held_ns if change.nodelay else held * ((connection.rtt_ns or 0) - self._rtt(connection))
+        held_ns, times = held_within(connection, start_at, end_at, windowed=windowed)
+        return held_ns if change.nodelay else times * ((connection.rtt_ns or 0) - self._rtt(connection))

@@ -11,6 +11,8 @@ from conchart.tables import Tables
 
 Row = dict[str, Any]
 
+NEAR_NS = 500_000
+"""Up to here a round trip between capture point and client is what the client takes to react, not distance."""
 DEFAULT_MSS = 1460
 """Where the SYNs are not in the capture: Ethernet's 1,500 bytes less two headers."""
 
@@ -44,7 +46,8 @@ class Connection:
     complete: bool
     multiplexed: bool = False
     held: list[tuple[int, int, bool]] = field(default_factory=list)
-    """Small segments held back: from, to, and whether the acknowledgement was delayed; as the capture point saw them."""
+    """Small segments held back: from, to, as the capture point saw them; and whether the acknowledgement was delayed, or
+    only far away."""
     carried_ns: int = 0
     """Half a round trip from the capture point to the client."""
     exchanges: list["Exchange"] = field(default_factory=list)
@@ -109,7 +112,9 @@ _EXCHANGES = """
         coalesce(target, '')
     FROM exchanges WHERE request_at IS NOT NULL AND protocol NOT IN ('proxy', 'socks') ORDER BY stream, number"""
 
-_HELD = "SELECT stream, start_at, end_at, coalesce(ack_delay_ns, 0) FROM stalls WHERE kind IN ('nagle', 'delayed-ack')"
+_HELD = """
+    SELECT stream, start_at, end_at, coalesce(detail, kind) = 'delayed-ack' FROM stalls
+    WHERE kind IN ('nagle', 'delayed-ack') AND end_at > start_at"""
 _LINKS = "SELECT * FROM links WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL ORDER BY ALL"
 
 
@@ -138,8 +143,8 @@ def read_talk(tables: Tables) -> Talk:
         connection.exchanges.append(exchange)
     for connection in connections.values():
         connection.exchanges.sort(key=lambda exchange: exchange.asked_at)
-    for stream, start_at, end_at, ack_delay_ns in tables.sql(_HELD).fetchall():
-        connections[stream].held.append((start_at, end_at, ack_delay_ns > 0))
+    for stream, start_at, end_at, delayed in tables.sql(_HELD).fetchall():
+        connections[stream].held.append((start_at, end_at, delayed))
     _link(tables, exchanges)
     ((unread,),) = tables.sql("SELECT count(*) FROM exchanges WHERE request_at IS NULL").fetchall()
     return Talk(connections=list(connections.values()), unread=unread)
@@ -148,7 +153,7 @@ def read_talk(tables: Tables) -> Talk:
 def _connection(row: Row) -> Connection:
     near, far, syn, hello, ready = (row.pop(name) for name in ("rtt_client_ns", "rtt_server_ns", "syn", "hello", "ready"))
     accepted, false_start = row.pop("accepted"), row.pop("false_start")
-    away = (near or 0) // 2
+    away = near // 2 if near is not None and near > NEAR_NS else 0
     if syn is None or accepted is None:
         syn = accepted = hello = None
     # The server's Finished arrives, or the client's leaves: before TLS 1.3 it is the server's, but with False Start.
