@@ -57,7 +57,9 @@ def whatif(
     """  # noqa: D301  (click's mark for lines it must not wrap)
     change = Change(**changes, rtt_ns=None if rtt is None else parse_duration(rtt))
     if not change.words and change.rtt_ns is None:
-        raise UsageError("whatif: say what to change: --keepalive, --resume, --tls13, --0rtt, --nodelay, --tls-off, --rtt")
+        raise UsageError(
+            "whatif: say what to change: --keepalive, --resume, --tls13, --0rtt, --nodelay, --tls-off, --rtt"
+        )
     for output in outputs:
         check(Path(output))
     with read_captures(captures, selection) as trace:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from conchart.rules import WHATIFS
 
@@ -30,7 +31,8 @@ class Change:
     @classmethod
     def of(cls, words: Iterable[str]) -> "Change":
         """Give the change that ``words`` name."""
-        return cls(**{{"0rtt": "zero_rtt", "tls-off": "tls_off"}.get(word, word): True for word in words})
+        wanted: dict[str, Any] = {{"0rtt": "zero_rtt", "tls-off": "tls_off"}.get(word, word): True for word in words}
+        return cls(**wanted)
 
     @property
     def words(self) -> tuple[str, ...]:

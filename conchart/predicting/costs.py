@@ -17,8 +17,8 @@ TIMESTAMPS = 12
 MINIMUM_RTO_NS = 200_000_000
 """Beyond a round trip, on Linux: what idles longer begins again with the initial window (RFC 5681 section 4.1)."""
 RESUMED_SHARE = {False: 0.2, True: 0.4}
-"""What a resumed handshake computes of a full one, before TLS 1.3 and in it, where the capture has none to compare with:
-medians of the captures of ``captures/handshakes``, ``hops``, ``round-trips``. TLS 1.3 still agrees on a key."""
+"""What a resumed handshake computes of a full one, before TLS 1.3 and in it, where the capture has none to compare
+with: medians of the captures of ``captures/handshakes``, ``hops``, ``round-trips``. TLS 1.3 still agrees on a key."""
 MODERN = "TLSv1.3"
 
 
@@ -44,7 +44,12 @@ def learn_compute(connections: Iterable[Connection]) -> dict[tuple[tuple[str, in
 
 
 def handshake(
-    connection: Connection, change: Change, rtt_ns: int, *, known: bool, resumed_compute: dict[tuple[tuple[str, int], bool], int]
+    connection: Connection,
+    change: Change,
+    rtt_ns: int,
+    *,
+    known: bool,
+    resumed_compute: dict[tuple[tuple[str, int], bool], int],
 ) -> Handshake:
     """Price the handshake that opens a connection.
 
@@ -55,7 +60,9 @@ def handshake(
         known: The client has a session with the server by then.
         resumed_compute: From :func:`learn_compute`.
     """
-    assert connection.ready_at is not None and connection.hello_at is not None and connection.round_trips is not None
+    assert connection.ready_at is not None
+    assert connection.hello_at is not None
+    assert connection.round_trips is not None
     took_ns = connection.ready_at - connection.hello_at
     held_ns, held = held_within(connection, connection.hello_at, connection.ready_at)
     round_trips = connection.round_trips
@@ -91,7 +98,7 @@ def held_within(connection: Connection, start_at: int, end_at: int, *, windowed:
         connection: The connection.
         start_at: From here, at the client's end.
         end_at: To here.
-        windowed: The congestion window held them back, too: where the acknowledgement was not delayed, that would go on.
+        windowed: The congestion window held them back, too: that would go on where the acknowledgement was not late.
     """
     away = connection.carried_ns
     total_ns = times = 0

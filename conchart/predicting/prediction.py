@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from conchart.errors import UsageError
 from conchart.predicting.change import Change
-from conchart.predicting.replay import Replay, Told
+from conchart.predicting.replay import PRECONNECT_NS, Replay, Told
 from conchart.predicting.talk import Connection, Exchange, Talk, read_talk
 from conchart.tables import Tables
 
@@ -109,7 +109,7 @@ def _why_not(tables: Tables, talk: Talk) -> str:
 
 
 def _side(talk: Talk, told: Told) -> Side:
-    bars = []
+    bars: list[Bar] = []
     for connection in talk.connections:
         bars.extend(_bars(connection, told))
     bars.sort(key=lambda bar: (bar.start_at, bar.end_at, bar.stream))
@@ -158,6 +158,4 @@ def _requests(talk: Talk, told: Told) -> Iterator[int]:
 
 
 def _opened_for(connection: Connection, exchange: Exchange) -> bool:
-    from conchart.predicting.replay import PRECONNECT_NS
-
     return connection.ready_at is not None and exchange.asked_at - connection.ready_at <= PRECONNECT_NS

@@ -176,7 +176,9 @@ class Replay:
         if front is None or at < front.asked_at:
             return None
         asking = self._told.exchanges[front]
-        before, predicted = (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.asked_at, asking.asked_at)
+        before, predicted = (
+            (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.asked_at, asking.asked_at)
+        )
         for back in front.backs:
             if before < back.done_at <= at:
                 before, predicted = back.done_at, self._told.exchanges[back].done_at
@@ -184,7 +186,8 @@ class Replay:
 
     def _open(self, connection: Connection) -> None:
         syn_at = connection.syn_at
-        assert syn_at is not None and connection.accepted_at is not None
+        assert syn_at is not None
+        assert connection.accepted_at is not None
         client = self._client(connection)
         first = connection.exchanges[0] if connection.exchanges else None
         caused_at = self._caused_at(first, syn_at) if first else None
@@ -257,7 +260,9 @@ class Replay:
         ready_at = connection.ready_at
         patience_ns = PRECONNECT_NS + (connection.rtt_ns or 0)
         if first and opening and ready_at is not None and asked_at - ready_at <= patience_ns:
-            if opening.hello_at is None or opening.later_ns:  # There is no end of a handshake that it is held back behind.
+            if (
+                opening.hello_at is None or opening.later_ns
+            ):  # There is no end of a handshake that it is held back behind.
                 gone_ns = held_within(connection, ready_at, asked_at)[0]
             else:
                 gone_ns = self._unheld(connection, self._changes(connection), ready_at, asked_at)
@@ -290,7 +295,9 @@ class Replay:
         if exchange.answered_at < exchange.sent_at:
             answered_at = asking.asked_at + exchange.answered_at - exchange.asked_at
         elif ended:
-            answered_at = max(predicted for _, predicted in ended) + exchange.answered_at - max(point for point, _ in ended)
+            answered_at = (
+                max(predicted for _, predicted in ended) + exchange.answered_at - max(point for point, _ in ended)
+            )
         else:
             answered_at = asking.sent_at + exchange.answered_at - exchange.sent_at
         asking.answered_at = max(asking.asked_at, answered_at + longer_ns)
@@ -334,7 +341,9 @@ class Replay:
         if was_ns is not None and not connection.multiplexed:
             before, after = self._measured[connection], self._wires[connection]
             old = (before.up if up else before.down).send(size, start_at, end_at, connection.mss, was_ns)
-            rounds = (after.up if up else after.down).send(size, predicted_at, predicted_at + took_ns, connection.mss, rtt_ns)
+            rounds = (after.up if up else after.down).send(
+                size, predicted_at, predicted_at + took_ns, connection.mss, rtt_ns
+            )
             # Flights wait for acknowledgements, each for a round trip; no more often than there was time for.
             seen = min(old, (2 * took_ns + was_ns) // (2 * was_ns) if was_ns else old)
             wanted = rounds - old + seen if rounds > old or seen == old else min(rounds, seen)

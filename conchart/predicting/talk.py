@@ -46,8 +46,8 @@ class Connection:
     complete: bool
     multiplexed: bool = False
     held: list[tuple[int, int, bool]] = field(default_factory=list)
-    """Small segments held back: from, to, as the capture point saw them; and whether the acknowledgement was delayed, or
-    only far away."""
+    """Small segments held back: from, to, as the capture point saw them; and whether the acknowledgement was delayed,
+    or only far away."""
     carried_ns: int = 0
     """Half a round trip from the capture point to the client."""
     exchanges: list["Exchange"] = field(default_factory=list)
@@ -108,8 +108,8 @@ _EXCHANGES = """
     SELECT stream, number, request_at, coalesce(request_done_at, request_at),
         coalesce(response_at, response_done_at, request_done_at, request_at),
         coalesce(response_done_at, response_at, request_done_at, request_at),
-        coalesce(request_bytes, 0), coalesce(response_bytes, 0), response_at IS NOT NULL AND response_done_at IS NOT NULL,
-        coalesce(target, '')
+        coalesce(request_bytes, 0), coalesce(response_bytes, 0),
+        response_at IS NOT NULL AND response_done_at IS NOT NULL, coalesce(target, '')
     FROM exchanges WHERE request_at IS NOT NULL AND protocol NOT IN ('proxy', 'socks') ORDER BY stream, number"""
 
 _HELD = """
@@ -151,7 +151,9 @@ def read_talk(tables: Tables) -> Talk:
 
 
 def _connection(row: Row) -> Connection:
-    near, far, syn, hello, ready = (row.pop(name) for name in ("rtt_client_ns", "rtt_server_ns", "syn", "hello", "ready"))
+    near, far, syn, hello, ready = (
+        row.pop(name) for name in ("rtt_client_ns", "rtt_server_ns", "syn", "hello", "ready")
+    )
     accepted, false_start = row.pop("accepted"), row.pop("false_start")
     away = near // 2 if near is not None and near > NEAR_NS else 0
     if syn is None or accepted is None:

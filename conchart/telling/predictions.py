@@ -75,27 +75,27 @@ def assumptions(prediction: Prediction) -> Iterator[str]:
     """Say what was kept, what was assumed, and what could not be predicted."""
     change = prediction.change
     yield (
-        "Kept: what a client asks, in which order, and how long it thinks in between; what servers take to answer; which "
-        "request behind a proxy belongs to which wait in front of it; loss, and the speed of the path."
+        "Kept: what a client asks, in which order, and how long it thinks in between; what servers take to answer; "
+        "which request behind a proxy belongs to which wait in front of it; loss, and the speed of the path."
     )
     yield (
-        "Times are those at the client's end of each connection: half a round trip is added on either side of a capture "
-        "taken elsewhere."
+        "Times are those at the client's end of each connection: half a round trip is added on either side of a "
+        "capture taken elsewhere."
     )
     yield (
-        f"Transfers begin with {INITIAL_WINDOW} segments and double with each round trip, on a connection that is new or "
-        "has idled; nothing else limits them that did not before."
+        f"Transfers begin with {INITIAL_WINDOW} segments and double with each round trip, on a connection that is new "
+        "or has idled; nothing else limits them that did not before."
     )
     if change.keepalive:
         yield (
-            f"Connections stay open for {format_ns(KEPT_NS)} after a response, on both sides; a client takes one that is "
-            "free rather than open another, to the same server and name."
+            f"Connections stay open for {format_ns(KEPT_NS)} after a response, on both sides; a client takes one that "
+            "is free rather than open another, to the same server and name."
         )
     if change.resume:
         before, modern = (f"{100 * share:.0f} %" for share in RESUMED_SHARE.values())
         yield (
-            "Sessions live as long as the capture, and every client keeps its own. A resumed handshake computes what others "
-            f"with this server did in the capture, else {before} of a full one, {modern} in TLS 1.3."
+            "Sessions live as long as the capture, and every client keeps its own. A resumed handshake computes what "
+            f"others with this server did in the capture, else {before} of a full one, {modern} in TLS 1.3."
         )
         yield "Clients set TCP_NODELAY: without it, a request after a resumed handshake of TLS 1.2 is held back."
     if change.tls13:
@@ -106,8 +106,8 @@ def assumptions(prediction: Prediction) -> Iterator[str]:
         yield "Encrypting takes no time beyond the handshakes."
     if change.rtt_ns is not None:
         yield (
-            "The distance changes between users and the servers that they call; proxies stay as far from their backends. "
-            "What was lost is lost again, and is repeated as late."
+            "The distance changes between users and the servers that they call; proxies stay as far from their "
+            "backends. What was lost is lost again, and is repeated as late."
         )
     yield from _not_predicted(prediction)
 

@@ -1,7 +1,9 @@
 """Replays of small stories, where what has to come out can be counted by hand."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,7 @@ from tests.conftest import ROOT, empty_trace
 
 SERVER = ("10.0.0.2", 443)
 RTT = 20 * MS
-FACTS = {"rtt_client_ns": 0, "rtt_server_ns": RTT, "mss_client": 1460, "mss_server": 1460}
+FACTS: dict[str, Any] = {"rtt_client_ns": 0, "rtt_server_ns": RTT, "mss_client": 1460, "mss_server": 1460}
 VISIT = [("syn", RTT), ("idle", MS), ("tls", 2 * RTT + 4 * MS), ("request", 0), ("wait", RTT + 5 * MS), ("transfer", 0)]
 VISIT_NS = sum(ns for _, ns in VISIT)
 FULL = {
@@ -37,8 +39,8 @@ def visits(times: int, **changed: object) -> Story:
     for number in range(times):
         at = number * (VISIT_NS + THINKING)
         story.connect(
-            ("10.0.0.1", 1000 + number), SERVER, at, [*VISIT, ("close", MS)], tls={**FULL, **changed}, exchange=EXCHANGE,
-            syn_at=0, server_name="shop.example", **FACTS,
+            ("10.0.0.1", 1000 + number), SERVER, at, [*VISIT, ("close", MS)], tls={**FULL, **changed},
+            exchange=EXCHANGE, syn_at=0, server_name="shop.example", **FACTS,
         )  # fmt: skip
     story.capture()
     return story
@@ -60,9 +62,7 @@ def test_without_a_change_the_prediction_is_what_was_measured(capture: Path) -> 
             assert trace.sql("FROM exchanges WHERE response_done_at IS NOT NULL").fetchall() == []
             return
         assert prediction.measured == prediction.predicted
-        told = {
-            (bar.stream, bar.exchange, bar.phase): (bar.start_at, bar.end_at) for bar in prediction.measured.bars
-        }
+        told = {(bar.stream, bar.exchange, bar.phase): (bar.start_at, bar.end_at) for bar in prediction.measured.bars}
         for stream, number, asked_at, done_at, away in trace.sql(
             f"""
             SELECT stream, number, request_at, response_done_at,
@@ -184,12 +184,12 @@ def test_only_the_chosen_server_is_changed() -> None:
 def chained() -> Story:
     """A proxy that opens a connection to its backend inside each wait of its client."""
     story = Story()
-    front = {"exchange": EXCHANGE, "syn_at": 0, **FACTS, "rtt_server_ns": 0}
+    front: dict[str, Any] = {"exchange": EXCHANGE, "syn_at": 0, **FACTS, "rtt_server_ns": 0}
     for number in range(2):
         at = number * 200 * MS
         story.connect(
-            ("10.0.0.1", number), ("10.0.0.2", 80), at, [("syn", 0), ("request", 0), ("wait", 100 * MS), ("transfer", MS)],
-            **front,
+            ("10.0.0.1", number), ("10.0.0.2", 80), at,
+            [("syn", 0), ("request", 0), ("wait", 100 * MS), ("transfer", MS)], **front,
         )  # fmt: skip
         story.connect(
             ("10.0.0.2", number), ("10.0.0.3", 80), at + 10 * MS,
@@ -205,10 +205,8 @@ def test_a_front_waits_less_when_what_it_waits_for_takes_less() -> None:
         trace.execute(
             """
             UPDATE connections SET syn_at = opened_at, syn_ack_at = opened_at + rtt_server_ns;
-            INSERT INTO links BY NAME SELECT 0 AS front_stream, 0 AS front_exchange, 1 AS back_stream, 0 AS back_exchange,
-                'time' AS method, 1.0 AS confidence;
-            INSERT INTO links BY NAME SELECT 2 AS front_stream, 0 AS front_exchange, 3 AS back_stream, 0 AS back_exchange,
-                'time' AS method, 1.0 AS confidence;
+            INSERT INTO links BY NAME SELECT unnest([0, 2]) AS front_stream, 0 AS front_exchange,
+                unnest([1, 3]) AS back_stream, 0 AS back_exchange, 'time' AS method, 1.0 AS confidence;
             """
         )
         prediction = predict(trace, Change(keepalive=True, server="10.0.0.3"))
@@ -312,16 +310,15 @@ def test_no_capture_is_too_strange(
                 $ready AS ready_at, 'TLSv1.2' AS version, 'full' AS kind, 'complete' AS outcome, 2 AS round_trips""",
                 {"stream": stream, "hello": hello, "ready": ready},
             )
-        for number, (stream, asked, sent, answered, done, size) in enumerate(rows):
+        for number, (of, asked, sent, answered, done, size) in enumerate(rows):
             trace.execute(
                 """INSERT INTO exchanges BY NAME SELECT $stream AS stream, $number AS number, $asked AS request_at,
                 $sent AS request_done_at, $answered AS response_at, $done AS response_done_at, $size AS response_bytes,
                 'http/1.1' AS protocol""",
-                {"stream": stream, "number": number, "asked": asked, "sent": sent, "answered": answered, "done": done,
+                {"stream": of, "number": number, "asked": asked, "sent": sent, "answered": answered, "done": done,
                  "size": size},
             )  # fmt: skip
-        change = Change.of(words)
-        change = Change(**{name: getattr(change, name) for name in change.__slots__} | {"rtt_ns": rtt_ns})
+        change = replace(Change.of(words), rtt_ns=rtt_ns)
         try:
             prediction = predict(trace, change)
         except UsageError:

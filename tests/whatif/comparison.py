@@ -63,7 +63,9 @@ def compare(case: str, folder: Path = CAPTURES) -> Comparison:
 
 def table(comparisons: list[Comparison]) -> str:
     """Write the table of ``docs/what-if.md``."""
-    lines = ["| case | before | predicted | measured after | error | median request: predicted | measured after | error |"]
+    lines = [
+        "| case | before | predicted | measured after | error | median request: predicted | measured after | error |"
+    ]
     lines += ["|---|---:|---:|---:|---:|---:|---:|---:|"]
     for each in comparisons:
         before, predicted, after = each.prediction.measured, each.prediction.predicted, each.after.measured
