@@ -23,6 +23,7 @@ import pytest
 import conchart
 from conchart.cli.query import query
 from conchart.cli.summary import summary
+from conchart.cli.whatif import whatif
 from conchart.phases import PHASES
 from conchart.schema import TABLES
 from tests.conftest import ROOT
@@ -265,7 +266,7 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("command", [summary, query], ids=lambda command: str(command.name))
+@pytest.mark.parametrize("command", [summary, query, whatif], ids=lambda command: str(command.name))
 def test_every_option_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     for parameter in command.params:
@@ -275,5 +276,5 @@ def test_every_option_is_documented(command: click.Command) -> None:
 
 def test_every_documented_option_exists() -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
-    exist = {name for command in (summary, query) for parameter in command.params for name in parameter.opts}
+    exist = {name for command in (summary, query, whatif) for parameter in command.params for name in parameter.opts}
     assert set(re.findall(r"`(--?[a-zA-Z-]+)[ `]", text)) <= exist | {"-h", "--help", "--version"}
