@@ -40,7 +40,9 @@ NEEDS = {
 """What a capture may have none of, and what has a row if there is some: a rule that needs it is asked only then."""
 
 _DELIMITER = "---"
-_LISTS = ("needs", "because", "fault", "clean", "implies")
+WHATIFS = ("keepalive", "resume", "tls13", "0rtt", "nodelay", "tls-off")
+"""What ``conchart whatif`` can change at a server, as its options name it."""
+_LISTS = ("needs", "because", "fault", "clean", "implies", "whatif")
 _TEXTS = ("title", "seen", "who", "why", "shape")
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
@@ -114,6 +116,8 @@ class Rule:
     """Captures that are like those but for the fault: nothing is found in them."""
     implies: tuple[str, ...] = ()
     """Other findings in the captures that show it."""
+    whatif: tuple[str, ...] = ()
+    """The changes that mend it, as ``conchart whatif`` names them; none where it predicts no such change."""
     sql: str
     page: str
     """The Markdown without its front matter."""
@@ -223,6 +227,8 @@ def _check(rule: Rule) -> None:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
     if unknown := set(rule.needs) - NEEDS.keys():
         raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(rule.whatif) - set(WHATIFS):
+        raise ValueError(f"whatif knows {', '.join(WHATIFS)}, not {', '.join(sorted(unknown))}")
     for name in _TEXTS:
         if not isinstance(getattr(rule, name), str):
             raise TypeError(f"{name} is text")

@@ -172,6 +172,18 @@ def parse_bytes(text: str) -> int:
     return int(amount[1]) * unit + _fraction(amount[2], unit)
 
 
+def parse_duration(text: str) -> int:
+    """Read a duration as people write it: ``80ms``, ``1m30s``, ``2.5``; without a unit it is seconds.
+
+    Raises:
+        UsageError: It is none, or longer than a day.
+    """
+    duration = _parse_duration(text.strip())
+    if duration is None or duration > 86_400 * SECOND:
+        raise UsageError(f"cannot read the duration {text!r}: give a number and a unit (80ms, 1m30s), up to a day")
+    return duration
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class When:
     """An instant that a person asked for."""
@@ -208,18 +220,21 @@ def _parse_when(text: str) -> When:
         return When(ns=int(epoch[1]) * SECOND + _fraction(epoch[2], SECOND), relative=False)
     if iso := _ISO.fullmatch(text):
         return When(ns=_iso_seconds(text, iso) * SECOND + _fraction(iso[2], SECOND), relative=False)
-    parts = list(_PART.finditer(text))
-    if (
-        not parts
-        or "".join(part[0] for part in parts) != text
-        or (len(parts) > 1 and not all(part[3] for part in parts))
-    ):
+    ns = _parse_duration(text)
+    if ns is None:
         raise UsageError(
             f"cannot read the time {text!r}: give seconds after the first packet (2.5, 250ms, 1m30s), "
             "a date (2026-11-20T23:15:00Z) or seconds since 1970 (@1700000000.5)"
         )
-    ns = sum(int(part[1]) * _PART_NS[part[3]] + _fraction(part[2], _PART_NS[part[3]]) for part in parts)
     return When(ns=ns, relative=True)
+
+
+def _parse_duration(text: str) -> int | None:
+    parts = list(_PART.finditer(text))
+    whole = "".join(part[0] for part in parts) == text
+    if not parts or not whole or (len(parts) > 1 and not all(part[3] for part in parts)):
+        return None
+    return sum(int(part[1]) * _PART_NS[part[3]] + _fraction(part[2], _PART_NS[part[3]]) for part in parts)
 
 
 def _fraction(digits: str | None, unit: int) -> int:

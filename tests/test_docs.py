@@ -25,6 +25,7 @@ from conchart.cli.diff import diff
 from conchart.cli.findings import findings
 from conchart.cli.query import query
 from conchart.cli.summary import summary
+from conchart.cli.whatif import whatif
 from conchart.phases import PHASES
 from conchart.schema import TABLES
 from tests.conftest import ROOT
@@ -268,7 +269,10 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("command", [summary, diff, findings, query], ids=lambda command: str(command.name))
+COMMANDS = (summary, diff, findings, query, whatif)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
 def test_every_option_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     for parameter in command.params:
@@ -278,7 +282,5 @@ def test_every_option_is_documented(command: click.Command) -> None:
 
 def test_every_documented_option_exists() -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
-    exist = {
-        name for command in (summary, diff, findings, query) for parameter in command.params for name in parameter.opts
-    }
+    exist = {name for command in COMMANDS for parameter in command.params for name in parameter.opts}
     assert set(re.findall(r"`(--?[a-zA-Z-]+)[ `]", text)) <= exist | {"-h", "--help", "--version"}

@@ -21,6 +21,7 @@ STAGES = (
     ("bpf", "memory", "proxies", "rules", "saved", "selection"),
     ("tables",),
     ("analysis",),
+    ("predicting",),
     ("telling",),
     ("comparing",),
     ("charts",),

@@ -11,6 +11,7 @@ from conchart.cli.findings import findings
 from conchart.cli.query import query
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.cli.summary import summary
+from conchart.cli.whatif import whatif
 from conchart.errors import ConchartError, NoRoomError
 from conchart.memory import no_room
 from conchart.printable import printable
@@ -48,6 +49,7 @@ cli.add_command(summary, _DEFAULT)
 cli.add_command(diff)
 cli.add_command(findings)
 cli.add_command(query)
+cli.add_command(whatif)
 
 
 def run(args: list[str] | None) -> int:

@@ -1,0 +1,78 @@
+"""``conchart whatif``: a capture replayed under a changed set-up."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.streams import plain_width
+from conchart.errors import UsageError
+from conchart.exports.predictions import SUFFIXES, check, write
+from conchart.exports.text import PLAIN_WIDTH
+from conchart.exports.text.predictions import print_prediction
+from conchart.predicting import Change, Prediction, predict
+from conchart.printable import printable
+from conchart.telling.predictions import headline
+from conchart.units import parse_duration
+
+
+@click.command(options_metavar="CHANGE... [-w OUT] [OPTIONS]")
+@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.option("--keepalive", is_flag=True, help="Connections stay open and are used again.")
+@click.option("--resume", is_flag=True, help="TLS sessions are resumed.")
+@click.option("--tls13", is_flag=True, help="TLS 1.3 instead of 1.2 and older.")
+@click.option("--0rtt", "zero_rtt", is_flag=True, help="Requests on resumed connections go with the ClientHello.")
+@click.option("--nodelay", is_flag=True, help="Small segments are not held back (TCP_NODELAY).")
+@click.option("--tls-off", is_flag=True, help="No TLS.")
+@click.option("--rtt", metavar="DUR", help="Round trip between users and the servers that they call: 80ms.")
+@click.option("--server", metavar="SERVER", help="Change only this one, but for --rtt: a name, IP or IP:PORT.")
+@click.option(
+    "-w",
+    "--write",
+    "outputs",
+    multiple=True,
+    metavar="OUT",
+    help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(SUFFIXES)}.",
+)
+@reading_options
+def whatif(
+    *,
+    captures: tuple[str, ...],
+    rtt: str | None,
+    outputs: tuple[str, ...],
+    selection: dict[str, Any],
+    **changes: Any,  # noqa: ANN401  (click's flags)
+) -> None:
+    """Predict how long CAPTURE would have taken under a changed set-up.
+
+    The captured requests are replayed: what waited for what, and how long clients and servers took by themselves,
+    stays as it was. Several changes work together. What was assumed is printed with the result.
+
+    \b
+    Examples:
+      conchart whatif slow.pcap --keepalive
+      conchart whatif slow.pcap --resume --tls13 --rtt 80ms -w whatif.html
+    """  # noqa: D301  (click's mark for lines it must not wrap)
+    change = Change(**changes, rtt_ns=None if rtt is None else parse_duration(rtt))
+    if not change.words and change.rtt_ns is None:
+        raise UsageError(
+            "whatif: say what to change: --keepalive, --resume, --tls13, --0rtt, --nodelay, --tls-off, --rtt"
+        )
+    for output in outputs:
+        check(Path(output))
+    with read_captures(captures, selection) as trace:
+        prediction = predict(trace, change)
+        for output in outputs:
+            write(prediction, trace, Path(output))
+            click.echo(f"Wrote {printable(output)}: {headline(prediction)}")
+        if not outputs:
+            _print(prediction)
+
+
+def _print(prediction: Prediction) -> None:
+    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
+    with console.capture() as captured:
+        print_prediction(prediction, console)
+    click.echo(captured.get(), nl=False, color=console.is_terminal)

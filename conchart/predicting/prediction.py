@@ -1,0 +1,161 @@
+"""What was measured and what is predicted, side by side.
+
+In: the tables of a trace, a change. Out: :class:`Prediction`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from conchart.errors import UsageError
+from conchart.predicting.change import Change
+from conchart.predicting.replay import PRECONNECT_NS, Replay, Told
+from conchart.predicting.talk import Connection, Exchange, Talk, read_talk
+from conchart.tables import Tables
+
+
+class Bar(NamedTuple):
+    """A stretch of a timeline."""
+
+    lane: int
+    """The connection that it is drawn on."""
+    stream: int
+    """The captured connection that it is of."""
+    exchange: int | None
+    phase: str
+    start_at: int
+    end_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the two timelines, and what it comes to."""
+
+    bars: tuple[Bar, ...]
+    """In the order of their beginnings."""
+    start_at: int
+    total_ns: int
+    """From the first beginning to the last end."""
+    requests_ns: tuple[int, ...]
+    """How long each request of users took, with the opening of its connection if it was opened for it; sorted."""
+    connections: int
+    """How many are opened."""
+    handshakes_full: int
+    handshakes_resumed: int
+
+    @property
+    def phases(self) -> dict[str, int]:
+        """The time in each phase; what runs side by side counts side by side."""
+        sums: dict[str, int] = {}
+        for bar in self.bars:
+            sums[bar.phase] = sums.get(bar.phase, 0) + bar.end_at - bar.start_at
+        return sums
+
+    def percentile(self, percent: int) -> int:
+        """Give the least time within which so many percent of the requests were done."""
+        return self.requests_ns[max(0, -(-len(self.requests_ns) * percent // 100) - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a change is predicted to bring."""
+
+    change: Change
+    measured: Side
+    predicted: Side
+    unanswered: int
+    """Requests without a response in the capture: they take as long as they did."""
+    unread: int
+    """Requests of which the beginning is not in the capture: they are left out."""
+    unknown_handshakes: int
+    """TLS handshakes that stay as they were, as their round trips are not known."""
+    unknown_paths: int
+    """Connections of users whose round trip is not known: it stays."""
+
+
+def predict(tables: Tables, change: Change) -> Prediction:
+    """Replay a capture under a change.
+
+    Raises:
+        UsageError: The capture has no request of which the times are known.
+    """
+    talk = read_talk(tables)
+    exchanges = [exchange for connection in talk.connections for exchange in connection.exchanges]
+    if not any(exchange.known for exchange in exchanges):
+        raise UsageError(_why_not(tables, talk))
+    measured, predicted = Replay(talk, Change()).run(), Replay(talk, change).run()
+    return Prediction(
+        change=change,
+        measured=_side(talk, measured),
+        predicted=_side(talk, predicted),
+        unanswered=sum(not exchange.known for exchange in exchanges),
+        unread=talk.unread,
+        unknown_handshakes=predicted.unknown_handshakes,
+        unknown_paths=predicted.unknown_paths,
+    )
+
+
+def _why_not(tables: Tables, talk: Talk) -> str:
+    ((packets,),) = tables.sql("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
+    if not packets:
+        why = "it has no packets"
+    elif not talk.connections:
+        why = "it has no connections: neither TCP nor UDP was read"
+    elif any(connection.exchanges for connection in talk.connections) or talk.unread:
+        why = "no request of which both the beginning and the response were captured"
+    else:
+        why = "no requests were found in it: a replay needs requests and their responses"
+    return f"nothing can be predicted of this capture: {why}"
+
+
+def _side(talk: Talk, told: Told) -> Side:
+    bars: list[Bar] = []
+    for connection in talk.connections:
+        bars.extend(_bars(connection, told))
+    bars.sort(key=lambda bar: (bar.start_at, bar.end_at, bar.stream))
+    start_at = min(bar.start_at for bar in bars)
+    openings = [opening for opening in told.openings.values() if not opening.reused]
+    secured = [opening for opening in openings if opening.hello_at is not None]
+    complete = {connection.stream for connection in talk.connections if connection.complete}
+    resumed = sum(opening.resumed for opening in secured)
+    return Side(
+        bars=tuple(bars),
+        start_at=start_at,
+        total_ns=max(bar.end_at for bar in bars) - start_at,
+        requests_ns=tuple(sorted(_requests(talk, told))),
+        connections=len(openings),
+        handshakes_full=sum(opening.stream in complete for opening in secured) - resumed,
+        handshakes_resumed=resumed,
+    )
+
+
+def _bars(connection: Connection, told: Told) -> Iterator[Bar]:
+    stream = connection.stream
+    opening = told.openings.get(stream)
+    if opening and not opening.reused:
+        yield Bar(stream, stream, None, "syn", opening.syn_at, opening.accepted_at)
+        if opening.hello_at is not None:
+            yield Bar(stream, stream, None, "tls", opening.hello_at, opening.ready_at)
+    for exchange in connection.exchanges:
+        asking = told.exchanges[exchange]
+        sent_at = min(asking.sent_at, asking.answered_at)
+        yield Bar(asking.stream, stream, exchange.number, "request", asking.asked_at, sent_at)
+        yield Bar(asking.stream, stream, exchange.number, "wait", sent_at, asking.answered_at)
+        yield Bar(asking.stream, stream, exchange.number, "transfer", asking.answered_at, asking.done_at)
+
+
+def _requests(talk: Talk, told: Told) -> Iterator[int]:
+    for connection in talk.connections:
+        opening = told.openings.get(connection.stream)
+        for exchange in connection.exchanges:
+            if not connection.users or exchange.front is not None or not exchange.known:
+                continue
+            asking = told.exchanges[exchange]
+            start_at = asking.asked_at
+            if opening and exchange is connection.exchanges[0] and _opened_for(connection, exchange):
+                start_at = min(start_at, opening.syn_at)
+            yield asking.done_at - start_at
+
+
+def _opened_for(connection: Connection, exchange: Exchange) -> bool:
+    return connection.ready_at is not None and exchange.asked_at - connection.ready_at <= PRECONNECT_NS

@@ -1,0 +1,327 @@
+"""Replays of small stories, where what has to come out can be counted by hand."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import conchart
+from conchart import Trace
+from conchart.errors import UsageError
+from conchart.predicting import Change, Prediction, predict
+from conchart.predicting.costs import Window
+from conchart.predicting.talk import NEAR_NS
+from conchart.rules import WHATIFS
+from tests.charts.story import MS, Story
+from tests.conftest import ROOT, empty_trace
+
+SERVER = ("10.0.0.2", 443)
+RTT = 20 * MS
+FACTS: dict[str, Any] = {"rtt_client_ns": 0, "rtt_server_ns": RTT, "mss_client": 1460, "mss_server": 1460}
+VISIT = [("syn", RTT), ("idle", MS), ("tls", 2 * RTT + 4 * MS), ("request", 0), ("wait", RTT + 5 * MS), ("transfer", 0)]
+VISIT_NS = sum(ns for _, ns in VISIT)
+FULL = {
+    "version": "TLSv1.2", "kind": "full", "outcome": "complete", "round_trips": 2, "client_compute_ns": MS,
+    "server_compute_ns": 3 * MS,
+}  # fmt: skip
+EXCHANGE = {"request_bytes": 100, "response_bytes": 1000}
+THINKING = 7 * MS
+CAPTURES = sorted(ROOT.glob("captures/*/*/input.pcap"))
+
+
+def visits(times: int, **changed: object) -> Story:
+    """The same client comes anew, ``THINKING`` after each response."""
+    story = Story()
+    for number in range(times):
+        at = number * (VISIT_NS + THINKING)
+        story.connect(
+            ("10.0.0.1", 1000 + number), SERVER, at, [*VISIT, ("close", MS)], tls={**FULL, **changed},
+            exchange=EXCHANGE, syn_at=0, server_name="shop.example", **FACTS,
+        )  # fmt: skip
+    story.capture()
+    return story
+
+
+def replayed(story: Story, change: Change) -> Prediction:
+    with empty_trace() as trace:
+        story.fill(trace)
+        trace.execute("UPDATE connections SET syn_at = opened_at, syn_ack_at = opened_at + rtt_server_ns")
+        return predict(trace, change)
+
+
+@pytest.mark.parametrize("capture", CAPTURES[::9], ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_without_a_change_the_prediction_is_what_was_measured(capture: Path) -> None:
+    with conchart.read(capture) as trace:
+        try:
+            prediction = predict(trace, Change())
+        except UsageError:
+            assert trace.sql("FROM exchanges WHERE response_done_at IS NOT NULL").fetchall() == []
+            return
+        assert prediction.measured == prediction.predicted
+        told = {(bar.stream, bar.exchange, bar.phase): (bar.start_at, bar.end_at) for bar in prediction.measured.bars}
+        for stream, number, asked_at, done_at, away in trace.sql(
+            f"""
+            SELECT stream, number, request_at, response_done_at,
+                CASE WHEN rtt_client_ns > {NEAR_NS} THEN rtt_client_ns // 2 ELSE 0 END
+            FROM exchanges JOIN connections USING (stream)
+            WHERE request_at <= request_done_at AND request_done_at <= response_at AND response_at <= response_done_at
+                AND protocol NOT IN ('proxy', 'socks')
+            """
+        ).fetchall():
+            assert told[stream, number, "request"][0] == asked_at - away
+            assert told[stream, number, "transfer"][1] == done_at + away
+
+
+def test_every_change_has_a_name_that_gives_it_back() -> None:
+    for name in WHATIFS:
+        assert Change.of([name]).words == (name,)
+    assert Change.of(WHATIFS).words == WHATIFS
+
+
+def test_kept_connections_save_every_opening_but_the_first() -> None:
+    prediction = replayed(visits(4), Change(keepalive=True))
+    opening = RTT + MS + 2 * RTT + 4 * MS
+    assert prediction.measured.total_ns == 4 * VISIT_NS + 3 * THINKING
+    assert prediction.predicted.total_ns == prediction.measured.total_ns - 3 * opening
+    assert (prediction.measured.connections, prediction.predicted.connections) == (4, 1)
+    assert {bar.lane for bar in prediction.predicted.bars} == {0}
+    assert prediction.predicted.percentile(50) == RTT + 5 * MS
+
+
+def test_a_connection_is_not_shared_with_who_needs_it_at_the_same_time() -> None:
+    story = Story()
+    for port in (1, 2):
+        story.connect(("10.0.0.1", port), SERVER, port * MS, VISIT, tls=FULL, exchange=EXCHANGE, syn_at=0, **FACTS)
+    story.capture()
+    prediction = replayed(story, Change(keepalive=True))
+    assert prediction.predicted.connections == 2
+    assert prediction.predicted.total_ns == prediction.measured.total_ns
+
+
+def test_a_connection_is_not_kept_for_ever() -> None:
+    story = Story()
+    for number in range(2):
+        at = number * (VISIT_NS + 61_000 * MS)
+        story.connect(("10.0.0.1", number), SERVER, at, VISIT, tls=FULL, exchange=EXCHANGE, syn_at=0, **FACTS)
+    story.capture()
+    assert replayed(story, Change(keepalive=True)).predicted.connections == 2
+
+
+def test_resumption_saves_a_round_trip_before_tls_1_3_and_computing() -> None:
+    prediction = replayed(visits(3), Change(resume=True))
+    saved = RTT + round(4 * MS * 0.8)
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 2 * saved
+    assert (prediction.predicted.handshakes_full, prediction.predicted.handshakes_resumed) == (1, 2)
+
+
+def test_resumption_in_tls_1_3_saves_computing_alone() -> None:
+    story = visits(3, version="TLSv1.3", round_trips=1)
+    prediction = replayed(story, Change(resume=True))
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 2 * round(4 * MS * 0.6)
+
+
+def test_resumed_handshakes_of_the_capture_say_what_others_would_compute() -> None:
+    story = visits(3)
+    story.handshakes[2] |= {"kind": "ticket", "round_trips": 1, "client_compute_ns": MS, "server_compute_ns": MS}
+    prediction = replayed(story, Change(resume=True))
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == RTT + 2 * MS
+
+
+def test_tls_1_3_saves_a_round_trip_of_every_full_handshake() -> None:
+    prediction = replayed(visits(3), Change(tls13=True))
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 3 * RTT
+
+
+def test_0_rtt_leaves_the_servers_computing() -> None:
+    story = visits(3, version="TLSv1.3", round_trips=1, kind="psk")
+    prediction = replayed(story, Change(zero_rtt=True))
+    tls_ns, server_ns = 2 * RTT + 4 * MS, 3 * MS
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 3 * (tls_ns - server_ns)
+
+
+def test_0_rtt_needs_a_resumed_session() -> None:
+    story = visits(3, version="TLSv1.3", round_trips=1)
+    assert replayed(story, Change(zero_rtt=True)).predicted.total_ns == VISIT_NS * 3 + THINKING * 2
+    assert replayed(story, Change(zero_rtt=True, resume=True)).predicted.handshakes_resumed == 2
+
+
+def test_without_tls_its_handshake_is_gone_and_what_came_before_it() -> None:
+    prediction = replayed(visits(3), Change(tls_off=True))
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 3 * (MS + 2 * RTT + 4 * MS)
+    assert "tls" not in prediction.predicted.phases
+
+
+@pytest.mark.parametrize("rtt_ms", [0, 5, 80])
+def test_each_round_trip_takes_as_long_as_it_is_said_to(rtt_ms: int) -> None:
+    prediction = replayed(visits(3), Change(rtt_ns=rtt_ms * MS))
+    longer = rtt_ms * MS - RTT
+    assert prediction.predicted.total_ns - prediction.measured.total_ns == 3 * 4 * longer
+
+
+def test_what_is_held_back_falls_away() -> None:
+    story = visits(2)
+    story.stall(0, "nagle", RTT + 2 * MS, RTT + 42 * MS, detail="delayed-ack", ack_delay_ns=39 * MS)
+    prediction = replayed(story, Change(nodelay=True))
+    assert prediction.measured.total_ns - prediction.predicted.total_ns == 40 * MS
+
+
+def test_changes_work_together() -> None:
+    both = replayed(visits(4), Change(keepalive=True, tls13=True, rtt_ns=80 * MS))
+    first = 80 * MS + MS + 80 * MS + 4 * MS + 80 * MS + 5 * MS
+    assert both.predicted.total_ns == first + 3 * (THINKING + 80 * MS + 5 * MS)
+
+
+def test_only_the_chosen_server_is_changed() -> None:
+    for server, saves in (("10.0.0.2:443", True), ("shop.example", True), ("10.0.0.2", True), ("10.0.0.3", False)):
+        prediction = replayed(visits(2), Change(keepalive=True, server=server))
+        assert (prediction.predicted.connections == 1) == saves
+
+
+def chained() -> Story:
+    """A proxy that opens a connection to its backend inside each wait of its client."""
+    story = Story()
+    front: dict[str, Any] = {"exchange": EXCHANGE, "syn_at": 0, **FACTS, "rtt_server_ns": 0}
+    for number in range(2):
+        at = number * 200 * MS
+        story.connect(
+            ("10.0.0.1", number), ("10.0.0.2", 80), at,
+            [("syn", 0), ("request", 0), ("wait", 100 * MS), ("transfer", MS)], **front,
+        )  # fmt: skip
+        story.connect(
+            ("10.0.0.2", number), ("10.0.0.3", 80), at + 10 * MS,
+            [("syn", RTT), ("request", 0), ("wait", 40 * MS), ("transfer", 0)], exchange=EXCHANGE, syn_at=0, **FACTS,
+        )  # fmt: skip
+    story.capture()
+    return story
+
+
+def test_a_front_waits_less_when_what_it_waits_for_takes_less() -> None:
+    with empty_trace() as trace:
+        chained().fill(trace)
+        trace.execute(
+            """
+            UPDATE connections SET syn_at = opened_at, syn_ack_at = opened_at + rtt_server_ns;
+            INSERT INTO links BY NAME SELECT unnest([0, 2]) AS front_stream, 0 AS front_exchange,
+                unnest([1, 3]) AS back_stream, 0 AS back_exchange, 'time' AS method, 1.0 AS confidence;
+            """
+        )
+        prediction = predict(trace, Change(keepalive=True, server="10.0.0.3"))
+    waits = {bar.stream: bar.end_at - bar.start_at for bar in prediction.predicted.bars if bar.phase == "wait"}
+    assert waits == {0: 100 * MS, 1: 40 * MS, 2: 100 * MS - RTT, 3: 40 * MS}
+
+
+@pytest.mark.parametrize(
+    ("size", "rounds"), [(1, 0), (14_480, 0), (14_481, 1), (3 * 14_480, 1), (3 * 14_480 + 1, 2), (7 * 14_480, 2)]
+)
+def test_a_new_connection_sends_ten_segments_then_twice_as_many(size: int, rounds: int) -> None:
+    assert Window().send(size, 0, 0, 1460, RTT) == rounds
+
+
+def test_a_window_that_has_grown_shrinks_when_it_idles() -> None:
+    window = Window()
+    assert window.send(100_000, 0, 100 * MS, 1460, RTT) == 2
+    assert window.send(200_000, 200 * MS, 300 * MS, 1460, RTT) == 1
+    assert window.send(200_000, 9_000 * MS, 9_100 * MS, 1460, RTT) == 3
+
+
+def test_more_is_sent_at_once_on_a_connection_that_was_kept() -> None:
+    story = visits(2)
+    for exchange in story.exchanges:
+        exchange["response_bytes"] = 40_000
+        exchange["response_done_at"] += RTT
+        exchange["transfer_ns"] += RTT
+    cold, warm = (replayed(story, change).predicted.phases["transfer"] for change in (Change(), Change(keepalive=True)))
+    assert cold == 2 * RTT
+    assert warm == RTT
+
+
+@pytest.fixture
+def nothing() -> Iterator[Trace]:
+    with empty_trace() as trace:
+        yield trace
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ("SELECT 1", "no packets"),
+        ("INSERT INTO captures BY NAME SELECT 0 AS capture, 3 AS selected", "no connections"),
+        (
+            """INSERT INTO captures BY NAME SELECT 0 AS capture, 3 AS selected;
+            INSERT INTO connections BY NAME SELECT 0 AS stream, 'tcp' AS transport, '10.0.0.1' AS client_ip,
+                '10.0.0.2' AS server_ip, 80 AS server_port, 0 AS opened_at, 1 AS closed_at, 'open' AS state""",
+            "no requests",
+        ),
+        (
+            """INSERT INTO captures BY NAME SELECT 0 AS capture, 3 AS selected;
+            INSERT INTO connections BY NAME SELECT 0 AS stream, 'udp' AS transport, '10.0.0.1' AS client_ip,
+                '10.0.0.2' AS server_ip, 53 AS server_port, 0 AS opened_at, 1 AS closed_at, 'unanswered' AS state;
+            INSERT INTO exchanges BY NAME SELECT 0 AS stream, 0 AS number, 5 AS request_at, 'dns' AS protocol""",
+            "no request of which",
+        ),
+    ],
+)
+def test_of_what_nothing_can_be_predicted_it_says_why(nothing: Trace, rows: str, why: str) -> None:
+    nothing.execute(rows)
+    with pytest.raises(UsageError, match=f"nothing can be predicted.*{why}"):
+        predict(nothing, Change(keepalive=True))
+
+
+times = st.integers(-5, 40) | st.none()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 2), times, times, times, times, st.integers(0, 60_000)), min_size=1, max_size=8
+    ),
+    openings=st.lists(st.tuples(times, times, times, times), min_size=3, max_size=3),
+    words=st.sets(st.sampled_from(WHATIFS)),
+    rtt_ns=st.sampled_from([None, 0, 3, 1000]),
+)
+def test_no_capture_is_too_strange(
+    rows: list[tuple[int | None, ...]],
+    openings: list[tuple[int | None, ...]],
+    words: set[str],
+    rtt_ns: int | None,
+) -> None:
+    """Instants in any order, and missing: no bar ends before it begins, and no error but the one that is meant."""
+    with empty_trace() as trace:
+        for stream, (syn, accepted, hello, ready) in enumerate(openings):
+            trace.execute(
+                """
+                INSERT INTO connections BY NAME SELECT $stream AS stream, 'tcp' AS transport, '10.0.0.1' AS client_ip,
+                    '10.0.0.2' AS server_ip, 80 AS server_port, 0 AS opened_at, 50 AS closed_at, 'open' AS state,
+                    $syn AS syn_at, 3 AS rtt_client_ns, 2 AS rtt_server_ns;
+                """,
+                {"stream": stream, "syn": syn},
+            )
+            if accepted is not None:
+                trace.execute(
+                    "INSERT INTO phases BY NAME SELECT $stream AS stream, 'syn' AS kind, 0 AS start_at, $at AS end_at",
+                    {"stream": stream, "at": accepted},
+                )
+            trace.execute(
+                """INSERT INTO handshakes BY NAME SELECT $stream AS stream, 0 AS number, $hello AS hello_at,
+                $ready AS ready_at, 'TLSv1.2' AS version, 'full' AS kind, 'complete' AS outcome, 2 AS round_trips""",
+                {"stream": stream, "hello": hello, "ready": ready},
+            )
+        for number, (of, asked, sent, answered, done, size) in enumerate(rows):
+            trace.execute(
+                """INSERT INTO exchanges BY NAME SELECT $stream AS stream, $number AS number, $asked AS request_at,
+                $sent AS request_done_at, $answered AS response_at, $done AS response_done_at, $size AS response_bytes,
+                'http/1.1' AS protocol""",
+                {"stream": of, "number": number, "asked": asked, "sent": sent, "answered": answered, "done": done,
+                 "size": size},
+            )  # fmt: skip
+        change = replace(Change.of(words), rtt_ns=rtt_ns)
+        try:
+            prediction = predict(trace, change)
+        except UsageError:
+            return
+        for side in (prediction.measured, prediction.predicted):
+            assert all(bar.start_at <= bar.end_at for bar in side.bars)

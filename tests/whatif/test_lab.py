@@ -1,0 +1,69 @@
+"""What was predicted came about: real servers, mended for real."""
+
+from dataclasses import replace
+
+import pytest
+
+import conchart
+from conchart.predicting import Change, predict
+from conchart.rules import load_rules
+from tests.conftest import ROOT
+from tests.whatif.comparison import CAPTURES, cases, compare, table
+
+MOST_WRONG = 0.15
+NOT_ALIKE: dict[tuple[str, str], str] = {}
+"""Finding and case: why what the finding costs is not what the prediction of its fix saves."""
+
+
+def test_every_change_is_tried_at_two_distances_at_least() -> None:
+    tried = {tuple(case.split("-")[:2]) for case in cases()}
+    wanted = {(change, rtt) for change in ("keepalive", "resume", "tls13", "nodelay") for rtt in ("0", "20", "80")}
+    assert tried >= wanted | {("rtt", "20")}
+
+
+@pytest.mark.parametrize("case", cases())
+def test_the_mended_capture_takes_as_long_as_predicted(case: str) -> None:
+    comparison = compare(case)
+    assert abs(comparison.error) <= MOST_WRONG
+
+
+def test_the_article_s_proxy_is_predicted_from_afar() -> None:
+    folder = ROOT / "captures" / "reverse-proxy"
+    with conchart.read(folder / "https-no-keepalive" / "input.pcap") as trace:
+        predicted = predict(trace, Change(keepalive=True, server="shop.example")).predicted.total_ns
+    with conchart.read(folder / "https-keepalive" / "input.pcap") as trace:
+        measured = predict(trace, Change()).measured.total_ns
+    assert abs(predicted - measured) <= MOST_WRONG * measured
+
+
+def test_the_table_in_the_documents_is_the_command_s() -> None:
+    text = (ROOT / "docs" / "what-if.md").read_text(encoding="utf-8")
+    assert table([compare(case) for case in cases()]) in text
+
+
+def priced() -> list[tuple[str, str]]:
+    """Findings with a change that mends them, and the captures in which they are found."""
+    mended = [rule.name for rule in load_rules() if rule.whatif]
+    found = []
+    for case in cases():
+        with conchart.read(CAPTURES / f"{case}-before" / "input.pcap") as trace:
+            names = {name for (name,) in trace.sql("SELECT finding FROM findings").fetchall()}
+        found += [(name, case) for name in mended if name in names]
+    return found
+
+
+def test_what_a_finding_costs_is_what_its_fix_is_predicted_to_save() -> None:
+    """Of findings that land later, too: whichever names a change and is found in a capture of these."""
+    rules = {rule.name: rule for rule in load_rules()}
+    asked = priced()
+    assert asked
+    for name, case in asked:
+        with conchart.read(CAPTURES / f"{case}-before" / "input.pcap") as trace:
+            ((critical_ns, ip, port),) = trace.sql(
+                "SELECT critical_ns, server_ip, server_port FROM findings WHERE finding = $name", {"name": name}
+            ).fetchall()
+            change = replace(Change.of(rules[name].whatif), server=f"{ip}:{port}")
+            prediction = predict(trace, change)
+        saved_ns = prediction.measured.total_ns - prediction.predicted.total_ns
+        alike = abs(saved_ns - critical_ns) <= MOST_WRONG * max(saved_ns, critical_ns)
+        assert alike != ((name, case) in NOT_ALIKE), (name, case, critical_ns, saved_ns)
