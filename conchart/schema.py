@@ -191,8 +191,9 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at",
         known="end_at, phase, kind, side, start_frame, end_frame, confidence",
         worked_out="""
-            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase VARCHAR, kind VARCHAR, detail VARCHAR,
-            side VARCHAR, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER,
+            phase VARCHAR, kind VARCHAR, detail VARCHAR, side VARCHAR,
+            start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
     Table(

@@ -104,13 +104,15 @@ _ASKED = """
 """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from when
-# the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where several overlap, for the last one,
+# the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where several
+# overlap, for the last one,
 # and for an earlier one until that began.
 _WAITED = """
     CREATE OR REPLACE TEMP TABLE waited AS
     WITH RECURSIVE late AS (
         SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
-            sum(end_at - start_at) FILTER (side = 'client') AS held_ns, max(end_at) FILTER (side = 'server') AS arrived_at
+            sum(end_at - start_at) FILTER (side = 'client') AS held_ns,
+            max(end_at) FILTER (side = 'server') AS arrived_at
         FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
     opened AS (
         SELECT setups.stream, first_exchange AS number, syn_at
@@ -152,13 +154,14 @@ _WAITED = """
     SELECT * EXCLUDE (depth) FROM paths
 """
 
-# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no pauses. A sender in slow start that had sent as much
+# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no
+# pauses. A sender in slow start that had sent as much
 # before has forgotten it: a rest of a retransmission timeout does that (RFC 5681 section 4.1).
 _HELD = """
     CREATE OR REPLACE TEMP TABLE held AS
     WITH again AS (
-        SELECT stream, number AS exchange, idle_ns,
-            max(request_bytes) OVER earlier >= request_bytes AS client, max(response_bytes) OVER earlier >= response_bytes AS server
+        SELECT stream, number AS exchange, idle_ns, max(request_bytes) OVER earlier >= request_bytes AS client,
+            max(response_bytes) OVER earlier >= response_bytes AS server
         FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
         WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
     SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
@@ -166,11 +169,13 @@ _HELD = """
             AND if(side = 'client', again.client, again.server) THEN idle_ns END AS rested_ns, confidence,
         {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
         [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
-        if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+        if(side = 'client', answering, asking) AS receiver, client_ip, server_ip, server_port, server_name, hop,
+        rtt_ns, tls
     FROM stalled JOIN (
-        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
-        FROM setups WHERE NOT probe AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
-    ) USING (stream)
+        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking,
+            if(hop = 'backend', 'backend', 'server') AS answering
+        FROM setups WHERE NOT probe
+            AND greatest(syn_at % 1_000_000, accepted_at % 1_000_000, closed_at % 1_000_000) > 0) USING (stream)
     LEFT JOIN again USING (stream, exchange)
     WHERE phase <> 'close'
 """

@@ -1,6 +1,6 @@
 """A client, a proxy or server, and a backend, some way off; what they run, and the capture of it with its README.
 
-    client 10.98.1.10 ── 10.98.1.20 middle 10.98.2.20 ── 10.98.2.30 backend
+client 10.98.1.10 ── 10.98.1.20 middle 10.98.2.20 ── 10.98.2.30 backend
 """
 
 from __future__ import annotations
@@ -43,7 +43,12 @@ defaults
     timeout client 30s
     timeout server 30s
 """
-VERSIONS = {"nginx": ("nginx", "-v"), "haproxy": ("haproxy", "-v"), "curl": ("curl", "--version"), "python3": ("python3", "--version")}
+VERSIONS = {
+    "nginx": ("nginx", "-v"),
+    "haproxy": ("haproxy", "-v"),
+    "curl": ("curl", "--version"),
+    "python3": ("python3", "--version"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +104,11 @@ def record(scene: Scene, folder: Path) -> None:
         beside = []
         for line in scene.clients:
             client = avenue.start(
-                avenue.client, words(line.rstrip("& ")), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=PROGRAMS
+                avenue.client,
+                words(line.rstrip("& ")),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=PROGRAMS,
             )
             beside.append((line, client))
             if not line.endswith("&"):

@@ -1,6 +1,6 @@
 """A server that reads each request, does nothing for a while, and closes the connection.
 
-    python3 breaks.py ADDRESS PORT MS
+python3 breaks.py ADDRESS PORT MS
 """
 
 import sys

@@ -1,6 +1,6 @@
 """A server that never says 100 (Continue): it waits for the body that the client keeps back.
 
-    python3 ignores_expect.py ADDRESS PORT
+python3 ignores_expect.py ADDRESS PORT
 """
 
 import sys
