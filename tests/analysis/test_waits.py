@@ -94,3 +94,28 @@ def test_times_add_up_to_lifetimes_and_waits(trace_of: TellTrace) -> None:
     lived = "SELECT sum(closed_at - opened_at), sum(waited_ns) FROM connections"
     assert trace.sql(f"{sums} times").fetchall() == trace.sql(f"{sums} servers").fetchall()
     assert trace.sql(f"{sums} times").fetchall() == trace.sql(lived).fetchall()
+
+
+def test_a_stall_names_the_exchange_that_it_held_up(trace_of: TellTrace) -> None:
+    """Between exchanges a client owes the next one, and a server the last."""
+    story = Story()
+    story.connect(
+        ("10.0.0.1", 1), SERVER, 0,
+        [("syn", 10 * MS), ("idle", 60 * MS), ("request", 10 * MS), ("wait", 10 * MS), ("idle", 100 * MS),
+         ("request", 10 * MS), ("wait", 10 * MS), ("idle", 50 * MS)],
+    )  # fmt: skip
+    story.capture()
+    story.stall(0, "syn-rto", 0, 10 * MS)
+    story.stall(0, "nagle", 20 * MS, 70 * MS)
+    story.stall(0, "rto", 90 * MS, 110 * MS, side="server")
+    story.stall(0, "nagle", 150 * MS, 195 * MS)
+    story.stall(0, "nagle", 215 * MS, 230 * MS)
+    found = trace_of(story).sql("SELECT phase, side, exchange FROM stalled ORDER BY start_at").fetchall()
+    assert found == [
+        ("syn", "client", 0),
+        ("idle", "client", 0),
+        ("idle", "server", 0),
+        ("idle", "client", 1),
+        ("request", "client", 1),
+        ("idle", "client", None),
+    ]

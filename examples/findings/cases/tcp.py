@@ -20,14 +20,15 @@ NGINX_POOLED = f"""\
 
 def cold(after_idle: int) -> Scene:
     """A response as large as the one before, after a rest."""
+    grown = " ".join(f"/wait-0/bytes-{size}" for size in (12_000, 22_000, 38_000))
     return Scene(
         title="A large response on a connection that had carried as much before a rest"
         + ("" if after_idle else ", and a server that does not forget"),
         see="- Three responses, each twice as large as the one before, leave at once: the window grows with them.\n"
-        + ("- After 900 ms of rest the last one is sent again, and begins slowly: the server has forgotten how much the path carries."
+        + ("- After 900 ms of rest the last one is sent again, and begins slowly: the server has forgotten its window."
            if after_idle else "- After 900 ms of rest the last one is sent again, and leaves at once."),
         middle=f"python3 LAB/backend.py {FRONT} 80",
-        clients=[f"python3 asks.py {FRONT} 80 /wait-0/bytes-12000 /wait-0/bytes-22000 /wait-0/bytes-38000 rest-900 /wait-0/bytes-38000"],
+        clients=[f"python3 asks.py {FRONT} 80 {grown} rest-900 /wait-0/bytes-38000"],
         front_ms=30, kernel={"middle": f"net.ipv4.tcp_slow_start_after_idle={after_idle}"},
     )  # fmt: skip
 
@@ -46,8 +47,8 @@ def far(back_ms: float) -> Scene:
 DELAYED = """\
 # {title}
 
-Written by `examples/findings/make-captures` with scapy (`examples/crafted/talk.py`): addresses, times and sequence numbers are fixed, and
-nothing on the network was touched.
+Written by `examples/findings/make-captures` with scapy (`examples/crafted/talk.py`): addresses, times and
+sequence numbers are fixed, and nothing on the network was touched.
 
 ## Topology
 
@@ -81,7 +82,8 @@ def delayed(folder: Path, *, late_ms: float) -> None:
     late = late_ms > 1
     (folder / "README.md").write_text(
         DELAYED.format(
-            title=f"A server that sends one segment at a time, and a client that acknowledges {'late' if late else 'at once'}",
+            title="A server that sends one segment at a time, and a client that acknowledges "
+            + ("late" if late else "at once"),
             see="The client waits 40 ms for a second segment before it acknowledges: nothing happens meanwhile."
             if late else "Each segment is acknowledged as it comes: the server stands still for a round trip only.",
         )
