@@ -269,10 +269,10 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-COMMANDS = (summary, diff, findings, query, whatif)
+SUBCOMMANDS = (summary, diff, findings, query, whatif)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: str(command.name))
+@pytest.mark.parametrize("command", SUBCOMMANDS, ids=lambda command: str(command.name))
 def test_every_option_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
     for parameter in command.params:
@@ -282,5 +282,5 @@ def test_every_option_is_documented(command: click.Command) -> None:
 
 def test_every_documented_option_exists() -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
-    exist = {name for command in COMMANDS for parameter in command.params for name in parameter.opts}
+    exist = {name for command in SUBCOMMANDS for parameter in command.params for name in parameter.opts}
     assert set(re.findall(r"`(--?[a-zA-Z-]+)[ `]", text)) <= exist | {"-h", "--help", "--version"}
