@@ -3,13 +3,15 @@
 In: the tables of a trace, a change. Out: :class:`Prediction`.
 """
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from conchart.errors import UsageError
 from conchart.predicting.change import Change
-from conchart.predicting.replay import PRECONNECT_NS, Replay, Told
+from conchart.predicting.replay import PRECONNECT_NS, Replay, Told, as_captured
 from conchart.predicting.talk import Connection, Exchange, Talk, read_talk
 from conchart.tables import Tables
 
@@ -79,11 +81,28 @@ def predict(tables: Tables, change: Change) -> Prediction:
     Raises:
         UsageError: The capture has no request of which the times are known.
     """
+    with _unwatched():
+        return _predict(tables, change)
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """Let the garbage collector rest: it would look through millions of objects, over and over, for nothing."""
+    watched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if watched:
+            gc.enable()
+
+
+def _predict(tables: Tables, change: Change) -> Prediction:
     talk = read_talk(tables)
     exchanges = [exchange for connection in talk.connections for exchange in connection.exchanges]
     if not any(exchange.known for exchange in exchanges):
         raise UsageError(_why_not(tables, talk))
-    measured, predicted = Replay(talk, Change()).run(), Replay(talk, change).run()
+    measured, predicted = as_captured(talk), Replay(talk, change).run()
     return Prediction(
         change=change,
         measured=_side(talk, measured),
