@@ -110,8 +110,13 @@ def _predict(tables: Tables, change: Change) -> Prediction:
         unanswered=sum(not exchange.known for exchange in exchanges),
         unread=talk.unread,
         unknown_handshakes=predicted.unknown_handshakes,
-        unknown_paths=predicted.unknown_paths,
+        unknown_paths=0 if change.rtt_ns is None else sum(_is_nowhere(connection) for connection in talk.connections),
     )
+
+
+def _is_nowhere(connection: Connection) -> bool:
+    """Nobody knows how far away the user is who asks on it."""
+    return connection.users and connection.rtt_ns is None and bool(connection.exchanges)
 
 
 def _why_not(tables: Tables, talk: Talk) -> str:

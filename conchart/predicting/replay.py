@@ -65,8 +65,6 @@ class Told:
     exchanges: dict[Exchange, Asking] = field(default_factory=dict)
     unknown_handshakes: int = 0
     """Handshakes that stay as they were because their round trips are not known."""
-    unknown_paths: int = 0
-    """Connections of users whose round trip is not known."""
 
 
 @dataclass(slots=True)
@@ -122,12 +120,15 @@ def as_captured(talk: Talk) -> Told:
     for connection in talk.connections:
         stream, syn_at, accepted_at = connection.stream, connection.syn_at, connection.accepted_at
         if syn_at is not None and accepted_at is not None:
-            hello_at = connection.hello_at
-            ready_at = connection.ready_at or hello_at or accepted_at
+            begun_at = accepted_at if connection.hello_at is None else connection.hello_at
             told.openings[stream] = Opening(
-                stream=stream, syn_at=syn_at, accepted_at=max(syn_at, accepted_at), hello_at=hello_at,
-                ready_at=max(ready_at, hello_at or ready_at), resumed=connection.resumed,
-            )  # fmt: skip
+                stream=stream,
+                syn_at=syn_at,
+                accepted_at=max(syn_at, accepted_at),
+                hello_at=connection.hello_at,
+                ready_at=begun_at if connection.ready_at is None else max(begun_at, connection.ready_at),
+                resumed=connection.resumed,
+            )
         for exchange in connection.exchanges:
             asked_at, sent_at, answered_at = exchange.asked_at, exchange.sent_at, exchange.answered_at
             told.exchanges[exchange] = Asking(
@@ -218,8 +219,6 @@ class Replay:
         pool = (connection.client, connection.server, connection.name)
         if change.keepalive and first and connection.ready_at is not None and self._take(pool, connection, opened_at):
             return
-        if connection.users and connection.rtt_ns is None and self._change.rtt_ns is not None:
-            self._told.unknown_paths += 1
         accepted_at = opened_at + max(0, connection.accepted_at - syn_at + rtt_ns - (connection.rtt_ns or 0))
         opening = Opening(
             stream=connection.stream, syn_at=opened_at, accepted_at=accepted_at, hello_at=None, ready_at=accepted_at

@@ -271,54 +271,56 @@ def test_of_what_nothing_can_be_predicted_it_says_why(nothing: Trace, rows: str,
 times = st.integers(-5, 40) | st.none()
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    rows=st.lists(
-        st.tuples(st.integers(0, 2), times, times, times, times, st.integers(0, 60_000)), min_size=1, max_size=8
-    ),
-    openings=st.lists(st.tuples(times, times, times, times), min_size=3, max_size=3),
-    words=st.sets(st.sampled_from(WHATIFS)),
-    rtt_ns=st.sampled_from([None, 0, 3, 1000]),
+ROWS = st.lists(
+    st.tuples(st.integers(0, 2), times, times, times, times, st.integers(0, 60_000)), min_size=1, max_size=8
 )
-def test_no_capture_is_too_strange(
-    rows: list[tuple[int | None, ...]],
-    openings: list[tuple[int | None, ...]],
-    words: set[str],
-    rtt_ns: int | None,
-) -> None:
+OPENINGS = st.lists(st.tuples(times, times, times, times), min_size=3, max_size=3)
+EMPTY = "".join(f"DELETE FROM {name};" for name in ("connections", "phases", "handshakes", "exchanges"))
+
+
+def sql(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+def test_no_capture_is_too_strange(nothing: Trace) -> None:
     """Instants in any order, and missing: no bar ends before it begins, and no error but the one that is meant."""
-    with empty_trace() as trace:
+    nothing.execute("INSERT INTO captures BY NAME SELECT 0 AS capture, 3 AS selected")
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        rows=ROWS, openings=OPENINGS, words=st.sets(st.sampled_from(WHATIFS)),
+        rtt_ns=st.sampled_from([None, 0, 3, 1000]),
+    )  # fmt: skip
+    def replay(
+        rows: list[tuple[int | None, ...]], openings: list[tuple[int | None, ...]], words: set[str], rtt_ns: int | None
+    ) -> None:
+        statements = [EMPTY]
         for stream, (syn, accepted, hello, ready) in enumerate(openings):
-            trace.execute(
-                """
-                INSERT INTO connections BY NAME SELECT $stream AS stream, 'tcp' AS transport, '10.0.0.1' AS client_ip,
+            statements.append(
+                f"""
+                INSERT INTO connections BY NAME SELECT {stream} AS stream, 'tcp' AS transport, '10.0.0.1' AS client_ip,
                     '10.0.0.2' AS server_ip, 80 AS server_port, 0 AS opened_at, 50 AS closed_at, 'open' AS state,
-                    $syn AS syn_at, 3 AS rtt_client_ns, 2 AS rtt_server_ns;
-                """,
-                {"stream": stream, "syn": syn},
+                    {sql(syn)} AS syn_at, 3 AS rtt_client_ns, 2 AS rtt_server_ns;
+                INSERT INTO phases BY NAME
+                    SELECT {stream} AS stream, 'syn' AS kind, 0 AS start_at, {sql(accepted)} AS end_at;
+                INSERT INTO handshakes BY NAME SELECT {stream} AS stream, 0 AS number, {sql(hello)} AS hello_at,
+                    {sql(ready)} AS ready_at, 'TLSv1.2' AS version, 'full' AS kind, 'complete' AS outcome,
+                    2 AS round_trips;"""
             )
-            if accepted is not None:
-                trace.execute(
-                    "INSERT INTO phases BY NAME SELECT $stream AS stream, 'syn' AS kind, 0 AS start_at, $at AS end_at",
-                    {"stream": stream, "at": accepted},
-                )
-            trace.execute(
-                """INSERT INTO handshakes BY NAME SELECT $stream AS stream, 0 AS number, $hello AS hello_at,
-                $ready AS ready_at, 'TLSv1.2' AS version, 'full' AS kind, 'complete' AS outcome, 2 AS round_trips""",
-                {"stream": stream, "hello": hello, "ready": ready},
+        for number, row in enumerate(rows):
+            of, asked, sent, answered, done, size = map(sql, row)
+            statements.append(
+                f"""
+                INSERT INTO exchanges BY NAME SELECT {of} AS stream, {number} AS number, {asked} AS request_at,
+                    {sent} AS request_done_at, {answered} AS response_at, {done} AS response_done_at,
+                    {size} AS response_bytes, 'http/1.1' AS protocol;"""
             )
-        for number, (of, asked, sent, answered, done, size) in enumerate(rows):
-            trace.execute(
-                """INSERT INTO exchanges BY NAME SELECT $stream AS stream, $number AS number, $asked AS request_at,
-                $sent AS request_done_at, $answered AS response_at, $done AS response_done_at, $size AS response_bytes,
-                'http/1.1' AS protocol""",
-                {"stream": of, "number": number, "asked": asked, "sent": sent, "answered": answered, "done": done,
-                 "size": size},
-            )  # fmt: skip
-        change = replace(Change.of(words), rtt_ns=rtt_ns)
+        nothing.execute("".join(statements))
         try:
-            prediction = predict(trace, change)
+            prediction = predict(nothing, replace(Change.of(words), rtt_ns=rtt_ns))
         except UsageError:
             return
         for side in (prediction.measured, prediction.predicted):
             assert all(bar.start_at <= bar.end_at for bar in side.bars)
+
+    replay()
