@@ -79,7 +79,7 @@ def predict(tables: Tables, change: Change) -> Prediction:
     """Replay a capture under a change.
 
     Raises:
-        UsageError: The capture has no request of which the times are known.
+        UsageError: The capture has no request of which the times are known, or not the server that is to be changed.
     """
     with _unwatched():
         return _predict(tables, change)
@@ -102,6 +102,8 @@ def _predict(tables: Tables, change: Change) -> Prediction:
     exchanges = [exchange for connection in talk.connections for exchange in connection.exchanges]
     if not any(exchange.known for exchange in exchanges):
         raise UsageError(_why_not(tables, talk))
+    if not any(change.chooses(connection.server, connection.name) for connection in talk.connections):
+        raise UsageError(f"no server {change.server!r} in this capture: give a name, an address, or address and port")
     measured, predicted = as_captured(talk), Replay(talk, change).run()
     return Prediction(
         change=change,

@@ -144,6 +144,7 @@ class Replay:
         """Look at everything once."""
         self._talk = talk
         self._change = change
+        self._elsewhere = Change(rtt_ns=change.rtt_ns)
         self._told = Told()
         self._clients: dict[object, _Client] = {}
         self._kept: dict[object, list[_Wire]] = {}
@@ -178,12 +179,8 @@ class Replay:
 
     def _changes(self, connection: Connection) -> Change:
         """Give what is changed for a connection."""
-        wanted = self._change.server
-        if wanted is None:
-            return self._change
-        ip, port = connection.server
-        chosen = wanted in (ip, f"{ip}:{port}", f"[{ip}]:{port}") or wanted == connection.name
-        return self._change if chosen else Change(rtt_ns=self._change.rtt_ns)
+        chosen = self._change.chooses(connection.server, connection.name)
+        return self._change if chosen else self._elsewhere
 
     def _rtt(self, connection: Connection) -> int:
         """The predicted round trip."""

@@ -177,9 +177,15 @@ def test_changes_work_together() -> None:
 
 
 def test_only_the_chosen_server_is_changed() -> None:
-    for server, saves in (("10.0.0.2:443", True), ("shop.example", True), ("10.0.0.2", True), ("10.0.0.3", False)):
-        prediction = replayed(visits(2), Change(keepalive=True, server=server))
-        assert (prediction.predicted.connections == 1) == saves
+    story = visits(2)
+    for port in (3, 4):
+        at = port * 500 * MS
+        story.connect(("10.0.0.1", port), ("10.0.0.3", 443), at, VISIT, tls=FULL, exchange=EXCHANGE, syn_at=0, **FACTS)
+    for server in ("10.0.0.2:443", "shop.example", "10.0.0.2", "10.0.0.3"):
+        prediction = replayed(story, Change(keepalive=True, server=server))
+        assert prediction.predicted.connections == 3
+    with pytest.raises(UsageError, match=r"no server '10\.0\.0\.4'"):
+        replayed(story, Change(keepalive=True, server="10.0.0.4"))
 
 
 def chained() -> Story:
