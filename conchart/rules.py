@@ -25,6 +25,7 @@ NEEDS = {
     "expectations": "FROM exchanges WHERE expect_continue",
     "failures": "FROM handshakes WHERE outcome = 'failed'",
     "full-windows": "FROM held WHERE kind IN ('receiver', 'window-limited', 'zero-window')",
+    "handshakes": "FROM handshakes LIMIT 1 OFFSET 1",
     "hello-retries": "FROM handshakes WHERE hello_retry",
     "held-writes": "FROM held WHERE kind IN ('delayed-ack', 'nagle')",
     "links": "FROM links",

@@ -41,8 +41,8 @@ def write(prediction: Prediction, tables: Tables, path: Path) -> None:
     with whole_file(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as sink:
         match path.suffix.lower():
             case ".json":
-                json.dump(_document(prediction), sink, ensure_ascii=False, allow_nan=False, indent=1)
-                sink.write("\n")
+                # In one piece: with indents, or bit by bit, Python writes it ten times slower.
+                sink.write(json.dumps(_document(prediction), ensure_ascii=False, allow_nan=False) + "\n")
             case ".txt":
                 print_prediction(prediction, plain_console(sink))
             case _:

@@ -39,3 +39,10 @@ class Change:
         """The names of what is changed for servers, as options of the command line have them."""
         wanted = (self.keepalive, self.resume, self.tls13, self.zero_rtt, self.nodelay, self.tls_off)
         return tuple(name for name, chosen in zip(WHATIFS, wanted, strict=True) if chosen)
+
+    def chooses(self, server: tuple[str, int], name: str) -> bool:
+        """Tell whether a server, at an address and port and of a name, is changed."""
+        if self.server is None:
+            return True
+        ip, port = server
+        return self.server in (name, ip, f"{ip}:{port}", f"[{ip}]:{port}")

@@ -3,6 +3,7 @@
 In: a captured connection, a :class:`~conchart.predicting.change.Change`. Out: nanoseconds.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
@@ -37,7 +38,7 @@ def learn_compute(connections: Iterable[Connection]) -> dict[tuple[tuple[str, in
     """Give what resumed handshakes with each server computed, before TLS 1.3 and in it: the medians."""
     seen: dict[tuple[tuple[str, int], bool], list[int]] = {}
     for connection in connections:
-        if connection.complete and connection.kind not in ("", "full") and connection.compute_ns:
+        if connection.complete and connection.resumed and connection.compute_ns:
             key = (connection.server, connection.version == MODERN)
             seen.setdefault(key, []).append(connection.compute_ns)
     return {key: round(median(values)) for key, values in seen.items()}
@@ -70,11 +71,10 @@ def handshake(
     fixed_ns = took_ns - round_trips * (connection.rtt_ns or 0)
     compute_ns = max(0, min(connection.compute_ns, fixed_ns) - held_ns)
     modern = connection.version == MODERN or change.tls13
-    was_resumed = connection.kind not in ("", "full")
-    resumed = was_resumed or (change.resume and known)
+    resumed = connection.resumed or (change.resume and known)
     if change.tls13 and connection.version != MODERN:
         round_trips = min(round_trips, 1)
-    if resumed and not was_resumed:
+    if resumed and not connection.resumed:
         left_ns = resumed_compute.get((connection.server, modern), round(compute_ns * RESUMED_SHARE[modern]))
         left_ns = min(left_ns, compute_ns)
         fixed_ns -= compute_ns - left_ns
@@ -102,12 +102,20 @@ def held_within(connection: Connection, start_at: int, end_at: int, *, windowed:
     """
     away = connection.carried_ns
     total_ns = times = 0
-    for held_at, sent_at, delayed in connection.held:
+    first = bisect_right(connection.held, start_at + away, key=_until)
+    for place in range(first, len(connection.held)):
+        held_at, sent_at, delayed = connection.held[place]
+        if held_at >= end_at + away:
+            break
         inside = min(sent_at, end_at + away) - max(held_at, start_at + away)
         if inside > 0 and (delayed or not windowed):
             total_ns += inside
             times += 2 * inside > sent_at - held_at
     return total_ns, times
+
+
+def _until(held: tuple[int, int, bool]) -> int:
+    return held[1]
 
 
 @dataclass(slots=True)

@@ -3,13 +3,15 @@
 In: the tables of a trace, a change. Out: :class:`Prediction`.
 """
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from conchart.errors import UsageError
 from conchart.predicting.change import Change
-from conchart.predicting.replay import PRECONNECT_NS, Replay, Told
+from conchart.predicting.replay import PRECONNECT_NS, Replay, Told, as_captured
 from conchart.predicting.talk import Connection, Exchange, Talk, read_talk
 from conchart.tables import Tables
 
@@ -77,13 +79,32 @@ def predict(tables: Tables, change: Change) -> Prediction:
     """Replay a capture under a change.
 
     Raises:
-        UsageError: The capture has no request of which the times are known.
+        UsageError: The capture has no request of which the times are known, or not the server that is to be changed.
     """
+    with _unwatched():
+        return _predict(tables, change)
+
+
+@contextmanager
+def _unwatched() -> Iterator[None]:
+    """Let the garbage collector rest: it would look through millions of objects, over and over, for nothing."""
+    watched = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if watched:
+            gc.enable()
+
+
+def _predict(tables: Tables, change: Change) -> Prediction:
     talk = read_talk(tables)
     exchanges = [exchange for connection in talk.connections for exchange in connection.exchanges]
     if not any(exchange.known for exchange in exchanges):
         raise UsageError(_why_not(tables, talk))
-    measured, predicted = Replay(talk, Change()).run(), Replay(talk, change).run()
+    if not any(change.chooses(connection.server, connection.name) for connection in talk.connections):
+        raise UsageError(f"no server {change.server!r} in this capture: give a name, an address, or address and port")
+    measured, predicted = as_captured(talk), Replay(talk, change).run()
     return Prediction(
         change=change,
         measured=_side(talk, measured),
@@ -91,8 +112,13 @@ def predict(tables: Tables, change: Change) -> Prediction:
         unanswered=sum(not exchange.known for exchange in exchanges),
         unread=talk.unread,
         unknown_handshakes=predicted.unknown_handshakes,
-        unknown_paths=predicted.unknown_paths,
+        unknown_paths=0 if change.rtt_ns is None else sum(_is_nowhere(connection) for connection in talk.connections),
     )
+
+
+def _is_nowhere(connection: Connection) -> bool:
+    """Nobody knows how far away the user is who asks on it."""
+    return connection.users and connection.rtt_ns is None and bool(connection.exchanges)
 
 
 def _why_not(tables: Tables, talk: Talk) -> str:

@@ -5,6 +5,7 @@ predicted instants. What follows what was measured first, so one walk in the ord
 instant is told, all that it waits for has been. ``docs/what-if.md`` has the rules in words.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -44,7 +45,7 @@ class Opening:
     """What its first response comes later by: 0-RTT leaves the server's part of the handshake to it."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Asking:
     """An exchange in the prediction."""
 
@@ -64,8 +65,6 @@ class Told:
     exchanges: dict[Exchange, Asking] = field(default_factory=dict)
     unknown_handshakes: int = 0
     """Handshakes that stay as they were because their round trips are not known."""
-    unknown_paths: int = 0
-    """Connections of users whose round trip is not known."""
 
 
 @dataclass(slots=True)
@@ -115,6 +114,29 @@ class _Client:
         self.latest = (measured, predicted)
 
 
+def as_captured(talk: Talk) -> Told:
+    """Tell what was measured, in the same form."""
+    told = Told()
+    for connection in talk.connections:
+        stream, syn_at, accepted_at = connection.stream, connection.syn_at, connection.accepted_at
+        if syn_at is not None and accepted_at is not None:
+            begun_at = accepted_at if connection.hello_at is None else connection.hello_at
+            told.openings[stream] = Opening(
+                stream=stream,
+                syn_at=syn_at,
+                accepted_at=max(syn_at, accepted_at),
+                hello_at=connection.hello_at,
+                ready_at=begun_at if connection.ready_at is None else max(begun_at, connection.ready_at),
+                resumed=connection.resumed,
+            )
+        for exchange in connection.exchanges:
+            asked_at, sent_at, answered_at = exchange.asked_at, exchange.sent_at, exchange.answered_at
+            told.exchanges[exchange] = Asking(
+                stream, asked_at, sent_at, answered_at, max(answered_at, exchange.done_at)
+            )
+    return told
+
+
 class Replay:
     """One walk through what was captured."""
 
@@ -122,7 +144,7 @@ class Replay:
         """Look at everything once."""
         self._talk = talk
         self._change = change
-        self._nothing = Change()
+        self._elsewhere = Change(rtt_ns=change.rtt_ns)
         self._told = Told()
         self._clients: dict[object, _Client] = {}
         self._kept: dict[object, list[_Wire]] = {}
@@ -157,12 +179,8 @@ class Replay:
 
     def _changes(self, connection: Connection) -> Change:
         """Give what is changed for a connection."""
-        wanted = self._change.server
-        if wanted is None:
-            return self._change
-        ip, port = connection.server
-        chosen = wanted in (ip, f"{ip}:{port}", f"[{ip}]:{port}") or wanted == connection.name
-        return self._change if chosen else Change(rtt_ns=self._change.rtt_ns)
+        chosen = self._change.chooses(connection.server, connection.name)
+        return self._change if chosen else self._elsewhere
 
     def _rtt(self, connection: Connection) -> int:
         """The predicted round trip."""
@@ -179,9 +197,10 @@ class Replay:
         before, predicted = (
             (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.asked_at, asking.asked_at)
         )
-        for back in front.backs:
-            if before < back.done_at <= at:
-                before, predicted = back.done_at, self._told.exchanges[back].done_at
+        place = bisect_right(front.backs, at, key=_end_of)
+        if place and front.backs[place - 1].done_at > before:
+            back = front.backs[place - 1]
+            before, predicted = back.done_at, self._told.exchanges[back].done_at
         return predicted + at - before
 
     def _open(self, connection: Connection) -> None:
@@ -197,8 +216,6 @@ class Replay:
         pool = (connection.client, connection.server, connection.name)
         if change.keepalive and first and connection.ready_at is not None and self._take(pool, connection, opened_at):
             return
-        if connection.users and connection.rtt_ns is None and self._change.rtt_ns is not None:
-            self._told.unknown_paths += 1
         accepted_at = opened_at + max(0, connection.accepted_at - syn_at + rtt_ns - (connection.rtt_ns or 0))
         opening = Opening(
             stream=connection.stream, syn_at=opened_at, accepted_at=accepted_at, hello_at=None, ready_at=accepted_at
@@ -215,10 +232,9 @@ class Replay:
 
     def _handshake(self, connection: Connection, change: Change, rtt_ns: int, pool: object) -> Handshake:
         assert connection.hello_at is not None
-        resumed = connection.kind not in ("", "full")
         if connection.ready_at is None or connection.round_trips is None:
             self._told.unknown_handshakes += 1
-            return Handshake((connection.ready_at or connection.hello_at) - connection.hello_at, 0, resumed)
+            return Handshake((connection.ready_at or connection.hello_at) - connection.hello_at, 0, connection.resumed)
         known = self._known.get(pool)
         return handshake(
             connection, change, rtt_ns, known=known is not None and known <= connection.hello_at,
@@ -230,7 +246,9 @@ class Replay:
         kept = self._kept.get(pool, [])
         for place in range(len(kept) - 1, -1, -1):
             wire = kept[place]
-            if at - KEPT_NS <= wire.free_at <= at:
+            if wire.free_at < at - KEPT_NS:
+                del kept[place]
+            elif wire.free_at <= at:
                 del kept[place]
                 self._wires[connection] = wire
                 self._told.openings[connection.stream] = Opening(
@@ -276,7 +294,7 @@ class Replay:
             return max(followed_at, opening.ready_at) if opening else followed_at
         if first:
             return max(client.follow(asked_at), free_at)
-        before = connection.exchanges[connection.exchanges.index(exchange) - 1]
+        before = connection.exchanges[exchange.place - 1]
         return client.go_on(asked_at, (before.done_at, self._told.exchanges[before].done_at))
 
     def _answer(self, exchange: Exchange) -> None:
@@ -358,3 +376,7 @@ class Replay:
             return 0
         held_ns, times = held_within(connection, start_at, end_at, windowed=windowed)
         return held_ns if change.nodelay else times * ((connection.rtt_ns or 0) - self._rtt(connection))
+
+
+def _end_of(exchange: Exchange) -> int:
+    return exchange.done_at

@@ -52,6 +52,11 @@ class Connection:
     """Half a round trip from the capture point to the client."""
     exchanges: list["Exchange"] = field(default_factory=list)
 
+    @property
+    def resumed(self) -> bool:
+        """Its handshake resumed a session."""
+        return self.kind not in ("", "full")
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Exchange:
@@ -59,6 +64,8 @@ class Exchange:
 
     connection: Connection
     number: int
+    place: int = 0
+    """Among those of its connection, in the order in which they began."""
     asked_at: int
     sent_at: int
     answered_at: int
@@ -114,7 +121,7 @@ _EXCHANGES = """
 
 _HELD = """
     SELECT stream, start_at, end_at, coalesce(detail, kind) = 'delayed-ack' FROM stalls
-    WHERE kind IN ('nagle', 'delayed-ack') AND end_at > start_at"""
+    WHERE kind IN ('nagle', 'delayed-ack') AND end_at > start_at ORDER BY stream, start_at"""
 _LINKS = "SELECT * FROM links WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL ORDER BY ALL"
 
 
@@ -143,6 +150,8 @@ def read_talk(tables: Tables) -> Talk:
         connection.exchanges.append(exchange)
     for connection in connections.values():
         connection.exchanges.sort(key=lambda exchange: exchange.asked_at)
+        for place, exchange in enumerate(connection.exchanges):
+            exchange.place = place
     for stream, start_at, end_at, delayed in tables.sql(_HELD).fetchall():
         connections[stream].held.append((start_at, end_at, delayed))
     _link(tables, exchanges)

@@ -25,8 +25,9 @@ def question(change: Change) -> str:
     if told and change.server:
         told[-1] += f" (at {printable(change.server)} alone)"
     if change.rtt_ns is not None:
-        told.append(f"users were {format_ns(change.rtt_ns)} away, there and back")
-    return f"What if {' and '.join(', '.join(told).rsplit(', ', 1))}?"
+        told.append(f"users' round trip were {format_ns(change.rtt_ns)}")
+    *others, last = told
+    return f"What if {', '.join(others)}{' and ' if others else ''}{last}?"
 
 
 def headline(prediction: Prediction) -> str:

@@ -101,6 +101,7 @@ CASES["keepalive-three-20"] = Case(
     before=Side(rtt_ms=FAR, client="curl", directives=("keepalive_timeout 0",)),
     after=Side(rtt_ms=FAR, client="curl"),
     options=("--keepalive",),
+    targets=[*PAGE, *PAGE[:2]],
     clients=3,
     see="Three curls from one address: which request followed which has to be told from the capture.",
 )
