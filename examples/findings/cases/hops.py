@@ -121,7 +121,9 @@ def expect(said: bool) -> Scene:
         if said
         else "- curl waits for a second, then sends the body unasked.",
         middle=program,
-        clients=[f"curl -s -H 'Expect: 100-continue' -d 'a small order' http://{FRONT}/wait-5/bytes-20"] * 3,
+        clients=[
+            "curl " + " --next ".join([f"-s -H 'Expect: 100-continue' -d 'a small order' http://{FRONT}/wait-5/bytes-20"] * 3)
+        ],
     )  # fmt: skip
 
 
