@@ -74,7 +74,6 @@ class Exchange:
     response_bytes: int
     known: bool
     """All of its times are."""
-    target: str
     front: "Exchange | None" = None
     """What caused it."""
     backs: list["Exchange"] = field(default_factory=list)
@@ -116,13 +115,15 @@ _EXCHANGES = """
         coalesce(response_at, response_done_at, request_done_at, request_at),
         coalesce(response_done_at, response_at, request_done_at, request_at),
         coalesce(request_bytes, 0), coalesce(response_bytes, 0),
-        response_at IS NOT NULL AND response_done_at IS NOT NULL, coalesce(target, '')
+        response_at IS NOT NULL AND response_done_at IS NOT NULL
     FROM exchanges WHERE request_at IS NOT NULL AND protocol NOT IN ('proxy', 'socks') ORDER BY stream, number"""
 
 _HELD = """
     SELECT stream, start_at, end_at, coalesce(detail, kind) = 'delayed-ack' FROM stalls
     WHERE kind IN ('nagle', 'delayed-ack') AND end_at > start_at ORDER BY stream, start_at"""
-_LINKS = "SELECT * FROM links WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL ORDER BY ALL"
+_LINKS = """
+    SELECT front_stream, front_exchange, back_stream, back_exchange FROM links
+    WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL ORDER BY ALL"""
 
 
 def read_talk(tables: Tables) -> Talk:
@@ -144,7 +145,6 @@ def read_talk(tables: Tables) -> Talk:
             request_bytes=others[0],
             response_bytes=others[1],
             known=others[2],
-            target=others[3],
         )
         exchanges[stream, number] = exchange
         connection.exchanges.append(exchange)
@@ -187,7 +187,7 @@ def _connection(row: Row) -> Connection:
 
 
 def _link(tables: Tables, exchanges: dict[tuple[int, int], Exchange]) -> None:
-    for front_stream, front_exchange, back_stream, back_exchange, *_ in tables.sql(_LINKS).fetchall():
+    for front_stream, front_exchange, back_stream, back_exchange in tables.sql(_LINKS).fetchall():
         front = exchanges.get((front_stream, front_exchange))
         back = exchanges.get((back_stream, back_exchange))
         # A back that begins before its front would be waited for by what it waits for.

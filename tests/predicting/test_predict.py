@@ -15,7 +15,7 @@ from conchart.errors import UsageError
 from conchart.predicting import Change, Prediction, predict
 from conchart.predicting.costs import Window
 from conchart.predicting.talk import NEAR_NS
-from conchart.rules import WHATIFS
+from conchart.rules import WHATIFS, parse_rule
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace
 
@@ -81,6 +81,14 @@ def test_every_change_has_a_name_that_gives_it_back() -> None:
     for name in WHATIFS:
         assert Change.of([name]).words == (name,)
     assert Change.of(WHATIFS).words == WHATIFS
+
+
+def test_a_finding_names_only_changes_that_there_are() -> None:
+    path = ROOT / "conchart" / "findings" / "backend-no-keepalive.md"
+    text = path.read_text(encoding="utf-8")
+    assert parse_rule(path.name, text).whatif == ("keepalive",)
+    with pytest.raises(UsageError, match=r"whatif knows keepalive, .*, not faster"):
+        parse_rule(path.name, text.replace("whatif: [keepalive]", "whatif: [faster]"))
 
 
 def test_kept_connections_save_every_opening_but_the_first() -> None:
