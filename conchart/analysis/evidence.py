@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from conchart.sql import MISSING, ONE_SIDED
 from conchart.tables import Tables
 
+# A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
+# then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
 # What happens at the instant of an opening is not before it: the opening comes first in its order, and counts nothing.
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
 _SETUPS = f"""
@@ -45,6 +47,8 @@ _SETUPS = f"""
             coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
             announced_ip IS NOT NULL AS announced,
             CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
+                WHEN fin_server_at - fin_client_at < rtt_server_ns - greatest(1_000_000, rtt_server_ns // 20)
+                    THEN 'server'
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
             sni, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)

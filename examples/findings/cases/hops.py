@@ -122,7 +122,8 @@ def expect(said: bool) -> Scene:
         else "- curl waits for a second, then sends the body unasked.",
         middle=program,
         clients=[
-            "curl " + " --next ".join([f"-s -H 'Expect: 100-continue' -d 'a small order' http://{FRONT}/wait-5/bytes-20"] * 3)
+            "curl "
+            + " --next ".join([f"-s -H 'Expect: 100-continue' -d 'a small order' http://{FRONT}/wait-5/bytes-20"] * 3)
         ],
     )  # fmt: skip
 
