@@ -303,7 +303,7 @@ def fill(template: str, facts: Mapping[str, Any]) -> str:
         name, noun = place[1], place[2]
         fact = facts.get(name)
         if fact is None:
-            return "unknown"
+            return "(not known)"
         if name.endswith("_ns"):
             return format_ns(int(fact))
         if noun:

@@ -21,7 +21,7 @@ IDS = [rule.name for rule in RULES]
 EXAMPLES = Path(__file__).parent / "rules"
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 ALWAYS = {"count", "cost_ns", "critical_ns", "each_ns"}
-COLUMNS = {"server_ip", "server_port", "client_ip", "delays", "frames", "confidence", "facts"}
+COLUMNS = {"server_ip", "server_port", "client_ip", "delays", "frames", "side", "confidence", "facts"}
 DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
 WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 
@@ -45,7 +45,10 @@ def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
 def test_the_sql_returns_what_is_documented(rule: Rule, gathered: Trace) -> None:
     columns = asked(gathered, rule)
-    assert {"delays", "facts"} <= columns.keys() <= COLUMNS
+    assert {"facts"} <= columns.keys() <= COLUMNS
+    if rule.severity == "quality":
+        return  # What is wrong with the capture delays nobody.
+    assert "delays" in columns
     assert rule.about != "server" or {"server_ip", "server_port"} <= columns.keys()
     assert rule.about != "client" or "client_ip" in columns
     ((_, one),) = columns["delays"].children
@@ -98,9 +101,9 @@ def test_a_page_is_worth_reading(rule: Rule) -> None:
     assert title == f"# {rule.title}"
     assert not rule.title.endswith(".")
     assert any(line.strip() for line in rest), "prose"
-    assert max(map(len, rule.page.split("\n"))) <= 140
+    assert max(map(len, rule.page.split("\n"))) <= 200
     for fix in rule.fixes:
-        assert len(fix.line) <= 200
+        assert len(fix.line) <= 320
         assert "\n" not in fix.line
 
 
@@ -127,7 +130,7 @@ GOOD = (EXAMPLES / "slow-opening.md").read_text(encoding="utf-8")
         ("about: server\n", "", 1, "it has no 'about'"),
         ("about: server", "about: sevrer", 3, "about is one of server, client, capture, not 'sevrer'"),
         ("needs: [requests]", "needs: requests", 4, "needs is a list of names"),
-        ("needs: [requests]", "needs: [request]", 4, "needs knows backends, .*, not request"),
+        ("needs: [requests]", "needs: [request]", 4, "needs knows again, .*, not request"),
         ("needs: [requests]", "severity: bad", 4, "severity is one of cost, note, failure, quality, not 'bad'"),
         ("why: Somebody", "why: 1\nshape: Somebody", 7, "why is text"),
         ("keepalive_timeout 75s;", "keepalive: 75s", 10, "."),
@@ -174,13 +177,14 @@ def test_wrong_sql_is_told_with_its_line(good: str, bad: str, line: int, words: 
 def test_adding_a_finding_is_adding_a_file(tmp_path: Path) -> None:
     (tmp_path / "slow-opening.md").write_text(GOOD)
     with conchart.read(CAPTURE, findings=[tmp_path]) as trace:
-        row = trace.sql("SELECT number, severity, server, streams, count, evidence, who FROM findings").fetchone()
-        costs = trace.sql("SELECT critical_ns, shared_ns FROM findings WHERE server = 'shop.example'").fetchone()
+        mine = "FROM findings WHERE finding = 'slow-opening' AND server = 'shop.example'"
+        row = trace.sql(f"SELECT severity, streams, count, evidence, who {mine}").fetchone()
+        (cost,) = trace.sql(f"SELECT critical_ns {mine}").fetchall()
         (paid,) = trace.sql(
             "SELECT sum(ready_at - syn_at) FROM connections JOIN handshakes USING (stream)"
         ).fetchall()  # fmt: skip
-    assert row == (0, "serious", "shop.example", [0, 2, 4], 3, "3 connections opened", "the client 10.77.1.10")
-    assert costs == (*paid, 0)
+    assert row == ("serious", [0, 2, 4], 3, "3 connections opened", "the client 10.77.1.10")
+    assert cost == paid
     with conchart.read(CAPTURE, findings=[tmp_path], thresholds={"reuse_least": 100}) as trace:
         assert trace.sql("SELECT * FROM findings WHERE finding = 'slow-opening'").fetchall() == []
 
