@@ -70,6 +70,10 @@ impl Flags {
         self.0 & Self::RST != 0
     }
     #[must_use]
+    pub fn psh(self) -> bool {
+        self.0 & Self::PSH != 0
+    }
+    #[must_use]
     pub fn ack(self) -> bool {
         self.0 & Self::ACK != 0
     }

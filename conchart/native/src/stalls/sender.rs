@@ -93,6 +93,9 @@ pub struct Sender {
     small: Option<Sent>,
     /// What it had of the peer's stream by then.
     received: u64,
+    received_by_small: u64,
+    /// The latest ended with what its program had written (PSH; RFC 9293 section 3.9.1.2).
+    has_all: bool,
     size: Size,
     /// Bytes sent since the latest pause.
     burst: u64,
@@ -232,10 +235,10 @@ impl Sender {
             let sent = Sent { position: taken.position, end: taken.end, seen };
             let full = self.size.full(passed);
             if length < full || !length.is_multiple_of(full) {
-                self.small = Some(sent);
+                (self.small, self.received_by_small) = (Some(sent), taken.acked);
             }
             self.latest = Some(seen);
-            self.received = taken.acked;
+            (self.received, self.has_all) = (taken.acked, passed.segment.flags.psh());
             self.remember(sent);
             self.burst += length;
             self.high = taken.end;
@@ -332,7 +335,8 @@ impl Sender {
         if !is_delayed && (delay > SCATTER_NS.max(wait.path.whole() / 2) || !is_released) {
             return None;
         }
-        let (within, confidence) = match (self.answers(wait), small) {
+        let received = small.map_or(self.received, |_| self.received_by_small);
+        let (within, confidence) = match (wait.passed.taken.acked > received, small) {
             // What it got may be what it answers, but for a client that owes the first request.
             (true, _) if wait.side == Side::Server => return None,
             (true, _) => (Within::Idle, 0.6),
@@ -354,6 +358,10 @@ impl Sender {
         let on_its_way = self.high.saturating_sub(before.position);
         let release = Some(Release { ack, before });
         let is_new = ack.position > before.position && !self.is_not_got(wait, ack);
+        // More than the window allows: the acknowledgements come from somewhere nearer than the round trip tells.
+        if before.edge.is_some_and(|edge| self.high > edge + full) {
+            return None;
+        }
         let window = |ack: Ack| ack.edge.map(|edge| edge - ack.position);
         let by_window = || {
             let least = window(before).min(window(ack));
@@ -391,15 +399,11 @@ impl Sender {
         })
     }
 
-    /// Was there nothing to send?
+    /// Was there nothing to send, and nothing from the peer in the meantime that it may answer?
     fn silent(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
         let is_silent = wait.pause() >= LEAST_SILENCE_NS.max(2 * wait.path.whole());
-        (is_silent && !self.answers(wait)).then(|| (wait.stall(Kind::Sender, None, 0.7), Within::Message))
-    }
-
-    /// Has it got anything from its peer in the meantime that it may answer?
-    fn answers(&self, wait: &Wait<'_>) -> bool {
-        wait.passed.taken.acked > self.received
+        let may_answer = wait.passed.taken.acked > self.received;
+        (is_silent && self.has_all && !may_answer).then(|| (wait.stall(Kind::Sender, None, 0.7), Within::Message))
     }
 
     /// RFC 7323 section 4.3: a segment echoes the latest timestamp that its sender got.

@@ -14,6 +14,7 @@ const SYN: u8 = Flags::SYN;
 const ACK: u8 = Flags::ACK;
 const FIN: u8 = Flags::FIN;
 const RST: u8 = Flags::RST;
+const PSH: u8 = Flags::PSH;
 const MSS: u32 = 1_460;
 const C: Side = Side::Client;
 const S: Side = Side::Server;
@@ -104,8 +105,10 @@ impl Wire {
         self.last = seen;
     }
 
+    /// A small segment ends what its program had written; behind a full one is more.
     fn data(&mut self, at: f64, from: Side, seq: u32, ack: u32, len: u32) {
-        self.packet(at, from, ACK, seq, ack, len);
+        let flags = if len.is_multiple_of(MSS) { ACK } else { ACK | PSH };
+        self.packet(at, from, flags, seq, ack, len);
     }
 
     fn ack(&mut self, at: f64, from: Side, ack: u32) {
@@ -189,6 +192,15 @@ fn who_sends_small_segments_without_waiting_holds_nothing() {
     wire.ack(60.0, C, 400);
     wire.data(60.2, S, 400, 300, 500);
     assert_eq!(wire.found(phases::Kind::Wait), []);
+}
+
+#[test]
+fn who_has_more_to_send_and_does_not_is_not_silent() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, MSS);
+    wire.ack(20.0, C, MSS);
+    wire.data(290.0, S, MSS, 300, 500);
+    assert_eq!(wire.found(phases::Kind::Transfer), []);
 }
 
 #[test]
