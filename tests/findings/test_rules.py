@@ -259,7 +259,7 @@ def test_the_advice_is_for_the_software_at_hand(server: str | None, client: str 
 def test_facts_are_written_as_people_read_them() -> None:
     facts = {"n": 1, "many": 1234, "gap_ns": 40_000_000, "name": "a\x1b[31m", "share": 0.5}
     assert fill("{n:entry|entries}, {many:entry|entries}", facts) == "1 entry, 1\u2009234 entries"
-    assert fill("{gap_ns} by {name} of {share}; {no}", facts) == "40.0 ms by a\ufffd[31m of 0.5; unknown"
+    assert fill("{gap_ns} by {name} of {share}; {no}", facts) == "40.0 ms by a\ufffd[31m of 0.5; (not known)"
 
 
 def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:
