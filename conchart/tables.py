@@ -3,6 +3,7 @@
 In: batches of rows that speak Arrow, SQL. Out: relations.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -52,11 +53,13 @@ class Tables:
         self._take(table, batch, TABLE_BY_NAME[table].from_core)
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Add a few rows, whose values stand in the order of the columns."""
-        values = [list(column) for column in zip(*rows, strict=True)]
-        if values:
-            columns = (f"unnest(?::{kind}[])" for kind in TABLE_BY_NAME[table].types.values())
-            self._database.execute(f"INSERT INTO {table} SELECT {', '.join(columns)}", values)
+        """Add rows, whose values stand in the order of the columns."""
+        types = TABLE_BY_NAME[table].types
+        # One text: of parameters, DuckDB looks at each value by itself, for a tenth of a millisecond.
+        told = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
+        shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in types.items()}])
+        query = f"INSERT INTO {table} BY NAME SELECT unnest(from_json(?, '{shape}'), max_depth := 2)"
+        self._database.execute(query, [told])
 
     def restore(self, table: str, batch: object) -> None:
         """Take rows of a whole table, with what analysis added to it, as a saved trace has them."""

@@ -47,8 +47,8 @@ _HAS = f"SELECT {', '.join(f'EXISTS ({rows})' for rows in NEEDS.values())}"
 _PRICE = """
     CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
     CREATE OR REPLACE TEMP TABLE delays AS
-    SELECT id, delay.stream, delay.exchange, delay.start_at, delay.end_at
-    FROM (SELECT id, unnest(delays) AS delay FROM numbered);
+    SELECT id, rule, delay.stream, delay.exchange, delay.start_at, delay.end_at
+    FROM (SELECT id, rule, unnest(delays) AS delay FROM numbered);
     CREATE OR REPLACE TEMP TABLE paid AS
     WITH pieces AS (
         SELECT id, user_stream, user_exchange, greatest(delays.start_at, waited.start_at) AS start_at,
@@ -93,13 +93,16 @@ _COMMON = """
     SELECT one.id, other.id, sum(greatest(0, least(one.end_at, other.end_at) - greatest(one.start_at, other.start_at))),
         count(DISTINCT one.stream)
     FROM delays one
-    JOIN (SELECT unnest($ids::INTEGER[]) AS id, unnest($others::INTEGER[]) AS other_id) pairs USING (id)
-    JOIN delays other ON other.id = other_id AND other.stream = one.stream
+    JOIN (SELECT unnest($rules::VARCHAR[]) AS rule, unnest($causes::VARCHAR[]) AS cause) USING (rule)
+    JOIN delays other ON other.rule = cause AND other.stream = one.stream
         AND other.exchange IS NOT DISTINCT FROM one.exchange
+    WHERE other.id <> one.id
     GROUP BY ALL
 """
 _SHARED = """
-    WITH ranked AS (SELECT unnest($ids::INTEGER[]) AS id, unnest(range(len($ids::INTEGER[]))) AS rank),
+    WITH ranked AS (
+        SELECT unnest(ids) AS id, unnest(range(len(ids))) AS rank
+        FROM (SELECT from_json($ids, '["INTEGER"]') AS ids)),
     mine AS (FROM paid JOIN ranked USING (id)),
     pieces AS (
         SELECT mine.id, mine.user_stream, mine.user_exchange, greatest(mine.start_at, worse.start_at) AS start_at,
@@ -116,7 +119,9 @@ _SHARED = """
 # There may be as many as there are connections: they do not pass through Python.
 _NAME_STREAMS = """
     UPDATE findings SET streams = happened.streams
-    FROM (SELECT unnest($ids::INTEGER[]) AS id, unnest($numbers::INTEGER[]) AS found) numbered
+    FROM (
+        SELECT unnest(from_json($ids, '["INTEGER"]')) AS id,
+            unnest(from_json($numbers, '["INTEGER"]')) AS found) numbered
     JOIN (SELECT id, list_sort(list(DISTINCT stream)) AS streams FROM delays GROUP BY id) happened USING (id)
     WHERE number = found
 """
@@ -190,7 +195,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         row["waited_ns"] = users_waited_ns
     columns = TABLE_BY_NAME["findings"].types
     tables.add("findings", (tuple(row[column] for column in columns) for row in found))
-    tables.execute(_NAME_STREAMS, {"ids": [*numbers], "numbers": [*numbers.values()]})
+    tables.execute(_NAME_STREAMS, {"ids": json.dumps([*numbers]), "numbers": json.dumps([*numbers.values()])})
 
 
 def _place(row: Row) -> tuple[str, str, int, str]:
@@ -259,18 +264,14 @@ def _severity(rule: Rule, critical_ns: int, waited_ns: int, thresholds: Mapping[
 
 def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:
     """Give of each consequence the finding that it is a consequence of, at the very root."""
-    pairs = [
-        (row["id"], other["id"])
-        for row in found
-        for other in found
-        if other["rule"] in rules[row["rule"]].because and other["id"] != row["id"]
-    ]
+    asked = {row["rule"] for row in found}
+    pairs = [(name, cause) for name in sorted(asked) for cause in rules[name].because if cause in asked]
     if not pairs:
         return {}
-    ids, others = ([*column] for column in zip(*pairs, strict=True))
+    names, causes = ([*column] for column in zip(*pairs, strict=True))
     cost = {row["id"]: row["cost_ns"] for row in found}
     best: dict[int, tuple[float, int]] = {}
-    for one, other, common_ns, streams in tables.sql(_COMMON, {"ids": ids, "others": others}).fetchall():
+    for one, other, common_ns, streams in tables.sql(_COMMON, {"rules": names, "causes": causes}).fetchall():
         share = common_ns / cost[one] if cost[one] else math.copysign(1, streams)
         if share >= 0.5:
             best[one] = max(best.get(one, (0, 0)), (share, -other))
@@ -290,7 +291,7 @@ def _top(one: int, parents: Mapping[int, int]) -> int:
 
 def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
     """Give of each finding, in the order in which they count, what users waited for it that one before counts."""
-    return dict(tables.sql(_SHARED, {"ids": ids}).fetchall())
+    return dict(tables.sql(_SHARED, {"ids": json.dumps(ids)}).fetchall())
 
 
 _PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")

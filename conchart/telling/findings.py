@@ -26,8 +26,6 @@ class Finding:
     severity: str
     server: str
     """Name, address and port; empty where it is about no single server."""
-    brief_server: str
-    """Name and port, or address and port."""
     client: str
     """Address; empty where it is about all clients."""
     hop: str
@@ -47,6 +45,8 @@ class Finding:
     why: str
     fixes: tuple[str, ...]
     """What to change, one way each."""
+    brief_server: str = ""
+    """Name and port; empty where the server has no name."""
     consequences: tuple["Finding", ...] = ()
     """The findings that it brings with it, worst first."""
 
@@ -70,7 +70,7 @@ class Finding:
     @property
     def brief_where(self) -> str:
         """``front shop.example:443, client 10.0.0.5``."""
-        return self.where.replace(self.server, self.brief_server) if self.server else self.where
+        return self.where.replace(self.server, self.brief_server) if self.brief_server else self.where
 
     @property
     def seen(self) -> str:
@@ -139,7 +139,7 @@ def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Fin
     address = "" if ip is None else ip if port is None else endpoint(ip, port)
     named = names and name and address and name != address
     row["server"] = f"{name} ({address})" if named else address
-    row["brief_server"] = f"{name}:{port}" if named and port is not None else row["server"]
+    row["brief_server"] = f"{name}:{port}" if named and port is not None else ""
     lists = {column: tuple(row.pop(column)) for column in ("streams", "frames", "fixes")}
     return Finding(**(row | lists), consequences=consequences)
 

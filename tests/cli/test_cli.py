@@ -222,7 +222,7 @@ def test_version(run: Run) -> None:
 def test_a_file_named_like_a_command_needs_a_path(run: Run, story_core: list[dict[str, Any]]) -> None:
     assert run("./query")[0] == 0
     assert story_core[0]["paths"] == ["./query"]
-    assert set(cli.commands) == {"summary", "diff", "findings", "query"}
+    assert set(cli.commands) == {"summary", "diff", "findings", "query", "whatif"}
 
 
 def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 import conchart
 from conchart import CaptureError, Trace
+from conchart.rules import Rule, load_rules
 from tests.conftest import ROOT
 from tests.exports.test_text import shown
 
@@ -18,23 +19,31 @@ RULES = ROOT / "tests/findings/rules"
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 
 
+def only_mine(folders: Sequence[Path]) -> tuple[Rule, ...]:
+    """Of all rules, those of the folders: what is shown does not change with the others."""
+    return tuple(rule for rule in load_rules(folders) if Path(rule.path).parent in folders)
+
+
 @pytest.fixture(scope="module")
 def trace() -> Iterator[Trace]:
-    with conchart.read(CAPTURE, findings=[RULES]) as read:
-        yield read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conchart.trace.load_rules", only_mine)
+        with conchart.read(CAPTURE, findings=[RULES]) as read:
+            yield read
 
 
-def test_they_come_right_after_what_users_waited_for(trace: Trace) -> None:
+def test_they_come_right_after_the_facts(trace: Trace) -> None:
     lines = shown(trace).splitlines()
     (place,) = (number for number, line in enumerate(lines) if line.startswith("Findings"))
     assert place < 10
-    assert lines[place - 2].startswith("Waited")
+    assert lines[place - 1].startswith("Quality")
+    assert any(line.startswith("Waited") for line in lines[place:])
     assert lines[place : place + 7] == [
-        "Findings    serious: Opening a connection takes time · front shop.example (10.77.1.1:443), client",
-        "              10.77.1.10: 3 connections opened; the client 10.77.1.10",
+        "Findings    serious: Opening a connection takes time · front shop.example:443, client 10.77.1.10",
         "              costs 237 ms of 305 ms that users waited (3 times; 80.4 ms each)",
         "              fix: nginx: keepalive_timeout 75s;",
         "                   or 1 other way, for other software: conchart findings slow-opening",
+        "              seen: 3 connections opened; the client 10.77.1.10",
         "              brings with it: TLS handshakes take time (3 times, 205 ms)",
         lines[place + 6],
     ]
@@ -45,10 +54,11 @@ def test_they_come_right_after_what_users_waited_for(trace: Trace) -> None:
 def test_all_of_them_are_told_to_who_wants_to_know(trace: Trace) -> None:
     text = shown(trace, verbose=True)
     for words in (
-        "\n              Somebody waits for it.\n              fix: nginx: keepalive_timeout 75s;\n",
+        "\n              why: Somebody waits for it.\n",
+        "\n              fix: nginx: keepalive_timeout 75s;\n",
         "              fix: keep connections\n",
         "              look at frames 1, 3, 5\n",
-        "\n            note: Opening a connection takes time · backend 10.77.2.20:8080, client 10.77.2.1: ",
+        "\n            note: Opening a connection takes time · backend 10.77.2.20:8080, client 10.77.2.1\n",
     ):
         assert words in text
     assert "-v tells all" not in text
@@ -65,7 +75,8 @@ def test_a_terminal_shows_how_grave_they_are(trace: Trace) -> None:
     assert "\x1b[1;31mserious:\x1b[0m Opening" in shown(trace, colours=True)
 
 
-def test_beyond_five_they_are_counted() -> None:
+def test_beyond_five_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conchart.trace.load_rules", only_mine)
     with conchart.read(CAPTURE, findings=[RULES]) as trace:
         trace.execute(
             "INSERT INTO findings SELECT findings.* REPLACE (10 + i AS number, 'warning' AS severity, 'W' AS title) "
