@@ -52,7 +52,7 @@ def test_views_macros_types_and_foreign_tables_stay_where_they_are(saved: Path) 
         CREATE MACRO duckdb_tables() AS TABLE SELECT 'hostile';
         CREATE TYPE mood AS ENUM ('sad');
         CREATE SEQUENCE s;
-        CREATE TABLE findings AS SELECT 'no-keepalive' AS finding;
+        CREATE TABLE rumours AS SELECT 'no-keepalive' AS rumour;
         CREATE SCHEMA other; CREATE TABLE other.connections (a INTEGER);
         CREATE INDEX i ON phases (stream)
         """,
@@ -205,6 +205,8 @@ HOSTILE_VALUES = {
     "BOOLEAN": ["true"],
     "VARCHAR": ["''", "'=cmd'", "chr(27) || '[2J'", "'wait'", "repeat('x', 5000)", "'</script>'", "'[bold]'"],
     "VARCHAR[]": ["[]", "['a', NULL]", "[chr(27)]"],
+    "INTEGER[]": ["[]", "[-1]", "[0, NULL]", "[2147483647]"],
+    "BIGINT[]": ["[]", "[-1]", "[0, NULL]", "[9223372036854775807]"],
 }
 
 

