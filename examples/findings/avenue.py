@@ -9,18 +9,24 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.keys import make_keys
 from lab.listening import Listener, settle
-from lab.network import Network, stop
+from lab.network import Host, Network
 from lab.programs import require, versions
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 LAB = Path(__file__).resolve().parents[1] / "lab"
 CLIENT, FRONT, BACK, BACKEND = "10.98.1.10", "10.98.1.20", "10.98.2.20", "10.98.2.30"
 SITE = "shop.example"
+THINKER = f"python3 LAB/backend.py {BACKEND} %d"
+KEPT = 'proxy_http_version 1.1; proxy_set_header Connection "";'
+CERTIFIED = "ssl_certificate @KEYS@/server.crt; ssl_certificate_key @KEYS@/server.key;"
 CONGESTION = "net.ipv4.tcp_congestion_control=reno"
 """Whatever the machine has: others pace what they send."""
 PATIENCE_SECONDS = 60
@@ -46,9 +52,13 @@ defaults
 VERSIONS = {
     "nginx": ("nginx", "-v"),
     "haproxy": ("haproxy", "-v"),
+    "openssl": ("openssl", "version"),
     "curl": ("curl", "--version"),
+    "wget": ("wget", "--version"),
+    "go": ("go", "version"),
     "python3": ("python3", "--version"),
 }
+"""How each program that a scene may name says its version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +70,33 @@ class Scene:
     clients: Sequence[str]
     """Command lines, one after the other; those that a ``&`` ends go on beside the next."""
     nginx: str = ""
-    """In the middle, on port 80: what stands in its ``http`` block."""
+    """In the middle, on port 80 or 443: what stands in its ``http`` block. ``@KEYS@`` is the folder of the site's
+    keys and of the authority's certificate."""
     haproxy: str = ""
     """In the middle, on port 80: what stands behind its ``defaults``."""
     middle: str = ""
     """Another program in the middle, on port 80."""
     backends: Sequence[str] = ()
     """Programs on the backend's host, on port 8080 and those after it."""
+    nginx_behind: str = ""
+    """On the backend's host, on port 443: what stands in its ``http`` block."""
     front_ms: float = 0.2
     back_ms: float = 0.2
     """Delay of each cable, one way."""
     kernel: Mapping[str, str] = field(default_factory=dict)
     """A setting of a host's kernel, besides the congestion control."""
+
+    @property
+    def port(self) -> int:
+        """Where the program in the middle listens."""
+        return 443 if f"listen {FRONT}:443" in self.nginx else 80
+
+    @property
+    def programs(self) -> list[str]:
+        """Those of ``VERSIONS`` that it takes."""
+        lines = " ".join([*self.clients, *self.backends, self.middle]).split()
+        taken = {"nginx": self.nginx, "haproxy": self.haproxy, "openssl": "@KEYS@" in self.nginx}
+        return [name for name in VERSIONS if taken.get(name, name in lines)]
 
 
 class Avenue(Network):
@@ -95,11 +120,15 @@ class Avenue(Network):
 
 def record(scene: Scene, folder: Path) -> None:
     """Build the avenue, let the clients ask with tcpdump listening in the middle, keep what it heard."""
-    require(("ip", "tcpdump", "nginx", "haproxy", "curl"))
+    require(("ip", "tcpdump", *scene.programs))
     with Avenue(scene) as avenue:
+        if "openssl" in scene.programs:
+            make_keys(avenue.folder / "keys", "ec")
         for number, line in enumerate(scene.backends):
             avenue.start_server(avenue.backend, 8080 + number, words(line), folder=PROGRAMS)
-        middle = avenue.start_server(avenue.middle, 80, start_words(avenue, scene), folder=PROGRAMS)
+        if scene.nginx_behind:
+            start_nginx(avenue, avenue.backend, 443, scene.nginx_behind)
+        start_middle(avenue, scene)
         listener = Listener(avenue, avenue.middle, "any", "tcp", avenue.folder / "input.pcap")
         beside = []
         for line in scene.clients:
@@ -118,7 +147,6 @@ def record(scene: Scene, folder: Path) -> None:
                 raise RuntimeError(f"{line}: exit code {code}")
         settle()
         listener.stop()
-        stop(middle)
         shutil.copyfile(listener.capture, folder / "input.pcap")
     (folder / "README.md").write_text(readme(scene))
 
@@ -128,31 +156,39 @@ def words(line: str) -> list[str]:
     return [sys.executable if word == "python3" else word.replace("LAB", str(LAB)) for word in shlex.split(line)]
 
 
-def start_words(avenue: Avenue, scene: Scene) -> list[str | Path]:
-    """Return the command of the program in the middle, after its configuration is written."""
-    if scene.middle:
-        return [*words(scene.middle)]
-    run = avenue.folder / "run"
-    run.mkdir()
-    if scene.haproxy:
-        (run / "conf").write_text(HAPROXY + scene.haproxy)
-        return ["haproxy", "-db", "-f", run / "conf"]
-    (run / "conf").write_text(NGINX.replace("@SAID@", scene.nginx).replace("@RUN@", str(run)))
-    return ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "conf"]
+def start_middle(avenue: Avenue, scene: Scene) -> None:
+    """Start the program in the middle."""
+    if scene.nginx:
+        start_nginx(avenue, avenue.middle, scene.port, scene.nginx)
+    elif scene.haproxy:
+        configuration = avenue.folder / "haproxy.cfg"
+        configuration.write_text(HAPROXY + scene.haproxy)
+        avenue.start_server(avenue.middle, scene.port, ["haproxy", "-db", "-f", configuration])
+    else:
+        avenue.start_server(avenue.middle, scene.port, words(scene.middle), folder=PROGRAMS)
+
+
+def start_nginx(network: Network, host: Host, port: int, said: str) -> subprocess.Popen[bytes]:
+    """Start nginx with what is said in its ``http`` block; returns when it listens."""
+    run = network.folder / f"nginx-{host.role}-{port}"
+    run.mkdir(exist_ok=True)
+    text = NGINX.replace("@SAID@", said).replace("@RUN@", str(run)).replace("@KEYS@", str(network.folder / "keys"))
+    (run / "nginx.conf").write_text(text)
+    return network.start_server(host, port, ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "nginx.conf"])
 
 
 def readme(scene: Scene) -> str:
     """Say how the capture was made and what to see in it."""
-    lines = (scene.nginx or scene.haproxy or f"    {scene.middle}").strip("\n")
     program = "nginx" if scene.nginx else "haproxy" if scene.haproxy else "a program"
-    programs = {"nginx": bool(scene.nginx), "haproxy": bool(scene.haproxy)}
-    programs |= {"curl": any("curl" in line for line in scene.clients)}
-    programs |= {"python3": "python3" in " ".join([*scene.clients, *scene.backends, scene.middle])}
-    said = [VERSIONS[name] for name, used in programs.items() if used]
-    backend = f" {BACK} ──{scene.back_ms:g} ms── {BACKEND}:8080 backend" if scene.backends else ""
+    run = f"In the middle, {program}:\n\n{indented(scene.nginx or scene.haproxy or scene.middle)}"
+    run += f"\n\nOn the backend, nginx:\n\n{indented(scene.nginx_behind)}" if scene.nginx_behind else ""
+    behind = "8080" if scene.backends else "443" if scene.nginx_behind else ""
+    backend = f" {BACK} ──{scene.back_ms:g} ms── {BACKEND}:{behind} backend" if behind else ""
     told = "".join(f"- Kernel of the {host}: `{setting}`.\n" for host, setting in scene.kernel.items())
     told += "".join(f"- Backend, port {8080 + number}: `{line}`\n" for number, line in enumerate(scene.backends))
-    told += "".join(f"- Client: `{line}`\n" for line in scene.clients)
+    for line, times in Counter(scene.clients).items():
+        told += f"- Client{f', {times} times' if times > 1 else ''}: `{line}`\n"
+    said = [VERSIONS[name] for name in scene.programs]
     return f"""\
 # {scene.title}
 
@@ -160,15 +196,13 @@ Made by `examples/findings/make-captures`.
 
 ## Topology
 
-    client {CLIENT} ──{scene.front_ms:g} ms── {FRONT}:80 middle{backend}
+    client {CLIENT} ──{scene.front_ms:g} ms── {FRONT}:{scene.port} middle{backend}
 
 Network namespaces on one machine; `examples/lab/delay_line.py` makes the distance.
 
 ## How it was made
 
-In the middle, {program}:
-
-{lines}
+{run}
 
 {told}- Programs: `examples/findings/programs`, `examples/lab`.
 - Captured in the middle, `tcpdump -i any`.
@@ -179,3 +213,8 @@ In the middle, {program}:
 
 {scene.see}
 """
+
+
+def indented(text: str) -> str:
+    """Write a configuration or a command as a README shows it."""
+    return textwrap.indent(textwrap.dedent(text).strip("\n"), "    ").replace("@KEYS@", "keys")

@@ -1,7 +1,6 @@
 """Which handshakes there are: full ones that need not be, versions, groups, certificates, early data.
 
 client 10.131.1.10 ──10 ms── 10.131.1.20 server
-client 10.131.1.10 ── 10.131.1.20 proxy 10.131.2.1 ──5 ms── 10.131.2.20 backend
 
 The cables keep time best with ``chrt --rr 5 examples/findings/make-captures``, as those of ``examples/round-trips`` do.
 """
@@ -18,17 +17,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from avenue import BACKEND, CERTIFIED, FRONT, KEPT, SITE, Scene, record, start_nginx
 from lab.keys import make_keys
 from lab.listening import Listener, settle
-from lab.network import Host, Network, ip, stop
+from lab.network import Network, ip, stop
 from lab.programs import require, versions
 
 CLIENT = "10.131.1.10"
 SERVER = "10.131.1.20"
-PROXY_AT_BACK = "10.131.2.1"
-BACKEND = "10.131.2.20"
-NAME = "shop.example"
-BACKEND_DELAY_MS = 5
 PATIENCE_SECONDS = 60
 
 VISITOR = Path(__file__).parents[1] / "visitor.py"
@@ -79,32 +75,20 @@ class Street(Network):
     def build(self) -> None:
         """Lay the cable and say where the site is."""
         self.long_cable(self.client, CLIENT, self.server, SERVER, self.delay_ms)
-        self.name_the_site(self.client, SERVER, NAME)
+        self.name_the_site(self.client, SERVER, SITE)
 
 
-NGINX = """\
-daemon off;
-master_process off;
-pid {run}/nginx.pid;
-error_log {run}/error.log;
-events {{ worker_connections 64; }}
-http {{
-    access_log off;
-    client_body_temp_path {run}/body;
-    proxy_temp_path {run}/proxy;
-    fastcgi_temp_path {run}/fastcgi;
-    uwsgi_temp_path {run}/uwsgi;
-    scgi_temp_path {run}/scgi;
-    {http}
+def nginx(listen: str, directives: tuple[str, ...]) -> str:
+    """Answer over TLS, as the directives say."""
+    said = " ".join(f"{directive};" for directive in directives)
+    return f"""\
     server {{
-        listen {listen};
-        {server}
-        location / {{ {location} }}
+        listen {listen} ssl; {CERTIFIED}
+        {said}
+        location / {{ default_type text/plain; return 200 'the shelf is full of fine things'; }}
     }}
-}}
 """
-TLS = ("ssl_certificate {keys}/server.crt", "ssl_certificate_key {keys}/server.key")
-PAGE = "default_type text/plain; return 200 'the shelf is full of fine things';"
+
 
 BALANCER = """\
 global
@@ -121,27 +105,15 @@ listen shop
 """
 
 
-def start_nginx(
-    network: Network, host: Host, listen: str, directives: tuple[str, ...], *, location: str = PAGE, http: str = ""
-) -> subprocess.Popen[bytes]:
-    """Start it at ``listen``, as nginx.conf has it; returns when it listens."""
-    address = listen.split()[0]
-    port = int(address.rpartition(":")[2])
-    run = network.folder / f"nginx-{host.role}-{port}"
-    run.mkdir(exist_ok=True)
-    server = "\n        ".join(f"{directive};" for directive in directives)
-    (run / "nginx.conf").write_text(NGINX.format(run=run, http=http, listen=listen, server=server, location=location))
-    return network.start_server(host, port, ["nginx", "-e", run / "error.log", "-p", run, "-c", run / "nginx.conf"])
-
-
-def start_servers(street: Street, case: Case, directives: tuple[str, ...], keys: Path) -> list[subprocess.Popen[bytes]]:
+def start_servers(street: Street, case: Case, directives: tuple[str, ...]) -> list[subprocess.Popen[bytes]]:
     """Start what answers at the site's address."""
-    tls = tuple(word.format(keys=keys) for word in TLS) + directives
     if case.shared_ticket_key:
-        tls += (f"ssl_session_ticket_key {keys}/ticket.key",)
+        directives += ("ssl_session_ticket_key @KEYS@/ticket.key",)
     if not case.balanced:
-        return [start_nginx(street, street.server, f"{SERVER}:443 ssl", tls)]
-    programs = [start_nginx(street, street.server, f"127.0.0.1:{port} ssl", tls) for port in BEHIND_BALANCER]
+        return [start_nginx(street, street.server, 443, nginx(f"{SERVER}:443", directives))]
+    programs = [
+        start_nginx(street, street.server, port, nginx(f"127.0.0.1:{port}", directives)) for port in BEHIND_BALANCER
+    ]
     servers = "\n".join(f"    server nginx-{port} 127.0.0.1:{port}" for port in BEHIND_BALANCER)
     configuration = street.folder / "haproxy.cfg"
     configuration.write_text(BALANCER.format(front=SERVER, servers=servers))
@@ -163,7 +135,7 @@ def make(case: Case, folder: Path) -> None:
     with Street(case.delay_ms) as street:
         keys = make_keys(street.folder / "keys", case.keys)
         make_chain(keys, case)
-        servers = start_servers(street, case, case.directives, keys)
+        servers = start_servers(street, case, case.directives)
         if case.first_window:
             ip("-n", street.server.namespace, "route", "change", "10.131.1.0/24", "dev", "to-client",
                "src", SERVER, "initcwnd", str(case.first_window))  # fmt: skip
@@ -182,12 +154,12 @@ def make(case: Case, folder: Path) -> None:
 
 def visit(street: Street, case: Case, keys: Path, options: tuple[str, ...]) -> None:
     """Run ``visitor.py`` to its end."""
-    words = [sys.executable, VISITOR, NAME, keys / "authority.crt", *options]
+    words = [sys.executable, VISITOR, SITE, keys / "authority.crt", *options]
     subprocess.run(street.client.command(words), check=True, timeout=PATIENCE_SECONDS)
 
 
 EARLY_CONNECTIONS = 4
-GET = f"GET / HTTP/1.1\r\nHost: {NAME}\r\nUser-Agent: early\r\n\r\n"
+GET = f"GET / HTTP/1.1\r\nHost: {SITE}\r\nUser-Agent: early\r\n\r\n"
 LAST = GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
 
 
@@ -195,13 +167,13 @@ def visit_early(street: Street, keys: Path, case: Case, servers: list[subprocess
     """Visit once, for a session; then offer it, and with it the first request, on each connection."""
     session, request = street.folder / "session.pem", street.folder / "request"
     request.write_text(GET)
-    words = ["openssl", "s_client", "-connect", f"{NAME}:443", "-servername", NAME, "-tls1_3", "-quiet", "-ign_eof"]
+    words = ["openssl", "s_client", "-connect", f"{SITE}:443", "-servername", SITE, "-tls1_3", "-quiet", "-ign_eof"]
     words += ["-CAfile", str(keys / "authority.crt"), "-verify_return_error"]
     ask(street, [*words, "-sess_out", str(session)], (GET, GET, LAST), wait=False)
     if case.then is not None:
         for server in servers:
             stop(server)
-        start_servers(street, case, case.then, keys)
+        start_servers(street, case, case.then)
     for _ in range(EARLY_CONNECTIONS):
         # Early data that is refused is asked again: s_client leaves that to who uses it.
         again = (GET,) if case.then is not None else ()
@@ -228,7 +200,7 @@ def readme(name: str, case: Case) -> str:
     how = (
         "openssl s_client -early_data"
         if case.early
-        else shlex.join(["visitor.py", NAME, "authority.crt", *case.visits])
+        else shlex.join(["visitor.py", SITE, "authority.crt", *case.visits])
     )
     settings = "".join(f"; `{directive}`" for directive in case.directives)
     if case.balanced:
@@ -276,94 +248,26 @@ def point(text: str) -> str:
     return textwrap.fill(text, 115, initial_indent="- ", subsequent_indent="  ")
 
 
-# A proxy, and its backend.
-
-LEG = ("proxy_ssl_trusted_certificate {keys}/authority.crt", "proxy_ssl_verify on", f"proxy_ssl_name {NAME}")
-UPSTREAM = f"upstream backend {{ server {BACKEND}:443; keepalive 8; }}"
-TOGETHER = 3
-
-
-class Yard(Network):
-    """A client beside a proxy, and the proxy's backend some way off."""
-
-    def __init__(self) -> None:
-        """Name the hosts."""
-        super().__init__("client", "proxy", "backend")
-        self.client, self.proxy, self.backend = self.hosts
-
-    def build(self) -> None:
-        """Lay the cables."""
-        self.cable(self.client, CLIENT, self.proxy, SERVER)
-        self.long_cable(self.proxy, PROXY_AT_BACK, self.backend, BACKEND, BACKEND_DELAY_MS)
-        self.name_the_site(self.client, SERVER, NAME)
-
-
-def make_leg(folder: Path, *, title: str, directives: tuple[str, ...], see: str) -> None:
-    """Capture at a proxy whose clients all come at once, when it has no connection to its backend yet."""
-    require(("ip", "tcpdump", "openssl", "nginx", "curl"))
-    with Yard() as yard:
-        keys = make_keys(yard.folder / "keys", "rsa:2048")
-        tls = tuple(word.format(keys=keys) for word in TLS)
-        start_nginx(yard, yard.backend, f"{BACKEND}:443 ssl", (*tls, *TICKETS))
-        leg = tuple(word.format(keys=keys) for word in LEG)
-        to_backend = (
-            *leg,
-            *directives,
-            "proxy_pass https://backend",
-            "proxy_http_version 1.1",
-            'proxy_set_header Connection ""',
-        )
-        location = " ".join(f"{word};" for word in to_backend)
-        proxy = partial(start_nginx, yard, yard.proxy, f"{SERVER}:80", (), location=location, http=UPSTREAM)
-        first = proxy()
-        fetch_together(yard)  # pays for start-up
-        stop(first)
-        proxy()
-        settle()
-        listener = Listener(yard, yard.proxy, "any", "tcp port 80 or tcp port 443", yard.folder / "input.pcap")
-        fetch_together(yard)
-        settle()
-        listener.stop()
-        shutil.copyfile(listener.capture, folder / "input.pcap")
-    (folder / "README.md").write_text(leg_readme(folder.name, title=title, directives=directives, see=see))
-
-
-def leg_readme(name: str, *, title: str, directives: tuple[str, ...], see: str) -> str:
-    """Say how a capture at a proxy was made and what to see."""
-    settings = "".join(f", `{word}`" for word in directives)
-    return f"""\
-# {title}
-
-Made by `examples/findings/make-captures {name}`.
-
-## Topology
-
-    client {CLIENT} ── {SERVER}:80 proxy {PROXY_AT_BACK} ──{BACKEND_DELAY_MS} ms── {BACKEND}:443 backend
-
-Three network namespaces on one machine (`examples/lab/delay_line.py` makes the distance), captured on the proxy.
-
-## How it was made
-
-    {TOGETHER} times at once: curl http://{NAME}/ http://{NAME}/ http://{NAME}/
-
-- Proxy: nginx, `keepalive 8`, `proxy_ssl_verify on`{settings}. Backend: nginx, TLS 1.2 and 1.3 as by default.
-- `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp port 80 or tcp port 443`
-
-{versions([("curl", "--version"), ("nginx", "-v"), ("tcpdump", "--version"), ("openssl", "version")])}
-
-## What to see
-
-{point(see)}
-"""
-
-
-def fetch_together(yard: Yard) -> None:
-    """Some clients at once, each with three requests on a connection."""
-    words = ["curl", "--silent", "--show-error", "--fail", *[f"http://{NAME}/"] * 3]
-    clients = [yard.start(yard.client, words, stdout=subprocess.DEVNULL) for _ in range(TOGETHER)]
-    for client in clients:
-        if code := client.wait(PATIENCE_SECONDS):
-            raise RuntimeError(f"{shlex.join(words)}: exit code {code}")
+def leg(offered: str, *, title: str, see: str) -> Scene:
+    """Clients that come all at once to a proxy, when it has no connection to its backend yet."""
+    return Scene(
+        title=title,
+        see=see,
+        nginx=f"""\
+    upstream shop {{ server {BACKEND}:443; keepalive 8; }}
+    server {{
+        listen {FRONT}:80;
+        location / {{
+            proxy_pass https://shop; {KEPT}
+            proxy_ssl_trusted_certificate @KEYS@/authority.crt; proxy_ssl_verify on; proxy_ssl_name {SITE};
+            proxy_ssl_protocols {offered};
+        }}
+    }}
+""",
+        nginx_behind=nginx(f"{BACKEND}:443", TICKETS),
+        back_ms=5,
+        clients=["curl --silent --fail" + f" http://{SITE}/" * 3 + " &"] * 3,
+    )
 
 
 FORGETFUL = Case(
@@ -492,13 +396,13 @@ _CASES = {
 }  # fmt: skip
 
 CASES: dict[str, Callable[[Path], None]] = {name: partial(make, case) for name, case in _CASES.items()} | {
-    "proxy-backend-leg-tls12": partial(
-        make_leg, title="A proxy that offers its backend no more than TLS 1.2", directives=(),
-        see="nginx before 1.23.4 has `proxy_ssl_protocols TLSv1 TLSv1.1 TLSv1.2` by default: the backend, "
-        "which can do 1.3, is asked for 1.2, and each new connection waits for a second round trip.",
-    ),
-    "proxy-backend-leg-tls12-clean": partial(
-        make_leg, title="A proxy that offers its backend TLS 1.3", directives=("proxy_ssl_protocols TLSv1.2 TLSv1.3",),
-        see="One round trip for each new connection.",
-    ),
+    "proxy-backend-leg-tls12": partial(record, leg(
+        "TLSv1 TLSv1.1 TLSv1.2", title="A proxy that offers its backend no more than TLS 1.2",
+        see="- nginx before 1.23.4 has `proxy_ssl_protocols TLSv1 TLSv1.1 TLSv1.2` by default: the backend, which can\n"
+        "  do 1.3, is asked for 1.2, and each new connection waits for a second round trip.",
+    )),
+    "proxy-backend-leg-tls12-clean": partial(record, leg(
+        "TLSv1.2 TLSv1.3", title="A proxy that offers its backend TLS 1.3",
+        see="- One round trip for each new connection.",
+    )),
 }  # fmt: skip

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, FRONT, Scene, record
-
-THINKER = f"python3 LAB/backend.py {BACKEND} %d"
-KEPT = 'proxy_http_version 1.1; proxy_set_header Connection "";'
+from avenue import BACKEND, FRONT, KEPT, THINKER, Scene, record
 
 
 def nginx(servers: str = f"server {BACKEND}:8080;", said: str = "") -> str:

@@ -1,183 +1,39 @@
-"""Connections that are used again, or not: real servers and clients where one misbehaves on demand, else crafted.
-
-client 10.97.1.10 ──5 ms── 10.97.1.1 server or proxy 10.97.2.1 ──5 ms── 10.97.2.20 backend
-"""
+"""Connections that are used again, or not: real servers and clients where one misbehaves on demand, else crafted."""
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from lab.keys import make_keys
-from lab.listening import Listener, settle
-from lab.network import Network, stop
-from lab.programs import require, versions
+from avenue import BACKEND, CERTIFIED, FRONT, KEPT, SITE, THINKER, Scene, record
 from talk import START_AT, Capture, Talk, get, ok
 
-PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
-BACKEND_PROGRAM = Path(__file__).resolve().parents[2] / "lab" / "backend.py"
-CLIENT, FRONT, BACK, BACKEND = "10.97.1.10", "10.97.1.1", "10.97.2.1", "10.97.2.20"
-SITE = "shop.example"
-DELAY_MS = 5
-PATIENCE_SECONDS = 60
-
-NGINX = """\
-daemon off; master_process off; pid @RUN@/nginx.pid; error_log @RUN@/error.log;
-events {{ worker_connections 256; }}
-http {{
-    access_log off;
-    client_body_temp_path @RUN@/body; proxy_temp_path @RUN@/proxy; fastcgi_temp_path @RUN@/fastcgi;
-    uwsgi_temp_path @RUN@/uwsgi; scgi_temp_path @RUN@/scgi;
-    {http}
-    server {{
-        listen {listen};
-        ssl_certificate @KEYS@/server.crt; ssl_certificate_key @KEYS@/server.key;
-        {server}
-    }}
-}}
-"""
 ANSWER = 'location / {{ return 200 "{}\\n"; }}'.format("A short answer, always the same. " * 8)
 TO_BACKEND = "location / { proxy_pass http://shop; %s }"
-KEPT = 'proxy_http_version 1.1; proxy_set_header Connection "";'
-HAPROXY = """\
-global
-    nbthread 1
-defaults
-    mode    http
-    timeout connect 5s
-    timeout client  30s
-    timeout server  30s
+
+
+def nginx(server: str = ANSWER, upstream: str = "", listen: str = "80") -> str:
+    """Answer, or pass on to the upstream, as ``server`` says."""
+    keys = f" {CERTIFIED}" if "ssl" in listen else ""
+    return f"""\
+    {upstream}
+    server {{
+        listen {FRONT}:{listen};{keys}
+        {server}
+    }}
+"""
+
+
+def haproxy(reuse: str) -> str:
+    """Reuse connections to the backend as ``http-reuse`` says."""
+    return f"""\
 frontend street
-    bind 10.97.1.1:80
+    bind {FRONT}:80
     default_backend shop
 backend shop
     http-reuse {reuse}
-    server one 10.97.2.20:8080
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """What the middle host runs, what clients run one after the other, what to see."""
-
-    title: str
-    see: str
-    clients: Sequence[str]
-    """Command lines; ``pooling`` is the Go client."""
-    http: str = ""
-    server: str = ANSWER
-    listen: str = f"{FRONT}:80"
-    haproxy: str | None = None
-    """How HAProxy reuses connections, where it stands in the place of nginx."""
-    backend: bool = False
-
-
-class Street(Network):
-    """Client, server or proxy, backend: all some way off."""
-
-    def __init__(self) -> None:
-        """Name the hosts."""
-        super().__init__("client", "middle", "backend")
-        self.client, self.middle, self.backend = self.hosts
-
-    def build(self) -> None:
-        """Lay both cables."""
-        self.long_cable(self.client, CLIENT, self.middle, FRONT, DELAY_MS)
-        self.long_cable(self.middle, BACK, self.backend, BACKEND, DELAY_MS)
-        self.name_the_site(self.client, FRONT, SITE)
-
-
-def record(case: Case, folder: Path) -> None:
-    """Build the street, let the clients ask with tcpdump listening on the middle host, and keep what it heard."""
-    require(("ip", "tcpdump", "openssl", "nginx", "haproxy", "curl", "wget", "go"))
-    with Street() as street:
-        keys = make_keys(street.folder / "keys", "ec")
-        if case.backend:
-            street.start_server(street.backend, 8080, [sys.executable, BACKEND_PROGRAM, BACKEND, "8080"])
-        words = start(street, case, keys)
-        pooling = street.folder / "pooling"
-        if any(line.startswith("pooling ") for line in case.clients):
-            subprocess.run(["go", "build", "-o", pooling, PROGRAMS / "pooling.go"], check=True)
-        listener = Listener(street, street.middle, "any", "tcp", street.folder / "input.pcap")
-        for line in case.clients:
-            places = {"pooling": str(pooling), "python3": sys.executable}
-            client = street.start(
-                street.client, [places.get(word, word) for word in shlex.split(line)], cwd=PROGRAMS,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            if code := client.wait(PATIENCE_SECONDS):
-                raise RuntimeError(f"{line}: exit code {code}")
-        stop(words)
-        settle()
-        listener.stop()
-        shutil.copyfile(listener.capture, folder / "input.pcap")
-    (folder / "README.md").write_text(readme(case))
-
-
-def start(street: Street, case: Case, keys: Path) -> subprocess.Popen[bytes]:
-    """Start what stands in the middle."""
-    run = street.folder / "run"
-    run.mkdir()
-    if case.haproxy:
-        (run / "conf").write_text(HAPROXY.format(reuse=case.haproxy))
-        return street.start_server(street.middle, 80, ["haproxy", "-db", "-f", run / "conf"])
-    (run / "conf").write_text(configuration(case).replace("@RUN@", str(run)).replace("@KEYS@", str(keys)))
-    port = 443 if ":443" in case.listen else 80
-    return street.start_server(street.middle, port, ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "conf"])
-
-
-def configuration(case: Case) -> str:
-    """Write nginx's configuration."""
-    return NGINX.format(http=case.http, server=case.server, listen=case.listen)
-
-
-def readme(case: Case) -> str:
-    """Say how the capture was made and what to see in it."""
-    port = 443 if ":443" in case.listen else 80
-    backend = f" proxy {BACK} ──{DELAY_MS} ms── {BACKEND}:8080 backend" if case.backend else " server"
-    said = (
-        HAPROXY.format(reuse=case.haproxy) if case.haproxy else "\n".join(filter(str.strip, (case.http, case.server)))
-    )
-    lines = "\n".join(f"    {line}" for line in said.strip().splitlines())
-    clients = "\n".join(f"    {line}" for line in dict.fromkeys(case.clients))
-    times = f", one after the other, {len(case.clients)} times" if len(case.clients) > 1 else ""
-    programs = [["haproxy", "-v"] if case.haproxy else ["nginx", "-v"], ["curl", "--version"], ["go", "version"]]
-    programs += [[sys.executable, "--version"], ["wget", "--version"], ["tcpdump", "--version"]]
-    return f"""\
-# {case.title}
-
-Made by `examples/findings/make-captures` (`cases/reuse.py`) with real programs.
-
-## Topology
-
-    client {CLIENT} ──{DELAY_MS} ms── {FRONT}:{port}{backend}
-
-Network namespaces on one machine; on either cable every packet takes {DELAY_MS} ms each way
-(`examples/lab/delay_line.py`).
-
-## How it was made
-
-The {"proxy" if case.backend else "server"}, {"HAProxy" if case.haproxy else "nginx"}:
-
-{lines}
-
-The client{times} (`pooling` is `examples/findings/programs/pooling.go`):
-
-{clients}
-{"- Backend: `examples/lab/backend.py`, HTTP/1.1 with connections kept open." if case.backend else ""}
-- Captured there: `tcpdump -i any -n --time-stamp-precision=nano -w input.pcap tcp`.
-
-{versions(programs)}
-
-## What to see
-
-{case.see}
+    server one {BACKEND}:8080
 """
 
 
@@ -185,6 +41,9 @@ def curl(count: int) -> str:
     """Write one curl that asks for so many objects, one after the other."""
     return f"curl --silent --output /dev/null http://{SITE}/wait-2/bytes-[301-{300 + count}]"
 
+
+served = partial(Scene, front_ms=5)
+proxied = partial(Scene, front_ms=5, back_ms=5, backends=[THINKER % 8080])
 
 POOL = f"upstream shop {{ server {BACKEND}:8080; keepalive 8; }}"
 NO_POOL = f"upstream shop {{ server {BACKEND}:8080; }}"
@@ -194,184 +53,164 @@ ONE_POOL = " ".join(f"location /wait-{n}/ {{ proxy_pass http://shop; {KEPT} }}" 
 TWO_SERVERS = f"upstream shop {{ server {BACKEND}:%d max_fails=0; server {BACKEND}:8080 max_fails=0; keepalive 8; }}"
 FIVE_PLACES = f"curl --silent --output /dev/null http://{SITE}/wait-[1-5]/bytes-[301-306]"
 
-RECORDED = {
-    "backend-no-keepalive": Case(
+SCENES = {
+    "backend-no-keepalive": proxied(
         title="nginx before 1.29.7 as it is by default: a connection to the backend for each request",
-        http=NO_POOL,
-        server=TO_BACKEND % "",
-        backend=True,
+        nginx=nginx(TO_BACKEND % "", NO_POOL),
         clients=[curl(8)],
         see="""\
 - The client keeps one connection for its eight requests. nginx opens eight to the backend, 10 ms each.
 - nginx asks with `HTTP/1.0` and `Connection: close`; the backend would keep connections.""",
     ),
-    "backend-no-keepalive-clean": Case(
+    "backend-no-keepalive-clean": proxied(
         title="nginx with a pool of connections to the backend",
-        http=POOL,
-        server=TO_BACKEND % KEPT,
-        backend=True,
+        nginx=nginx(TO_BACKEND % KEPT, POOL),
         clients=[curl(8)],
         see="- One connection in front, one behind, eight requests on each: the twin of `backend-no-keepalive`.",
     ),
-    "client-no-reuse": Case(
+    "client-no-reuse": served(
         title="A shell script that calls curl for each object",
+        nginx=nginx(),
         clients=[curl(1)] * 6,
         see="""\
 - Six connections with a request each, one after the other. The client closes each; the server would have kept it
   (`Connection: keep-alive`).""",
     ),
-    "client-no-reuse-clean": Case(
+    "client-no-reuse-clean": served(
         title="One curl for all objects",
+        nginx=nginx(),
         clients=[curl(6)],
         see="- One connection with six requests: the twin of `client-no-reuse`.",
     ),
-    "server-closes-each-response": Case(
+    "server-closes-each-response": served(
         title="A server that closes after every response",
-        server=f"keepalive_timeout 0; {ANSWER}",
+        nginx=nginx(f"keepalive_timeout 0; {ANSWER}"),
         clients=[f"wget --quiet --output-document=/dev/null {' '.join(f'http://{SITE}/{n}' for n in range(6))}"],
         see="""\
 - wget asks for `Connection: Keep-Alive`; nginx with `keepalive_timeout 0` answers `Connection: close`, and closes.
 - Six connections for six requests.""",
     ),
-    "server-closes-each-response-clean": Case(
+    "server-closes-each-response-clean": served(
         title="A server that keeps connections",
+        nginx=nginx(),
         clients=[f"wget --quiet --output-document=/dev/null {' '.join(f'http://{SITE}/{n}' for n in range(6))}"],
         see="- One connection with six requests: the twin of `server-closes-each-response`.",
     ),
-    "keepalive-request-cap": Case(
+    "keepalive-request-cap": served(
         title="A server that closes after ten requests",
-        server=f"keepalive_requests 10; {ANSWER}",
+        nginx=nginx(f"keepalive_requests 10; {ANSWER}"),
         clients=[curl(45)],
         see="""\
 - Five connections: ten requests on each of the first four, five on the last.
 - The server says `Connection: close` in every tenth response. The client opens the next connection at once.""",
     ),
-    "keepalive-request-cap-clean": Case(
+    "keepalive-request-cap-clean": served(
         title="A server that allows a thousand requests",
+        nginx=nginx(),
         clients=[curl(45)],
         see="- One connection with 45 requests: the twin of `keepalive-request-cap`.",
     ),
-    "keepalive-idle-too-short": Case(
+    "keepalive-idle-too-short": served(
         title="A server that closes after a second, asked every other second",
-        server=f"keepalive_timeout 1s; {ANSWER}",
+        nginx=nginx(f"keepalive_timeout 1s; {ANSWER}"),
         clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="""\
 - Six connections with a request each. nginx closes each after a second of idling; the client asks again a little
   later, on a new one.""",
     ),
-    "keepalive-idle-too-short-clean": Case(
+    "keepalive-idle-too-short-clean": served(
         title="A server that waits for 75 seconds, asked every other second",
-        server=f"keepalive_timeout 75s; {ANSWER}",
+        nginx=nginx(f"keepalive_timeout 75s; {ANSWER}"),
         clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="- One connection with six requests: the twin of `keepalive-idle-too-short`.",
     ),
-    "pool-too-small": Case(
+    "pool-too-small": proxied(
         title="A Go client that keeps two idle connections and asks eight times at a time",
-        http=POOL,
-        server=TO_BACKEND % KEPT,
-        backend=True,
-        clients=[f"pooling -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6"],
+        nginx=nginx(TO_BACKEND % KEPT, POOL),
+        clients=[f"go run pooling.go -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6"],
         see="""\
 - Six rounds of eight requests at a time. Go keeps two idle connections (`MaxIdleConnsPerHost`), closes each further
   one right after its response, and opens another one in the next round.""",
     ),
-    "pool-too-small-clean": Case(
+    "pool-too-small-clean": proxied(
         title="A Go client that keeps eight idle connections and asks eight times at a time",
-        http=POOL,
-        server=TO_BACKEND % KEPT,
-        backend=True,
-        clients=[f"pooling -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6 -idle 8"],
+        nginx=nginx(TO_BACKEND % KEPT, POOL),
+        clients=[f"go run pooling.go -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6 -idle 8"],
         see="- Eight connections, used again in each round: the twin of `pool-too-small`.",
     ),
-    "pool-fragmented": Case(
+    "pool-fragmented": proxied(
         title="nginx with an upstream of its own for each location, all to the same server",
-        http=FIVE_POOLS,
-        server=FIVE_LOCATIONS,
-        backend=True,
+        nginx=nginx(FIVE_LOCATIONS, FIVE_POOLS),
         clients=[FIVE_PLACES],
         see="""\
 - Thirty requests to five locations, one after the other: one connection to the backend would do. There are five: each
   upstream has a pool, and none knows that another's connection is idle.""",
     ),
-    "pool-fragmented-clean": Case(
+    "pool-fragmented-clean": proxied(
         title="nginx with one upstream for all locations",
-        http=POOL,
-        server=ONE_POOL,
-        backend=True,
+        nginx=nginx(ONE_POOL, POOL),
         clients=[FIVE_PLACES],
         see="- One connection to the backend for thirty requests: the twin of `pool-fragmented`.",
     ),
-    "haproxy-safe-first-request": Case(
+    "haproxy-safe-first-request": proxied(
         title="HAProxy's default: the first request of each client on a new connection",
-        haproxy="safe",
-        backend=True,
+        haproxy=haproxy("safe"),
         clients=[curl(4)] * 6,
         see="""\
 - Six clients, one after the other, with four requests each. For the first request of each HAProxy opens a connection to
   the backend, though those of the clients before are idle. Later requests use idle ones.""",
     ),
-    "haproxy-safe-first-request-clean": Case(
+    "haproxy-safe-first-request-clean": proxied(
         title="HAProxy that uses idle connections for first requests too",
-        haproxy="always",
-        backend=True,
+        haproxy=haproxy("always"),
         clients=[curl(4)] * 6,
         see="- One connection to the backend for all 24 requests: the twin of `haproxy-safe-first-request`.",
     ),
-    "h1-parallel-instead-of-h2": Case(
+    "h1-parallel-instead-of-h2": proxied(
         title="Eight requests at a time over HTTP/1.1, where the client could HTTP/2",
-        listen=f"{FRONT}:443 ssl",
-        http=POOL,
-        server=TO_BACKEND % KEPT,
-        backend=True,
-        clients=[f"pooling -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
+        nginx=nginx(TO_BACKEND % KEPT, POOL, listen="443 ssl"),
+        clients=[f"go run pooling.go -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="""\
 - The client offers `h2`; nginx, not told to, speaks HTTP/1.1. After two requests on one connection the client has eight
   at a time, and opens seven more, each with a TCP and a TLS handshake.""",
     ),
-    "h1-parallel-instead-of-h2-clean": Case(
+    "h1-parallel-instead-of-h2-clean": proxied(
         title="Eight requests at a time on one connection",
-        listen=f"{FRONT}:443 ssl http2",
-        http=POOL,
-        server=TO_BACKEND % KEPT,
-        backend=True,
-        clients=[f"pooling -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
+        nginx=nginx(TO_BACKEND % KEPT, POOL, listen="443 ssl http2"),
+        clients=[f"go run pooling.go -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="- One connection with HTTP/2: the twin of `h1-parallel-instead-of-h2`.",
     ),
-    "unused-connections": Case(
+    "unused-connections": served(
         title="A client that opens six TLS connections and uses two",
-        listen=f"{FRONT}:443 ssl",
+        nginx=nginx(listen="443 ssl"),
         clients=[f"python3 preconnecting.py {SITE} 6 2"],
         see="""\
 - Six TLS handshakes, two requests. The other four connections are closed by the client without a request.""",
     ),
-    "unused-connections-clean": Case(
+    "unused-connections-clean": served(
         title="A client that opens two TLS connections and uses both",
-        listen=f"{FRONT}:443 ssl",
+        nginx=nginx(listen="443 ssl"),
         clients=[f"python3 preconnecting.py {SITE} 2 2"],
         see="- Two TLS handshakes, two requests: the twin of `unused-connections`.",
     ),
-    "connection-refused-or-filtered": Case(
+    "connection-refused-or-filtered": proxied(
         title="One of two backends refuses connections, and stays in rotation",
-        http=TWO_SERVERS % 8081,
-        server=TO_BACKEND % KEPT,
-        backend=True,
+        nginx=nginx(TO_BACKEND % KEPT, TWO_SERVERS % 8081),
         clients=[curl(8)],
         see="""\
 - Nothing listens on port 8081 of the backend. nginx (`max_fails=0`) tries it again and again; each time the request is
   refused first, and goes to port 8080 after that.""",
     ),
-    "connection-refused-or-filtered-clean": Case(
+    "connection-refused-or-filtered-clean": proxied(
         title="Both backends accept connections",
-        http=TWO_SERVERS % 8080,
-        server=TO_BACKEND % KEPT,
-        backend=True,
+        nginx=nginx(TO_BACKEND % KEPT, TWO_SERVERS % 8080),
         clients=[curl(8)],
         see="- The twin of `connection-refused-or-filtered`.",
     ),
 }
 
 
-CASES: dict[str, Callable[[Path], None]] = {name: partial(record, case) for name, case in RECORDED.items()}
+CASES: dict[str, Callable[[Path], None]] = {name: partial(record, scene) for name, scene in SCENES.items()}
 
 
 def keepalive_race(folder: Path) -> None:

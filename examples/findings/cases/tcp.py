@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, FRONT, Scene, record
+from avenue import BACKEND, FRONT, KEPT, THINKER, Scene, record
 from talk import MSS, Capture, Talk, get, ok, segments
 
 NGINX_POOLED = f"""\
     upstream shop {{ server {BACKEND}:8080; keepalive 4; }}
     server {{
         listen {FRONT}:80;
-        location / {{ proxy_pass http://shop; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+        location / {{ proxy_pass http://shop; {KEPT} }}
     }}
 """
 
@@ -39,7 +39,7 @@ def far(back_ms: float) -> Scene:
         title=f"A backend {2 * back_ms:g} ms from its proxy",
         see="- Each request waits for the long way once; the first also for the TCP handshake." if back_ms > 1
         else "- The same, and the backend is near.",
-        nginx=NGINX_POOLED, backends=[f"python3 LAB/backend.py {BACKEND} 8080"], back_ms=back_ms,
+        nginx=NGINX_POOLED, backends=[THINKER % 8080], back_ms=back_ms,
         clients=[f"python3 asks.py {FRONT} 80" + " /wait-5/bytes-700 rest-40" * 6],
     )  # fmt: skip
 

@@ -1,0 +1,54 @@
+"""Every capture is small, sound and explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.captures_are_real.seen import (
+    ALL_CASES,
+    CAPTURES,
+    CRAFTED_CASES,
+    HANDSHAKE_CASES,
+    LAB_CASES,
+    ROUND_TRIP_CASES,
+    wireshark,
+)
+
+
+def test_all_cases_are_there() -> None:
+    assert LAB_CASES == [
+        "http",
+        "http-page",
+        "https",
+        "https-keepalive",
+        "https-no-keepalive",
+        "https-slow-client",
+    ]
+    assert set(CRAFTED_CASES) >= {
+        "gap",
+        "midstream",
+        "port-reuse",
+        "reordering",
+        "syn-retransmission",
+        "zero-window",
+    }
+
+
+@pytest.mark.parametrize("case", ALL_CASES)
+def test_capture_is_small_and_explained(case: str) -> None:
+    assert (CAPTURES / case / "input.pcap").stat().st_size < 300_000
+    assert "make-captures" in (CAPTURES / case / "README.md").read_text()
+
+
+@pytest.mark.parametrize("case", [case for case in ALL_CASES if case not in HANDSHAKE_CASES + ROUND_TRIP_CASES])
+def test_every_frame_is_sound(case: str) -> None:
+    said = wireshark(case)
+    assert sorted(said["tcp.stream"] + said["udp.stream"]) == said["frame.number"]
+    assert case.startswith("udp/") or not said["udp.stream"]
+    assert said["_ws.malformed"] == []
+
+
+def test_no_private_key_is_committed() -> None:
+    marker = b"PRIVATE" + b" KEY-----"
+    files = (path for folder in ("captures", "examples") for path in (CAPTURES.parent / folder).rglob("*"))
+    assert [path for path in files if path.is_file() and marker in path.read_bytes()] == []
