@@ -1,8 +1,8 @@
-"""The native core: two functions wide."""
+"""The native core: four functions wide."""
 
 from collections.abc import Callable
 
-__all__ = ["CaptureError", "link_exchanges", "read_capture"]
+__all__ = ["CaptureError", "annotate_captures", "link_exchanges", "pack_columns", "read_capture"]
 
 class CaptureError(Exception):
     """Nothing could be read from a capture; the text is complete."""
@@ -17,10 +17,40 @@ def read_capture(
     start_relative: bool,
     end_relative: bool,
     count: int | None,
-    packets: bool,
+    detailed: int | None,
+    explained: int | None,
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
 ) -> None: ...
+def annotate_captures(
+    captures: list[tuple[str, int]],
+    output: str,
+    comments: Callable[[], list[tuple[int, str]]],
+    *,
+    compile_filter: Callable[[int], list[tuple[int, int, int, int]]] | None,
+    start: int | None,
+    end: int | None,
+    start_relative: bool,
+    end_relative: bool,
+    count: int | None,
+) -> list[tuple[int, int]]:
+    """Copy captures that were read before into one pcapng file, with comments on their frames.
+
+    Args:
+        captures: Paths, each with how many frames to look at.
+        output: The file, which is replaced.
+        comments: Gives the next comments with the numbers of their frames, in order; none at the end.
+        compile_filter: As for ``read_capture``: what is not chosen is not copied.
+        start: As for ``read_capture``.
+        end: As for ``read_capture``.
+        start_relative: As for ``read_capture``.
+        end_relative: As for ``read_capture``.
+        count: As for ``read_capture``.
+
+    Returns:
+        Of each capture how many frames were looked at, and how long they were together on the wire.
+    """
+
 def link_exchanges(exchanges: object) -> list[object]:
     """Link the exchanges of proxies' two sides.
 
@@ -29,4 +59,17 @@ def link_exchanges(exchanges: object) -> list[object]:
 
     Returns:
         Batches of rows of ``links``.
+    """
+
+def pack_columns(rows: object) -> tuple[int, list[tuple[str, int, bool, int, bytes, bytes, list[str] | None]]]:
+    """Write columns so that they compress well and a browser reads them without parsing.
+
+    Args:
+        rows: Rows that speak Arrow: whole numbers, truth values, texts.
+
+    Returns:
+        The number of rows, and of each column: its name; bytes of a value; whether each value is counted from the one
+        before; the value that they are counted from otherwise; the values' bytes, plane after plane from the lowest; a
+        1 for each value that is known and a 0 for one that is not, or nothing where all are; the texts, where values
+        are numbers of texts.
     """

@@ -43,7 +43,11 @@ pub mod portion;
 
 pub mod pipeline;
 
+pub mod annotating;
+
 pub mod linking;
+
+pub mod packing;
 
 #[cfg(feature = "extension-module")]
 mod py;

@@ -175,7 +175,7 @@ impl Tiler {
             .chain([until])
             .collect();
         // Of packets with one timestamp the first is the bound.
-        edges.sort_unstable_by_key(|edge| (edge.at, edge.frame));
+        edges.sort_unstable_by_key(|edge| (edge.at, edge.frame()));
         edges.dedup_by_key(|edge| edge.at);
         let first_known = self.intervals.iter().map(|interval| interval.start.at).min();
         for edge in edges {
@@ -208,10 +208,11 @@ impl Tiler {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
+    use crate::stream::Side;
     use proptest::prelude::*;
 
     fn moment(at: i64) -> Moment {
-        Moment { at, frame: at.unsigned_abs() + 1 }
+        Moment::new(at, at.unsigned_abs() + 1, Side::Client)
     }
 
     fn interval(kind: Kind, start: i64, end: i64) -> Phase {
@@ -305,10 +306,10 @@ mod tests {
             spans in prop::collection::vec((kinds(), 0i64..100, 4i64..20), 0..12),
         ) {
             // Four packets have each timestamp.
-            let coarse = |frame: i64| Moment { at: frame / 4, frame: frame.unsigned_abs() + 1 };
+            let coarse = |frame: i64| Moment::new(frame / 4, frame.unsigned_abs() + 1, Side::Client );
             let span = |kind, a, b| Phase { start: coarse(a), end: coarse(b), ..interval(kind, a, b) };
             let mut intervals: Vec<Phase> = spans.iter().map(|&(kind, a, n)| span(kind, a, a + n)).collect();
-            intervals.sort_by_key(|i| i.start.frame);
+            intervals.sort_by_key(|i| i.start.frame());
             let mut tiler = Tiler::default();
             let mut phases = Vec::new();
             tiler.begin(moment(0), false);

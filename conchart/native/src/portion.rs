@@ -13,7 +13,7 @@ use crate::stalls::Stall;
 use crate::stream::BySide;
 use crate::tables::{ConnectionRow, PacketRow, Tables};
 use crate::tally::Tally;
-use crate::tls::{Handshake, Version};
+use crate::tls::{Handshake, MessageSeen, RecordSeen, Version};
 
 /// Rows that are handed over together: enough to make that cheap, few enough to cost little memory.
 const ROWS: usize = 512;
@@ -42,7 +42,10 @@ pub struct Portion {
     exchanges: Vec<(i32, Exchange, Option<i64>)>,
     phases: Vec<(i32, Phase)>,
     stalls: Vec<(i32, Stall)>,
-    packets: Vec<PacketRow<'static>>,
+    /// With the IP packet that carried it, where that is wanted.
+    packets: Vec<(PacketRow<'static>, Option<Box<[u8]>>)>,
+    records: Vec<(i32, i32, RecordSeen)>,
+    messages: Vec<(i32, i32, MessageSeen)>,
     rows: usize,
     /// Bytes and frames that have been read, now and then.
     progress: Option<(u64, u64)>,
@@ -74,8 +77,14 @@ impl Portion {
         for (stream, stall) in self.stalls.drain(..) {
             tables.stall(rows::stall(stream, &stall))?;
         }
-        for packet in self.packets.drain(..) {
-            tables.packet(packet)?;
+        for (packet, segment) in self.packets.drain(..) {
+            tables.packet(PacketRow { segment: segment.as_deref(), ..packet })?;
+        }
+        for (stream, number, record) in self.records.drain(..) {
+            tables.record(rows::record(stream, number, &record.kind(), &record))?;
+        }
+        for (stream, number, message) in self.messages.drain(..) {
+            tables.message(rows::message(stream, number, &message.kind(), &message))?;
         }
         for connection in self.connections.drain(..) {
             tables.connection(connection)?;
@@ -133,8 +142,20 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn packet(&mut self, row: PacketRow<'static>) -> Result<(), Stopped> {
-        self.portion.packets.push(row);
+    pub fn packet(&mut self, row: PacketRow<'static>, segment: Option<Box<[u8]>>) -> Result<(), Stopped> {
+        self.portion.packets.push((row, segment));
+        self.added()
+    }
+
+    /// `number`: of the connection's records, from 0.
+    pub fn record(&mut self, stream: i32, number: i32, record: RecordSeen) -> Result<(), Stopped> {
+        self.portion.records.push((stream, number, record));
+        self.added()
+    }
+
+    /// `number`: of the connection's messages, from 0.
+    pub fn message(&mut self, stream: i32, number: i32, message: MessageSeen) -> Result<(), Stopped> {
+        self.portion.messages.push((stream, number, message));
         self.added()
     }
 

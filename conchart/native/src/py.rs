@@ -1,32 +1,38 @@
-//! The seam: the only door between Python and the crate, one function wide.
+//! The seam: the only door between Python and the crate, four functions wide.
 //!
 //! The stages run on a thread of their own and never touch Python. Each portion of what they find crosses a bounded
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the
 //! batches that are full (`trace.py`), while more is being found.
 
 use std::ffi::CStr;
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
 use crate::linking;
+use crate::packing::{self, Packed};
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
 use crate::portion::{Output, Portion, Stopped};
 use crate::tables::Tables;
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
 const QUEUE: usize = 64;
+/// Written to a file at once.
+const OUTPUT: usize = 1 << 20;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// The name that the Arrow PyCapsule interface prescribes.
@@ -81,7 +87,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, packets, keylogs, progress))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, keylogs, progress))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -94,18 +100,19 @@ fn read_capture(
     start_relative: bool,
     end_relative: bool,
     count: Option<u64>,
-    packets: bool,
+    detailed: Option<u64>,
+    explained: Option<i32>,
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let bound = |ns, relative| if relative { Limit::After(ns) } else { Limit::At(ns) };
-    let raised = Arc::new(Mutex::new(None));
+    let raised = Raised::default();
     let selection = Selection {
         filter: compile_filter.map(|compile| filter(compile, Arc::clone(&raised))),
-        start: start.map(|ns| bound(ns, start_relative)),
-        end: end.map(|ns| bound(ns, end_relative)),
+        start: limit(start, start_relative),
+        end: limit(end, end_relative),
         count,
-        packets,
+        detailed: detailed.unwrap_or(u64::MAX),
+        explained,
         keylogs,
     };
     let sources: Vec<Source> = paths.into_iter().map(source).collect();
@@ -118,14 +125,33 @@ fn read_capture(
     let delivered = deliver(py, received, &back, &sink, progress.as_ref());
     let outcome = py.detach(|| stages.join());
     delivered?;
-    if let Some(error) = raised.lock().ok().and_then(|mut raised| raised.take()) {
-        return Err(error);
-    }
     match outcome {
-        Ok(Ok(()) | Err(Failure::Stopped)) => Ok(()),
-        Ok(Err(Failure::Capture(error))) => Err(CaptureError::new_err(error.to_string())),
-        Ok(Err(Failure::Filter(message))) => Err(PyRuntimeError::new_err(message)),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(failure)) => told(failure, &raised),
         Err(_) => Err(PyRuntimeError::new_err("the native core failed; please report this capture")),
+    }
+}
+
+/// What Python raised while the stages asked it something.
+type Raised = Arc<Mutex<Option<PyErr>>>;
+
+fn limit(ns: Option<i64>, relative: bool) -> Option<Limit> {
+    ns.map(|ns| if relative { Limit::After(ns) } else { Limit::At(ns) })
+}
+
+fn keep(raised: &Raised, error: PyErr) {
+    if let Ok(mut raised) = raised.lock() {
+        *raised = Some(error);
+    }
+}
+
+/// A failure as Python raises it; to be stopped is none, unless Python raised something.
+fn told(failure: Failure, raised: &Raised) -> PyResult<()> {
+    match (raised.lock().ok().and_then(|mut raised| raised.take()), failure) {
+        (Some(error), _) => Err(error),
+        (None, Failure::Stopped) => Ok(()),
+        (None, Failure::Capture(error)) => Err(CaptureError::new_err(error.to_string())),
+        (None, Failure::Filter(message)) => Err(PyRuntimeError::new_err(message)),
     }
 }
 
@@ -157,7 +183,7 @@ fn deliver(
                     building.flush().map(|()| None)
                 }
             })
-            .map_err(|error: ArrowError| PyRuntimeError::new_err(error.to_string()))?;
+            .map_err(failed)?;
         py.check_signals()?;
         for (table, rows) in tables.take() {
             sink.call1(py, (table, Batch { rows }))?;
@@ -170,14 +196,12 @@ fn deliver(
 }
 
 /// Asks Python (libpcap) for the program of each link type. What Python raises is kept for the caller.
-fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile> {
+fn filter(compile: Py<PyAny>, raised: Raised) -> Box<Compile> {
     Box::new(move |link: LinkType| {
         Python::attach(|py| {
             let instructions: Vec<(u16, u8, u8, u32)> =
                 compile.call1(py, (link.0,)).and_then(|list| list.extract(py)).map_err(|error| {
-                    if let Ok(mut raised) = raised.lock() {
-                        *raised = Some(error);
-                    }
+                    keep(&raised, error);
                     Failure::Stopped
                 })?;
             Program::new(&instructions).map_err(|error| Failure::Filter(error.to_string()))
@@ -185,19 +209,107 @@ fn filter(compile: Py<PyAny>, raised: Arc<Mutex<Option<PyErr>>>) -> Box<Compile>
     })
 }
 
+/// Copies captures into a pcapng file with comments. See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (captures, output, comments, *, compile_filter, start, end, start_relative, end_relative, count))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments, as of reading")]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
+fn annotate_captures(
+    py: Python<'_>,
+    captures: Vec<(PathBuf, i64)>,
+    output: PathBuf,
+    comments: Py<PyAny>,
+    compile_filter: Option<Py<PyAny>>,
+    start: Option<i64>,
+    end: Option<i64>,
+    start_relative: bool,
+    end_relative: bool,
+    count: Option<u64>,
+) -> PyResult<Vec<(i64, i64)>> {
+    let raised = Raised::default();
+    let selection = Selection {
+        filter: compile_filter.map(|compile| filter(compile, Arc::clone(&raised))),
+        start: limit(start, start_relative),
+        end: limit(end, end_relative),
+        count,
+        ..Selection::default()
+    };
+    let sources: Vec<(Source, i64)> = captures.into_iter().map(|(path, frames)| (source(path), frames)).collect();
+    let mut said = Said { comments, raised: Arc::clone(&raised) };
+    let seen = py.detach(|| {
+        let mut into = BufWriter::with_capacity(OUTPUT, File::create(&output)?);
+        annotating::annotate(&sources, selection, &mut said, &mut into)
+    });
+    match seen {
+        Ok(seen) => Ok(seen.iter().map(|tally| (tally.packets, tally.bytes)).collect()),
+        Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
+        Err(Unwritten::Writing(error)) => Err(error.into()),
+    }
+}
+
+/// Comments that Python makes, some at a time.
+struct Said {
+    comments: Py<PyAny>,
+    raised: Raised,
+}
+
+impl Said {
+    fn asked<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Stopped> {
+        Python::attach(ask).map_err(|error| {
+            keep(&self.raised, error);
+            Stopped
+        })
+    }
+}
+
+impl Comments for Said {
+    fn more(&mut self) -> Result<Vec<(u64, String)>, Stopped> {
+        self.asked(|py| self.comments.call0(py)?.extract(py))
+    }
+
+    fn pause(&mut self) -> Result<(), Stopped> {
+        self.asked(|py| py.check_signals())
+    }
+}
+
 fn source(path: PathBuf) -> Source {
     if path.as_os_str() == "-" { Source::Stdin } else { Source::Path(path) }
+}
+
+/// What speaks Arrow, batch by batch.
+fn batches(rows: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let stream = rows.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
+    let pointer = stream.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds such a stream (Arrow PyCapsule interface); what it held is moved out of it.
+    #[expect(unsafe_code, reason = "the Arrow PyCapsule interface hands over a pointer")]
+    unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)
+}
+
+fn failed(error: ArrowError) -> PyErr {
+    PyRuntimeError::new_err(error.to_string())
+}
+
+/// A column as Python takes it: name, width, delta, least, planes, valid, texts.
+type Told<'py> = (String, usize, bool, i64, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Vec<String>>);
+
+/// Packs columns for a page. See `_native.pyi`.
+#[pyfunction]
+fn pack_columns<'py>(py: Python<'py>, rows: &Bound<'py, PyAny>) -> PyResult<(usize, Vec<Told<'py>>)> {
+    let reader = batches(rows)?;
+    let names = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
+    let told = |(name, packed): (String, Packed)| {
+        let Packed { width, delta, least, planes, valid, texts } = packed;
+        (name, width, delta, least, PyBytes::new(py, &planes), PyBytes::new(py, &valid), texts)
+    };
+    // DuckDB may answer batch by batch, and looks after the GIL itself.
+    let (rows, columns) = packing::pack(names, reader).map_err(failed)?;
+    Ok((rows, columns.into_iter().map(told).collect()))
 }
 
 /// Links the exchanges of proxies' two sides. See `_native.pyi`.
 #[pyfunction]
 fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<Batch>> {
-    let stream = exchanges.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-    let pointer = stream.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    let failed = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
-    // SAFETY: a capsule of this name holds such a stream (Arrow PyCapsule interface); what it held is moved out of it.
-    #[expect(unsafe_code, reason = "the Arrow PyCapsule interface hands over a pointer")]
-    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)?;
+    let reader = batches(exchanges)?;
     let mut rows = Vec::new();
     for batch in reader {
         linking::rows::read(&batch.map_err(failed)?, &mut rows).map_err(failed)?;
@@ -210,5 +322,5 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{CaptureError, link_exchanges, read_capture};
+    use super::{CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture};
 }

@@ -9,10 +9,12 @@ use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
-use crate::tables::{CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, PacketRow, PhaseRow, StallRow};
+use crate::tables::{
+    CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow, RecordRow, StallRow,
+};
 use crate::tally::Tally;
-use crate::tcp::{Connection, Mark};
-use crate::tls::{Handshake, KeyCoverage, Kind};
+use crate::tcp::{Connection, Half, Mark};
+use crate::tls::{Handshake, KeyCoverage, Kind, MessageSeen, RecordSeen};
 use crate::udp::Datagrams;
 
 /// The name of a side in the tables.
@@ -92,6 +94,7 @@ fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> 
         server_ip: Some(flow.ends.server.ip),
         server_port: Some(flow.ends.server.port.into()),
         opened_at: Some(about.opened.at),
+        opened_by: Some(side(about.opened.sender())),
         mac_client: mac(stations.client),
         mac_server: mac(stations.server),
         local_end: Local::of(ips, stations).map(local_end),
@@ -107,6 +110,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
         closed_at: Some(tcp.last.at),
+        closed_by: Some(side(tcp.last.sender())),
         syn_at: at(tcp.syn),
         syn_ack_at: at(tcp.syn_ack),
         ack_at: at(tcp.ack),
@@ -134,6 +138,8 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
         isn_server: seq_raw(server.isn),
         rtt_client_ns: tcp.rtt(Side::Client),
         rtt_server_ns: tcp.rtt(Side::Server),
+        least_rtt_client_ns: tcp.nearest(Side::Client),
+        least_rtt_server_ns: tcp.nearest(Side::Server),
         fin_by: tcp.fin_by.map(side),
         rst_by: tcp.rst_by.map(side),
         fin_client_at: at(tcp.first_fin(Side::Client)),
@@ -154,6 +160,7 @@ pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow<'st
     let is_answered = client.packets > 0 && server.packets > 0;
     ConnectionRow {
         closed_at: Some(udp.last.at),
+        closed_by: Some(side(udp.last.sender())),
         first_frame: Some(udp.first_frame.cast_signed()),
         last_frame: Some(udp.last_frame.cast_signed()),
         packets_client: Some(client.packets),
@@ -186,6 +193,9 @@ pub fn handshake<'a>(
         client_finished_at: at(tls.client_finished),
         ready_at: at(tls.ready),
         complete_at: at(tls.complete),
+        hello_by: by(tls.hello),
+        ready_by: by(tls.ready),
+        complete_by: by(tls.complete),
         hello_frame: frame(tls.hello),
         server_hello_frame: frame(tls.server_hello),
         ready_frame: frame(tls.ready),
@@ -286,8 +296,10 @@ pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
         kind: Some(phase.kind.name()),
         start_at: Some(phase.start.at),
         end_at: Some(phase.end.at),
-        start_frame: Some(phase.start.frame.cast_signed()),
-        end_frame: Some(phase.end.frame.cast_signed()),
+        start_by: Some(side(phase.start.sender())),
+        end_by: Some(side(phase.end.sender())),
+        start_frame: Some(phase.start.frame().cast_signed()),
+        end_frame: Some(phase.end.frame().cast_signed()),
         inferred: Some(phase.inferred),
     }
 }
@@ -300,16 +312,39 @@ pub fn stall(stream: i32, stall: &Stall) -> StallRow<'static> {
         side: Some(side(stall.side)),
         start_at: Some(stall.start.at),
         end_at: Some(stall.end.at),
-        start_frame: Some(stall.start.frame.cast_signed()),
-        end_frame: Some(stall.end.frame.cast_signed()),
-        released_frame: stall.released.map(|released| released.frame.cast_signed()),
+        start_by: Some(side(stall.start.sender())),
+        end_by: Some(side(stall.end.sender())),
+        start_frame: Some(stall.start.frame().cast_signed()),
+        end_frame: Some(stall.end.frame().cast_signed()),
+        released_frame: stall.released.map(|released| released.frame().cast_signed()),
         ack_delay_ns: stall.ack_delay_ns,
         confidence: Some(stall.confidence),
     }
 }
 
-pub fn segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow<'static> {
-    packet(stream, segment.flags, segment.payload_len, seen, from, mark)
+pub fn segment(
+    stream: i32,
+    segment: &Segment<'_>,
+    seen: Moment,
+    from: Side,
+    halves: &BySide<Half>,
+    mark: Option<Mark>,
+) -> PacketRow<'static> {
+    // As Wireshark's relative numbers: counted from the SYN.
+    let relative = |number: Seq, isn: Option<Seq>| isn.map(|isn| i64::from(number.0.wrapping_sub(isn.0)));
+    // The window of a SYN is never scaled, and others only where both SYNs have the option (RFC 7323 section 2.2).
+    let scale = match (halves[from].window_scale, halves[from.peer()].window_scale) {
+        _ if segment.flags.syn() => Some(0),
+        (Some(scale), Some(_)) => Some(scale.min(14)),
+        _ if halves[from].isn.is_some() && halves[from.peer()].isn.is_some() => Some(0),
+        _ => None,
+    };
+    PacketRow {
+        seq: relative(segment.seq, halves[from].isn),
+        ack: relative(segment.ack, halves[from.peer()].isn).filter(|_| segment.flags.ack()),
+        window_bytes: scale.map(|scale| i64::from(segment.window) << scale),
+        ..packet(stream, segment.flags, segment.payload_len, seen, from, mark)
+    }
 }
 
 pub fn datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side, is_copy: bool) -> PacketRow<'static> {
@@ -319,12 +354,48 @@ pub fn datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side, 
 fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark: Option<Mark>) -> PacketRow<'static> {
     PacketRow {
         stream: Some(stream),
-        frame: Some(seen.frame.cast_signed()),
+        frame: Some(seen.frame().cast_signed()),
         seen_at: Some(seen.at),
         sender: Some(side(from)),
         flags: Some(flags),
         bytes: i32::try_from(bytes).ok(),
         mark: mark.map(Mark::name),
+        ..PacketRow::default()
+    }
+}
+
+/// A record; `number` and `kind` are those of the connection's records.
+pub fn record<'a>(stream: i32, number: i32, kind: &'a str, record: &RecordSeen) -> RecordRow<'a> {
+    RecordRow {
+        stream: Some(stream),
+        number: Some(number),
+        sender: Some(side(record.from)),
+        kind: Some(kind),
+        bytes: i32::try_from(record.bytes).ok(),
+        cover: Some(record.cover.name()),
+        start_at: Some(record.first.at),
+        end_at: Some(record.last.at),
+        start_frame: Some(record.first.frame().cast_signed()),
+        end_frame: Some(record.last.frame().cast_signed()),
+    }
+}
+
+/// A handshake message; `number` is that of the connection's messages.
+pub fn message<'a>(stream: i32, number: i32, kind: &'a str, message: &'a MessageSeen) -> MessageRow<'a> {
+    MessageRow {
+        stream: Some(stream),
+        number: Some(number),
+        handshake: i32::try_from(message.handshake).ok(),
+        sender: Some(side(message.from)),
+        kind: Some(kind),
+        code: Some(message.code.into()),
+        bytes: i32::try_from(message.bytes).ok(),
+        start_at: Some(message.first.at),
+        end_at: Some(message.last.at),
+        start_frame: Some(message.first.frame().cast_signed()),
+        end_frame: Some(message.last.frame().cast_signed()),
+        opened: Some(message.opened),
+        body: message.body.as_deref(),
     }
 }
 
@@ -332,6 +403,10 @@ fn at(moment: Option<Moment>) -> Option<i64> {
     moment.map(|moment| moment.at)
 }
 
+fn by(moment: Option<Moment>) -> Option<&'static str> {
+    moment.map(|moment| side(moment.sender()))
+}
+
 fn frame(moment: Option<Moment>) -> Option<i64> {
-    moment.map(|moment| moment.frame.cast_signed())
+    moment.map(|moment| moment.frame().cast_signed())
 }

@@ -2,28 +2,67 @@
 //!
 //! In: nothing. Out: plain values. No IO, no clock.
 
-/// When and where something was seen: capture time and frame number of one packet.
-///
-/// Every boundary that conchart reports is a `Moment`, so that it can be opened in Wireshark.
+use std::num::NonZeroU64;
+
+/// When and where a packet was seen, whose connection is not known yet: capture time and frame number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Moment {
+pub struct Arrival {
     /// Nanoseconds since the Unix epoch.
     pub at: i64,
     /// Frame number as Wireshark counts: from 1.
     pub frame: u64,
 }
 
+impl Arrival {
+    /// The same, as a packet that this side sent.
+    #[must_use]
+    pub fn of(self, sender: Side) -> Moment {
+        Moment::new(self.at, self.frame, sender)
+    }
+}
+
+/// When and where something was seen: capture time and frame number of one packet, and who sent it.
+///
+/// Every boundary that conchart reports is a `Moment`, so that it can be opened in Wireshark. Who sent the packet says
+/// when it was at the ends: the sender had it before the capture point, its peer afterwards.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Moment {
+    /// Nanoseconds since the Unix epoch.
+    pub at: i64,
+    /// The frame number, and in the lowest bit who sent it. Every open connection has dozens of moments: their size counts.
+    place: NonZeroU64,
+}
+
 impl Moment {
+    /// Frame numbers are as Wireshark counts: from 1.
+    #[must_use]
+    pub fn new(at: i64, frame: u64, sender: Side) -> Self {
+        let place = frame.saturating_add(1) << 1 | u64::from(sender == Side::Server);
+        Self { at, place: NonZeroU64::new(place).unwrap_or(NonZeroU64::MIN) }
+    }
+
+    /// Its frame number.
+    #[must_use]
+    pub fn frame(self) -> u64 {
+        (self.place.get() >> 1).saturating_sub(1)
+    }
+
+    /// The side that sent the packet.
+    #[must_use]
+    pub fn sender(self) -> Side {
+        if self.place.get() & 1 == 0 { Side::Client } else { Side::Server }
+    }
+
     /// The later of two moments; the frame number decides between equal times.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        if (other.at, other.frame) > (self.at, self.frame) { other } else { self }
+        if (other.at, other.frame()) > (self.at, self.frame()) { other } else { self }
     }
 
     /// The earliest of those that are known.
     #[must_use]
     pub fn earliest(moments: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
-        moments.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame))
+        moments.into_iter().flatten().min_by_key(|moment| (moment.at, moment.frame()))
     }
 }
 

@@ -7,7 +7,9 @@ use std::fmt::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder};
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, ListBuilder, StringBuilder,
+};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
@@ -28,6 +30,7 @@ macro_rules! column {
     (value Texts $a:lifetime) => { &$a [String] };
     (value MaybeTexts $a:lifetime) => { Option<&$a [String]> };
     (value Address $a:lifetime) => { Option<IpAddr> };
+    (value Bytes $a:lifetime) => { Option<&$a [u8]> };
     (value Letters $a:lifetime) => { Option<Flags> };
     (value Station $a:lifetime) => { Option<Mac> };
     (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
@@ -35,6 +38,7 @@ macro_rules! column {
     (builder Int64) => { Int64Builder };
     (builder Float) => { Float64Builder };
     (builder Bool) => { BooleanBuilder };
+    (builder Bytes) => { BinaryBuilder };
     (builder Texts) => { ListBuilder<StringBuilder> };
     (builder MaybeTexts) => { ListBuilder<StringBuilder> };
     (builder $text:ident) => { StringBuilder };
@@ -42,6 +46,7 @@ macro_rules! column {
     (sized Int64) => { Int64Builder::with_capacity(Self::ROWS) };
     (sized Float) => { Float64Builder::with_capacity(Self::ROWS) };
     (sized Bool) => { BooleanBuilder::with_capacity(Self::ROWS) };
+    (sized Bytes) => { BinaryBuilder::default() };
     (sized Texts) => { ListBuilder::default() };
     (sized MaybeTexts) => { ListBuilder::default() };
     (sized $text:ident) => { StringBuilder::with_capacity(Self::ROWS, Self::ROWS * TEXT_BYTES) };
@@ -60,6 +65,7 @@ macro_rules! column {
     (type Int64) => { DataType::Int64 };
     (type Float) => { DataType::Float64 };
     (type Bool) => { DataType::Boolean };
+    (type Bytes) => { DataType::Binary };
     (type Texts) => { DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))) };
     (type MaybeTexts) => { column!(type Texts) };
     (type $text:ident) => { DataType::Utf8 };
@@ -116,7 +122,7 @@ table! {
     /// One TCP connection or UDP conversation.
     Connections of ConnectionRow as "connections" {
         stream: Int32, capture: Int32, transport: Text, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
-        server_port: Int32, opened_at: Int64, closed_at: Int64, syn_at: Int64, syn_ack_at: Int64,
+        server_port: Int32, opened_at: Int64, closed_at: Int64, opened_by: Text, closed_by: Text, syn_at: Int64, syn_ack_at: Int64,
         ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
@@ -124,7 +130,7 @@ table! {
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
         ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
-        rtt_client_ns: Int64, rtt_server_ns: Int64, fin_by: Text, rst_by: Text, fin_client_at: Int64,
+        rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Text, rst_by: Text, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
         state: Text,
         app: Text,
@@ -134,7 +140,8 @@ table! {
     /// One TLS handshake.
     Handshakes of HandshakeRow as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
-        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_frame: Int64,
+        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_by: Text, ready_by: Text,
+        complete_by: Text, hello_frame: Int64,
         server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
         cipher: Text,
         named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
@@ -163,15 +170,15 @@ table! {
 table! {
     /// One stretch of a connection.
     Phases of PhaseRow as "phases" {
-        stream: Int32, exchange: Int32, handshake: Int32, kind: Text, start_at: Int64, end_at: Int64, start_frame: Int64,
-        end_frame: Int64, inferred: Bool,
+        stream: Int32, exchange: Int32, handshake: Int32, kind: Text, start_at: Int64, end_at: Int64, start_by: Text,
+        end_by: Text, start_frame: Int64, end_frame: Int64, inferred: Bool,
     }
 }
 table! {
     /// One stretch in which the next byte did not come.
     Stalls of StallRow as "stalls" {
-        stream: Int32, kind: Text, detail: Text, side: Text, start_at: Int64, end_at: Int64, start_frame: Int64,
-        end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
+        stream: Int32, kind: Text, detail: Text, side: Text, start_at: Int64, end_at: Int64, start_by: Text,
+        end_by: Text, start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
     }
 }
 table! {
@@ -186,6 +193,21 @@ table! {
     /// One TCP segment or UDP datagram.
     Packets of PacketRow as "packets" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Letters, bytes: Int32, mark: Text,
+        seq: Int64, ack: Int64, window_bytes: Int64, segment: Bytes,
+    }
+}
+table! {
+    /// One TLS record.
+    Records of RecordRow as "records" {
+        stream: Int32, number: Int32, sender: Text, kind: Text, bytes: Int32, cover: Text, start_at: Int64,
+        end_at: Int64, start_frame: Int64, end_frame: Int64,
+    }
+}
+table! {
+    /// One TLS handshake message.
+    Messages of MessageRow as "messages" {
+        stream: Int32, number: Int32, handshake: Int32, sender: Text, kind: Text, code: Int32, bytes: Int32,
+        start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64, opened: Bool, body: Bytes,
     }
 }
 
@@ -200,6 +222,8 @@ pub struct Tables {
     stalls: Stalls,
     links: Links,
     packets: Packets,
+    records: Records,
+    messages: Messages,
     /// Full batches, each with the name of its table.
     finished: Vec<(&'static str, RecordBatch)>,
 }
@@ -246,6 +270,8 @@ impl Default for Tables {
             stalls: Stalls::new(),
             links: Links::new(),
             packets: Packets::new(),
+            records: Records::new(),
+            messages: Messages::new(),
             finished: Vec::new(),
         }
     }
@@ -266,6 +292,8 @@ impl Tables {
         stall(StallRow) => stalls: Stalls;
         link(LinkRow) => links: Links;
         packet(PacketRow) => packets: Packets;
+        record(RecordRow) => records: Records;
+        message(MessageRow) => messages: Messages;
     }
 }
 
@@ -379,6 +407,8 @@ mod tests {
             kind: Some("wait"),
             start_at: Some(2),
             end_at: Some(3),
+            start_by: Some("client"),
+            end_by: Some("server"),
             start_frame: Some(4),
             end_frame: Some(5),
             inferred: Some(false),

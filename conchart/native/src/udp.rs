@@ -48,8 +48,8 @@ impl Datagrams {
             sent: BySide::default(),
             opened,
             last: opened,
-            first_frame: opened.frame,
-            last_frame: opened.frame,
+            first_frame: opened.frame(),
+            last_frame: opened.frame(),
             duplicates: 0,
         }
     }
@@ -66,11 +66,11 @@ impl Datagrams {
         sent.bytes += u64::from(datagram.payload_len);
         sent.ttl.get_or_insert(datagram.ttl);
         sent.station.get_or_insert(datagram.station);
-        if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
+        if (seen.at, seen.frame()) < (self.opened.at, self.opened.frame()) {
             self.opened = seen;
         }
         self.last = self.last.max(seen);
-        self.last_frame = self.last_frame.max(seen.frame);
+        self.last_frame = self.last_frame.max(seen.frame());
         let captured = u32::try_from(datagram.payload.len()).unwrap_or(datagram.payload_len);
         let cut = datagram.payload_len.saturating_sub(captured);
         Some(Chunk { bytes: datagram.payload, cut, offset, acked: 0, seen })
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn moment(at: i64) -> Moment {
-        Moment { at, frame: at.unsigned_abs() }
+        Moment::new(at, at.unsigned_abs(), Side::Client)
     }
 
     #[test]

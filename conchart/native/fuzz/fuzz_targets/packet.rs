@@ -6,7 +6,7 @@
 use conchart_fuzz::{Input, bounded};
 use conchart_native::capture::LinkType;
 use conchart_native::packet::{Datagram, Decoded, Fragments, Placed, Segment, decode};
-use conchart_native::stream::Moment;
+use conchart_native::stream::Arrival;
 use libfuzzer_sys::fuzz_target;
 
 /// A payload of `len` bytes, of which these were captured; before it come so many of the headers of IP and transport.
@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         while let Some(frame) = input.bytes() {
             number += 1;
             let wire = u32::try_from(frame.len()).unwrap_or(u32::MAX).saturating_add(longer.into());
-            let seen = Moment { at: i64::from(number) << (longer & 31), frame: number.into() };
+            let seen = Arrival { at: i64::from(number) << (longer & 31), frame: number.into() };
             match decode(link, frame, wire) {
                 Ok(Decoded::Tcp(segment)) => check(&segment, Some(frame)),
                 Ok(Decoded::Udp(datagram)) => check_datagram(&datagram, Some(frame)),

@@ -7,9 +7,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use conchart_fuzz::Input;
+use conchart_native::flow::{Flow, Slot, Table, Transport};
 use conchart_native::packet::{Endpoint, Flags, Segment, Seq, Station};
 use conchart_native::stream::{BySide, Chunk, Gap, Moment, Side};
-use conchart_native::flow::{Flow, Slot, Table, Transport};
 use conchart_native::tcp::{Connection, Receiver};
 use libfuzzer_sys::fuzz_target;
 
@@ -96,7 +96,11 @@ fn check_end(flow: Flow<Open>) {
     assert_eq!(tcp.waiting_bytes(), 0);
     check(&tcp, heard);
     for side in [Side::Client, Side::Server] {
-        assert_eq!(heard.bytes[side] + tcp.halves[side].late(), tcp.halves[side].bytes(), "distinct bytes of the {side:?}");
+        assert_eq!(
+            heard.bytes[side] + tcp.halves[side].late(),
+            tcp.halves[side].bytes(),
+            "distinct bytes of the {side:?}"
+        );
     }
 }
 
@@ -162,8 +166,9 @@ fuzz_target!(|bytes: &[u8]| {
             capture_point: 0,
             station: Station::default(),
             beyond_frame: 0,
+            captured: &[],
         };
-        let seen = Moment { at, frame };
+        let seen = Moment::new(at, frame, from);
         while let Some(flow) = table.expired(at, |(tcp, _)| tcp.is_closed().then(|| tcp.lingers_until())) {
             check_end(*flow);
         }

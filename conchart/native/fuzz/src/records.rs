@@ -76,7 +76,7 @@ impl Reading {
     }
 
     fn span(&self, first: Moment, last: Moment) {
-        assert!(!self.in_order || (first.at, first.frame) <= (last.at, last.frame), "{first:?} to {last:?}");
+        assert!(!self.in_order || (first.at, first.frame()) <= (last.at, last.frame()), "{first:?} to {last:?}");
     }
 }
 

@@ -102,7 +102,7 @@ pub fn check_capture(capture: &[u8], key_log: Option<&[u8]>) {
         fs::write(&path, text).expect("a directory for temporary files");
         path
     });
-    let selection = Selection { packets: true, keylogs: keylogs.into_iter().collect(), ..Selection::default() };
+    let selection = Selection { detailed: u64::MAX, keylogs: keylogs.into_iter().collect(), ..Selection::default() };
     let mut collected = Collected::default();
     match bounded(MOST_MEMORY, || read(&[Source::Path(path)], selection, &mut collected)) {
         Ok(()) => {

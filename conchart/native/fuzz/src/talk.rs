@@ -132,9 +132,9 @@ impl<'a> Talk<'a> {
         let at = START + self.at;
         if when == 3 && self.frame > 2 {
             self.is_mixed = true;
-            return Moment { at: at - 200_000_500, frame: self.frame - 3 };
+            return Moment::new(at - 200_000_500, self.frame - 3, from);
         }
-        Moment { at, frame: self.frame }
+        Moment::new(at, self.frame, from)
     }
 
     /// Sizes of pieces from 1 on, but no more pieces than a run has time for.

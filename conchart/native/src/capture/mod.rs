@@ -15,6 +15,7 @@ mod pcap;
 mod pcapng;
 pub(crate) mod secrets;
 mod window;
+pub(crate) mod writing;
 
 #[cfg(test)]
 mod samples;
@@ -35,8 +36,9 @@ use crate::notes::{About, Notes};
 use fault::Fault;
 use input::Packing;
 use pcap::Pcap;
-use pcapng::Pcapng;
+use pcapng::{Met, Pcapng};
 use window::Window;
+use writing::Block;
 
 /// Times that a frame may have: 146 years before 1970 to 146 years after. The difference of any two of them is an
 /// `i64`, too, so that nothing after this stage can overflow.
@@ -55,6 +57,14 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// Length on the wire; more than `data.len()` when the snap length cut the frame.
     pub original_len: u32,
+}
+
+/// A piece of a file, for whoever copies it.
+pub(crate) enum Piece<'a> {
+    /// A frame, and of a pcapng file the block that holds it.
+    Frame(Frame<'a>, Option<Block<'a>>),
+    /// A block of a pcapng file that holds no frame.
+    Block(Block<'a>),
 }
 
 /// What is known about a file, so far; final once [`CaptureReader::next`] has given `None`.
@@ -153,32 +163,73 @@ impl CaptureReader {
             Format::Pcapng(pcapng) => pcapng.next(&mut self.window, &mut self.log),
         };
         match found {
-            Ok(Some(Packet { at, link, data, original_len })) => {
-                self.log.frames += 1;
-                self.log.number += 1;
-                Ok(Some(Frame {
-                    number: self.log.number,
-                    at: if TIMES.contains(&at) { at } else { self.log.impossible(at) },
-                    link,
-                    data: self.window.get(data),
-                    original_len,
-                }))
-            }
+            Ok(Some(packet)) => Ok(Some(self.frame(&packet))),
             Ok(None) => {
                 self.over = true;
                 Ok(None)
             }
-            Err(fault) => {
-                self.over = true;
-                Err(damaged(&self.name, &self.log, self.packing, fault))
-            }
+            Err(fault) => Err(self.broken(fault)),
         }
+    }
+
+    /// The next frame or other block, whole; `None` at the end. Blocks beyond the longest record are stepped over.
+    ///
+    /// # Errors
+    /// As of [`Self::next`].
+    pub(crate) fn next_piece(&mut self) -> Result<Option<Piece<'_>>, CaptureError> {
+        if self.over {
+            return Ok(None);
+        }
+        let met = match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(&mut self.window).map(|found| found.map(Met::Packet)),
+            Format::Pcapng(pcapng) => pcapng.step(&mut self.window, &mut self.log, true),
+        };
+        match met {
+            Ok(Some(Met::Packet(packet))) => {
+                let (number, at) = self.log.took(packet.at);
+                Ok(Some(Piece::Frame(packet.frame(number, at, &self.window), self.block(packet.record.clone()))))
+            }
+            Ok(Some(Met::Block(range))) => Ok(self.block(range).map(Piece::Block)),
+            Ok(None) => {
+                self.over = true;
+                Ok(None)
+            }
+            Err(fault) => Err(self.broken(fault)),
+        }
+    }
+
+    #[inline]
+    fn frame(&mut self, packet: &Packet) -> Frame<'_> {
+        let (number, at) = self.log.took(packet.at);
+        packet.frame(number, at, &self.window)
+    }
+
+    /// A block of a pcapng file; a record of a pcap file is none.
+    fn block(&self, range: Range<usize>) -> Option<Block<'_>> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::Pcapng(pcapng) => Some(Block { order: pcapng.order(), bytes: self.window.get(range) }),
+        }
+    }
+
+    #[cold]
+    fn broken(&mut self, fault: Fault) -> CaptureError {
+        self.over = true;
+        damaged(&self.name, &self.log, self.packing, fault)
     }
 
     /// Adds the TLS secrets that are met on the way to `keys`; without, they are stepped over.
     pub fn collect_secrets(&mut self, keys: Keys) {
         if let Format::Pcapng(pcapng) = &mut self.format {
             pcapng.keys = Some(keys);
+        }
+    }
+
+    /// The link type of a pcap file; a pcapng file has one for each interface.
+    pub(crate) fn pcap_link(&self) -> Option<LinkType> {
+        match &self.format {
+            Format::Pcap(pcap) => Some(pcap.link()),
+            Format::Pcapng(_) => None,
         }
     }
 
@@ -211,6 +262,16 @@ struct Packet {
     link: LinkType,
     data: Range<usize>,
     original_len: u32,
+    /// All of its record or block.
+    record: Range<usize>,
+}
+
+impl Packet {
+    #[inline]
+    fn frame<'a>(&self, number: u64, at: i64, window: &'a Window) -> Frame<'a> {
+        let Self { link, original_len, .. } = *self;
+        Frame { number, at, link, data: window.get(self.data.clone()), original_len }
+    }
 }
 
 /// What the walk wants to be remembered. Bounded.
@@ -224,6 +285,14 @@ struct Log {
 }
 
 impl Log {
+    /// Counts a frame; gives its number, and its time as far as a frame may have that.
+    #[inline]
+    fn took(&mut self, at: i64) -> (u64, i64) {
+        self.frames += 1;
+        self.number += 1;
+        (self.number, if TIMES.contains(&at) { at } else { self.impossible(at) })
+    }
+
     /// The time nearest to one that no frame can have.
     #[cold]
     fn impossible(&mut self, at: i64) -> i64 {
@@ -265,6 +334,20 @@ impl Order {
         match self {
             Self::Little => u64::from_le_bytes(bytes),
             Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    fn of_u16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    fn of_u32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
         }
     }
 }

@@ -108,10 +108,10 @@ impl Pcap {
         window
             .ensure(whole)
             .map_err(|short| Fault::cut(offset, "a packet with its record header", whole as u64, short))?;
-        let mut data = window.take(whole);
-        data.start += self.record;
+        let record = window.take(whole);
+        let data = record.start + self.record..record.end;
         let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * i64::from(self.unit);
-        Ok(Some(Packet { at, link: self.link, data, original_len: original }))
+        Ok(Some(Packet { at, link: self.link, data, original_len: original, record }))
     }
 }
 

@@ -8,6 +8,8 @@
 //! little-endian in every section, must hold a block that is only skipped, allocates a list of
 //! options per packet and reports no byte offsets; what would be left of it is five field reads.
 
+use std::ops::Range;
+
 use super::clock::Clock;
 use super::fault::Fault;
 use super::link_type::LinkType;
@@ -17,21 +19,21 @@ use crate::error::grouped;
 use crate::keys::Keys;
 use crate::notes::About;
 
-const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
-const OBSOLETE_PACKET: u32 = 2;
+pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+pub(super) const INTERFACE: u32 = 1;
+pub(super) const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
-const ENHANCED_PACKET: u32 = 6;
+pub(super) const ENHANCED_PACKET: u32 = 6;
 pub(super) const SECRETS: u32 = 0x0a;
 /// Secrets type of an NSS key log: "TLSK".
 const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 /// Blocks that hold no packet, but to which Wireshark gives a number as if they did: custom blocks,
 /// systemd journal entries, sysdig events.
-const NUMBERED: [u32; 9] = [0x0bad, 0x4000_0bad, 9, 0x0204, 0x0208, 0x0216, 0x0217, 0x0221, 0x0222];
+pub(super) const NUMBERED: [u32; 9] = [0x0bad, 0x4000_0bad, 9, 0x0204, 0x0208, 0x0216, 0x0217, 0x0221, 0x0222];
 
-const TIMESTAMP_RESOLUTION: u16 = 9;
+pub(super) const TIMESTAMP_RESOLUTION: u16 = 9;
 const TIMESTAMP_OFFSET: u16 = 14;
 const PACKET_DROPS: u16 = 4;
 const DROPPED_BY_INTERFACE: u16 = 5;
@@ -53,6 +55,13 @@ struct Interface {
     dropped: Option<u64>,
     /// Sum of what its packets said.
     dropped_between: Option<u64>,
+}
+
+/// What the walk comes to.
+pub(super) enum Met {
+    Packet(Packet),
+    /// A block without a packet.
+    Block(Range<usize>),
 }
 
 /// State of the walk. Everything per interface belongs to the current section.
@@ -119,8 +128,23 @@ impl Pcapng {
         said.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
     }
 
+    /// Byte order of the section that the latest block stands in.
+    pub(super) fn order(&self) -> Order {
+        self.order
+    }
+
     /// The next packet; `None` at the end of the file.
+    #[inline]
     pub(super) fn next(&mut self, window: &mut Window, log: &mut Log) -> Result<Option<Packet>, Fault> {
+        match self.step(window, log, false)? {
+            Some(Met::Packet(packet)) => Ok(Some(packet)),
+            Some(Met::Block(_)) | None => Ok(None),
+        }
+    }
+
+    /// The next packet, or the next block if `every` one is wanted; `None` at the end of the file.
+    #[inline]
+    pub(super) fn step(&mut self, window: &mut Window, log: &mut Log, every: bool) -> Result<Option<Met>, Fault> {
         loop {
             if let Err(short) = window.ensure(8) {
                 return if short.have == 0 && short.cause.is_none() {
@@ -149,9 +173,17 @@ impl Pcapng {
                 SECTION_HEADER | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET
             ) || kind == SECRETS && self.keys.is_some();
             if !is_read {
-                window.skip(whole).map_err(|short| Fault::cut(block, "a block", whole, short))?;
+                let held = usize::try_from(whole).ok().filter(|len| every && *len <= MAX_RECORD as usize);
+                match held {
+                    Some(len) => window.ensure(len),
+                    None => window.skip(whole),
+                }
+                .map_err(|short| Fault::cut(block, "a block", whole, short))?;
                 log.number += u64::from(NUMBERED.contains(&kind));
-                continue;
+                match held {
+                    Some(len) => return Ok(Some(Met::Block(window.take(len)))),
+                    None => continue,
+                }
             }
             let len = match usize::try_from(whole) {
                 Ok(len) if len <= MAX_RECORD as usize => len,
@@ -180,12 +212,13 @@ impl Pcapng {
                 _ => self.packet(kind, body).map(Some),
             };
             match found {
+                Ok(None) if every => return Ok(Some(Met::Block(range))),
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     let start = range.start + 8 + found.header;
                     let data = start..start + found.captured;
                     let Found { at, link, original_len, .. } = found;
-                    return Ok(Some(Packet { at, link, data, original_len }));
+                    return Ok(Some(Met::Packet(Packet { at, link, data, original_len, record: range })));
                 }
                 Err(problem) => return Err(Fault::broken(block, problem)),
             }

@@ -12,7 +12,7 @@ use super::reader::Carrier;
 use crate::keys::Keys;
 use crate::packet::Endpoint;
 use crate::stream::{Chunk, Gap, Moment, Side};
-use crate::tls::Handshake;
+use crate::tls::{Handshake, Transcript};
 
 /// The exchanges of one connection.
 pub struct Conversation {
@@ -25,6 +25,11 @@ impl Conversation {
     #[must_use]
     pub fn new(carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
         Self { ledger: Ledger::default(), layer: Layer::new(carrier, midstream, keys) }
+    }
+
+    /// What goes by in TLS, one by one: nothing where it is `None`, which is as it begins.
+    pub fn transcript(&mut self) -> &mut Option<Box<Transcript>> {
+        &mut self.ledger.transcript
     }
 
     /// The next bytes of one side's stream, or its next datagram.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::{Exchange, Span};
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
-use crate::tls::Handshake;
+use crate::tls::{Handshake, Transcript};
 
 /// Pipelined requests that may wait for their response.
 const MAX_OPEN: usize = 1024;
@@ -34,6 +34,8 @@ pub(super) struct Ledger {
     unseen: VecDeque<(Moment, Moment)>,
     next_handshake: u32,
     handshakes: VecDeque<Box<Handshake>>,
+    /// What goes by in TLS, one by one, where that is wanted.
+    pub transcript: Option<Box<Transcript>>,
 }
 
 impl Default for Ledger {
@@ -47,6 +49,7 @@ impl Default for Ledger {
             unseen: VecDeque::new(),
             next_handshake: 0,
             handshakes: VecDeque::new(),
+            transcript: None,
         }
     }
 }
@@ -149,12 +152,6 @@ impl Ledger {
         }
     }
 
-    /// Protocol of the latest exchange, once its text has told.
-    pub fn protocol(&self) -> Option<&'static str> {
-        let latest = self.open.back().map(|e| &e.exchange).or(self.ready.back())?;
-        (latest.protocol != "unknown").then_some(latest.protocol)
-    }
-
     /// Takes in a TLS handshake of which all is known. Those inside TLS are numbered on from those outside.
     pub fn handshake(&mut self, mut handshake: Box<Handshake>) {
         handshake.number = self.next_handshake;
@@ -165,7 +162,10 @@ impl Ledger {
     /// Is there anything to be handed out?
     #[inline]
     pub fn has_news(&self) -> bool {
-        !self.ready.is_empty() || !self.unseen.is_empty() || !self.handshakes.is_empty()
+        !self.ready.is_empty()
+            || !self.unseen.is_empty()
+            || !self.handshakes.is_empty()
+            || self.transcript.as_ref().is_some_and(|transcript| !transcript.is_empty())
     }
 
     pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_first_byte_may_be_of_a_later_exchange() {
-        let moment = |frame: u64| Moment { at: frame.cast_signed(), frame };
+        let moment = |frame: u64| Moment::new(frame.cast_signed(), frame, Side::Client);
         let mut ledger = Ledger::default();
         let numbers = [0, 1].map(|_| ledger.open("http/1.1", 0));
         ledger.get(numbers[1]).unwrap().exchange.request.extend(moment(5), 1);

@@ -130,6 +130,17 @@ impl OverTls {
         }
     }
 
+    /// Lets TLS read, and write down what goes by where that is wanted: of the outermost layer, whose records packets carry.
+    fn transcribed<T>(&mut self, ledger: &mut Ledger, read: impl FnOnce(&mut Tls) -> T) -> T {
+        if self.depth > 0 {
+            return read(&mut self.tls);
+        }
+        self.tls.transcript = ledger.transcript.take();
+        let result = read(&mut self.tls);
+        ledger.transcript = self.tls.transcript.take();
+        result
+    }
+
     /// A handshake has ended.
     fn agree(&mut self, agreement: &Agreement) {
         if let Some(alpn) = &agreement.alpn {
@@ -161,13 +172,13 @@ impl Reader for OverTls {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         let interrupts = self.turns.interrupts(from, &chunk);
         self.read[from].get_or_insert(chunk.seen);
-        self.tls.data(from, chunk);
+        self.transcribed(ledger, |tls| tls.data(from, chunk));
         self.collect(ledger, interrupts);
         None
     }
 
     fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        let beyond = self.tls.gap(from, gap);
+        let beyond = self.transcribed(ledger, |tls| tls.gap(from, gap));
         let missed_data = self.tls.missed_data(from);
         self.collect(ledger, false);
         match &mut self.http2 {

@@ -18,7 +18,7 @@ pub(super) struct Trail {
 impl Trail {
     /// Bytes come: are they the first of their packet?
     pub fn begins_packet(&mut self, seen: Moment) -> bool {
-        std::mem::replace(&mut self.frame, seen.frame) != seen.frame
+        std::mem::replace(&mut self.frame, seen.frame()) != seen.frame()
     }
 
     /// Bytes are missing, and with them where the next message begins: they came after `since`, and by then.
@@ -44,9 +44,10 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Side;
 
     fn moment(frame: u64) -> Moment {
-        Moment { at: frame.cast_signed(), frame }
+        Moment::new(frame.cast_signed(), frame, Side::Client)
     }
 
     #[test]

@@ -261,7 +261,7 @@ impl Turns {
     /// Did the response begin in the middle of this record? Then the rest of the request is no other one.
     fn answers_early(&self, ledger: &mut Ledger, run: &Run) -> bool {
         let response = self.exchange(ledger).and_then(|exchange| exchange.response.first);
-        let within = |response: Moment| run.first.frame < response.frame && response.frame < run.last.frame;
+        let within = |response: Moment| run.first.frame() < response.frame() && response.frame() < run.last.frame();
         self.answered && !self.duplex && response.is_some_and(within)
     }
 

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use super::Station;
 use super::ip::IpPacket;
-use crate::stream::Moment;
+use crate::stream::Arrival;
 
 /// Linux' `ipfrag_time`.
 const TIMEOUT_NS: i64 = 30_000_000_000;
@@ -90,7 +90,7 @@ impl Reassembled {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Incomplete {
     /// When its first piece did.
-    pub opened: Moment,
+    pub opened: Arrival,
     pub frames: i64,
     /// UDP may be anything; what else is kept here would have been TCP, or a tunnel.
     pub is_udp: bool,
@@ -130,7 +130,7 @@ impl Piece {
 /// Pieces, sorted and without overlap.
 #[derive(Debug)]
 struct Partial {
-    opened: Moment,
+    opened: Arrival,
     pieces: Vec<Piece>,
     /// What the piece at offset 0 said.
     head: Option<(IpPacket, u8, Station)>,
@@ -147,7 +147,7 @@ struct Partial {
 }
 
 impl Partial {
-    fn new(opened: Moment, is_udp: bool) -> Self {
+    fn new(opened: Arrival, is_udp: bool) -> Self {
         Self {
             opened,
             pieces: Vec::new(),
@@ -214,7 +214,8 @@ impl Partial {
                 bytes.extend_from_slice(&piece.bytes);
             }
         }
-        let packet = IpPacket { offset: 0, len, ..packet };
+        // No header stands before it.
+        let packet = IpPacket { start: usize::MAX, offset: 0, len, ..packet };
         Some(Reassembled { station, packet, protocol, bytes, frames: self.frames })
     }
 }
@@ -224,13 +225,13 @@ impl Partial {
 pub struct Fragments {
     partials: HashMap<Key, Partial>,
     /// Every packet's first piece, in order of arrival.
-    order: VecDeque<(Key, Moment)>,
+    order: VecDeque<(Key, Arrival)>,
     bytes: usize,
 }
 
 impl Fragments {
     /// Takes a fragment.
-    pub fn add(&mut self, fragment: &Fragment<'_>, seen: Moment) -> Placed {
+    pub fn add(&mut self, fragment: &Fragment<'_>, seen: Arrival) -> Placed {
         const UDP: u8 = 17;
         let key = fragment.key();
         let is_udp = fragment.protocol == UDP;

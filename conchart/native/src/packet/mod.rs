@@ -121,6 +121,8 @@ pub struct Segment<'a> {
     /// Bytes that IP's length claims beyond the end of the frame on the wire: they were never there, and `payload_len`
     /// is without them.
     pub beyond_frame: u32,
+    /// The IP packet, as far as it was captured.
+    pub captured: &'a [u8],
 }
 
 /// A UDP datagram as it was captured (RFC 768); lengths come from the headers, never from padding.

@@ -53,6 +53,7 @@ pub(super) fn segment<'a>(frame: &'a [u8], ip: &IpPacket, station: Station) -> R
         capture_point: capture_point(frame, ip.ttl),
         station,
         beyond_frame: ip.beyond_frame,
+        captured: frame.get(ip.start..offset + captured.len()).unwrap_or_default(),
     }))
 }
 

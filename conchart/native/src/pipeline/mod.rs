@@ -1,5 +1,6 @@
 //! Drives the stages: frames in, facts out, one pass, state only for open flows.
 
+pub(crate) mod choice;
 mod steps;
 mod traffic;
 
@@ -16,11 +17,12 @@ use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Inco
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stalls::Passed;
-use crate::stream::{BySide, Moment, Side};
+use crate::stream::{Arrival, BySide, Moment, Side};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark, Receiver as _};
+use crate::tls::Transcript;
 use crate::udp::Datagrams;
-use steps::Steps;
+use choice::Chooser;
 use traffic::{Packets, Traffic};
 
 /// Flows that may be open at once; more, and the longest silent ones become rows early.
@@ -54,17 +56,13 @@ pub struct Selection {
     pub end: Option<Limit>,
     /// Stop after so many selected frames.
     pub count: Option<u64>,
-    /// Write the `packets` table.
-    pub packets: bool,
+    /// Of so many frames, write down every packet, TLS record and handshake message; after them, only packets that tell
+    /// of trouble.
+    pub detailed: u64,
+    /// The stream of which everything is written down, with the bytes of its segments and handshake messages.
+    pub explained: Option<i32>,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
-}
-
-impl Selection {
-    /// Is every frame wanted?
-    fn takes_all(&self) -> bool {
-        self.filter.is_none() && self.start.is_none() && self.end.is_none() && self.count.is_none()
-    }
 }
 
 /// Why a run ended early.
@@ -96,15 +94,11 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
         out: Outbox::new(output),
         flows: Table::new(MAX_OPEN),
         fragments: Fragments::default(),
-        selection,
-        programs: Vec::new(),
-        clock: Steps::default(),
-        origin: None,
+        chooser: Chooser::new(selection),
         frames: 0,
         bytes_before: 0,
         latest: i64::MIN,
         waiting_bytes: 0,
-        selected: 0,
         strays: 0,
         tally: Tally::default(),
         done: Vec::new(),
@@ -126,18 +120,13 @@ struct Run<O> {
     out: Outbox<O>,
     flows: Table<Traffic>,
     fragments: Fragments,
-    selection: Selection,
-    programs: Vec<(LinkType, Program)>,
-    clock: Steps,
-    /// Time of the first frame of all: what relative bounds count from.
-    origin: Option<i64>,
+    chooser: Chooser,
     /// Number of the latest frame; several files count on.
     frames: u64,
     /// Bytes of the files that are done.
     bytes_before: u64,
     latest: i64,
     waiting_bytes: usize,
-    selected: u64,
     strays: u64,
     tally: Tally,
     /// The files before.
@@ -183,7 +172,7 @@ impl<O: Output> Run<O> {
             self.tally.note_error(About::LinkType, &error);
         }
         // A filter that is wrong is so for a capture without packets, too.
-        self.program(reader.facts().link_types.first().copied().unwrap_or(LinkType::ETHERNET))?;
+        self.chooser.program(reader.facts().link_types.first().copied().unwrap_or(LinkType::ETHERNET))?;
         self.end_file(&reader);
         Ok(())
     }
@@ -191,7 +180,7 @@ impl<O: Output> Run<O> {
     /// Takes one frame; false when no more are wanted.
     fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
         self.frames = self.tally.first_frame - 1 + frame.number;
-        let (at, step) = self.clock.follow(frame.at, self.tally.packets == 0);
+        let (at, step) = self.chooser.clock.follow(frame.at, self.tally.packets == 0);
         let frame = &Frame { at, ..*frame };
         if let Some(step) = step {
             self.tally.notes.add(About::ClockStep, || step.told(self.frames));
@@ -200,12 +189,10 @@ impl<O: Output> Run<O> {
             self.end_all()?;
         }
         self.tally.saw(frame);
-        let origin = *self.origin.get_or_insert(frame.at);
-        if !self.is_selected(frame, origin)? {
+        if !self.chooser.wants(frame)? {
             return Ok(true);
         }
         self.tally.selected += 1;
-        self.selected += 1;
         if frame.at + 1_000_000_000 < self.latest && self.tally.selected > 1 {
             self.tally.backward.get_or_insert(self.frames);
         }
@@ -216,9 +203,9 @@ impl<O: Output> Run<O> {
         while let Some(flow) = self.flows.silent(frame.at) {
             self.end(flow)?;
         }
-        let seen = Moment { at: frame.at, frame: self.frames };
+        let seen = Arrival { at: frame.at, frame: self.frames };
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
-        Ok(self.selection.count.is_none_or(|count| self.selected < count))
+        Ok(!self.chooser.is_full())
     }
 
     /// Takes what came in `frames` frames, `depth` times put together.
@@ -226,7 +213,7 @@ impl<O: Output> Run<O> {
     fn decoded(
         &mut self,
         decoded: Result<Decoded<'_>, PacketError>,
-        seen: Moment,
+        seen: Arrival,
         frames: i64,
         depth: u8,
     ) -> Result<(), Failure> {
@@ -266,7 +253,7 @@ impl<O: Output> Run<O> {
 
     /// Keeps a fragment, or takes the packet that it completes.
     #[cold]
-    fn fragment(&mut self, fragment: &Fragment<'_>, seen: Moment, depth: u8) -> Result<(), Failure> {
+    fn fragment(&mut self, fragment: &Fragment<'_>, seen: Arrival, depth: u8) -> Result<(), Failure> {
         while let Some(incomplete) = self.fragments.expired(seen.at) {
             self.count_incomplete(incomplete);
         }
@@ -294,40 +281,7 @@ impl<O: Output> Run<O> {
         }
     }
 
-    #[inline]
-    fn is_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
-        if self.selection.takes_all() { Ok(true) } else { self.is_among_selected(frame, origin) }
-    }
-
-    fn is_among_selected(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
-        let instant = |bound| match bound {
-            Limit::At(at) => at,
-            Limit::After(ns) => origin.saturating_add(ns),
-        };
-        let Selection { start, end, count, .. } = &self.selection;
-        let in_window = start.is_none_or(|bound| frame.at >= instant(bound))
-            && end.is_none_or(|bound| frame.at < instant(bound))
-            && *count != Some(0);
-        // Asked for outside of the window, too: that a filter is wrong is told before the rest is read.
-        let program = self.program(frame.link)?;
-        Ok(in_window && program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
-    }
-
-    /// The filter, as it is for a link type; `None` when there is no filter.
-    fn program(&mut self, link: LinkType) -> Result<Option<&Program>, Failure> {
-        let Some(compile) = &mut self.selection.filter else { return Ok(None) };
-        let known = self.programs.iter().position(|(of, _)| *of == link);
-        let at = match known {
-            Some(at) => at,
-            None => {
-                self.programs.push((link, compile(link)?));
-                self.programs.len() - 1
-            }
-        };
-        Ok(self.programs.get(at).map(|(_, program)| program))
-    }
-
-    fn segment(&mut self, segment: &Segment<'_>, seen: Moment) -> Result<(), Failure> {
+    fn segment(&mut self, segment: &Segment<'_>, seen: Arrival) -> Result<(), Failure> {
         let (source, destination) = (segment.source, segment.destination);
         let begins = segment.flags.syn() && !segment.flags.ack();
         let (index, from) = match self.flows.locate(Transport::Tcp, source, destination, seen.at) {
@@ -342,14 +296,25 @@ impl<O: Output> Run<O> {
             }
             Slot::New | Slot::Stray => self.open_tcp(segment, seen),
         };
+        let seen = seen.of(from);
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
+        let is_detailed = self.chooser.is_detailed();
+        let is_explained = self.chooser.explains(stream);
+        if traffic.is_transcribed() && !is_detailed && !is_explained {
+            traffic.transcribe(None);
+        }
         let Packets::Tcp(tcp) = &mut traffic.packets else { return Ok(()) };
         let held_before = tcp.waiting_bytes();
         let taken = tcp.segment(from, segment, seen, &mut traffic.speech);
         let mut held = tcp.waiting_bytes();
         if taken.mark != Some(Mark::Duplicate) {
             traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
+        }
+        if is_explained || is_detailed || taken.mark.is_some_and(Mark::is_trouble) {
+            let row = rows::segment(stream, segment, seen, from, &tcp.halves, taken.mark);
+            let packet = Some(segment.captured).filter(|captured| is_explained && !captured.is_empty());
+            self.out.packet(row, packet.map(Into::into))?;
         }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);
@@ -360,9 +325,6 @@ impl<O: Output> Run<O> {
         let (is_closed, is_reset) = (tcp.is_closed(), tcp.is_reset());
         if segment.payload_len > 0 {
             traffic.report(stream, &mut self.out)?;
-        }
-        if self.selection.packets {
-            self.out.packet(rows::segment(stream, segment, seen, from, taken.mark))?;
         }
         if is_closed {
             if !is_reset {
@@ -382,7 +344,7 @@ impl<O: Output> Run<O> {
     }
 
     /// Opens a connection, which begins with `segment` as far as the capture shows; says who sent that.
-    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Moment) -> (usize, Side) {
+    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Arrival) -> (usize, Side) {
         let Segment { source, destination, .. } = *segment;
         let midstream = !segment.flags.syn();
         let from = match (segment.flags.syn(), segment.flags.ack()) {
@@ -394,16 +356,17 @@ impl<O: Output> Run<O> {
                 likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
             }
         };
-        let packets = Packets::Tcp(Box::new(Connection::new(seen)));
+        let packets = Packets::Tcp(Box::new(Connection::new(seen.of(from))));
         (self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream), from)
     }
 
-    fn datagram(&mut self, datagram: &Datagram<'_>, seen: Moment) -> Result<(), Failure> {
+    fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
         let (source, destination) = (datagram.source, datagram.destination);
         let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
             Slot::Open(index, from) => (index, from),
             Slot::New | Slot::Stray => self.open_udp(datagram, seen),
         };
+        let seen = seen.of(from);
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
@@ -412,14 +375,14 @@ impl<O: Output> Run<O> {
             traffic.speech.data(from, chunk);
             traffic.report(stream, &mut self.out)?;
         }
-        if self.selection.packets {
-            self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()))?;
+        if self.chooser.is_detailed() || self.chooser.explains(stream) {
+            self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
         }
         self.make_room(seen)
     }
 
     /// Opens a UDP conversation; says who sent its first datagram.
-    fn open_udp(&mut self, datagram: &Datagram<'_>, seen: Moment) -> (usize, Side) {
+    fn open_udp(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> (usize, Side) {
         /// Ports that programs without privileges do not get: whoever sends from one answers.
         const SYSTEM_PORTS: std::ops::Range<u16> = 0..1024;
         let is_answer =
@@ -430,7 +393,7 @@ impl<O: Output> Run<O> {
             Side::Client
         });
         let ends = by_side(from, datagram.source, datagram.destination);
-        let packets = Packets::Udp(Box::new(Datagrams::new(seen)));
+        let packets = Packets::Udp(Box::new(Datagrams::new(seen.of(from))));
         (self.open(Transport::Udp, ends, seen, packets, false), from)
     }
 
@@ -438,13 +401,20 @@ impl<O: Output> Run<O> {
         &mut self,
         transport: Transport,
         ends: BySide<Endpoint>,
-        seen: Moment,
+        seen: Arrival,
         packets: Packets,
         midstream: bool,
     ) -> usize {
         let keys = Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned();
         let traffic = Traffic::new(self.tally.capture, packets, midstream, keys);
-        self.flows.open(transport, ends, seen.at, traffic)
+        let index = self.flows.open(transport, ends, seen.at, traffic);
+        if let Some(flow) = self.flows.flow(index) {
+            let is_explained = self.chooser.explains(flow.stream);
+            if is_explained || self.chooser.is_detailed() {
+                flow.content.transcribe(Some(Transcript::new(is_explained)));
+            }
+        }
+        index
     }
 
     /// Ends flows before their time, when too many are open.
@@ -457,7 +427,7 @@ impl<O: Output> Run<O> {
             // Of UDP, what comes later begins anew; a TCP connection is over for good.
             if flow.transport == Transport::Tcp {
                 self.tally.notes.add(About::EndedEarly, || {
-                    let (frame, stream) = (seen.frame, flow.stream);
+                    let (frame, stream) = (seen.frame(), flow.stream);
                     format!(
                         "frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early"
                     )

@@ -14,6 +14,7 @@ use crate::rows::{self, About};
 use crate::stalls::Stalls;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tcp::{Connection, Receiver};
+use crate::tls::Transcript;
 use crate::udp::Datagrams;
 
 /// What the packets of a flow amount to.
@@ -74,6 +75,7 @@ pub(super) enum Speech {
         midstream: bool,
         /// Where secrets may be known.
         keys: Option<Keys>,
+        transcript: Option<Box<Transcript>>,
     },
     Begun(Box<Conversation>),
     /// Both sides have ended their streams, and what was said has become rows.
@@ -83,8 +85,10 @@ pub(super) enum Speech {
 impl Speech {
     /// The reader of what is said now; `None` when it is over.
     fn reader(&mut self) -> Option<&mut Conversation> {
-        if let Self::Nothing { carrier, midstream, keys } = self {
-            *self = Self::Begun(Box::new(Conversation::new(*carrier, *midstream, keys.take())));
+        if let Self::Nothing { carrier, midstream, keys, transcript } = self {
+            let mut conversation = Conversation::new(*carrier, *midstream, keys.take());
+            *conversation.transcript() = transcript.take();
+            *self = Self::Begun(Box::new(conversation));
         }
         self.begun()
     }
@@ -124,6 +128,8 @@ pub(super) struct Traffic {
     pub stalls: Stalls,
     /// The clock was set back inside a handshake.
     pub clock_stepped_back: bool,
+    /// Records and messages are written down; so many were so far.
+    transcribed: Option<(i32, i32)>,
 }
 
 impl Traffic {
@@ -133,7 +139,7 @@ impl Traffic {
             Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
             Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
-        let speech = Speech::Nothing { carrier, midstream, keys };
+        let speech = Speech::Nothing { carrier, midstream, keys, transcript: None };
         Self {
             capture,
             packets,
@@ -143,7 +149,23 @@ impl Traffic {
             tiler: Tiler::default(),
             stalls,
             clock_stepped_back: false,
+            transcribed: None,
         }
+    }
+
+    /// Writes down records and handshake messages from here on, or no longer.
+    pub fn transcribe(&mut self, wanted: Option<Transcript>) {
+        let wanted = wanted.map(Box::new);
+        self.transcribed = wanted.as_ref().map(|_| (0, 0));
+        match &mut self.speech {
+            Speech::Nothing { transcript, .. } => *transcript = wanted,
+            Speech::Begun(conversation) => *conversation.transcript() = wanted,
+            Speech::Over => {}
+        }
+    }
+
+    pub fn is_transcribed(&self) -> bool {
+        self.transcribed.is_some()
     }
 
     /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
@@ -177,10 +199,20 @@ impl Traffic {
 
     /// Passes on what has become certain.
     pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
-        let Self { packets, speech, tiler, stalls, clock_stepped_back, .. } = self;
+        let Self { packets, speech, tiler, stalls, clock_stepped_back, transcribed, .. } = self;
         let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
             return Ok(());
         };
+        if let (Some((records, messages)), Some(transcript)) = (transcribed, conversation.transcript()) {
+            while let Some(record) = transcript.next_record() {
+                out.record(stream, *records, record)?;
+                *records += 1;
+            }
+            while let Some(message) = transcript.next_message() {
+                out.message(stream, *messages, message)?;
+                *messages += 1;
+            }
+        }
         let mut certain: Option<Moment> = None;
         let mut charge = |interval: Phase| {
             begin(tiler, packets, interval.start);

@@ -72,15 +72,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::stream::Side;
 
     fn moment(frame: u64) -> Moment {
-        Moment { at: frame.cast_signed(), frame }
+        Moment::new(frame.cast_signed(), frame, Side::Client)
     }
 
     fn told(frames: &[(u64, &[u8])]) -> Vec<(Vec<u8>, u64)> {
         let (mut stream, mut told) = (CryptoStream::default(), Vec::new());
         for (frame, (offset, bytes)) in (1..).zip(frames) {
-            stream.frame(*offset, bytes, moment(frame), |bytes, seen| told.push((bytes.to_vec(), seen.frame)));
+            stream.frame(*offset, bytes, moment(frame), |bytes, seen| told.push((bytes.to_vec(), seen.frame())));
         }
         told
     }

@@ -74,7 +74,7 @@ struct Heard {
 }
 
 fn moment(frame: u64) -> Moment {
-    Moment { at: frame.cast_signed() * 1000, frame }
+    Moment::new(frame.cast_signed() * 1000, frame, Side::Client)
 }
 
 impl Heard {
@@ -318,7 +318,7 @@ fn chromium_asks_a_lab_server() {
         facts.handshake.client,
         facts.one_rtt.client,
     ];
-    let frames = frames.map(|moment| moment.unwrap().frame);
+    let frames = frames.map(|moment| moment.unwrap().frame());
     assert!(frames.is_sorted(), "{frames:?}");
 }
 

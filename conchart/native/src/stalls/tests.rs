@@ -43,7 +43,7 @@ struct Wire {
 impl Wire {
     /// Nothing passed yet.
     fn silent() -> Self {
-        let start = Moment { at: 0, frame: 1 };
+        let start = Moment::new(0, 1, Side::Client);
         Self {
             tcp: Connection::new(start),
             stalls: Stalls::of_connection(),
@@ -98,8 +98,9 @@ impl Wire {
             capture_point: 0,
             station: Station::default(),
             beyond_frame: 0,
+            captured: &[],
         };
-        let seen = Moment { at: (at * 1e6) as i64, frame: self.frame };
+        let seen = Moment::new((at * 1e6) as i64, self.frame, Side::Client);
         let taken = self.tcp.segment(from, &segment, seen, &mut Deaf);
         self.stalls.segment(from, &Passed { segment: &segment, taken: &taken, seen, tcp: &self.tcp });
         self.last = seen;
@@ -120,7 +121,7 @@ impl Wire {
     /// What was found, if all of it lies in one phase: kind, detail, side, from and to in milliseconds.
     fn found(mut self, phase: phases::Kind) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
         let mut found = Vec::new();
-        let start = Moment { at: i64::MIN / 4, frame: 1 };
+        let start = Moment::new(i64::MIN / 4, 1, Side::Client);
         let phase = Phase::without_exchange(phase, start, self.last);
         self.stalls.settle(&phase, &mut |stall| {
             let ms = |moment: Moment| moment.at / 1_000_000;
@@ -278,7 +279,7 @@ fn so_is_the_loss_of_what_ends_it() {
     let mut wire = asked();
     wire.data(0.0, C, 300, 0, 80);
     wire.data(230.0, C, 300, 0, 80);
-    let at = |ms: i64, frame| Moment { at: ms * 1_000_000, frame };
+    let at = |ms: i64, frame| Moment::new(ms * 1_000_000, frame, Side::Client);
     let phase = |kind, start, end| Phase::without_exchange(kind, start, end);
     let mut found = Vec::new();
     wire.stalls.settle(&phase(phases::Kind::Tls, at(-20, 4), at(0, 5)), &mut |_| unreachable!());
@@ -504,8 +505,8 @@ fn stalls_do_not_overlap_and_the_stronger_cause_has_the_time() {
         kind,
         detail: None,
         side: S,
-        start: Moment { at: start * 1_000_000, frame: 1 },
-        end: Moment { at: end * 1_000_000, frame: 2 },
+        start: Moment::new(start * 1_000_000, 1, Side::Client),
+        end: Moment::new(end * 1_000_000, 2, Side::Client),
         released: None,
         ack_delay_ns: None,
         confidence: 1.0,
@@ -522,9 +523,11 @@ fn stalls_do_not_overlap_and_the_stronger_cause_has_the_time() {
         found.push(stall(kind, start, end), found::Within::Any);
     }
     let mut given = Vec::new();
-    let end = Moment { at: 100_000_000, frame: 3 };
-    let phase =
-        Phase { inferred: true, ..Phase::without_exchange(phases::Kind::Transfer, Moment { at: 0, frame: 1 }, end) };
+    let end = Moment::new(100_000_000, 3, Side::Client);
+    let phase = Phase {
+        inferred: true,
+        ..Phase::without_exchange(phases::Kind::Transfer, Moment::new(0, 1, Side::Client), end)
+    };
     found.settle(&phase, &mut |stall| given.push((stall.kind, stall.start.at / 1_000_000, stall.end.at / 1_000_000)));
     let expected = [(Kind::SlowStart, 0, 20), (Kind::Nagle, 20, 60), (Kind::Rto, 65, 90), (Kind::Sender, 90, 91)];
     assert_eq!(given, expected);

@@ -16,6 +16,12 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// Does it tell of trouble on the way, or at an end, that whoever looks at a lane wants to see?
+    #[must_use]
+    pub fn is_trouble(self) -> bool {
+        matches!(self, Self::Retransmit | Self::OutOfOrder | Self::ZeroWindow)
+    }
+
     /// The name in the `packets` table.
     #[must_use]
     pub fn name(self) -> &'static str {

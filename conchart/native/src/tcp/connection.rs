@@ -77,8 +77,8 @@ impl Connection {
             halves: BySide::default(),
             opened,
             last: opened,
-            first_frame: opened.frame,
-            last_frame: opened.frame,
+            first_frame: opened.frame(),
+            last_frame: opened.frame(),
             syn: None,
             syn_ack: None,
             ack: None,
@@ -108,11 +108,11 @@ impl Connection {
         half.packets += 1;
         half.ttl.get_or_insert(segment.ttl);
         half.station.get_or_insert(segment.station);
-        if (seen.at, seen.frame) < (self.opened.at, self.opened.frame) {
+        if (seen.at, seen.frame()) < (self.opened.at, self.opened.frame()) {
             self.opened = seen;
         }
         self.last = self.last.max(seen);
-        self.last_frame = self.last_frame.max(seen.frame);
+        self.last_frame = self.last_frame.max(seen.frame());
 
         if let Some(range) = segment.duplicate_sack {
             self.received_twice(from.peer(), range);

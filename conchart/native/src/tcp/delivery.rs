@@ -153,7 +153,7 @@ impl Connection {
         // Each side waits for the other, or for what a damaged packet acknowledges: the order of capture decides.
         let first = |side: Side| {
             let first = self.stream(side).first_in_order();
-            first.map(|waiting| (waiting.seen.frame, side == Side::Server, side))
+            first.map(|waiting| (waiting.seen.frame(), side == Side::Server, side))
         };
         let earliest = [first(Side::Client), first(Side::Server)]
             .into_iter()

@@ -15,6 +15,8 @@ pub struct Half {
     pub(super) acks_alone: bool,
     pub packets: i64,
     pub mss: Option<u16>,
+    /// Of its SYN (RFC 7323 section 2); `None` without the option, and where no SYN of it was captured.
+    pub window_scale: Option<u8>,
     /// Hop limit of the first packet, as it arrived.
     pub ttl: Option<u8>,
     /// Who sent it on the last link.

@@ -39,6 +39,12 @@ impl Connection {
         BySide { client: of(Side::Client), server: of(Side::Server) }
     }
 
+    /// The least time from what passed to its acknowledgement by that side, SYN and SYN-ACK included.
+    #[must_use]
+    pub fn nearest(&self, side: Side) -> Option<i64> {
+        [self.handshake_rtt[side], self.least_rtt()[side]].into_iter().flatten().min()
+    }
+
     /// SYN and SYN-ACK. True when this repeats one.
     ///
     /// Where both sides opened at once (RFC 9293 figure 8), each sends both: the SYN-ACK is its SYN, acknowledged.
@@ -57,6 +63,7 @@ impl Connection {
             half.assembler.start_at(position);
         }
         half.mss = half.mss.or(segment.mss);
+        half.window_scale = half.window_scale.or(segment.window_scale);
         let first_syn_ack = segment.flags.ack() && from == Side::Server && self.syn_ack.is_none();
         if first_syn_ack {
             if self.syn.is_some() {

@@ -118,12 +118,12 @@ impl Connection {
         let ends = [self.first_fin(Side::Client), self.first_fin(Side::Server), self.rst];
         let any = ends.iter().flatten().next().is_some();
         let Some(last_byte) = self.last_byte else {
-            return ends.into_iter().flatten().min_by_key(|m| (m.at, m.frame));
+            return ends.into_iter().flatten().min_by_key(|m| (m.at, m.frame()));
         };
         ends.into_iter()
             .flatten()
-            .filter(|m| (m.at, m.frame) >= (last_byte.at, last_byte.frame))
-            .min_by_key(|m| (m.at, m.frame))
+            .filter(|m| (m.at, m.frame()) >= (last_byte.at, last_byte.frame()))
+            .min_by_key(|m| (m.at, m.frame()))
             .or(any.then_some(last_byte))
     }
 }

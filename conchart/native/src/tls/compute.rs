@@ -111,7 +111,7 @@ impl Flights {
             }
             return;
         }
-        if (seen.at, seen.frame) < (flight.first.at, flight.first.frame) {
+        if (seen.at, seen.frame()) < (flight.first.at, flight.first.frame()) {
             flight.first = seen;
         }
         let pause = seen.at - current.last.at;

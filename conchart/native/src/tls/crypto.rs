@@ -39,7 +39,7 @@ impl CryptoHandshake {
             return;
         }
         let stretch = Stretch { bytes, missing: 0, begins: None, first: seen, last: seen };
-        self.handshaking.push(from, stretch, Bearer::Clear { offset: 0 }, None);
+        self.handshaking.push(from, stretch, Bearer::Clear { offset: 0 }, None, None);
     }
 
     /// The client sent its first 1-RTT packet: its Finished went before, or in the same datagram.

@@ -9,7 +9,7 @@
 //! are exact and application data comes out as [`Clear`]. Without, what encryption hides is reasoned out from the
 //! order and size of records and marked `inferred`. Memory: a few kilobytes while a handshake runs, at most
 //! 128 KiB per side of a message that arrives in pieces, at most [`MAX_HELD`] undecided records, and under
-//! 200 bytes once established.
+//! 208 bytes once established.
 
 mod compute;
 mod crypto;
@@ -26,6 +26,7 @@ mod reading;
 mod record;
 mod sniff;
 mod tickets;
+mod transcript;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use opener::Clear;
 pub(crate) use opener::{Hash, expand_label};
 pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
+pub use transcript::{Cover, MessageSeen, RecordSeen, Transcript};
 
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
@@ -95,6 +97,8 @@ pub struct Tls {
     requester: Option<Side>,
     /// Where HTTP/2 is spoken inside: what each side's records take beyond their content.
     http2: Option<BySide<u8>>,
+    /// What goes by, where somebody wants to know; lent by the caller.
+    pub transcript: Option<Box<Transcript>>,
 }
 
 impl Tls {
@@ -127,6 +131,7 @@ impl Tls {
             state,
             requester: None,
             http2: None,
+            transcript: None,
         }
     }
 
@@ -189,7 +194,7 @@ impl Tls {
             return;
         }
         if let Some(handshaking) = &mut self.handshaking {
-            handshaking.miss(from, seen, self.opener.as_deref_mut());
+            handshaking.miss(from, seen, self.opener.as_deref_mut(), self.transcript.as_deref_mut());
         }
         if let Some(opener) = &mut self.opener {
             opener.miss(from);

@@ -17,10 +17,17 @@ impl Tls {
     /// Takes in the next part of a record: its way to the messages and to application data.
     pub(super) fn part(&mut self, from: Side, part: &RecordPart<'_>) {
         self.begin_if_first(from, part);
-        if !self.is_protected(from, part) {
+        let is_protected = self.is_protected(from, part);
+        let opened = match &mut self.opener {
+            Some(opener) if is_protected => opener.open(from, part),
+            _ => Opened::Sealed,
+        };
+        if let Some(transcript) = self.transcript.as_deref_mut().filter(|_| part.done) {
+            transcript.record(from, part, is_protected, &opened);
+        }
+        if !is_protected {
             return self.in_clear(from, part);
         }
-        let opened = self.opener.as_mut().map_or(Opened::Sealed, |opener| opener.open(from, part));
         self.take_earlier();
         match opened {
             Opened::Sealed if part.done => self.sealed(from, part),
@@ -89,7 +96,7 @@ impl Tls {
                 last: part.seen,
             };
             let carrier = Bearer::Clear { offset: record.offset };
-            handshaking.push(from, stretch, carrier, self.opener.as_deref_mut());
+            handshaking.push(from, stretch, carrier, self.opener.as_deref_mut(), self.transcript.as_deref_mut());
         }
         handshaking.machine.clear_part(from, part, self.walk[from].v2_type());
         self.proceed();
@@ -126,8 +133,13 @@ impl Tls {
     /// connection say nothing that counts.
     fn opened(&mut self, from: Side, part: &RecordPart<'_>, content: &Content) {
         let Some(handshaking) = &mut self.handshaking else {
-            if content.kind == HANDSHAKE && content.bytes.first() == Some(&NEW_SESSION_TICKET) {
-                self.note_ticket(from, true);
+            if content.kind == HANDSHAKE {
+                if let Some(transcript) = &mut self.transcript {
+                    transcript.later_messages(from, self.number.saturating_sub(1), part, &content.bytes);
+                }
+                if content.bytes.first() == Some(&NEW_SESSION_TICKET) {
+                    self.note_ticket(from, true);
+                }
             }
             return;
         };
@@ -144,7 +156,8 @@ impl Tls {
             if is_tls13 {
                 handshaking.machine.opened_record(record);
             }
-            handshaking.push(from, stretch, Bearer::Protected(record), self.opener.as_deref_mut());
+            let (opener, transcript) = (self.opener.as_deref_mut(), self.transcript.as_deref_mut());
+            handshaking.push(from, stretch, Bearer::Protected(record), opener, transcript);
         }
         let machine = &mut handshaking.machine;
         match content.kind {

@@ -5,7 +5,7 @@
 //! In: the chunks and gaps of ONE direction. Out: [`RecordPart`]s that borrow the chunk's bytes. Bodies are
 //! never copied, nothing is decrypted, no message is read.
 
-use crate::stream::{Chunk, Gap, Moment};
+use crate::stream::{Chunk, Gap, Moment, Side};
 
 pub(super) const CHANGE_CIPHER_SPEC: u16 = 20;
 pub(super) const ALERT: u16 = 21;
@@ -87,7 +87,7 @@ pub(super) struct Walk {
 
 impl Walk {
     pub fn new(midstream: bool) -> Self {
-        let nowhere = Moment { at: 0, frame: 0 };
+        let nowhere = Moment::new(0, 0, Side::Client);
         let record = Record { kind: 0, version: 0, length: 0, offset: 0, acked: 0, first: nowhere };
         let state = if midstream { State::OutOfStep } else { State::Start };
         Self { record, latest: nowhere, left: 0, header: [0; HEADER], have: 0, state }

@@ -299,7 +299,7 @@ fn drop_tickets(records: &mut Vec<AppRecord>, watch: Watch) {
 ///
 /// A server that speaks first (mail, databases) greets after its tickets and before any request.
 fn greeting(unasked: &[AppRecord], watch: Watch, request: Option<AppRecord>) -> impl Iterator<Item = bool> {
-    let order = |seen: AppRecord| (seen.first.at, seen.first.frame);
+    let order = |seen: AppRecord| (seen.first.at, seen.first.frame());
     let waited = |seen: &AppRecord| request.is_none_or(|request| order(*seen) < order(request));
     let greets = !watch.client_first && unasked.iter().all(waited);
     let run = leading_run(unasked.iter());

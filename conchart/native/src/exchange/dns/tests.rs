@@ -18,7 +18,7 @@ pub(super) const NXDOMAIN: &[u8] =
     b"\x1a\x2b\x81\x83\x00\x01\x00\x00\x00\x00\x00\x00\x04shop\x07example\x00\x00\x01\x00\x01";
 
 fn moment(frame: u64) -> Moment {
-    Moment { at: frame.cast_signed() * 1000, frame }
+    Moment::new(frame.cast_signed() * 1000, frame, Side::Client)
 }
 
 /// The message with another ID.
@@ -89,7 +89,7 @@ impl Flow {
 
 /// Frames of query and response, and the status.
 fn short(exchange: &Exchange) -> (Option<u64>, Option<u64>, Option<u16>) {
-    let frame = |span: Span| span.last.map(|moment| moment.frame);
+    let frame = |span: Span| span.last.map(|moment| moment.frame());
     (frame(exchange.request), frame(exchange.response), exchange.status)
 }
 

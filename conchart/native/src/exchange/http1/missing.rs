@@ -3,7 +3,7 @@
 //! In: gaps, cut heads, noise. Out: the same exchanges, marked `inferred`, and the stretch of time
 //! in which nobody can say what went on. See [`super`] for what *out of step* means.
 
-use super::{Direction, EmptyLine, GUESSED, Http1, State, describe};
+use super::{Direction, EmptyLine, GUESSED, Http1, State};
 use crate::exchange::Span;
 use crate::exchange::backlog::Event;
 use crate::exchange::head::{self, Request};
@@ -17,9 +17,8 @@ impl Http1 {
         let asks = ledger.asks(from);
         if !head.is_empty() {
             if asks {
-                let entry = self.directions[from].number.and_then(|n| ledger.get(n));
-                if let (Some(entry), Some(request)) = (entry, Request::read(head)) {
-                    describe(&mut entry.exchange, request);
+                if let Some(request) = Request::read(head) {
+                    self.describe(ledger, from, request);
                 }
             } else if self.response(ledger, from, head, false) {
                 if self.granted.is_none() {

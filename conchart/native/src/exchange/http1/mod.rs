@@ -98,7 +98,6 @@ impl Http1 {
             if let Some(granted) = self.granted.take() {
                 let early = self.take_early(ledger);
                 self.finish(ledger);
-                self.learn_name(ledger);
                 return Some(Switch { onward: self.onward(ledger, granted), name: self.app, early, rest });
             }
             if std::mem::take(&mut self.refused) {
@@ -108,13 +107,7 @@ impl Http1 {
         if rest.cut > 0 {
             self.missing(ledger, from, Gap::new(rest.offset, u64::from(rest.cut), rest.seen), true);
         }
-        self.learn_name(ledger);
         None
-    }
-
-    fn learn_name(&mut self, ledger: &Ledger) {
-        // What came before it (a PROXY header) has another name.
-        self.app = self.app.or_else(|| ledger.protocol().filter(|name| name.starts_with("http/")));
     }
 
     /// CONNECT was refused: what the requester sent after it is a request like any other.
@@ -263,13 +256,29 @@ impl Http1 {
         let connect = request.method.as_deref() == Some("CONNECT");
         if let Some(entry) = direction.number.and_then(|n| ledger.get(n)) {
             keepalive(&mut entry.exchange, from, request.keepalive);
-            describe(&mut entry.exchange, request);
         }
+        self.describe(ledger, from, request);
         self.body(ledger, from, if connect { None } else { framing });
         if connect {
             self.directions[from].state = State::Waiting(Backlog::new(MAX_EARLY));
         }
         true
+    }
+
+    /// What a request's head says of its exchange, and of the connection as long as nothing was answered on it.
+    fn describe(&mut self, ledger: &mut Ledger, from: Side, request: Request) {
+        let Some(entry) = self.directions[from].number.and_then(|n| ledger.get(n)) else {
+            return;
+        };
+        self.app = self.app.or(request.protocol);
+        let exchange = &mut entry.exchange;
+        exchange.method = request.method;
+        exchange.target = request.target;
+        exchange.host = request.host;
+        exchange.user_agent = request.user_agent;
+        exchange.expects_continue = request.expects_continue;
+        exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
+        exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
     }
 
     /// A response's head, or with `whole` unset what is left of one; false when it is not HTTP/1.
@@ -456,16 +465,6 @@ impl Direction {
 fn answered(ledger: &mut Ledger, number: Option<u32>) -> bool {
     let entry = number.and_then(|n| ledger.get(n));
     entry.is_some_and(|e| e.exchange.response.first.is_some())
-}
-
-fn describe(exchange: &mut Exchange, request: Request) {
-    exchange.method = request.method;
-    exchange.target = request.target;
-    exchange.host = request.host;
-    exchange.user_agent = request.user_agent;
-    exchange.expects_continue = request.expects_continue;
-    exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
-    exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
 }
 
 fn keepalive(exchange: &mut Exchange, side: Side, keeps: Option<bool>) {

@@ -279,6 +279,15 @@ fn a_late_first_segment_does_not_end_the_response_before_its_bytes_were_seen() {
 }
 
 #[test]
+fn until_something_is_answered_the_first_request_names_the_connection() {
+    let older = GET.replace("HTTP/1.1", "HTTP/1.0");
+    let together = Talk::new().client(format!("{GET}{older}"));
+    let apart = Talk::new().client(GET).client(older);
+    assert_eq!(together.conversation.app(), Some("http/1.1"));
+    assert_eq!(apart.conversation.app(), Some("http/1.1"));
+}
+
+#[test]
 fn a_method_nobody_knows_is_read_from_a_whole_request_line() {
     let request = "FROBNICATE /x HTTP/1.1\r\nHost: h\r\n\r\n";
     let found = Talk::new().client(&request[..12]).client(&request[12..]).server(OK5).exchanges();

@@ -254,7 +254,7 @@ fn header_blocks_name_products_and_expectations() {
     let found = talk.server(frame(1, END_HEADERS | END_STREAM, 1, &answer)).exchanges();
     let e = &found[0];
     assert_eq!((e.user_agent.as_deref(), e.server_software.as_deref()), (Some("curl/8"), Some("h2o")));
-    let first = e.request.first.unwrap().frame;
-    let frames = [e.continued, e.request.content].map(|moment| moment.unwrap().frame - first);
+    let first = e.request.first.unwrap().frame();
+    let frames = [e.continued, e.request.content].map(|moment| moment.unwrap().frame() - first);
     assert_eq!((e.expects_continue, frames), (Some(true), [1, 3]), "an empty DATA frame is no content");
 }

@@ -98,7 +98,7 @@ proptest! {
         let whole = feed(&packets, |_| usize::MAX, |seen, _| seen);
         let single = feed(&packets, |_| 1, |_, nth| moment(nth as u64 + 1));
         let owner: Vec<Moment> = packets.iter().flat_map(|p| vec![p.seen; p.bytes.len()]).collect();
-        let packet_of = |m: &mut Option<Moment>| *m = m.map(|m| owner[m.frame as usize - 1]);
+        let packet_of = |m: &mut Option<Moment>| *m = m.map(|m| owner[m.frame() as usize - 1]);
         let single: Vec<Exchange> = single.into_iter().map(|mut e| {
             for span in [&mut e.request, &mut e.response] {
                 packet_of(&mut span.first);
@@ -150,7 +150,7 @@ proptest! {
             prop_assert!((0.0..=1.0).contains(&exchange.confidence));
             for span in [exchange.request, exchange.response] {
                 prop_assert_eq!(span.first.is_some(), span.last.is_some());
-                prop_assert!(span.first.is_none_or(|first| first.frame <= span.last.unwrap().frame));
+                prop_assert!(span.first.is_none_or(|first| first.frame() <= span.last.unwrap().frame()));
             }
         }
         let counted: u64 = found.iter().map(|e| e.request.bytes + e.response.bytes).sum();

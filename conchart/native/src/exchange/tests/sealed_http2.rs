@@ -79,7 +79,7 @@ impl Sealed {
     }
 
     fn now(&self) -> Moment {
-        Moment { at: self.at, frame: self.frame }
+        Moment::new(self.at, self.frame, Side::Client)
     }
 
     fn end(mut self) -> Vec<Exchange> {
@@ -276,7 +276,7 @@ fn a_record_as_long_as_the_one_before_it_is_followed_by_more_of_the_same_respons
 #[test]
 fn missing_bytes_lower_the_confidence() {
     let mut talk = Sealed::begun().say(Client, 130);
-    let gap = Gap::new(talk.sent.server, 500, Moment { at: 10 * MS, frame: 6 });
+    let gap = Gap::new(talk.sent.server, 500, Moment::new(10 * MS, 6, Side::Client));
     talk.http2.gap(&mut talk.ledger, Server, gap);
     let found = talk.end();
     assert_eq!((short(found[0].response).0, found[0].confidence), (Some(6), 0.3));

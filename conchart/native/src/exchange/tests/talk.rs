@@ -25,7 +25,7 @@ pub struct Packet {
 }
 
 pub fn moment(frame: u64) -> Moment {
-    Moment { at: i64::try_from(frame).unwrap() * 1000, frame }
+    Moment::new(i64::try_from(frame).unwrap() * 1000, frame, Side::Client)
 }
 
 impl Talk {
@@ -101,7 +101,7 @@ impl Talk {
     }
 
     pub fn unseen(&mut self) -> Vec<(u64, u64)> {
-        let next = || self.conversation.next_unseen().map(|(from, to)| (from.frame, to.frame));
+        let next = || self.conversation.next_unseen().map(|(from, to)| (from.frame(), to.frame()));
         std::iter::from_fn(next).collect()
     }
 }
@@ -110,5 +110,5 @@ impl Talk {
 pub type Short = (Option<u64>, Option<u64>, u64, bool);
 
 pub fn short(span: Span) -> Short {
-    (span.first.map(|m| m.frame), span.last.map(|m| m.frame), span.bytes, span.done)
+    (span.first.map(|m| m.frame()), span.last.map(|m| m.frame()), span.bytes, span.done)
 }

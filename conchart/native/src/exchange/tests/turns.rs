@@ -183,7 +183,7 @@ fn turns_in_time(said: &[(Side, i64)]) -> Vec<super::super::Exchange> {
     let mut at = 0;
     for (frame, (from, after_ms)) in (1..).zip(said) {
         at += after_ms * 1_000_000;
-        let seen = Moment { at, frame };
+        let seen = Moment::new(at, frame, Side::Client);
         turns.add(&mut ledger, &Run::new(*from, (seen, seen), 100));
     }
     turns.finish(&mut ledger);
@@ -196,7 +196,7 @@ fn whoever_goes_on_after_a_long_silence_says_something_new() {
     let found = turns_in_time(&[(client, 0), (client, 30), (client, 13_870), (server, 20)]);
     let [unanswered, answered] = &found[..] else { panic!("{}", found.len()) };
     assert_eq!((short(unanswered.request).0, short(unanswered.request).1), (Some(1), Some(2)));
-    assert_eq!((unanswered.response.first, unanswered.ended.map(|at| at.frame)), (None, Some(2)));
+    assert_eq!((unanswered.response.first, unanswered.ended.map(|at| at.frame())), (None, Some(2)));
     assert_eq!((short(answered.request).0, short(answered.response).0), (Some(3), Some(4)));
 }
 

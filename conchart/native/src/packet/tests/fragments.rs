@@ -2,7 +2,7 @@
 
 use super::super::{Fragments, Mac, Placed};
 use super::*;
-use crate::stream::Moment;
+use crate::stream::Arrival;
 
 const TEXT: &[u8] = b"a segment that is much longer than what one small fragment can carry";
 const SECOND: i64 = 1_000_000_000;
@@ -38,7 +38,7 @@ fn add(fragments: &mut Fragments, frame: &[u8], at: i64) -> Is {
     let Ok(Decoded::Fragment(fragment)) = decode(LinkType::RAW, frame, frame.len() as u32) else {
         panic!("no fragment")
     };
-    match fragments.add(&fragment, Moment { at, frame: at as u64 }) {
+    match fragments.add(&fragment, Arrival { at, frame: at as u64 }) {
         Placed::Waiting => Is::Waiting,
         Placed::Copy => Is::Copy,
         Placed::Whole(whole) => match whole.decode() {
@@ -159,7 +159,7 @@ proptest! {
             packet[6..8].copy_from_slice(&[if more { 0x20 } else { 0 }, (place % 16).max(u8::from(!more))]);
             let Ok(Decoded::Fragment(fragment)) = decode(LinkType::RAW, &packet, 0) else { panic!("no fragment") };
             kept += 1;
-            match fragments.add(&fragment, Moment { at: index as i64 * 10_000_000, frame: index as u64 }) {
+            match fragments.add(&fragment, Arrival { at: index as i64 * 10_000_000, frame: index as u64 }) {
                 Placed::Waiting => {}
                 Placed::Copy => frames += 1,
                 Placed::Whole(whole) => frames += whole.frames,
@@ -179,7 +179,7 @@ fn a_packet_that_was_put_together_has_the_sender_of_its_first_piece() {
         let Ok(Decoded::Fragment(fragment)) = decode(LinkType::ETHERNET, &frame, frame.len() as u32) else {
             panic!("no fragment")
         };
-        if let Placed::Whole(whole) = fragments.add(&fragment, Moment { at: 0, frame: 1 })
+        if let Placed::Whole(whole) = fragments.add(&fragment, Arrival { at: 0, frame: 1 })
             && let Ok(Decoded::Tcp(segment)) = whole.decode()
         {
             stations.push(segment.station.mac);

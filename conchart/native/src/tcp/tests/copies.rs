@@ -17,13 +17,13 @@ fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
 
 /// Plays a script in which one packet was captured at another place and another one reports bytes received twice.
 fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)>) -> (Connection, Vec<Option<Mark>>) {
-    let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
+    let mut connection = Connection::new(Moment::new(packets[0].at, 1, Side::Client));
     let mut heard = Heard::default();
     let marks = packets.iter().enumerate().map(|(index, sent)| {
         let seq = |offset: u32| Seq(SERVER_ISN + 1 + offset);
         let duplicate_sack = twice.filter(|(at, ..)| *at == index).map(|(_, from, to)| (seq(from), seq(to)));
         let segment = Segment { capture_point: u64::from(index == elsewhere), duplicate_sack, ..segment(sent) };
-        connection.segment(sent.from, &segment, Moment { at: sent.at, frame: index as u64 + 1 }, &mut heard).mark
+        connection.segment(sent.from, &segment, Moment::new(sent.at, index as u64 + 1, Side::Client), &mut heard).mark
     });
     let marks = marks.collect();
     connection.finish(&mut heard);

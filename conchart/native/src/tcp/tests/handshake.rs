@@ -104,7 +104,7 @@ fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     let refused =
         Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Server, RST | ACK, 0, 0, "").run().0;
     assert_eq!(refused.state(), State::Refused);
-    assert_eq!((refused.closing().unwrap().at, refused.rst().unwrap()), (MS, Moment { at: MS, frame: 2 }));
+    assert_eq!((refused.closing().unwrap().at, refused.rst().unwrap()), (MS, Moment::new(MS, 2, Side::Client)));
     let unanswered = Script::new().packet(0, Side::Client, SYN, 0, 0, "").run().0;
     assert_eq!(unanswered.state(), State::Unanswered);
     let one_sided = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(9, Side::Client, ACK, 1, 1, "").run().0;

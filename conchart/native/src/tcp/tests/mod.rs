@@ -128,17 +128,18 @@ fn segment(sent: &Sent) -> Segment<'_> {
         duplicate_sack: None,
         sacks_beyond_gap: false,
         capture_point: 0,
+        captured: &[],
         station: Station::default(),
         beyond_frame: 0,
     }
 }
 
 fn play(packets: &[Sent]) -> (Connection, Heard, Vec<Option<Mark>>) {
-    let mut connection = Connection::new(Moment { at: packets[0].at, frame: 1 });
+    let mut connection = Connection::new(Moment::new(packets[0].at, 1, Side::Client));
     let mut heard = Heard::default();
     let mut marks = Vec::new();
     for (index, sent) in packets.iter().enumerate() {
-        let seen = Moment { at: sent.at, frame: index as u64 + 1 };
+        let seen = Moment::new(sent.at, index as u64 + 1, Side::Client);
         marks.push(connection.segment(sent.from, &segment(sent), seen, &mut heard).mark);
     }
     connection.finish(&mut heard);
@@ -285,7 +286,7 @@ fn fin_that_carries_data_closes_after_it() {
     assert_eq!(connection.closing().unwrap().at, 30 * MS);
     assert_eq!((connection.state(), connection.fin_by), (State::Complete, Some(Side::Server)));
     let fins = [Side::Client, Side::Server].map(|side| connection.first_fin(side).unwrap());
-    assert_eq!(fins, [Moment { at: 31 * MS, frame: 5 }, Moment { at: 30 * MS, frame: 4 }]);
+    assert_eq!(fins, [Moment::new(31 * MS, 5, Side::Client), Moment::new(30 * MS, 4, Side::Client)]);
     assert_eq!(connection.halves.server.missing() + connection.halves.client.missing(), 0);
 }
 

@@ -15,7 +15,7 @@ use super::messages::message::NEW_SESSION_TICKET;
 use super::messages::{Event, Message, Messages, Stretch};
 use super::opener::{Opener, overhead};
 use super::tickets::Watch;
-use super::{AppRecord, Flights, Handshake, Kind, Outcome, Version, names};
+use super::{AppRecord, Flights, Handshake, Kind, Outcome, Transcript, Version, names};
 
 mod tls12;
 mod tls13;
@@ -56,15 +56,22 @@ impl Handshaking {
     }
 
     /// Takes in the next content of `from`'s stream of messages. The opener hears each of them, too.
-    pub fn push(&mut self, from: Side, stretch: Stretch<'_>, carrier: Bearer, opener: Option<&mut Opener>) {
+    pub fn push(
+        &mut self,
+        from: Side,
+        stretch: Stretch<'_>,
+        carrier: Bearer,
+        opener: Option<&mut Opener>,
+        transcript: Option<&mut Transcript>,
+    ) {
         let Self { machine, messages } = self;
-        messages[from].push(stretch, &mut hearing(machine, from, carrier, opener));
+        messages[from].push(stretch, &mut hearing(machine, from, carrier, opener, transcript));
     }
 
     /// Bytes of `from` are missing, and it is not known which.
-    pub fn miss(&mut self, from: Side, seen: Moment, opener: Option<&mut Opener>) {
+    pub fn miss(&mut self, from: Side, seen: Moment, opener: Option<&mut Opener>, transcript: Option<&mut Transcript>) {
         let Self { machine, messages } = self;
-        messages[from].miss(seen, &mut hearing(machine, from, Bearer::Clear { offset: 0 }, opener));
+        messages[from].miss(seen, &mut hearing(machine, from, Bearer::Clear { offset: 0 }, opener, transcript));
         machine.miss(from, seen);
     }
 
@@ -85,12 +92,16 @@ fn hearing<'a>(
     from: Side,
     carrier: Bearer,
     mut opener: Option<&'a mut Opener>,
+    mut transcript: Option<&'a mut Transcript>,
 ) -> impl FnMut(Event<'_>) + 'a {
     move |event| {
         let Event::Message(message) = event else {
             machine.missing[from] = true;
             return;
         };
+        if let Some(transcript) = &mut transcript {
+            transcript.message(from, machine.facts.number, &message, matches!(carrier, Bearer::Protected(_)));
+        }
         let body = Body::read(&message);
         if let Some(opener) = &mut opener {
             opener.hear(from, &body);

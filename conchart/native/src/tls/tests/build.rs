@@ -282,7 +282,7 @@ impl Talk {
 }
 
 pub fn at(frame: u64) -> Moment {
-    Moment { at: frame as i64 * MS, frame }
+    Moment::new(frame as i64 * MS, frame, Side::Client)
 }
 
 /// ServerHello, Certificate, ServerKeyExchange, ServerHelloDone.

@@ -1,0 +1,90 @@
+//! Which frames are wanted: asked of each one as it comes, in file order.
+
+use super::steps::Steps;
+use super::{Failure, Limit, Selection};
+use crate::capture::filter::Program;
+use crate::capture::{Frame, LinkType};
+
+/// Chooses frames as a person asked for.
+pub(crate) struct Chooser {
+    selection: Selection,
+    programs: Vec<(LinkType, Program)>,
+    /// Gives the times that a frame is chosen by.
+    pub(super) clock: Steps,
+    /// Time of the first frame of all: what relative bounds count from.
+    origin: Option<i64>,
+    /// Frames chosen so far.
+    chosen: u64,
+    takes_all: bool,
+}
+
+impl Chooser {
+    pub(crate) fn new(selection: Selection) -> Self {
+        let Selection { filter, start, end, count, .. } = &selection;
+        let takes_all = filter.is_none() && start.is_none() && end.is_none() && count.is_none();
+        Self { selection, programs: Vec::new(), clock: Steps::default(), origin: None, chosen: 0, takes_all }
+    }
+
+    /// Are the latest frame's packets wanted in the table `packets`, whatever they tell?
+    pub(super) fn is_detailed(&self) -> bool {
+        self.chosen <= self.selection.detailed
+    }
+
+    /// Is a flow the one of which everything is wanted?
+    pub(super) fn explains(&self, stream: i32) -> bool {
+        self.selection.explained == Some(stream)
+    }
+
+    /// Is every frame wanted?
+    pub(crate) fn takes_all(&self) -> bool {
+        self.takes_all
+    }
+
+    /// Is it useless to ask for more?
+    pub(super) fn is_full(&self) -> bool {
+        self.selection.count.is_some_and(|count| self.chosen >= count)
+    }
+
+    /// Is a frame wanted? Its time is as the file has it.
+    pub(crate) fn wants_dated(&mut self, frame: &Frame<'_>, begins_file: bool) -> Result<bool, Failure> {
+        let (at, _) = self.clock.follow(frame.at, begins_file);
+        self.wants(&Frame { at, ..*frame })
+    }
+
+    /// Is a frame wanted? Its time is as the clock has it.
+    #[inline]
+    pub(super) fn wants(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
+        let origin = *self.origin.get_or_insert(frame.at);
+        let wanted = self.takes_all || self.is_among_wanted(frame, origin)?;
+        self.chosen += u64::from(wanted);
+        Ok(wanted)
+    }
+
+    fn is_among_wanted(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
+        let instant = |bound| match bound {
+            Limit::At(at) => at,
+            Limit::After(ns) => origin.saturating_add(ns),
+        };
+        let Selection { start, end, .. } = &self.selection;
+        let in_window = start.is_none_or(|bound| frame.at >= instant(bound))
+            && end.is_none_or(|bound| frame.at < instant(bound))
+            && !self.is_full();
+        // Asked for outside of the window, too: that a filter is wrong is told before the rest is read.
+        let program = self.program(frame.link)?;
+        Ok(in_window && program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))
+    }
+
+    /// The filter, as it is for a link type; `None` when there is no filter.
+    pub(super) fn program(&mut self, link: LinkType) -> Result<Option<&Program>, Failure> {
+        let Some(compile) = &mut self.selection.filter else { return Ok(None) };
+        let known = self.programs.iter().position(|(of, _)| *of == link);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                self.programs.push((link, compile(link)?));
+                self.programs.len() - 1
+            }
+        };
+        Ok(self.programs.get(at).map(|(_, program)| program))
+    }
+}
