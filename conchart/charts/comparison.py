@@ -15,7 +15,7 @@ from conchart.units import format_share
 
 MAX_HOPS = 50
 """Servers on the page; it says how many more there are."""
-SCRIPTS = ("format", "chart", "comparison")
+SCRIPTS = ("decode", "format", "detail", "tree", "chart", "comparison")
 """In the order in which they build on each other."""
 
 _KINDS = {kind.name: number for number, kind in enumerate(PHASES)}

@@ -4,7 +4,7 @@ In: a template, scripts, values. Out: the text of the file. This is the one plac
 and it is hostile:
 
 - Jinja2 escapes everything in the template (autoescape; nothing but our own scripts and styles is marked safe);
-- what scripts need is JSON in a block that no browser executes, with every character that could end it escaped;
+- what scripts need is base64 in blocks that no browser executes;
 - scripts put text into the page as text nodes only;
 - should all that fail, the Content-Security-Policy runs our scripts alone (by their hashes) and loads nothing.
 
@@ -13,49 +13,55 @@ The same values give the same bytes: no dates, no random ids.
 
 import base64
 import hashlib
-import json
+import re
+from collections.abc import Mapping
 from functools import cache
-from importlib import metadata, resources
+from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
-import plotly.offline
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from conchart.charts.packed import compress, compress_json
 from conchart.phases import PHASES
 from conchart.telling.splits import STEPS
 from conchart.units import format_count, format_ns
+from conchart.version import version
 
-# What could end the block (WHATWG HTML, "restrictions for contents of script elements").
-HARMLESS = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
+# Scripts are modules (ECMAScript 16.2), so that tools and tests read them one by one; a page has them joined.
+_IMPORT = re.compile(r"^import \{[^}]*\} from \"\./\w+\.js\";\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) )", re.MULTILINE)
 
 
-def render_document(template: str, scripts: tuple[str, ...], data: object, **values: Any) -> str:  # noqa: ANN401
+def render_document(
+    template: str,
+    scripts: tuple[str, ...],
+    data: object,
+    blocks: Mapping[str, str] = MappingProxyType({}),
+    **values: Any,  # noqa: ANN401
+) -> str:
     """Return a page as text, to be encoded as UTF-8.
 
     Args:
         template: Its name; it places ``version``, ``policy``, ``style``, ``data``, ``plotly`` and ``script``.
         scripts: Their names, in the order in which they build on each other.
-        data: What scripts need.
+        data: What scripts need, as JSON.
+        blocks: Tables that they need, packed.
         values: What else the template names, of any type.
     """
     plotly_script, script = _plotly(), _script(scripts)
     page: str = _template(template).render(
-        version=_version(),
+        version=version(),
         policy=_policy(plotly_script, script),
         style=Markup(_style()),
-        data=Markup(to_json(data)),
-        plotly=Markup(plotly_script),
+        blocks=[("data", None, compress_json(data))]
+        + [(f"data-{name}", name, block) for name, block in blocks.items()]
+        + [("plotly", None, compress([plotly_script.encode()]))],
         script=Markup(script),
         **values,
     )
     return page
-
-
-def to_json(value: object) -> str:
-    """Write JSON that can stand in a ``<script>`` block: it cannot end the block, whatever texts it holds."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(HARMLESS)
 
 
 def _policy(*scripts: str) -> str:
@@ -67,30 +73,24 @@ def _policy(*scripts: str) -> str:
     )
 
 
-def _version() -> str:
-    try:
-        return metadata.version("conchart")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        return "(not installed)"
-
-
 @cache
 def _template(name: str) -> Any:  # noqa: ANN401  (jinja2's template type tells nothing more)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters.update(brief=format_ns, count=format_count)
-    return environment.from_string(_resource(name))
+    return environment.from_string(_resource("templates", name))
 
 
 @cache
 def _plotly() -> str:
-    script: str = plotly.offline.get_plotlyjs()
+    # Not plotly.offline, which imports all of Plotly for it.
+    script = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     return script.replace("\r\n", "\n")  # as browsers normalise it before they hash it
 
 
 @cache
 def _script(names: tuple[str, ...]) -> str:
-    parts = "\n".join(_resource(f"{name}.js") for name in names)
-    return f'(() => {{\n"use strict";\n{parts}\n}})();\n'
+    parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", _resource("scripts", f"{name}.js"))) for name in names)
+    return f'(async () => {{\n"use strict";\n{parts}\n}})();\n'
 
 
 @cache
@@ -99,10 +99,9 @@ def _style() -> str:
     fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)
     fills += "".join(f"\n.s-{step.name} {{ --fill: {step.colour}; }}" for step in STEPS)
     hatched = ", ".join(f".k-{kind.name}" for kind in PHASES if kind.hatched)
-    return (
-        f":root {{\n{colours}\n}}\n{_resource('page.css')}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
-    )
+    rules = _resource("templates", "page.css")
+    return f":root {{\n{colours}\n}}\n{rules}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
 
 
-def _resource(name: str) -> str:
-    return resources.files("conchart.charts").joinpath("templates", name).read_text(encoding="utf-8")
+def _resource(folder: str, name: str) -> str:
+    return resources.files("conchart.charts").joinpath(folder, name).read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 In: a trace. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
 """
 
-from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from conchart.stalls import STALLS
 from conchart.tables import Tables
 from conchart.telling.findings import Finding, findings
 from conchart.telling.remarks import remarks
-from conchart.telling.rows import Columns, Row, rows
+from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
@@ -27,17 +26,19 @@ MAX_FILES = 8
 """Capture files named in the header."""
 MAX_FINDINGS = 100
 """Findings in the panel; the page says how many more there are."""
-MAX_STREAMS = 500
-"""Connections that the page shows of a finding; its button says of how many."""
 MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
-SCRIPTS = ("format", "model", "describe", "chart", "lanes", "table", "main")
+SCRIPTS = (
+    *("decode", "format", "copy", "viewpoint", "model", "detail", "tree", "chart", "describe", "ladder", "lanes"),
+    *("ranks", "range", "series", "statistics", "language", "search", "listings", "table", "address", "help", "main"),
+)
 """In the order in which they build on each other."""
 
 OVERVIEW = """
     SELECT * FROM
     (SELECT count(*) AS files, coalesce(sum(selected), 0)::BIGINT AS packets, coalesce(sum(bytes), 0)::BIGINT AS bytes,
-        min(first_at) AS first_at, max(last_at) - min(first_at) AS span_ns FROM captures),
+        min(first_at) AS first_at, max(last_at) - min(first_at) AS span_ns, any_value(seen_from) AS seen_from
+        FROM captures),
     (SELECT count(*) AS connections, count(DISTINCT client_ip) AS clients, count(DISTINCT server_ip) AS servers
         FROM connections),
     (SELECT count(*) AS hosts FROM (SELECT client_ip FROM connections UNION SELECT server_ip FROM connections)),
@@ -70,12 +71,12 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     lanes = swimlanes(tables, listed, options)
     said = remarks(tables)
     wrong = findings(tables, names=options.names)
-    shown = _lanes_of(wrong[:MAX_FINDINGS], lanes.data["lanes"]["stream"])
     return render_document(
         "page.html.j2",
         SCRIPTS,
-        lanes.data | {"findings": shown},
-        title=title or _title(files),
+        lanes.data | {"findings": _places(wrong[:MAX_FINDINGS])},
+        lanes.blocks,
+        title=title or title_of(files),
         files=[
             {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
         ],
@@ -89,22 +90,23 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stalls=stall_costs(tables),
         findings=wrong[:MAX_FINDINGS],
         more_findings=max(0, len(wrong) - MAX_FINDINGS),
-        shown={number: len(streams) for number, streams in zip(shown["number"], shown["streams"], strict=True)},
         servers=_bars(listed),
         more_servers=max(0, len(listed) - MAX_SERVERS),
         waited_ns=sum(server.waited_ns for server in listed if server.role != "backend"),
         total_ns=sum(server.total_ns for server in listed),
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
-        steps=STEPS if lanes.data["links"]["stream"] else (),
+        steps=STEPS if lanes.links else (),
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
+        seen_from=overview["seen_from"],
         packets=options.packets,
         retransmits=options.retransmits,
     )
 
 
-def _title(files: list[Row]) -> str:
+def title_of(files: list[Row]) -> str:
+    """Name the captures."""
     if not files:
         return "Empty capture"
     # Not pathlib: a capture's path may come from another system, or be "-".
@@ -162,16 +164,22 @@ def _bars(listed: list[Server]) -> list[dict[str, Any]]:
     ]
 
 
-def _lanes_of(wrong: list[Finding], drawn: Iterable[int]) -> Columns:
-    """Say of each finding, consequences too, on which of the lanes it happened."""
-    lanes = set(drawn)
+def _places(wrong: list[Finding]) -> list[dict[str, Any]]:
+    """Say of each finding, consequences too, on which connections it happened; in the order of the panel."""
     named = [one for finding in wrong for one in (finding, *finding.consequences)]
-    streams = ([stream for stream in one.streams if stream in lanes][:MAX_STREAMS] for one in named)
-    return {
-        "number": [one.number for one in named],
-        "title": [one.title for one in named],
-        "streams": list(streams),
-    }
+    return [
+        {
+            "number": one.number,
+            "name": one.name,
+            "title": one.title,
+            "severity": one.severity,
+            "where": one.where,
+            "count": one.count,
+            "cost_ns": one.critical_ns,
+            "streams": one.streams,
+        }
+        for one in named
+    ]
 
 
 def _slice(part: Part, whole_ns: int) -> dict[str, Any]:

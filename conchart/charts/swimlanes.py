@@ -1,11 +1,11 @@
-"""What the swimlanes and the table of connections show: one lane per connection, grouped by server.
+"""What the swimlanes and the tables of the page show: every connection, grouped by server, and what happened on it.
 
-In: a trace. Out: columns of plain values, ready for JSON. Times are whole nanoseconds since the capture's first packet:
-as a number in a browser they stay exact for 104 days, which nanoseconds since the epoch would not.
+In: a trace. Out: columns, packed. Times are whole nanoseconds since the capture's first packet: as a number in a
+browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
-Limits, all reported on the page: :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases, :data:`MAX_EXCHANGES`
-requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets. Of more connections, those
-are kept whose users waited the longest.
+Nothing is left out of a page that a browser can hold. Beyond :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases,
+:data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets the
+page says what it lacks. Of more connections, those are kept whose users waited the longest.
 """
 
 from collections.abc import Iterator
@@ -13,23 +13,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from conchart.charts.ladders import ladders
+from conchart.charts.packed import Packer
+from conchart.explaining.clocks import WHY
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
-from conchart.printable import endpoint
-from conchart.sql import ANSWER, COSTLIEST
-from conchart.stalls import DETAIL, STALLS, stall_kind
+from conchart.sql import ANSWER, COSTLIEST, literal
+from conchart.stalls import DETAIL, STALLS
 from conchart.tables import Tables
-from conchart.telling.rows import Columns, columns
+from conchart.telling.rows import first_instant
 from conchart.telling.servers import Server
 from conchart.telling.splits import STEPS
 from conchart.units import format_count
 
-MAX_LANES = 2_000
-MAX_PHASES = 150_000
-MAX_EXCHANGES = 50_000
-MAX_LINKS = 50_000
-MAX_STALLS = 50_000
-MAX_PACKETS = 200_000
+MAX_LANES = 500_000
+MAX_PHASES = 4_000_000
+MAX_EXCHANGES = 2_000_000
+MAX_LINKS = 2_000_000
+MAX_STALLS = 1_000_000
+MAX_PACKETS = 1_000_000
+_LONGEST = 2_000
+"""What is said of one packet: a flight has many messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,49 +41,68 @@ class Swimlanes:
     """The lanes of a page and what had to be left out."""
 
     data: dict[str, Any]
-    connections: int
-    """In the capture."""
-    drawn: int
+    blocks: dict[str, str]
+    """The tables, as they travel."""
     limits: tuple[str, ...]
     """What is not on the page, one sentence each; empty when everything is."""
+    links: int
 
 
 def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swimlanes:
     """Collect the lanes, in the order of the servers listed; within a server the longest wait comes first.
 
-    Packets are there if the options ask for them; names only if they do.
+    Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
-    ((start_at, end_at, total),) = tables.sql(
-        "SELECT min(opened_at), max(closed_at), count(*) FROM connections"
-    ).fetchall()
-    ((first_at,),) = tables.sql("SELECT min(first_at) FROM captures").fetchall()
-    origin = min((at for at in (start_at, first_at) if at is not None), default=0)
-    with _drawn(tables):
-        lanes = _lanes(tables, origin, names=options.names)
-        parts = {
-            "phases": _phases(tables, origin),
-            "stalls": _stalls(tables, origin),
-            "exchanges": _exchanges(tables, origin, names=options.names),
-            "links": _links(tables),
+    ((end_at, total),) = tables.sql("SELECT max(closed_at), count(*) FROM connections").fetchall()
+    ((seen_from,),) = tables.sql("SELECT any_value(seen_from) FROM captures").fetchall()
+    origin = first_instant(tables)
+    queries = {
+        "phases": phase_rows(),
+        "stalls": stall_rows(origin),
+        "exchanges": _exchanges(origin, names=options.names),
+        "links": link_rows(),
+        "handshakes": _handshakes(origin, names=options.names),
+        "packets": _packets(origin, options),
+    }
+    packer = Packer()
+    with drawn_lanes(tables):
+        counts = {
+            name: packer.add(name, tables, query)
+            for name, query in {"lanes": lane_rows(origin, names=options.names), **queries}.items()
         }
-        if options.packets:
-            parts["packets"] = _packets(tables, origin, retransmits=options.retransmits)
-        handshakes = _handshakes(tables, origin, names=options.names)
-        drawn = len(lanes["stream"])
-        limits = tuple(_limits(tables, total, drawn, parts))
+        # A ladder tells packets as captured, and works out itself when they were at both ends.
+        if not seen_from:
+            with ladders(tables, origin, options) as told:
+                for name, query in told.items():
+                    packer.add(name, tables, query, longest=_LONGEST)
+        limits = tuple(_limits(tables, total, counts))
     return Swimlanes(
-        connections=total,
-        drawn=drawn,
         limits=limits,
+        links=counts["links"],
+        blocks=packer.blocks(),
         data={
             "start_at": str(origin),
+            "seen_from": seen_from,
             "span_ns": max(1, (end_at or origin) - origin),
             "kinds": [
-                {"name": kind.name, "title": kind.title, "colour": kind.colour, "hatched": kind.hatched}
+                {
+                    "name": kind.name,
+                    "title": kind.title,
+                    "colour": kind.colour,
+                    "waited": kind.waited,
+                    "hatched": kind.hatched,
+                }
                 for kind in PHASES
             ],
             "stall_kinds": [
-                {"name": kind.name, "word": kind.word, "meaning": kind.meaning, "doing": kind.doing} for kind in STALLS
+                {
+                    "name": kind.name,
+                    "word": kind.word,
+                    "meaning": kind.meaning,
+                    "doing": kind.doing,
+                    "owed": kind.detail not in ("ack", "spurious"),
+                }
+                for kind in STALLS
             ],
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
             "groups": {
@@ -87,29 +110,36 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
                 "title": [server.title for server in listed],
                 "role": [server.role for server in listed],
             },
-            "lanes": lanes,
-            "handshakes": handshakes,
-            **parts,
+            "clocks_differ": WHY,
+            "explained": options.explained,
+            "tables": packer.told,
         },
     )
 
 
 @contextmanager
-def _drawn(tables: Tables) -> Iterator[None]:
-    """Choose the connections to draw: ``drawn`` has their ``stream`` and ``cost_rank``, as long as the block lasts.
+def drawn_lanes(tables: Tables) -> Iterator[None]:
+    """Number the lanes from the top: ``drawn`` has their ``stream``, ``lane``, ``group``, as long as the block lasts.
 
-    A lane is kept while the phases of all lanes before it leave room, so that one long-lived connection with a hundred
-    thousand requests cannot blow up the page; its own phases beyond the limit are cut.
+    A lane is kept while the phases of all that cost more leave room, so that one long-lived connection with millions of
+    requests cannot blow up the page; its own phases beyond the limit are cut.
     """
     tables.execute(
         f"""
         CREATE TEMP TABLE drawn AS
-        WITH ranked AS (
-            SELECT stream, row_number() OVER costly AS cost_rank,
+        WITH counted AS (SELECT stream, count(*) AS parts FROM phases GROUP BY stream),
+        ranked AS (
+            SELECT stream, server_ip, server_port, row_number() OVER costly AS cost_rank,
                 coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
-            FROM connections LEFT JOIN (SELECT stream, count(*) AS parts FROM phases GROUP BY stream) USING (stream)
-            WINDOW costly AS (ORDER BY {COSTLIEST}))
-        SELECT stream, cost_rank FROM ranked WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
+            FROM connections LEFT JOIN counted USING (stream)
+            WINDOW costly AS (ORDER BY {COSTLIEST})),
+        placed AS (
+            SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
+            FROM servers)
+        SELECT stream, "group"::INTEGER AS "group",
+            (row_number() OVER (ORDER BY "group", cost_rank) - 1)::INTEGER AS lane
+        FROM ranked JOIN placed USING (server_ip, server_port)
+        WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
         """
     )
     try:
@@ -118,115 +148,94 @@ def _drawn(tables: Tables) -> Iterator[None]:
         tables.execute("DROP TABLE drawn")
 
 
-def _lanes(tables: Tables, origin: int, *, names: bool) -> Columns:
+def lane_rows(origin: int, *, names: bool) -> str:
+    """The connections, from the top."""
     name = "server_name" if names else "NULL::VARCHAR"
-    table = columns(
-        tables,
-        f"""
-        SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, {name} AS name, app,
-            connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration, connections.waited_ns,
-            first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server,
+    return f"""
+        SELECT stream, "group", transport, transport_stream, client_ip, client_port, server_ip, server_port,
+            {name} AS name, app, connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration,
+            opened_by = 'client' AS opened_up, closed_by = 'client' AS closed_up,
+            connections.waited_ns, first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server,
             retransmits_client, retransmits_server, syn_retransmits, out_of_order_client, out_of_order_server,
             zero_windows_client, zero_windows_server, missing_client, missing_server,
-            rtt_client_ns, rtt_server_ns, fin_by, rst_by, coalesce(asked, 0) AS requests,
-            coalesce(stalled_ns, 0)::BIGINT AS stalled_ns, "group"
-        FROM connections JOIN drawn USING (stream)
-        JOIN (
-            SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
-            FROM servers) USING (server_ip, server_port)
-        LEFT JOIN (SELECT stream, count(*) AS asked FROM exchanges GROUP BY stream) USING (stream)
-        LEFT JOIN (SELECT stream, sum(end_at - start_at) AS stalled_ns FROM stalls GROUP BY stream) USING (stream)
-        ORDER BY "group", cost_rank""",
+            rtt_client_ns, rtt_server_ns, least_rtt_client_ns, least_rtt_server_ns,
+            fin_by, rst_by, syn_at - {origin} AS syn
+        FROM connections JOIN drawn USING (stream) ORDER BY lane"""
+
+
+def phase_rows() -> str:
+    """They touch: where one begins is where the one before ended, and the first where its connection opened."""
+    kinds = " ".join(f"WHEN '{kind.name}' THEN {number}" for number, kind in enumerate(PHASES))
+    return f"""
+        SELECT lane, (CASE kind {kinds} END)::UTINYINT AS kind, end_at - start_at AS duration,
+            end_by = 'client' AS end_up, start_frame, end_frame, coalesce(inferred, false) AS inferred, exchange
+        FROM phases JOIN drawn USING (stream) ORDER BY lane, start_at, end_at, start_frame LIMIT {MAX_PHASES}"""
+
+
+def stall_rows(origin: int) -> str:
+    """Where bytes were kept from coming."""
+    kinds = " ".join(
+        f"WHEN kind = '{kind.name}' {'' if kind.detail is None else f'AND detail = {literal(kind.detail)}'} THEN {n}"
+        for n, kind in sorted(enumerate(STALLS), key=lambda told: told[1].detail is None)
     )
-    for side in ("client", "server"):
-        table[side] = list(map(endpoint, table.pop(f"{side}_ip"), table.pop(f"{side}_port")))
-    return table
+    return f"""
+        SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, start_at - {origin} AS start,
+            end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
+            start_frame, released_frame, end_frame, ack_delay_ns,
+            round(100 * confidence)::UTINYINT AS confidence
+        FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM stalls) JOIN drawn USING (stream)
+        ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
 
 
-def _phases(tables: Tables, origin: int) -> Columns:
-    order = {kind.name: i for i, kind in enumerate(PHASES)}
-    table = columns(
-        tables,
-        f"""
-        SELECT stream, kind, start_at - {origin} AS start, end_at - start_at AS duration,
-            start_frame, end_frame, coalesce(inferred, false)::INTEGER AS inferred, exchange
-        FROM phases JOIN drawn USING (stream) ORDER BY cost_rank, start_at, end_at, start_frame LIMIT {MAX_PHASES}""",
-    )
-    table["kind"] = [order[kind] for kind in table["kind"]]
-    return table
-
-
-def _stalls(tables: Tables, origin: int) -> Columns:
-    order = {kind: i for i, kind in enumerate(STALLS)}
-    table = columns(
-        tables,
-        f"""
-        SELECT stream, kind, {DETAIL} AS detail, side, start_at - {origin} AS start, end_at - start_at AS duration,
-            start_frame, released_frame, end_frame, ack_delay_ns, confidence
-        FROM stalls JOIN drawn USING (stream) ORDER BY cost_rank, start_at LIMIT {MAX_STALLS}""",
-    )
-    table["kind"] = [order[stall_kind(*told)] for told in zip(table["kind"], table.pop("detail"), strict=True)]
-    return table
-
-
-def _exchanges(tables: Tables, origin: int, *, names: bool) -> Columns:
+def _exchanges(origin: int, *, names: bool) -> str:
     host = "host" if names else "NULL::VARCHAR AS host"
-    return columns(
-        tables,
-        f"""
-        SELECT stream, number, request_at - {origin} AS request, protocol, method, {host}, target, {ANSWER} AS answer,
+    return f"""
+        SELECT lane, number, request_at - {origin} AS request, protocol, method, {host}, target, {ANSWER} AS answer,
             request_bytes, response_bytes, request_frame, response_frame, request_ns, wait_ns, transfer_ns, service_ns,
-            coalesce(inferred, false)::INTEGER AS inferred, confidence
-        FROM exchanges JOIN drawn USING (stream) ORDER BY cost_rank, number LIMIT {MAX_EXCHANGES}""",
-    )
+            response_at - request_at AS answered,
+            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence
+        FROM exchanges JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
-def _links(tables: Tables) -> Columns:
-    """Of the fronts that are drawn; what one caused is in the order in which it was charged with the front's wait."""
-    return columns(
-        tables,
-        f"""
-        SELECT front_stream AS stream, front_exchange AS exchange, back_stream, back_exchange, method,
-            round(confidence, 2) AS confidence, {", ".join(f"{step.name}_ns" for step in STEPS)}
+def link_rows() -> str:
+    """What one front caused is in the order in which it was charged with the front's wait."""
+    return f"""
+        SELECT drawn.lane, front_exchange AS exchange, backs.lane AS back_lane, back_stream, back_exchange, method,
+            round(100 * confidence)::UTINYINT AS confidence, {", ".join(f"{step.name}_ns" for step in STEPS)}
         FROM links JOIN drawn ON drawn.stream = front_stream
+        LEFT JOIN drawn backs ON backs.stream = back_stream
         LEFT JOIN (SELECT stream AS front_stream, number AS front_exchange, response_at AS until_at FROM exchanges)
             USING (front_stream, front_exchange)
         LEFT JOIN (SELECT stream AS back_stream, number AS back_exchange, response_at FROM exchanges)
             USING (back_stream, back_exchange)
-        ORDER BY cost_rank, front_exchange, CASE WHEN response_at <= until_at THEN response_at END NULLS FIRST,
+        ORDER BY drawn.lane, front_exchange, CASE WHEN response_at <= until_at THEN response_at END NULLS FIRST,
             back_stream, back_exchange
-        LIMIT {MAX_LINKS}""",
-    )
+        LIMIT {MAX_LINKS}"""
 
 
-def _handshakes(tables: Tables, origin: int, *, names: bool) -> Columns:
+def _handshakes(origin: int, *, names: bool) -> str:
     sni = "sni" if names else "NULL::VARCHAR AS sni"
-    return columns(
-        tables,
-        f"""
-        SELECT stream, number, hello_at - {origin} AS hello, ready_at - hello_at AS ready_ns, version, cipher,
-            named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start, alert,
-            certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
-            coalesce(inferred, false)::INTEGER AS inferred
-        FROM handshakes JOIN drawn USING (stream) ORDER BY cost_rank, number LIMIT {MAX_EXCHANGES}""",
-    )
+    return f"""
+        SELECT lane, number, hello_at - {origin} AS hello, ready_at - hello_at AS ready_ns,
+            coalesce(hello_by, 'client') = 'client' AS hello_up, coalesce(ready_by, 'client') = 'client' AS ready_up,
+            version, cipher, named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start,
+            alert, certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
+            coalesce(inferred, false) AS inferred
+        FROM handshakes JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
-def _packets(tables: Tables, origin: int, *, retransmits: bool) -> Columns:
-    mark = "mark" if retransmits else "nullif(mark, 'retransmit') AS mark"
-    return columns(
-        tables,
-        f"""
-        SELECT stream, frame, seen_at - {origin} AS "at", (sender = 'client')::INTEGER AS up, flags, bytes, {mark}
-        FROM packets JOIN drawn USING (stream) ORDER BY frame LIMIT {MAX_PACKETS}""",
-    )
+def _packets(origin: int, options: DrawOptions) -> str:
+    mark = "mark" if options.retransmits else "nullif(mark, 'retransmit')"
+    return f"""
+        SELECT lane, frame, seen_at - {origin} AS "at", sender = 'client' AS up, flags, bytes, shown AS mark
+        FROM (SELECT *, {mark} AS shown FROM packets) JOIN drawn USING (stream)
+        WHERE {"true" if options.packets else "shown IS NOT NULL"} ORDER BY lane, frame LIMIT {MAX_PACKETS}"""
 
 
-def _limits(tables: Tables, total: int, drawn: int, parts: dict[str, Columns]) -> list[str]:
-    said = []
-    if drawn < total:
-        said.append(
-            f"{format_count(drawn)} of {format_count(total)} connections are drawn and listed: those whose "
+def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]:
+    if counts["lanes"] < total:
+        yield (
+            f"{format_count(counts['lanes'])} of {format_count(total)} connections are drawn and listed: those whose "
             "users waited the longest. Everything else on this page counts all of them."
         )
     for name, limit in (
@@ -236,15 +245,14 @@ def _limits(tables: Tables, total: int, drawn: int, parts: dict[str, Columns]) -
         ("links", MAX_LINKS),
         ("packets", MAX_PACKETS),
     ):
-        if name in parts and len(parts[name]["stream"]) == limit:
+        if counts.get(name) == limit:
             stream = "front_stream" if name == "links" else "stream"
             ((count,),) = tables.sql(
                 f"SELECT count(*) FROM {name} WHERE {stream} IN (SELECT stream FROM drawn)"
             ).fetchall()
             if count > limit:
                 what = "requests" if name == "exchanges" else name
-                said.append(
+                yield (
                     f"The drawn connections have {format_count(count)} {what}; "
                     f"the page holds the first {format_count(limit)}."
                 )
-    return said

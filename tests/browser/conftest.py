@@ -10,6 +10,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.support.ui import WebDriverWait
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -48,6 +49,12 @@ def _log(driver: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
     return entries
 
 
+def prefer(driver: webdriver.Chrome, scheme: str) -> None:
+    """Let pages think that somebody prefers light or dark colours; nothing, when it is empty."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+
 class Opened:
     """A page that the browser has open, and what was logged while it opened."""
 
@@ -55,7 +62,13 @@ class Opened:
         self.driver = driver
         for kind in ("browser", "performance"):
             _log(driver, kind)  # forget what earlier pages logged
-        driver.get(path.as_uri())
+        self.visit(path.as_uri())
+
+    def visit(self, address: str) -> None:
+        """Open an address, and wait until the page has unpacked itself."""
+        self.driver.get(address)
+        ready = "return !document.getElementById('lanes') || document.documentElement.dataset.ready === 'true'"
+        WebDriverWait(self.driver, 60, poll_frequency=0.05).until(lambda driver: driver.execute_script(ready))
 
     def console(self) -> list[str]:
         """Everything written to the console since the last call: errors, and what the policy refused."""
@@ -72,6 +85,11 @@ class Opened:
         chain = ActionChains(self.driver, duration=0)
         chain.w3c_actions.pointer_action.move_to_location(x, y)  # type: ignore[no-untyped-call]
         chain.perform()
+
+    def click_at(self, x: int, y: int) -> None:
+        """Click on a place in the window, in CSS pixels."""
+        self.point_at(x, y)
+        ActionChains(self.driver, duration=0).click().perform()
 
     def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401  (whatever the script returns)
         """Run a script in the page and return its value."""

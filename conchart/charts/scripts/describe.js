@@ -1,5 +1,17 @@
 /* What the tooltip and the detail panel say about a connection, a phase, a packet. */
 
+import { copyButton } from "./copy.js";
+import { density } from "./detail.js";
+import { brief, bytes, count, el, exact, plural } from "./format.js";
+import { handshakeKind } from "./model.js";
+
+/** @typedef {import("./model.js").Lane} Lane */
+/** @typedef {import("./model.js").Model} Model */
+/** @typedef {import("./model.js").Row} Row */
+/** @typedef {import("./format.js").Child} Child */
+/** @typedef {{lane?: Lane, stream: number, exchange?: Row}} LinkEnd */
+
+/** @param {Row} h */
 const tlsFacts = (h) => [
   [h.version, h.cipher].filter(Boolean).join(" "),
   h.named_group,
@@ -15,12 +27,17 @@ const tlsFacts = (h) => [
   h.alert ? `alert: ${h.alert}` : null,
 ].filter(Boolean).join(", ");
 
-const requestLine = (x) => {
+/** @param {Row} x */
+export const requestLine = (x) => {
   const asked = x.method ? `${x.method} ${x.host && !(x.target || "").includes("://") ? x.host : ""}${x.target || ""}` : `${x.protocol || "unknown"} turn ${x.number}`;
   return x.answer === null ? asked : `${asked} → ${x.answer}`;
 };
 
-/* Who was stalled, for how long and why, from which packet to which. */
+/**
+ * Who was stalled, for how long and why, from which packet to which.
+ * @param {Lane} lane
+ * @param {Row} stall
+ */
 const stallTip = (lane, stall) => [
   el("div", { class: "tip-title tip-lane" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name)),
   el("div", {}, `${stall.kind.meaning}${stall.ack_delay_ns ? `; ${brief(stall.ack_delay_ns)} of it is the peer's delay` : ""}`),
@@ -28,39 +45,67 @@ const stallTip = (lane, stall) => [
   el("div", {}, `Frames ${stallFrames(stall)} of `, el("code", {}, lane.filter)),
 ];
 
+/** @param {Row} stall */
 const stallFrames = (stall) => [stall.start_frame, stall.released_frame, stall.end_frame].filter((frame) => frame !== null).join(" → ");
 
-/* "held 57.1 ms, limited 8.05 ms", the most first. */
+/**
+ * "held 57.1 ms, limited 8.05 ms", the most first.
+ * @param {Lane} lane
+ */
 function stallSums(lane) {
   const sums = new Map();
   for (const { kind, duration } of lane.stalls) sums.set(kind.word, (sums.get(kind.word) || 0) + duration);
   return [...sums].sort((a, b) => b[1] - a[1]).map(([word, ns]) => `${word} ${brief(ns)}`).join(", ");
 }
 
-/* What is linked with a phase: by its exchange, by the whole connection, or because a connection was opened for it. */
-function linksOf(lane, phase) {
+/**
+ * What is linked with a phase: by its exchange, by the whole connection, or because a connection was opened for it.
+ * @param {Lane} lane
+ * @param {Row} phase
+ * @returns {Row[]}
+ */
+export function linksOf(lane, phase) {
   const exchange = lane.exchanges.find((x) => x.number === phase.exchange);
-  const opening = (link) => link.back.lane === lane && phase.end <= link.inBack[1] && phase.start >= link.inBack[0];
+  const opening = (/** @type {Row} */ link) => link.back.lane?.index === lane.index && phase.end <= link.inBack[1] && phase.start >= link.inBack[0];
   const opened = phase.exchange === null ? lane.exchanges.slice(0, 1).flatMap((x) => x.links.filter(opening)) : [];
   return [...(exchange ? exchange.links : []), ...opened, ...lane.links];
 }
 
+/** @param {LinkEnd} end */
 const linkEnd = ({ stream, lane, exchange }) => (lane ? `#${stream} ${lane.server}${exchange ? ` ${requestLine({ ...exchange, host: null })}` : ""}` : `#${stream} (not drawn)`);
 
-/* What caused this, or what it caused, and what its wait was spent on there. */
+/**
+ * What caused this, or what it caused, and what its wait was spent on there.
+ * @param {Lane} lane
+ * @param {Row} link
+ * @param {Row[]} steps
+ * @param {boolean} split
+ */
 function linkTip(lane, link, steps, split) {
-  const caused = link.front.lane === lane;
+  const caused = link.front.lane?.index === lane.index;
   const words = link.handed ? (caused ? "Handed on as" : "Handed on from") : caused ? "Caused" : "Caused by";
   const spent = split && caused ? steps.flatMap((step, i) => (link.times[i] ? [el("span", { class: "step" }, el("span", { class: `swatch s-${step.name}` }), `${step.word} ${brief(link.times[i])}`), " "] : [])) : [];
   return [
     el("div", {}, `${words} `, el("b", {}, linkEnd(caused ? link.back : link.front)), ` (told by ${link.method}, ${link.confidence.toFixed(2)})`),
-    spent.length ? el("div", {}, spent) : null,
+    spent.length ? el("div", {}, `of ${brief(waitOf(link))} wait: `, spent) : null,
   ];
 }
 
+/**
+ * All of the wait that a link explains: of HTTP/2, requests wait side by side, and the bar shows one of them at a time.
+ * @param {Row} link
+ */
+const waitOf = (link) => link.times.reduce((/** @type {number} */ sum, /** @type {number} */ ns) => sum + ns, 0);
+
 const MAX_TOLD = 6;
 
-/* The links of a phase; of many, the first. */
+/**
+ * The links of a phase; of many, the first.
+ * @param {Lane} lane
+ * @param {Row[]} links
+ * @param {Row[]} steps
+ * @param {boolean} split
+ */
 function linksTip(lane, links, steps, split) {
   return [
     ...links.slice(0, MAX_TOLD).flatMap((link) => linkTip(lane, link, steps, split)),
@@ -68,8 +113,15 @@ function linksTip(lane, links, steps, split) {
   ];
 }
 
-function phaseTip(lane, phase, stall, { kinds, steps }) {
+/**
+ * @param {Lane} lane
+ * @param {Row} phase
+ * @param {Row | undefined} stall
+ * @param {Model} model
+ */
+export function phaseTip(lane, phase, stall, { kinds, steps }) {
   const kind = kinds[phase.kind];
+  /** @type {(HTMLElement | null)[]} */
   const lines = [
     el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
       phase.inferred ? el("em", {}, "inferred") : null),
@@ -88,12 +140,17 @@ function phaseTip(lane, phase, stall, { kinds, steps }) {
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
-  return [...lines.filter(Boolean), ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
+  return [...lines.filter((line) => line !== null), ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
 }
 
+/** @param {Row} phase */
 const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
 
-function laneTip(lane, alone) {
+/**
+ * @param {Lane} lane
+ * @param {boolean} alone
+ */
+export function laneTip(lane, alone) {
   const handshake = lane.handshakes[0];
   return [
     el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${lane.client} → ${lane.server}`, lane.name ? ` ${lane.name}` : ""),
@@ -103,10 +160,14 @@ function laneTip(lane, alone) {
     alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
     ...(alone ? linksTip(lane, lane.links, [], false) : []),
     alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
-  ].filter(Boolean);
+  ].filter((line) => line !== null);
 }
 
-function packetTip(lane, packet) {
+/**
+ * @param {Lane} lane
+ * @param {Row} packet
+ */
+export function packetTip(lane, packet) {
   return [
     el("div", { class: "tip-title" }, `Frame ${packet.frame} `, el("b", {}, `${packet.up ? "client → server" : "server → client"}`),
       packet.mark ? el("em", {}, packet.mark.replace("_", " ")) : null),
@@ -116,20 +177,49 @@ function packetTip(lane, packet) {
   ];
 }
 
-/* "caused #5, #7": the lanes that an exchange is linked with. */
+/**
+ * Of a folded group: how many connections are in which phase at an instant.
+ * @param {{row: import("./tree.js").Row, at: number | null, pixel: number}} hit
+ * @param {Model} model
+ * @param {import("./chart.js").View} view
+ */
+export function groupTip({ row, at, pixel }, model, view) {
+  if (!row.strip || at === null) return null;
+  const counts = density(model.phases, row.lanes, { x0: at - pixel, x1: at + pixel }, 1, model.kinds.length, view.shift);
+  const lines = model.kinds.flatMap((/** @type {Row} */ kind, /** @type {number} */ i) => (counts[i][0] ? [el("div", {}, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, counts[i][0].toPrecision(3)))] : []));
+  return {
+    links: [],
+    content: [
+      el("div", { class: "tip-title" }, `${exact(Math.round(at))} after the start: connections in each phase`), ...lines,
+      el("div", {}, lines.length ? "Click to unfold it." : "No connection is open. Click to unfold it."),
+    ],
+  };
+}
+
+/**
+ * "caused #5, #7": the lanes that an exchange is linked with.
+ * @param {Lane} lane
+ * @param {Row | null | undefined} exchange
+ */
 function linkWords(lane, exchange) {
+  /** @type {Row[]} */
   const links = exchange ? exchange.links : [];
-  const told = (words, ends) => (ends.length ? `${words} ${ends.slice(0, MAX_TOLD).map(({ stream }) => `#${stream}`).join(", ")}` : null);
+  const told = (/** @type {string} */ words, /** @type {LinkEnd[]} */ ends) => (ends.length ? `${words} ${ends.slice(0, MAX_TOLD).map(({ stream }) => `#${stream}`).join(", ")}` : null);
   return [
-    told("caused", links.filter((link) => link.front.lane === lane).map((link) => link.back)),
-    told("caused by", links.filter((link) => link.back.lane === lane).map((link) => link.front)),
+    told("caused", links.filter((link) => link.front.lane?.index === lane.index).map((link) => link.back)),
+    told("caused by", links.filter((link) => link.back.lane?.index === lane.index).map((link) => link.front)),
   ].filter(Boolean).join(", ");
 }
 
 const MAX_LISTED = 200;
 
-/* Everything about one connection, as text: also what a screen reader is told. */
-function detailPanel(lane, kinds, actions) {
+/**
+ * Everything about one connection, as text: also what a screen reader is told.
+ * @param {Lane} lane
+ * @param {Row[]} kinds
+ * @param {Record<"zoom" | "table" | "close", () => void>} actions
+ */
+export function detailPanel(lane, kinds, actions) {
   const facts = [
     ["Client", lane.client], ["Server", lane.server], ["Name", lane.name], ["Protocol", [lane.app, lane.transport === "udp" ? "over UDP" : null].filter(Boolean).join(" ")], ["State", lane.state],
     ["Opened", `${exact(lane.opened)} after the start`], ["Open for", exact(lane.duration)],
@@ -157,13 +247,13 @@ function detailPanel(lane, kinds, actions) {
     el("th", { scope: "row" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),
     el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, stallFrames(stall)),
     el("td", {}, `${stall.side}: ${stall.kind.meaning}`)));
-  const button = (text, action) => {
+  const button = (/** @type {string} */ text, /** @type {() => void} */ action) => {
     const node = el("button", { type: "button" }, text);
     node.addEventListener("click", action);
     return node;
   };
   return [
-    el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("code", {}, lane.filter), el("span", { class: "grow" }),
+    el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("span", {}, el("code", {}, lane.filter), " ", copyButton(`Copy ${lane.filter}`, () => lane.filter, "copy")), el("span", { class: "grow" }),
       button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Close", actions.close)),
     el("div", { class: "columns" },
       el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
@@ -173,7 +263,14 @@ function detailPanel(lane, kinds, actions) {
   ];
 }
 
-/* A table of a lane's phases or stalls, and where the rest of them is; nothing where there are none. */
+/**
+ * A table of a lane's phases or stalls, and where the rest of them is; nothing where there are none.
+ * @param {Lane} lane
+ * @param {"phases" | "stalls"} name
+ * @param {string[]} titles
+ * @param {HTMLElement[]} rows
+ * @returns {Child[]}
+ */
 function listing(lane, name, titles, rows) {
   if (!rows.length) return [];
   const more = lane[name].length - rows.length;

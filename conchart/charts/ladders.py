@@ -1,0 +1,88 @@
+"""Ladders of the page: what it shows of single packets, of the connections of which all are kept.
+
+In: a trace whose lanes are numbered. Out: tables for the page. What a packet is for is ``explaining``'s to say.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from conchart.errors import MissingToolError
+from conchart.explaining import Ladder, connections, ladder
+from conchart.explaining.bytes import dissected
+from conchart.options import DrawOptions
+from conchart.tables import Tables
+
+_TYPES = {
+    "rungs": "lane INTEGER, frame BIGINT, seen_at BIGINT, up BOOLEAN, flags VARCHAR, bytes INTEGER, seq BIGINT, "
+    "ack BIGINT, window_bytes BIGINT, mark VARCHAR, label VARCHAR, says VARCHAR",
+    "silences": "lane INTEGER, frame BIGINT, start_at BIGINT, took_ns BIGINT, says VARCHAR",
+    "facts": "lane INTEGER, name VARCHAR, says VARCHAR",
+    "clocks": "lane INTEGER, exchange INTEGER, program VARCHAR, name VARCHAR, took_ns BIGINT, meaning VARCHAR",
+    "fields": "lane INTEGER, number INTEGER, frame BIGINT, message VARCHAR, name VARCHAR, value VARCHAR, depth INTEGER",
+}
+
+
+@contextmanager
+def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[dict[str, str]]:
+    """Give the query for each table, as long as the block lasts. Instants are counted from ``origin``."""
+    lanes = dict(tables.sql("SELECT stream, lane FROM drawn").fetchall())
+    shown = [
+        (lanes[one.stream], ladder(one)) for one in connections(tables, names=options.names) if one.stream in lanes
+    ]
+    shown.sort(key=lambda pair: pair[0])
+    found = {
+        "rungs": _rungs(shown, origin),
+        "silences": _silences(shown, origin),
+        "facts": ((lane, *fact) for lane, one in shown for fact in one.facts),
+        "clocks": (
+            (lane, clock.exchange, clock.program, clock.name, clock.took_ns, clock.meaning)
+            for lane, one in shown
+            for clock in one.clocks
+        ),
+        "fields": _fields(tables, lanes, options),
+    }
+    with ExitStack() as lent:
+        for name, told in found.items():
+            types = dict(column.split() for column in _TYPES[name].split(", "))
+            lent.enter_context(tables.lent(f"page_{name}", types, told))
+        yield {name: f"FROM page_{name}" for name in found}
+
+
+def _rungs(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
+    for lane, one in shown:
+        for rung in one.rungs:
+            yield (
+                lane,
+                rung.frame,
+                rung.seen_at - origin,
+                rung.sender == "client",
+                rung.flags,
+                rung.bytes,
+                rung.seq,
+                rung.ack,
+                rung.window_bytes,
+                rung.mark,
+                rung.label,
+                rung.says,
+            )
+
+
+def _silences(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
+    for lane, one in shown:
+        for silence in one.silences:
+            yield (lane, silence.start_frame, silence.start_at - origin, silence.took_ns, silence.says)
+
+
+def _fields(tables: Tables, lanes: dict[int, int], options: DrawOptions) -> Iterator[tuple[object, ...]]:
+    """What scapy says of the handshake messages of the connection that is explained; nothing where it is missing."""
+    if options.explained is None or options.explained not in lanes:
+        return
+    lane = lanes[options.explained]
+    try:
+        found = dissected(tables, options.explained)
+    except MissingToolError as missing:
+        yield (lane, 0, None, "", "not dissected", str(missing).splitlines()[0], 0)
+        return
+    for number, message in enumerate(found):
+        for field in message.fields:
+            yield (lane, number, message.frame, message.name, field.name, field.value, field.depth)

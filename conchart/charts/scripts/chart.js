@@ -1,0 +1,479 @@
+/* What plotly is given to draw: only what is in view, so that 200,000 connections stay quick.
+   The vertical axis is in pixels from the top of all rows, the horizontal one in nanoseconds since the first packet, or,
+   where lanes are aligned, since each connection's own. */
+
+import { bars, density, firstAfter } from "./detail.js";
+import { clip, count, exact, grouped, plain, plural, unitFor } from "./format.js";
+import { HEADING } from "./tree.js";
+
+/** @typedef {import("./model.js").Kind} Kind */
+/** @typedef {import("./model.js").Model} Model */
+/** @typedef {import("./tree.js").Row} Row */
+/**
+ * @typedef {{x0: number, x1: number, top: number, width: number, height: number, shift: (lane: number) => number, axis: string, drag?: "zoom" | "select", range?: {x0: number, x1: number} | null}} View
+ * @typedef {ReturnType<typeof themeColours>} Colours
+ * @typedef {Row & {strip: number, most: number}} Strip a folded group
+ */
+
+export const MARGIN = { top: 46, bottom: 6, right: 14 };
+export const MIN_SPAN = 100;
+const MAX_PACKETS_IN_VIEW = 6000;
+/* Width of a step in the outline of a folded group, in pixels. */
+const PART = 3;
+
+const TICK_STEPS = [1, 2, 5];
+/* Above a second, a clock counts in sixties. */
+const CLOCK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400].map((s) => s * 1e9);
+
+/**
+ * The least step of a round length that leaves no more than so many marks.
+ * @param {number} span
+ * @param {number} room
+ * @param {boolean} clock
+ */
+export function tickStep(span, room, clock) {
+  let step = 1;
+  for (let i = 0; step * room < span; i += 1) step = TICK_STEPS[i % 3] * 10 ** Math.floor(i / 3);
+  return clock && step > 1e9 ? CLOCK_STEPS.find((longer) => longer * room >= span) ?? step : step;
+}
+
+/**
+ * Marks of the time axis.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} width
+ * @param {string} axis
+ * @param {bigint} startAt
+ */
+export function timeAxis(from, to, width, axis, startAt) {
+  return axis === "utc" || axis === "local" ? clockAxis(from, to, width, axis, startAt) : spanAxis(from, to, width, axis === "own" ? "each connection's first packet" : "the start of the capture");
+}
+
+/**
+ * In the unit that suits what is in view; far from the start marks count from a round instant.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} width
+ * @param {string} origin
+ */
+function spanAxis(from, to, width, origin) {
+  const span = to - from;
+  const step = tickStep(span, Math.max(2, Math.floor(width / 95)), false);
+  const unit = unitFor(step >= 1e9 ? step : Math.max(1, span / 20));
+  const decimals = Math.max(0, Math.ceil(Math.log10(unit.ns / step) - 1e-9));
+  const far = Math.abs(from) > span * 200;
+  const coarse = 10 ** Math.ceil(Math.log10(span) + 1);
+  const base = far ? Math.floor(from / coarse) * coarse : 0;
+  const values = [];
+  for (let i = Math.ceil(from / step); i * step <= to; i += 1) values.push(i * step || 0);
+  return {
+    tickvals: values,
+    ticktext: values.map((at) => {
+      const [whole, rest] = ((at - base) / unit.ns).toFixed(decimals).split(".");
+      return rest ? `${grouped(whole)}.${rest}` : grouped(whole);
+    }),
+    title: far ? `${unit.name} after ${exact(base)} since ${origin}` : `${unit.name} since ${origin}`,
+  };
+}
+
+/**
+ * The time of day, exact to the nanosecond, which a Date is not.
+ * @param {number} at
+ * @param {bigint} startAt
+ * @param {string} axis
+ * @param {number} decimals
+ */
+export function clockTime(at, startAt, axis, decimals) {
+  const instant = startAt + BigInt(Math.round(at));
+  const seconds = instant / 1000000000n - (instant < 0n && instant % 1000000000n !== 0n ? 1n : 0n);
+  const date = new Date(Number(seconds) * 1000);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const parts = axis === "utc"
+    ? { day: [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()], time: [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()] }
+    : { day: [date.getFullYear(), date.getMonth() + 1, date.getDate()], time: [date.getHours(), date.getMinutes(), date.getSeconds()] };
+  const fraction = String(instant - seconds * 1000000000n).padStart(9, "0").slice(0, decimals);
+  return { day: parts.day.map(two).join("-"), time: parts.time.map(two).join(":") + (decimals ? `.${fraction}` : "") };
+}
+
+/**
+ * @param {number} from
+ * @param {number} to
+ * @param {number} width
+ * @param {string} axis
+ * @param {bigint} startAt
+ */
+function clockAxis(from, to, width, axis, startAt) {
+  const step = tickStep(to - from, Math.max(2, Math.floor(width / 120)), true);
+  const decimals = Math.max(0, Math.min(9, Math.ceil(9 - Math.log10(step) - 1e-9)));
+  // Marks are round on the clock: in local time, midnight is not where it is in UTC.
+  const offset = axis === "local" ? new Date(Number(startAt / 1000000n)).getTimezoneOffset() * 60e9 : 0;
+  const base = Number((startAt - BigInt(offset)) % BigInt(step));
+  const values = [];
+  for (let i = Math.ceil((from + base) / step); i * step - base <= to; i += 1) values.push(i * step - base || 0);
+  const zone = axis === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
+  return {
+    tickvals: values,
+    ticktext: values.map((at) => clockTime(at, startAt, axis, decimals).time),
+    title: `${clockTime(Math.max(0, from), startAt, axis, 0).day}, ${zone}`,
+  };
+}
+
+/**
+ * How far a phase's bar stays from the edges of its lane, as shares of its height.
+ * @param {Row} row
+ * @param {Kind} kind
+ * @returns {[number, number]}
+ */
+const phaseInset = (row, kind) => (kind.name === "idle" ? [0.36, 0.36] : row.height < 12 ? [0.06, 0.06] : [0.14, 0.14]);
+/**
+ * What a wait consists of lies inside its bar.
+ * @param {Row} row
+ * @returns {[number, number]}
+ */
+const stepInset = (row) => (row.height < 12 ? [0.25, 0.4] : [0.32, 0.38]);
+
+/* Outlines by kind, certain and inferred, which plotly fills. */
+class Outlines {
+  /**
+   * @param {Kind[]} kinds
+   * @param {string} prefix
+   */
+  constructor(kinds, prefix) {
+    this.prefix = prefix;
+    /** @type {{kind: Kind, inferred: boolean, x: (number | null)[], y: (number | null)[]}[]} */
+    this.traces = kinds.flatMap((kind) => [{ kind, inferred: false, x: [], y: [] }, { kind, inferred: true, x: [], y: [] }]);
+  }
+
+  /**
+   * @param {number} kind
+   * @param {boolean | number} inferred
+   * @param {number} left
+   * @param {number} right
+   * @param {number} top
+   * @param {number} bottom
+   */
+  box(kind, inferred, left, right, top, bottom) {
+    const { x, y } = this.traces[2 * kind + Number(inferred)];
+    x.push(left, right, right, left, left, null);
+    y.push(top, top, bottom, bottom, top, null);
+  }
+
+  drawn() {
+    return this.traces.filter(({ x }) => x.length).map(({ kind, inferred, x, y }) => ({
+      type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: this.prefix + kind.name, x, y,
+      line: { simplify: false },
+      fillcolor: kind.colour,
+      ...(inferred || kind.hatched ? { fillpattern: { shape: "/", fillmode: "replace", bgcolor: kind.colour, fgcolor: kind.hatched ? "#444" : "rgba(255,255,255,.85)", size: 6, solidity: 0.28 } } : {}),
+    }));
+  }
+}
+
+/**
+ * What is drawn of times: that in view, and a quarter of it on either side, which dragging brings into view.
+ * @param {View} view
+ */
+const around = ({ x0, x1 }) => ({ x0: x0 - (x1 - x0) / 4, x1: x1 + (x1 - x0) / 4 });
+/* Bars narrower than so many pixels are drawn together with their neighbours. */
+const LEAST_BAR = 2;
+/* Marks of trouble that are nearer to each other are one. */
+const LEAST_APART = 4;
+
+/**
+ * @param {Outlines} outlines
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {number} pixel
+ */
+function drawTracks(outlines, rows, view, model, pixel) {
+  for (const row of rows) {
+    bars(model.phases, row.lanes, around(view), LEAST_BAR * pixel, view.shift, (kind, inferred, start, end) => {
+      const [above, below] = phaseInset(row, model.kinds[kind]);
+      outlines.box(kind, inferred, start, Math.max(end, start + pixel), row.top + row.height * above, row.top + row.height * (1 - below));
+    });
+  }
+}
+
+/**
+ * Of a folded group: how many connections are in which phase, the phases of interest at the bottom.
+ * @param {Outlines} outlines
+ * @param {Strip[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {number} width
+ */
+function drawStrips(outlines, rows, view, model, width) {
+  const parts = Math.max(1, Math.round(width / PART));
+  const step = (view.x1 - view.x0) / parts;
+  for (const row of rows) {
+    const counts = density(model.phases, row.lanes, view, parts, model.kinds.length, view.shift);
+    const sums = new Float64Array(parts);
+    for (const levels of counts) levels.forEach((level, i) => { sums[i] += level; });
+    row.most = sums.reduce((most, sum) => Math.max(most, sum), 0);
+    const bottom = row.top + row.height - 2;
+    const scale = (row.strip - 4) / Math.max(1, row.most);
+    const below = new Float64Array(parts);
+    counts.forEach((levels, kind) => {
+      // Neighbours of the same height are one box.
+      const at = (/** @type {number} */ i) => [Math.round(2 * below[i] * scale) / 2, Math.round(2 * (below[i] + levels[i]) * scale) / 2];
+      for (let i = 0; i < parts;) {
+        const [low, high] = at(i);
+        let end = i + 1;
+        while (end < parts && at(end)[0] === low && at(end)[1] === high) end += 1;
+        if (high > low) outlines.box(kind, false, view.x0 + i * step, view.x0 + end * step, bottom - high, bottom - low);
+        i = end;
+      }
+      levels.forEach((level, i) => { below[i] += level; });
+    });
+  }
+}
+
+/**
+ * What waits consist of, where the lanes are few enough to be looked at.
+ * @param {Outlines} outlines
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {number} pixel
+ */
+function drawSplits(outlines, rows, view, model, pixel) {
+  for (const row of rows) for (const lane of within(row, view, model)) {
+    const by = view.shift(lane);
+    for (const { kind, start, end } of model.lane(lane).splits)
+      if (end - by > view.x0 && start - by < view.x1) outlines.box(kind, false, start - by, Math.max(end - by, start - by + pixel), ...spanOf(row, stepInset(row)));
+  }
+}
+
+/**
+ * @param {Row} row
+ * @param {[number, number]} inset
+ * @returns {[number, number]}
+ */
+const spanOf = (row, [above, below]) => [row.top + row.height * above, row.top + row.height * (1 - below)];
+
+const MAX_WITHIN = 200;
+/**
+ * The connections of a lane that are in view; of very many, none: they are too narrow for what they would show.
+ * @param {Row} row
+ * @param {View} view
+ * @param {Model} model
+ */
+function within(row, view, model) {
+  const inView = row.lanes.filter((lane) => model.closed[lane] - view.shift(lane) >= view.x0 && model.opened[lane] - view.shift(lane) <= view.x1);
+  return inView.length > MAX_WITHIN ? [] : inView;
+}
+
+/**
+ * A line below the bars where a lane was stalled, one outline for all; those too narrow to be seen apart become one.
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {number} pixel
+ * @param {Colours} colours
+ */
+function stallTraces(rows, view, model, pixel, colours) {
+  if (!model.stalls) return [];
+  const { from, start, end } = model.stalls;
+  /** @type {(number | null)[][]} */
+  const [x, y] = [[], []];
+  const { x0, x1 } = around(view);
+  for (const row of rows) {
+    const [top, bottom] = [row.top + row.height * (row.height < 12 ? 0.7 : 0.86), row.top + row.height * 0.97];
+    for (const lane of row.lanes) {
+      const by = view.shift(lane);
+      const last = from[lane + 1];
+      for (let i = firstAfter(end, x0 + by, from[lane], last); i < last && start[i] - by < x1; i += 1) {
+        const left = Math.max(start[i] - by, x0);
+        let right = Math.max(end[i] - by, left + pixel);
+        while (i + 1 < last && end[i + 1] - by - right < pixel) {
+          i += 1;
+          right = Math.max(right, end[i] - by);
+        }
+        right = Math.min(right, x1);
+        x.push(left, right, right, left, left, null);
+        y.push(top, top, bottom, bottom, top, null);
+      }
+    }
+  }
+  if (!x.length) return [];
+  return [{ type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: "stalled", x, y, line: { simplify: false }, fillcolor: colours.ink }];
+}
+
+/**
+ * How packets are marked: those that tell of trouble, and, where all are on the page, the others.
+ * @type {Record<string, {colour: keyof Colours, size: number, up: string, down: string}>}
+ */
+const MARKS = {
+  retransmit: { colour: "bad", size: 9, up: "triangle-up", down: "triangle-down" },
+  out_of_order: { colour: "bad", size: 8, up: "triangle-up-open", down: "triangle-down-open" },
+  zero_window: { colour: "bad", size: 9, up: "x", down: "x" },
+  other: { colour: "ink", size: 7, up: "triangle-up", down: "triangle-down" },
+};
+
+/**
+ * Triangles for packets: up from the client, down from the server; what was sent again in red, a cross for a window of
+ * zero. Of lanes too flat for them, none; of too many at once, none, and how many.
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {Colours} colours
+ * @param {number} pixel
+ */
+function packetTraces(rows, view, model, colours, pixel) {
+  const { packets } = model.tables;
+  if (!packets || !packets.length) return { traces: [], hidden: 0 };
+  const [at, up] = [packets.values("at"), packets.values("up")];
+  // Seen from an end, those of one side overtake those of the other: they stay in the order in which they were captured.
+  const captured = model.viewpoints?.captured.packets.at || at;
+  const mark = packets.column("mark");
+  /** @type {Map<string, {x: number[], y: number[], symbol: string[]}>} */
+  const traces = new Map();
+  let seen = 0;
+  for (const row of rows) {
+    // Of marks that would hide each other one is drawn.
+    /** @type {Map<string, number>} */
+    const drawn = new Map();
+    for (const lane of row.lanes) {
+      const by = view.shift(lane);
+      const last = model.offsets.packets[lane + 1];
+      const { reach } = model;
+      for (let i = firstAfter(captured, view.x0 + by - 1 - reach, model.offsets.packets[lane], last); i < last && captured[i] - by <= view.x1 + reach; i += 1) {
+        if (at[i] - by < view.x0 || at[i] - by > view.x1) continue;
+        const name = mark.get(i) in MARKS ? mark.get(i) : "other";
+        if (row.height < 12 && name === "other") continue;
+        const place = `${name}${up[i]}`;
+        if (name !== "other" && at[i] - by - (drawn.get(place) ?? -Infinity) < LEAST_APART * pixel) continue;
+        drawn.set(place, at[i] - by);
+        seen += 1;
+        const trace = traces.get(name) || { x: [], y: [], symbol: [] };
+        traces.set(name, trace);
+        trace.x.push(at[i] - by);
+        trace.y.push(row.top + row.height * (row.height < 12 ? 0.5 : up[i] ? 0.88 : 0.12));
+        trace.symbol.push(MARKS[name][up[i] ? "up" : "down"]);
+        if (seen > MAX_PACKETS_IN_VIEW) return { traces: [], hidden: countPackets(rows, view, model) };
+      }
+    }
+  }
+  return {
+    hidden: 0,
+    traces: [...traces].map(([name, { x, y, symbol }]) => ({
+      type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false, name, x, y,
+      marker: { symbol, size: MARKS[name].size, color: colours[MARKS[name].colour], line: { width: 0 } },
+    })),
+  };
+}
+
+/**
+ * Packets of these rows in view.
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ */
+function countPackets(rows, view, { offsets, tables, viewpoints }) {
+  const at = viewpoints?.captured.packets.at || tables.packets.values("at");
+  let sum = 0;
+  for (const row of rows) for (const lane of row.lanes) {
+    const [by, first, last] = [view.shift(lane), offsets.packets[lane], offsets.packets[lane + 1]];
+    sum += firstAfter(at, view.x1 + by, first, last) - firstAfter(at, view.x0 + by - 1, first, last);
+  }
+  return sum;
+}
+
+export function themeColours() {
+  const style = getComputedStyle(document.documentElement);
+  const pick = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+  return { paper: pick("paper"), panel: pick("panel"), ink: pick("ink"), soft: pick("soft"), line: pick("line"), accent: pick("accent"), bad: pick("bad") };
+}
+
+/**
+ * @param {Row} row
+ * @param {Model} model
+ */
+const laneLabel = (row, model) => {
+  const [first] = row.lanes;
+  return row.lanes.length === 1 ? `#${model.streams[first]} ${model.endpoint(first, "client")}` : `${model.fact(first, "client_ip")} · ${count(row.lanes.length)}`;
+};
+
+/** @param {Row} row */
+const fold = (row) => (row.open ? "▾ " : "▸ ");
+
+/**
+ * @param {Row} row
+ * @param {Model} model
+ */
+export function headingText(row, model) {
+  if (row.kind === "client") return `${fold(row)}${row.ip} · ${plural(row.lanes.length, "connection")}`;
+  const { role, title, endpoint } = model.groups[row.group];
+  return `${row.open === undefined ? "" : fold(row)}${role === "server" ? "" : `${role}: `}${title ? `${title} · ` : ""}${endpoint} · ${plural(row.size ?? row.lanes.length, "connection")}`;
+}
+
+/**
+ * Room for the labels, so that times stand below each other in all charts.
+ * @param {number} width
+ */
+export const marginLeft = (width) => (width < 900 ? 150 : 210);
+
+/**
+ * Everything plotly needs for what is in view: {x0, x1} ns, {top} px scrolled, {width, height} px of the box,
+ * {shift} what is subtracted from a lane's times, {drag} what dragging does, {range} what was measured.
+ * @param {Model} model
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {number | null} chosen
+ */
+export function figure(model, rows, view, chosen) {
+  const colours = themeColours();
+  const left = marginLeft(view.width);
+  const inner = { width: Math.max(50, view.width - left - MARGIN.right), height: view.height - MARGIN.top - MARGIN.bottom };
+  const visible = rows.filter((row) => row.top + row.height >= view.top && row.top <= view.top + inner.height);
+  const tracks = visible.filter((row) => row.kind === "track");
+  const strips = /** @type {Strip[]} */ (visible.filter((row) => row.strip));
+  const headings = visible.filter((row) => row.kind !== "track");
+  const pixel = (view.x1 - view.x0) / inner.width;
+  const axis = timeAxis(view.x0, view.x1, inner.width, view.axis, model.startAt);
+  const phases = new Outlines(model.kinds, "");
+  const steps = new Outlines(model.steps, "inside wait: ");
+  drawTracks(phases, tracks, view, model, pixel);
+  drawStrips(phases, strips, view, model, inner.width);
+  if (model.steps.length) drawSplits(steps, tracks, view, model, pixel);
+  const packets = packetTraces(tracks, view, model, colours, pixel);
+  const labelled = tracks.filter((row) => row.height >= 12);
+  const room = Math.floor((left - 14) / 6.1);
+  const band = (/** @type {Row} */ row, /** @type {string} */ color, height = row.height) => ({ type: "rect", xref: "paper", yref: "y", x0: 0, x1: 1, y0: row.top, y1: row.top + height, line: { width: 0 }, fillcolor: color, layer: "below" });
+  const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink };
+  const note = (/** @type {Row} */ row, /** @type {object} */ extra) => ({ xref: "paper", yref: "y", yanchor: "middle", showarrow: false, ...extra });
+  return {
+    inner: { left, top: MARGIN.top, ...inner },
+    hiddenPackets: packets.hidden,
+    traces: [...phases.drawn(), ...steps.drawn(), ...stallTraces(tracks, view, model, pixel, colours), ...packets.traces],
+    layout: {
+      width: view.width, height: view.height, margin: { l: left, r: MARGIN.right, t: MARGIN.top, b: MARGIN.bottom, pad: 0 },
+      paper_bgcolor: colours.paper, plot_bgcolor: colours.paper, showlegend: false, hovermode: false, dragmode: view.drag || "zoom", selectdirection: "h", selections: [], font,
+      xaxis: {
+        type: "linear", range: [view.x0, view.x1], side: "top", tickmode: "array", tickvals: axis.tickvals, ticktext: axis.ticktext,
+        title: { text: axis.title, standoff: 6, font: { ...font, color: colours.soft } }, gridcolor: colours.line, zeroline: false, ticks: "outside", ticklen: 4, tickcolor: colours.line, tickangle: 0,
+      },
+      yaxis: {
+        range: [view.top + inner.height, view.top], fixedrange: true, tickmode: "array", showgrid: false, zeroline: false,
+        tickvals: labelled.map((row) => row.top + row.height / 2),
+        ticktext: labelled.map((row) => plain(clip(laneLabel(row, model), room))),
+        tickfont: { ...font, size: 11 },
+      },
+      shapes: [
+        ...(view.range ? [{ type: "rect", xref: "x", yref: "paper", x0: view.range.x0, x1: view.range.x1, y0: 0, y1: 1, line: { width: 1, color: colours.accent }, fillcolor: colours.accent, opacity: 0.16, layer: "above" }] : []),
+        ...headings.filter((row) => row.kind === "server").map((row) => band(row, colours.panel, HEADING)),
+        ...tracks.filter((row) => chosen !== null && row.lanes.includes(chosen)).map((row) => ({ ...band(row, colours.accent), opacity: 0.22 })),
+      ],
+      annotations: [
+        ...headings.map((row) => note(row, {
+          x: 0, y: row.top + (row.kind === "server" ? HEADING : row.height) / 2, xanchor: "left", xshift: 2 - left + (row.kind === "server" ? 8 : 16), align: "left",
+          text: plain(clip(headingText(row, model), row.kind === "server" ? Math.floor(view.width / 7.2) : room + 4)), font: { ...font, size: row.kind === "server" ? 13 : 11, weight: row.kind === "server" ? 700 : 400 },
+        })),
+        ...strips.filter((row) => row.kind === "server").map((row) => note(row, {
+          x: 0, y: row.top + HEADING + row.strip / 2, xanchor: "left", xshift: 10 - left, align: "left",
+          text: plain(`up to ${count(Math.ceil(row.most))} at once`), font: { ...font, size: 11, color: colours.soft },
+        })),
+      ],
+    },
+  };
+}

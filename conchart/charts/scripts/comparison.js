@@ -1,0 +1,67 @@
+/* The lanes of both captures, each in its plot, on one scale: drawn anew when the window or the colours change. */
+
+import { MARGIN, figure } from "./chart.js";
+import { inflate, loadPlotly } from "./decode.js";
+import { HEADING } from "./tree.js";
+
+const [packed] = await Promise.all([inflate(document.getElementById("data")?.textContent || ""), loadPlotly(document)]);
+const data = JSON.parse(new TextDecoder().decode(packed));
+const LANE_HEIGHT = 20;
+
+/**
+ * What Python tells of a capture.
+ * @typedef {import("./tree.js").Row} Row
+ * @typedef {{stream: number, group: number, client: string, phases: number[][]}} Lane
+ * @typedef {{plot: string, lanes: Lane[], groups: {endpoint: string, title: string, role: string, size: number}[]}} Side
+ */
+
+/**
+ * What a chart needs to know of the lanes of one capture: it asks for no more where it has neither packets nor stalls.
+ * @param {Side} side
+ */
+function sideModel({ lanes, groups }) {
+  const all = lanes.flatMap((lane) => lane.phases);
+  const from = [0];
+  for (const lane of lanes) from.push(from[from.length - 1] + lane.phases.length);
+  const column = (/** @type {number} */ i) => all.map((phase) => phase[i]);
+  const model = {
+    kinds: data.kinds, steps: [], stalls: null, tables: {}, groups,
+    phases: { from, kind: column(0), start: column(1), end: column(2), inferred: column(3) },
+    streams: lanes.map((lane) => lane.stream),
+    endpoint: (/** @type {number} */ lane) => lanes[lane].client,
+  };
+  return /** @type {import("./model.js").Model} */ (/** @type {unknown} */ (model));
+}
+
+/**
+ * A heading for each server, which says how many connections it has, though not all are drawn; below it, the lanes.
+ * @param {Side} side
+ */
+function sideRows({ lanes, groups }) {
+  /** @type {Row[]} */
+  const rows = [];
+  let top = 0;
+  const add = (/** @type {Omit<Row, "top" | "key">} */ row) => {
+    rows.push({ ...row, key: String(rows.length), top });
+    top += row.height;
+  };
+  lanes.forEach(({ group }, lane) => {
+    if (!lane || lanes[lane - 1].group !== group) add({ kind: "server", group, lanes: [], size: groups[group].size, height: HEADING });
+    add({ kind: "track", group, lanes: [lane], height: LANE_HEIGHT });
+  });
+  return { rows, height: top };
+}
+
+for (const side of /** @type {Side[]} */ (data.sides)) {
+  const box = /** @type {HTMLElement} */ (document.getElementById(side.plot));
+  const model = sideModel(side);
+  const { rows, height } = sideRows(side);
+  const draw = () => {
+    const view = { x0: 0, x1: data.span_ns, top: 0, width: box.clientWidth, height: height + MARGIN.top + MARGIN.bottom, shift: () => 0, axis: "span" };
+    const { traces, layout } = figure(model, rows, view, null);
+    Plotly.react(box, traces, layout, { staticPlot: true, displayModeBar: false });
+  };
+  draw();
+  new ResizeObserver(draw).observe(/** @type {HTMLElement} */ (box.parentElement));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}

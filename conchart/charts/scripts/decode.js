@@ -1,0 +1,173 @@
+/* Tables as they travel in the page: columns of byte planes (conchart/native/src/packing.rs), compressed, in base64. */
+
+/**
+ * What the page says of a column.
+ * @typedef {{name: string, width: number, delta: boolean, least: number, valid: boolean, texts: string[] | null}} Told
+ */
+
+/**
+ * Undo base64 and DEFLATE (RFC 1951).
+ * @param {string} text
+ * @returns {Promise<Uint8Array>}
+ */
+export async function inflate(text) {
+  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/**
+ * Values of a column, each a number; of texts, the number of the text.
+ * @param {Told} told
+ * @param {Uint8Array} bytes
+ * @param {number} at where its planes begin
+ * @param {number} rows
+ */
+export function readValues(told, bytes, at, rows) {
+  const values = told.width > 3 || told.delta || told.least < 0 || told.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
+  let unit = 1;
+  for (let plane = 0; plane < told.width; plane += 1) {
+    const from = at + plane * rows;
+    for (let row = 0; row < rows; row += 1) values[row] += bytes[from + row] * unit;
+    unit *= 256;
+  }
+  let before = told.least;
+  for (let row = 0; row < rows; row += 1) {
+    const code = values[row];
+    if (told.delta) before += code % 2 ? -(code + 1) / 2 : code / 2;
+    else before = told.least + code;
+    values[row] = before;
+  }
+  return values;
+}
+
+/** A column: numbers with what is known of them, or texts. */
+export class Column {
+  /**
+   * @param {string} name
+   * @param {Float64Array | Int32Array} values
+   * @param {Uint8Array | null} valid 1 where there is a value; null where there is one everywhere
+   * @param {string[] | null} texts
+   */
+  constructor(name, values, valid, texts) {
+    Object.assign(this, { name });
+    this.values = values;
+    this.valid = valid;
+    this.texts = texts;
+  }
+
+  /**
+   * The value of a row: null where it is not known.
+   * @param {number} row
+   * @returns {any}
+   */
+  get(row) {
+    if (this.valid && !this.valid[row]) return null;
+    return this.texts ? this.texts[this.values[row]] : this.values[row];
+  }
+}
+
+/** Columns of the same length. */
+export class Table {
+  /**
+   * @param {Told[]} told
+   * @param {number} rows
+   * @param {Uint8Array} bytes
+   */
+  constructor(told, rows, bytes) {
+    this.length = rows;
+    /** @type {Map<string, Column>} */
+    this.columns = new Map();
+    let at = 0;
+    for (const column of told) {
+      const values = readValues(column, bytes, at, rows);
+      at += column.width * rows;
+      const valid = column.valid ? bytes.subarray(at, at + rows) : null;
+      at += column.valid ? rows : 0;
+      this.columns.set(column.name, new Column(column.name, values, valid, column.texts));
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Column}
+   */
+  column(name) {
+    const column = this.columns.get(name);
+    if (!column) throw new Error(`no column ${name}`);
+    return column;
+  }
+
+  /**
+   * The numbers of a column, as they are.
+   * @param {string} name
+   */
+  values(name) {
+    return this.column(name).values;
+  }
+
+  /**
+   * Give these columns room for numbers of any size.
+   * @param {string[]} names
+   */
+  widen(names) {
+    for (const name of names) {
+      const column = this.column(name);
+      if (column.values instanceof Int32Array) column.values = Float64Array.from(column.values);
+    }
+  }
+
+  /**
+   * A row as an object.
+   * @param {number} row
+   * @returns {Record<string, any>}
+   */
+  row(row) {
+    /** @type {Record<string, any>} */
+    const object = {};
+    for (const [name, column] of this.columns) object[name] = column.get(row);
+    return object;
+  }
+
+  /**
+   * Where the rows of each lane begin; the last number is where those of the last lane end. Rows stand in the order of
+   * their lanes.
+   * @param {number} lanes
+   */
+  offsets(lanes) {
+    const offsets = new Uint32Array(lanes + 1);
+    for (const lane of this.values("lane")) offsets[lane + 1] += 1;
+    for (let lane = 0; lane < lanes; lane += 1) offsets[lane + 1] += offsets[lane];
+    return offsets;
+  }
+}
+
+/**
+ * Read the page's blocks: what is said of the whole, and the tables.
+ * @param {Document} document
+ * @returns {Promise<{data: any, tables: Record<string, Table>}>}
+ */
+export async function readBlocks(document) {
+  const blocks = [...document.querySelectorAll("script[data-table]")];
+  const [head, ...packed] = await Promise.all([document.getElementById("data"), ...blocks].map((block) => inflate(block?.textContent || "")));
+  const data = JSON.parse(new TextDecoder().decode(head));
+  /** @type {Record<string, Table>} */
+  const tables = {};
+  blocks.forEach((block, i) => {
+    const name = block.getAttribute("data-table") || "";
+    const { rows, columns } = data.tables[name];
+    tables[name] = new Table(columns, rows, packed[i]);
+    block.remove();
+  });
+  return { data, tables };
+}
+
+/**
+ * Run Plotly, which travels compressed, too: the page's policy knows it by its hash.
+ * @param {Document} document
+ */
+export async function loadPlotly(document) {
+  const script = document.createElement("script");
+  script.textContent = new TextDecoder().decode(await inflate(document.getElementById("plotly")?.textContent || ""));
+  document.head.append(script);
+}

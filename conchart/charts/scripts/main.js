@@ -1,0 +1,273 @@
+/* Wiring: search, filters, findings and the chosen connection, shared by lanes, tables, detail panel and the page's address. */
+
+import { Address, readView } from "./address.js";
+import { copyText } from "./copy.js";
+import { loadPlotly } from "./decode.js";
+import { detailPanel } from "./describe.js";
+import { clip, count, el, plural } from "./format.js";
+import { SEARCH_HINT, fillHelp } from "./help.js";
+import { ladderPanel } from "./ladder.js";
+import { Lanes } from "./lanes.js";
+import { filterOf } from "./listings.js";
+import { readModel } from "./model.js";
+import { Search } from "./search.js";
+import { Statistics } from "./statistics.js";
+import { TableView } from "./table.js";
+import { VIEWPOINTS } from "./viewpoint.js";
+
+const [model] = await Promise.all([readModel(document), loadPlotly(document)]);
+const detail = document.getElementById("detail");
+const help = document.getElementById("help");
+const search = new Search(model);
+const filters = { text: document.getElementById("filter-text"), server: document.getElementById("filter-server"), app: document.getElementById("filter-app") };
+const searchTold = document.getElementById("search-told");
+/* The finding of which nothing but the connections are shown, or null. */
+let finding = null;
+const findingShown = document.getElementById("finding-shown");
+const findingButtons = [...document.querySelectorAll("[data-finding]")];
+
+const address = new Address(shownView, restore);
+const lanes = new Lanes(model, { onChoose: choose, onView: seen });
+const statistics = new Statistics(model, lanes);
+const table = new TableView(model, search, { onChoose: choose, onFinding: showFinding, onChange: () => address.changed() });
+
+/* The view is another one. */
+function seen() {
+  address.changed();
+  statistics.follow();
+}
+
+/* Ladders have their time to scale. */
+let toScale = false;
+
+function scaleLadder(chosen, lane) {
+  toScale = chosen;
+  choose(lane);
+  detail.querySelector(`[data-scale="${chosen}"]`)?.focus();
+}
+
+/* A lane by its number, or none. */
+function choose(lane, { zoom = false, scroll = false } = {}) {
+  if (zoom && lane !== null) lanes.zoomToLanes([lane]);
+  lanes.choose(lane);
+  table.choose(lane, !zoom);
+  address.changed();
+  detail.hidden = lane === null;
+  if (lane === null) return;
+  detail.replaceChildren(...detailPanel(model.lane(lane), model.kinds, {
+    zoom: () => lanes.zoomToLanes([lane]),
+    table: () => {
+      table.open("connections");
+      table.choose(lane, true);
+      table.box.scrollIntoView({ block: "center" });
+    },
+    close: () => choose(null),
+  }), ...ladderPanel(model, model.lane(lane), { toScale, onScale: (chosen) => scaleLadder(chosen, lane) }));
+  if (scroll && zoom) {
+    const { top, bottom } = lanes.box.getBoundingClientRect();
+    if (top < 0 || bottom > window.innerHeight) lanes.box.scrollIntoView({ block: "nearest" });
+  }
+}
+
+/* A page that was made as an end saw it has no choice. */
+const seenFrom = document.getElementById("seen-from");
+const seenNote = document.getElementById("seen-note");
+
+/* Tell all times as they were seen there. */
+function seeFrom(viewpoint) {
+  if (!seenFrom || viewpoint === model.viewpoint) return;
+  seenFrom.value = viewpoint;
+  seenNote.hidden = viewpoint === "capture";
+  model.seeFrom(viewpoint);
+  search.forget();
+  table.forget();
+  lanes.retime();
+  statistics.show(lanes.kept);
+  applyFilters();
+  choose(lanes.chosen);
+}
+
+const groupsShown = new Set(model.group);
+model.groups.forEach((group, i) => {
+  if (groupsShown.has(i)) filters.server.append(el("option", { value: group.endpoint }, clip(group.title ? `${group.endpoint} ${group.title}` : group.endpoint, 60)));
+});
+for (const app of [...model.tables.lanes.column("app").texts].sort()) filters.app.append(el("option", { value: app }, app));
+
+/* What the search finds, of the server, protocol and finding that are chosen: 1 for each lane. */
+function keep() {
+  const found = search.find(filters.text.value);
+  const kept = found.lanes.slice();
+  const [server, app] = [filters.server.value, filters.app.value];
+  const group = model.groups.findIndex(({ endpoint }) => endpoint === server);
+  const apps = model.tables.lanes.column("app");
+  const code = apps.texts.indexOf(app);
+  const affected = finding && new Uint8Array(model.count);
+  if (affected) for (const lane of search.lanesOf(finding.number)) affected[lane] = 1;
+  for (let lane = 0; lane < kept.length; lane += 1)
+    if ((server && model.group[lane] !== group) || (app && (apps.values[lane] !== code || (apps.valid && !apps.valid[lane]))) || (affected && !affected[lane])) kept[lane] = 0;
+  return { found, kept };
+}
+
+/* Beside the box: what was not understood, and what of it was. */
+function tellSearch({ errors, understood }) {
+  const hint = document.activeElement === filters.text && !filters.text.value ? SEARCH_HINT : "";
+  const told = errors.length ? [el("b", {}, errors.join("; ")), understood.length ? `. Understood: ${understood.join(" ")}` : "."] : [hint];
+  searchTold.replaceChildren(...told.filter(Boolean));
+}
+
+/* Of more connections, lanes are drawn when nobody has typed for so long, in ms: the tables and the count keep up. */
+const QUICK = 3000;
+const TYPED = 150;
+let drawing = 0;
+
+/* Draw the lanes that are kept; where they are those that are drawn already, nothing changes. */
+function drawLanes(shown) {
+  if (shown.length === lanes.kept.length && shown.every((lane, i) => lane === lanes.kept[i])) return;
+  lanes.box.scrollTop = 0;
+  lanes.show(shown);
+  statistics.show(shown);
+}
+
+/* Show in tables and lanes what is kept. */
+function applyFilters({ typing = false } = {}) {
+  const { found, kept } = keep();
+  const shown = new Uint32Array(kept.reduce((sum, one) => sum + one, 0));
+  for (let lane = 0, i = 0; lane < kept.length; lane += 1) if (kept[lane]) shown[i++] = lane;
+  tellSearch(found);
+  document.getElementById("filter-count").textContent = shown.length === model.count ? plural(shown.length, "connection") : `${count(shown.length)} of ${plural(model.count, "connection")}`;
+  table.show(kept, found);
+  clearTimeout(drawing);
+  if (typing && model.count > QUICK) drawing = setTimeout(() => drawLanes(shown), TYPED);
+  else drawLanes(shown);
+  address.changed();
+  return shown;
+}
+
+function markFinding(chosen) {
+  finding = chosen;
+  findingShown.hidden = !finding;
+  findingShown.textContent = finding ? `${clip(finding.title, 50)} ✕` : "";
+  for (const button of findingButtons) button.setAttribute("aria-pressed", String(Boolean(finding) && Number(button.dataset.finding) === finding.number));
+}
+
+/* Show the connections of a finding from their first packet to their last, or all connections again. */
+function showFinding(chosen) {
+  markFinding(chosen);
+  if (finding) for (const filter of Object.values(filters)) filter.value = "";
+  const kept = applyFilters();
+  if (!finding) {
+    lanes.reset();
+    return;
+  }
+  if (kept.length) lanes.zoomToLanes(kept);
+  document.getElementById("connections").scrollIntoView({ block: "start" });
+  lanes.box.focus({ preventScroll: true });
+}
+
+/* The finding that comes so many after the one shown, in the order of the panel. */
+function stepFinding(by) {
+  if (!findingButtons.length) return;
+  const now = findingButtons.findIndex((button) => finding && Number(button.dataset.finding) === finding.number);
+  const next = now < 0 ? (by > 0 ? 0 : findingButtons.length - 1) : (now + by + findingButtons.length) % findingButtons.length;
+  showFinding(model.findings.get(Number(findingButtons[next].dataset.finding)));
+}
+
+function shownView() {
+  const { x0, x1 } = lanes.view;
+  const whole = x0 === lanes.full[0] && x1 === lanes.full[1];
+  return {
+    range: whole ? null : [x0, x1], search: filters.text.value, server: filters.server.value, app: filters.app.value,
+    finding: finding && finding.number, chosen: lanes.chosen === null ? null : model.streams[lanes.chosen], unfolded: [...lanes.unfolded],
+    axis: lanes.view.axis, seenFrom: model.viewpoint, toScale, packed: lanes.packed, height: lanes.laneHeight === usualHeight ? null : lanes.laneHeight, ...table.state,
+  };
+}
+
+/* Show what a link says, as far as it is here. */
+function restore(view) {
+  filters.text.value = view.search;
+  // A list that has no such entry would be empty.
+  for (const [list, value] of [[filters.server, view.server], [filters.app, view.app]]) list.value = [...list.options].some((option) => option.value === value) ? value : "";
+  markFinding(model.findings.get(view.finding) || null);
+  seeFrom(view.seenFrom);
+  toScale = view.toScale;
+  lanes.unfolded = new Map(view.unfolded);
+  lanes.packed = view.packed;
+  lanes.laneHeight = view.height || usualHeight;
+  heights.value = String(lanes.laneHeight);
+  lanes.packing.checked = view.packed;
+  lanes.view.height = 0; // as high as these rows need, not as what stood there before
+  lanes.show(lanes.kept);
+  lanes.setAxis(view.axis);
+  table.restore(view.tab, view.sort);
+  applyFilters();
+  choose(model.laneOf.get(view.chosen) ?? null);
+  lanes.zoomTo(...(view.range || lanes.full));
+}
+
+for (const button of findingButtons) {
+  const chosen = model.findings.get(Number(button.dataset.finding));
+  button.addEventListener("click", () => showFinding(finding === chosen ? null : chosen));
+}
+findingShown.addEventListener("click", () => showFinding(null));
+
+filters.text.addEventListener("input", () => applyFilters({ typing: true }));
+for (const change of ["focus", "blur"]) filters.text.addEventListener(change, () => !filters.text.value && tellSearch(search.find("")));
+for (const list of [filters.server, filters.app]) list.addEventListener("change", () => applyFilters());
+seenFrom?.addEventListener("change", () => seeFrom(seenFrom.value));
+const heights = document.getElementById("lane-height");
+const usualHeight = lanes.laneHeight;
+heights.addEventListener("change", () => address.changed());
+
+fillHelp(help, search.phases);
+const openHelp = () => help.showModal();
+document.getElementById("help-open").addEventListener("click", openHelp);
+const link = document.getElementById("copy-link");
+link.addEventListener("click", async () => {
+  await copyText(address.link());
+  link.textContent = "copied";
+  setTimeout(() => { link.textContent = "Link"; }, 1200);
+});
+
+/* Back by one step: an empty box, no details, no finding. */
+function goBack(event) {
+  if (event.target === filters.text && filters.text.value) {
+    event.preventDefault();
+    filters.text.value = "";
+    applyFilters();
+  } else if (!detail.hidden) choose(null);
+  else if (finding) showFinding(null);
+}
+
+const keys = {
+  "/": () => {
+    filters.text.focus();
+    filters.text.select();
+  },
+  "?": openHelp,
+  n: () => stepFinding(1),
+  p: () => stepFinding(-1),
+  t: () => table.focus(),
+  v: () => seeFrom(VIEWPOINTS[(VIEWPOINTS.indexOf(model.viewpoint) + 1) % VIEWPOINTS.length]),
+  l: () => lanes.chosen !== null && detail.querySelector(".ladder")?.scrollIntoView({ block: "start" }),
+  c: () => lanes.chosen !== null && copyText(filterOf(model, lanes.chosen)),
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if (event.key === "Escape") {
+    goBack(event);
+    return;
+  }
+  if (!Object.hasOwn(keys, event.key) || event.target.closest("input, select, textarea")) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+if (location.hash.length > 1) {
+  restore(readView(location.hash));
+  document.getElementById("connections").scrollIntoView({ block: "start" });
+} else applyFilters();
+if (model.explained !== null && location.hash.length < 2) {
+  choose(model.laneOf.get(model.explained) ?? null);
+  detail.scrollIntoView({ block: "start" });
+}
+document.documentElement.dataset.ready = "true";

@@ -1,0 +1,187 @@
+"""The page's scripts, as modules: that they can be joined, and what node, tsc and eslint say of them.
+
+Node and what ``npm ci`` installs in this folder are tools of the tests alone; where they are missing, the tests that
+need them are skipped. To install them: ``npm ci --prefix tests/scripts``.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conchart import read
+from conchart.analysis.seen_from import VIEWPOINTS, SeenFrom
+from conchart.charts import comparison, page
+from conchart.charts.packed import Packer, compress_json
+from conchart.charts.swimlanes import swimlanes
+from conchart.options import DrawOptions
+from conchart.printable import printable
+from conchart.telling.servers import servers
+from tests.conftest import ROOT, empty_trace
+
+HERE = Path(__file__).parent
+SCRIPTS = ROOT / "conchart/charts/scripts"
+MODULES = sorted(path.stem for path in SCRIPTS.glob("*.js"))
+PAGES = {"page": page.SCRIPTS, "comparison": comparison.SCRIPTS}
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(not NODE, reason="no node on this machine")
+
+_JOINABLE = re.compile(r'import \{ (\w+(?:, \w+)*) \} from "\./(\w+)\.js";')
+_DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (.*)", re.MULTILINE)
+_EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)", re.MULTILINE)
+
+
+def source(module: str) -> str:
+    return (SCRIPTS / f"{module}.js").read_text(encoding="utf-8")
+
+
+def imports(module: str) -> dict[str, list[str]]:
+    """Give the names that a module imports, by the module they come from."""
+    found = _JOINABLE.findall(source(module))
+    return {origin: names.split(", ") for names, origin in found}
+
+
+def declared(module: str) -> list[str]:
+    """Give the names at the top of a module: those of `const [a, { b: c }] = …`, too."""
+    names = []
+    for rest in _DECLARED.findall(source(module)):
+        pattern = rest.partition(" = ")[0] if rest[0] in "[{" else re.split(r"\W", rest, maxsplit=1)[0]
+        names += re.findall(r"(\w+)(?!\w|:)", pattern)
+    return names
+
+
+def installed(tool: str) -> str:
+    """Give the path of a tool that npm installs; where it is not, skip."""
+    path = HERE / "node_modules" / ".bin" / tool
+    if not path.exists():
+        pytest.skip(f"{tool} is not installed: npm ci --prefix tests/scripts")
+    return str(path)
+
+
+def run(command: list[str], **variables: str) -> None:
+    """Run a tool at the root of the tree, and show what it says if it complains."""
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_names_of_destructured_declarations_are_seen() -> None:
+    assert {"model", "lanes", "choose"} <= set(declared("main"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_are_of_the_form_that_is_joined(module: str) -> None:
+    lines = source(module).splitlines()
+    assert [line for line in lines if line.startswith("import") and not _JOINABLE.fullmatch(line)] == []
+    assert [line for line in lines if line.startswith("export") and not _EXPORTED.match(line)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_is_imported_is_exported_there(module: str) -> None:
+    for origin, names in imports(module).items():
+        assert set(names) <= set(_EXPORTED.findall(source(origin))), f"{module} from {origin}"
+
+
+@pytest.mark.parametrize("scripts", PAGES.values(), ids=PAGES)
+def test_a_page_joins_all_that_its_modules_import_in_their_order(scripts: tuple[str, ...]) -> None:
+    for place, module in enumerate(scripts):
+        assert set(imports(module)) <= set(scripts[:place]), module
+
+
+@pytest.mark.parametrize("scripts", PAGES.values(), ids=PAGES)
+def test_names_are_unique_over_the_modules_that_a_page_joins(scripts: tuple[str, ...]) -> None:
+    names = Counter(name for module in scripts for name in declared(module))
+    assert {name for name, times in names.items() if times > 1} == set()
+
+
+def test_every_module_is_of_some_page() -> None:
+    assert {module for scripts in PAGES.values() for module in scripts} == set(MODULES)
+
+
+@needs_node
+@pytest.mark.timeout(240)
+def test_units(tmp_path: Path) -> None:
+    path = tmp_path / "packed.json"
+    path.write_text(json.dumps(_packed()), encoding="utf-8")
+    tests = sorted(str(test.relative_to(ROOT)) for test in HERE.glob("*.test.js"))
+    seen = tmp_path / "seen.json"
+    seen.write_text(json.dumps(_seen()), encoding="utf-8")
+    run([str(NODE), "--test", *tests], CONCHART_PACKED=str(path), CONCHART_SEEN=str(seen))
+
+
+@needs_node
+def test_types() -> None:
+    run([installed("tsc"), "--project", str(HERE)])
+
+
+@needs_node
+def test_lint() -> None:
+    run([installed("eslint"), "--config", str(HERE / "eslint.config.js"), "--max-warnings=0", str(SCRIPTS), str(HERE)])
+
+
+QUERIES = {
+    "numbers": """
+        SELECT i::UTINYINT AS small, -i AS negative, i * 1_000_003 * 4_099 AS large, (i - 99) * 70_000_000_007 AS steps,
+            1_700_000_000_000_000 + i * i AS rising, nullif(i % 7, 3) AS gaps, NULL::INTEGER AS nothing, 5 AS same,
+            i % 2 = 0 AS truth, (i * 7_919) % 65_537 AS mixed, CASE WHEN i % 5 > 0 THEN -i * 4_294_967_297 END AS deep
+        FROM range(255) AS t(i)""",
+    "extremes": """
+        SELECT * FROM (VALUES (0, -9_007_199_254_740_991, NULL), (4_294_967_296, 0, 2_147_483_648),
+            (4_294_967_295, 9_007_199_254_740_991, -2_147_483_649)) AS t(a, b, c)""",
+    "texts": r"""
+        SELECT * FROM (VALUES ('', NULL, 'a'), ('</script>', 'x', 'a'), (NULL, 'ä€😀', 'b'), ('<!--', 'x', 'a'),
+            (chr(8238) || 'evil' || chr(0), '"\', 'b')) AS t(a, b, c)""",
+    "laned": "SELECT * FROM (VALUES (0, 0), (0, 1), (2, 0), (5, 0), (5, 1)) AS t(lane, n)",
+    "empty": "SELECT 1 AS number, 'x' AS word WHERE false",
+}
+"""Tables with what a page may hold: nothing, what is not known, negative, large, hostile."""
+
+
+def _packed() -> dict[str, object]:
+    packer = Packer()
+    expected = {}
+    with empty_trace() as trace:
+        for name, query in QUERIES.items():
+            packer.add(name, trace, query)
+            relation = trace.sql(query)
+            expected[name] = [dict(zip(relation.columns, map(_told, row), strict=True)) for row in relation.fetchall()]
+    data = compress_json({"title": "blocks", "tables": packer.told})
+    return {"title": "blocks", "data": data, "blocks": packer.blocks(), "expected": expected}
+
+
+SEEN = (
+    "round-trips/tls12-middle",
+    "stalls/rto-spurious-data-client",
+    "stalls/nagle-response-far-server",
+    "multiplexed/java-apache-goaway",
+    "hops/nginx-close-http-https-16",
+    "udp/dns-before-http",
+)
+"""Captures whose lanes a page moves: waits, stalls, sides by side, proxies, and what has no round trip."""
+
+
+def _seen() -> dict[str, object]:
+    """Give the lanes of captures, read as each viewpoint saw them."""
+    return {
+        name: {viewpoint: _lanes(path, viewpoint) for viewpoint in VIEWPOINTS}
+        for name in SEEN
+        for path in (ROOT / "captures" / name).glob("input.pcap*")
+    }
+
+
+def _lanes(path: Path, viewpoint: SeenFrom) -> dict[str, object]:
+    with read(path, packets=True, seen_from=viewpoint) as trace:
+        lanes = swimlanes(trace, servers(trace, names=True), DrawOptions(packets=True))
+    return {"data": compress_json(lanes.data | {"findings": []}), "blocks": lanes.blocks}
+
+
+def _told(value: bool | int | str | None) -> int | str | None:
+    """What the page makes of a value: truth is 1 or 0, and texts can be shown."""
+    if isinstance(value, bool):
+        return int(value)
+    return printable(value) if isinstance(value, str) else value
