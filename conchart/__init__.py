@@ -8,11 +8,21 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from conchart.errors import CaptureError, ConchartError, NoRoomError, OutputError, UsageError
+    from conchart.errors import CaptureError, ConchartError, MissingToolError, NoRoomError, OutputError, UsageError
     from conchart.options import DrawOptions
     from conchart.trace import Trace, read
 
-__all__ = ["CaptureError", "ConchartError", "DrawOptions", "NoRoomError", "OutputError", "Trace", "UsageError", "read"]
+__all__ = [
+    "CaptureError",
+    "ConchartError",
+    "DrawOptions",
+    "MissingToolError",
+    "NoRoomError",
+    "OutputError",
+    "Trace",
+    "UsageError",
+    "read",
+]
 __version__ = "0.1.0"
 
 _HOMES = {"DrawOptions": "conchart.options", "Trace": "conchart.trace", "read": "conchart.trace"}

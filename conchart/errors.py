@@ -29,3 +29,9 @@ class OutputError(ConchartError):
     """An output file could not be written. What was there before is untouched."""
 
     exit_code = 4
+
+
+class MissingToolError(ConchartError):
+    """What was asked for needs a package that is not installed; its text says which, and how to install it."""
+
+    exit_code = 2

@@ -9,7 +9,13 @@ class DrawOptions:
 
     packets: bool = False
     """Mark every packet on its lane; the trace was read with ``packets=True``."""
+    explained: int | None = None
+    """The stream at whose ladder the page opens; the trace was read with ``explain``."""
     retransmits: bool = True
     """Mark retransmitted packets."""
     names: bool = True
     """Show names found in the capture (SNI, Host) beside addresses. Nothing is ever looked up."""
+    size: tuple[int, int] = (1600, 900)
+    """Width and height of a picture, in pixels."""
+    dark: bool = False
+    """Draw pictures for a dark background."""

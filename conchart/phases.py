@@ -2,8 +2,9 @@
 
 In: nothing. Out: ``PHASES``. The tiling itself is the native core's; how a phase is drawn is decided here alone.
 
-The colours follow Okabe and Ito's set where it fits. Any two stay apart under protanopia, deuteranopia and tritanopia
-(``tests/test_phases.py`` computes it), and every one stands out from a black terminal.
+The colours have the hues of Okabe and Ito's set where it fits. Any two stay apart under protanopia, deuteranopia and
+tritanopia, striped with white where a boundary is inferred, too; all but the two yellows stand out from white, and all
+from a dark page (``tests/test_phases.py`` computes it). Idle is a grey like the others: the wait may be somebody's.
 """
 
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ PHASES: tuple[PhaseKind, ...] = (
     PhaseKind(
         name="syn",
         letter="S",
-        colour="#E69F00",
+        colour="#D9B44D",
         title="TCP handshake",
         meaning="from the first SYN to the packet that completes the TCP handshake at the client's side",
         waited=True,
@@ -49,7 +50,7 @@ PHASES: tuple[PhaseKind, ...] = (
     PhaseKind(
         name="request",
         letter="q",
-        colour="#56B4E9",
+        colour="#0696FA",
         title="Request",
         meaning="from the first to the last byte of a request",
         waited=True,
@@ -57,7 +58,7 @@ PHASES: tuple[PhaseKind, ...] = (
     PhaseKind(
         name="wait",
         letter="w",
-        colour="#9550C8",
+        colour="#9050B4",
         title="Wait for the server",
         meaning="from the last byte of a request to the first byte of its response",
         waited=True,
@@ -65,7 +66,7 @@ PHASES: tuple[PhaseKind, ...] = (
     PhaseKind(
         name="transfer",
         letter="x",
-        colour="#009E73",
+        colour="#318B69",
         title="Transfer",
         meaning="from the first to the last byte of a response",
         waited=True,
@@ -73,21 +74,21 @@ PHASES: tuple[PhaseKind, ...] = (
     PhaseKind(
         name="idle",
         letter=".",
-        colour="#DDDDDD",
+        colour="#859098",
         title="Idle",
         meaning="nobody owes anybody a byte",
     ),
     PhaseKind(
         name="close",
         letter="c",
-        colour="#666666",
+        colour="#646672",
         title="Close",
         meaning="from the first FIN or RST after the last byte to the last packet",
     ),
     PhaseKind(
         name="unseen",
         letter="?",
-        colour="#F0E442",
+        colour="#E9E90F",
         title="Unseen",
         meaning="the capture cannot tell: it started mid-stream, packets are missing, or nothing over UDP can be read",
         hatched=True,

@@ -19,6 +19,11 @@ def printable(text: str, limit: int = 200) -> str:
     return "".join("\ufffd" if unicodedata.category(character) in _UNSAFE else character for character in text)
 
 
+def printable_lines(text: str, limit: int = 200) -> str:
+    """Make text of several lines ``printable``, each line for itself: they stay lines."""
+    return "\n".join(printable(line, limit) for line in text.split("\n"))
+
+
 def endpoint(ip: str, port: int) -> str:
     """Write an address and a port: ``10.0.0.5:443``, ``[2001:db8::1]:443`` (RFC 3986 section 3.2.2)."""
     ip = printable(ip)

@@ -13,7 +13,7 @@ import duckdb
 from conchart.errors import CaptureError
 from conchart.paths import utf8_path
 from conchart.phases import PHASES
-from conchart.schema import ROLES, SEVERITIES, TABLES, Table
+from conchart.schema import ROLES, SEVERITIES, SIDES, TABLES, Table
 from conchart.sql import literal
 from conchart.stalls import STALLS
 
@@ -32,6 +32,9 @@ _WORDS: dict[str, dict[str, Sequence[str]]] = {
     "times": {"phase": _PHASES, "kind": _STALLS},
     "servers": {"role": ROLES},
     "findings": {"severity": SEVERITIES},
+    "packets": {"sender": SIDES},
+    "records": {"sender": SIDES},
+    "messages": {"sender": SIDES},
 }
 """Columns that charts have words and colours for."""
 

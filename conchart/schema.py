@@ -14,6 +14,9 @@ SCHEMA_VERSION = 2
 ROLES = ("front", "backend", "server", "closed")
 """Values of ``servers.role``."""
 
+SIDES = ("client", "server")
+"""Values of ``sender``, and of what ends in ``_by``."""
+
 SEVERITIES = ("note", "warning", "serious")
 """Values of ``findings.severity``, from the least to the worst."""
 
@@ -67,17 +70,17 @@ TABLES: tuple[Table, ...] = (
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
             notes VARCHAR[]
         """,
-        worked_out="selection VARCHAR, vantage VARCHAR",
+        worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR",
     ),
     Table(
         name="connections",
         key="stream",
         known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
-        "opened_at, closed_at, state, waited_ns",
+        "opened_at, closed_at, opened_by, closed_by, state, waited_ns",
         columns="""
             stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
-            opened_at BIGINT, closed_at BIGINT,
+            opened_at BIGINT, closed_at BIGINT, opened_by VARCHAR, closed_by VARCHAR,
             syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER, syn_ack_retransmits INTEGER,
             first_frame BIGINT, last_frame BIGINT,
             packets_client BIGINT, packets_server BIGINT, bytes_client BIGINT, bytes_server BIGINT,
@@ -89,7 +92,7 @@ TABLES: tuple[Table, ...] = (
             ttl_client INTEGER, ttl_server INTEGER,
             mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
             isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
-            rtt_client_ns BIGINT, rtt_server_ns BIGINT,
+            rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by VARCHAR, rst_by VARCHAR,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
             rst_at BIGINT, rst_frame BIGINT, state VARCHAR, app VARCHAR
@@ -103,7 +106,7 @@ TABLES: tuple[Table, ...] = (
         columns="""
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
-            ready_at BIGINT, complete_at BIGINT,
+            ready_at BIGINT, complete_at BIGINT, hello_by VARCHAR, ready_by VARCHAR, complete_by VARCHAR,
             hello_frame BIGINT, server_hello_frame BIGINT, ready_frame BIGINT, failed_frame BIGINT,
             version VARCHAR, version_offered VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
             alpn_offered VARCHAR, key_shares VARCHAR, client_random VARCHAR, quic_version VARCHAR,
@@ -140,18 +143,20 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="phases",
         key="stream, start_at, end_at, start_frame",
-        known="kind, end_frame, inferred",
+        known="kind, start_by, end_by, end_frame, inferred",
         columns="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, kind VARCHAR,
-            start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
+            start_at BIGINT, end_at BIGINT, start_by VARCHAR, end_by VARCHAR,
+            start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
         """,
     ),
     Table(
         name="stalls",
         key="stream, start_at",
-        known="kind, side, end_at, start_frame, end_frame, confidence",
+        known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence",
         columns="""
             stream INTEGER, kind VARCHAR, detail VARCHAR, side VARCHAR, start_at BIGINT, end_at BIGINT,
+            start_by VARCHAR, end_by VARCHAR,
             start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
@@ -186,7 +191,27 @@ TABLES: tuple[Table, ...] = (
         key="frame",
         known="stream, seen_at, sender, flags, bytes",
         columns="""
-            stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR
+            stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR,
+            seq BIGINT, ack BIGINT, window_bytes BIGINT, segment BLOB
+        """,
+    ),
+    Table(
+        name="records",
+        key="stream, number",
+        known="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
+        columns="""
+            stream INTEGER, number INTEGER, sender VARCHAR, kind VARCHAR, bytes INTEGER, cover VARCHAR,
+            start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT
+        """,
+    ),
+    Table(
+        name="messages",
+        key="stream, number",
+        known="handshake, sender, kind, code, bytes, start_at, end_at, start_frame, end_frame, opened",
+        columns="""
+            stream INTEGER, number INTEGER, handshake INTEGER, sender VARCHAR, kind VARCHAR, code INTEGER,
+            bytes INTEGER, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, opened BOOLEAN,
+            body BLOB
         """,
     ),
     Table(

@@ -5,9 +5,20 @@ In: what a person asked for. Out: a ``Selection`` that can select something, and
 
 import shlex
 from dataclasses import dataclass
+from typing import TypedDict
 
 from conchart.errors import UsageError
 from conchart.units import When, format_when, parse_when
+
+
+class Bounds(TypedDict):
+    """The first instant that is wanted and the first that is not, in nanoseconds, and how many packets."""
+
+    start: int | None
+    end: int | None
+    start_relative: bool
+    end_relative: bool
+    count: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +44,17 @@ class Selection:
         )
         return " ".join(f"{option} {value}" for option, value in options if value not in (None, ""))
 
+    @property
+    def bounds(self) -> "Bounds":
+        """What the native core is told besides the filter."""
+        return {
+            "start": self.start.ns if self.start else None,
+            "end": self.end.ns if self.end else None,
+            "start_relative": self.start.relative if self.start else False,
+            "end_relative": self.end.relative if self.end else False,
+            "count": self.count,
+        }
+
 
 def selection(expression: str | None, start: int | str | None, end: int | str | None, count: int | None) -> Selection:
     """Read what a person asked for.
@@ -47,6 +69,24 @@ def selection(expression: str | None, start: int | str | None, end: int | str | 
             f"no packet can be selected: the start ({format_when(first)}) is not before the end ({format_when(last)})"
         )
     return Selection(filter=expression or None, start=first, end=last, count=count)
+
+
+def told_selection(options: str) -> Selection:
+    """Read what a ``Selection`` was written as.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        words = shlex.split(options)
+    except ValueError:
+        words = [options]
+    known = dict(zip(words[::2], words[1::2], strict=False))
+    count = known.pop("-c", "")
+    told = selection(known.pop("-f", None), known.pop("-s", None), known.pop("-e", None), int(count or 0) or None)
+    if str(told) != options:
+        raise UsageError(f"cannot read how packets were chosen: {options}")
+    return told
 
 
 def _when(value: int | str | None) -> When | None:

@@ -4,12 +4,22 @@ In: batches of rows that speak Arrow, SQL. Out: relations.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import duckdb
 
 from conchart.schema import TABLE_BY_NAME, TABLES
+
+
+def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
+    """Give a query for rows, whose values stand in the order of the types, and its one parameter.
+
+    One text: of parameters, DuckDB looks at each value by itself, for a tenth of a millisecond.
+    """
+    told = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
+    shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in types.items()}])
+    return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
 
 
 class Tables:
@@ -22,6 +32,8 @@ class Tables:
         connection.execute(
             "SET python_enable_replacements = false;"
             "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+            # DuckDB loops where it expects few rows, and expects few where a condition is all that it knows of them.
+            "SET asof_loop_join_threshold = 0;"
         )
 
     def create(self) -> None:
@@ -54,12 +66,18 @@ class Tables:
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""
-        types = TABLE_BY_NAME[table].types
-        # One text: of parameters, DuckDB looks at each value by itself, for a tenth of a millisecond.
-        told = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
-        shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in types.items()}])
-        query = f"INSERT INTO {table} BY NAME SELECT unnest(from_json(?, '{shape}'), max_depth := 2)"
-        self._database.execute(query, [told])
+        query, told = _told(TABLE_BY_NAME[table].types, rows)
+        self._database.execute(f"INSERT INTO {table} BY NAME {query}", [told])
+
+    @contextmanager
+    def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:
+        """Have a table of these rows besides, with these names and types, as long as the block lasts."""
+        query, told = _told(types, rows)
+        self._database.execute(f"CREATE TEMP TABLE {table} AS {query}", [told])
+        try:
+            yield
+        finally:
+            self._database.execute(f"DROP TABLE {table}")
 
     def restore(self, table: str, batch: object) -> None:
         """Take rows of a whole table, with what analysis added to it, as a saved trace has them."""
@@ -125,8 +143,18 @@ class Tables:
 
     @property
     def packets(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP segment or UDP datagram; empty unless the trace was read with ``packets=True``."""
+        """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._database.table("packets")
+
+    @property
+    def records(self) -> duckdb.DuckDBPyRelation:
+        """One row per TLS record; none of a large capture."""
+        return self._database.table("records")
+
+    @property
+    def messages(self) -> duckdb.DuckDBPyRelation:
+        """One row per TLS handshake message that can be read; none of a large capture."""
+        return self._database.table("messages")
 
     @property
     def stalled(self) -> duckdb.DuckDBPyRelation:

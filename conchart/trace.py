@@ -14,6 +14,7 @@ import duckdb
 
 from conchart import _native, bpf
 from conchart.analysis import analyse
+from conchart.analysis.seen_from import SeenFrom
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError
 from conchart.exports import write
@@ -28,6 +29,12 @@ from conchart.sql import literal
 from conchart.tables import Tables
 from conchart.unfinished import Undone
 
+_DETAILED = 20_000
+"""Packets up to which all of them, and all records and messages, are kept without being asked for."""
+
+_ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'zero_window'), true)"
+"""Of a packet: it tells of no trouble."""
+
 Progress = Callable[[int, int], None]
 """Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
 
@@ -39,7 +46,9 @@ def read(
     end: int | str | None = None,
     count: int | None = None,
     packets: bool = False,
+    explain: int | None = None,
     vantage: Vantage | None = None,
+    seen_from: SeenFrom | None = None,
     proxies: Iterable[str | Collection[str]] = (),
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     findings: Iterable[str | os.PathLike[str]] = (),
@@ -57,8 +66,13 @@ def read(
             (``2.5`` seconds after the first packet, ``2026-11-20T23:15:00Z``).
         end: Leave out packets at and after this instant.
         count: Stop after so many selected packets.
-        packets: Also fill the ``packets`` table, one row per TCP segment or UDP datagram.
+        packets: Fill ``packets``, ``records`` and ``messages`` whatever the size of the capture. They are full anyway
+            where at most 20,000 packets were selected; beyond, ``packets`` has those that tell of trouble.
+        explain: A stream of which the three are full in any case, and hold the bytes of its segments and handshake
+            messages.
         vantage: Where on the path the capture was taken, if you know better than the packets tell.
+        seen_from: Whose times the tables tell: as the client or the server of each connection saw its packets, worked
+            out from the round trips to them.  [default: capture]
         proxies: The addresses of each proxy, if you know better than the packets tell: ``["10.0.1.5,10.0.2.5"]`` or
             ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
@@ -91,24 +105,40 @@ def read(
                     [os.fspath(path) for path in paths],
                     trace.insert,
                     compile_filter=compiler,
-                    start=wanted.start.ns if wanted.start else None,
-                    end=wanted.end.ns if wanted.end else None,
-                    start_relative=wanted.start.relative if wanted.start else False,
-                    end_relative=wanted.end.relative if wanted.end else False,
-                    count=wanted.count,
-                    packets=packets,
+                    detailed=None if packets else _DETAILED,
+                    explained=explain,
                     keylogs=[os.fspath(path) for path in keylogs],
                     progress=progress,
+                    **wanted.bounds,
                 )
         except _native.CaptureError as error:
             raise CaptureError(str(error)) from None
+        if not packets:
+            _leave_out_details(trace, explain)
         if chosen := str(wanted):
             trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
         if given:
             ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
             require_seen(given, {address for (address,) in ends})
-        analyse(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values)
+        analyse(
+            trace,
+            vantage=vantage,
+            seen_from=seen_from or "capture",
+            proxies=given,
+            rules=rules,
+            thresholds=chosen_values,
+        )
     return trace
+
+
+def _leave_out_details(trace: "Trace", explained: int | None) -> None:
+    """Of a capture that is large, details of its first packets alone would say of the rest that there is nothing."""
+    ((selected,),) = trace.sql("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
+    if selected <= _DETAILED:
+        return
+    others = "true" if explained is None else f"stream <> {explained}"
+    for table, ordinary in (("records", "true"), ("messages", "true"), ("packets", _ORDINARY)):
+        trace.execute(f"DELETE FROM {table} WHERE {others} AND {ordinary}")
 
 
 @contextmanager
@@ -162,25 +192,36 @@ class Trace(Tables):
         return trace
 
     def write(
-        self, path: str | os.PathLike[str], *, table: str | None = None, options: DrawOptions | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002  (as the command line has it)
+        table: str | None = None,
+        options: DrawOptions | None = None,
     ) -> None:
         """Write a file, whole or not at all; its suffix chooses the format.
 
-        ``.html`` is the page, ``.txt`` the terminal's summary, ``.json`` every table in one document, ``.duckdb``
-        every table in a database for ``Trace.load`` and DuckDB's own tools. ``.csv`` and ``.parquet`` hold one
-        table; ``connections`` has the name of the server, the number of requests and the nanoseconds in each phase
-        and in stalls added to its columns.
+        ``.html`` is the page, ``.svg`` and ``.png`` are pictures of its lanes, ``.txt`` is the terminal's summary,
+        ``.json`` every table in one document, ``.duckdb`` every table in a database for ``Trace.load`` and DuckDB's
+        own tools. ``.csv`` and ``.parquet`` hold one table; ``connections`` has the name of the server, the number of
+        requests and the nanoseconds in each phase and in stalls added to its columns. ``.pcapng`` has the packets
+        themselves, with comments; the captures are read once more for it. ``.har``, ``.perfetto.json`` and
+        ``.otlp.json`` are for the viewers of other tools: requests as a browser's, lanes as trace events, spans with
+        their causes.
 
         Args:
             path: Replaced if it exists.
+            format: ``har``, ``perfetto``, ``otlp``, ``json`` …, whatever the suffix is.
             table: For ``.csv`` and ``.parquet``: a table of ``docs/tables.md``.  [default: connections]
-            options: For ``.html`` and ``.txt``: how to draw.
+            options: For ``.html``, ``.svg``, ``.png``, ``.txt`` and ``.pcapng``: how to draw, and what to name.
 
         Raises:
-            UsageError: No format has this suffix, or there is no such table.
+            UsageError: No format has this suffix or name, or there is no such table; a picture needs matplotlib, which
+                is not installed; captures that can be read only once are wanted again.
+            CaptureError: A capture is gone, or has changed since it was read.
             OutputError: The file cannot be written.
         """
-        write(self, Path(path), table=table, options=options or DrawOptions())
+        write(self, Path(path), form=format, table=table, options=options or DrawOptions())
 
     def close(self) -> None:
         """Give the memory back; the trace and its relations cannot be used any more."""

@@ -111,6 +111,15 @@ def format_instant(at: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03} UTC"
 
 
+def format_iso(at: int) -> str:
+    """Write an instant in UTC to the microsecond, for programs: ``2026-11-20T23:15:00.123456Z`` (RFC 3339).
+
+    Args:
+        at: Nanoseconds since the Unix epoch, of the years that a capture can have.
+    """
+    return f"{_EPOCH + timedelta(microseconds=at // 1_000):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
 def tick_step(span: int, most: int) -> int:
     """Choose the distance between the ticks of a time axis.
 

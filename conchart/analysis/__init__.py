@@ -12,6 +12,7 @@ from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
 from conchart.analysis.names import name_connections
 from conchart.analysis.quality import appraise
+from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
@@ -27,6 +28,7 @@ def analyse(
     tables: Tables,
     *,
     vantage: Vantage | None = None,
+    seen_from: SeenFrom = "capture",
     proxies: Iterable[Collection[str]] = (),
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
@@ -36,11 +38,13 @@ def analyse(
     Args:
         tables: As the core filled them; the others are empty.
         vantage: Where on the path the capture was taken, if somebody knows better than the packets tell.
+        seen_from: Whose times the tables tell.
         proxies: The addresses of each proxy that somebody knows.
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
     """
     with _few_threads(tables):
+        see_from(tables, seen_from)
         locate(tables, vantage)
         name_connections(tables)
         explain_phases(tables)

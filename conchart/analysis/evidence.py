@@ -56,7 +56,8 @@ _SETUPS = f"""
         LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip)),
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
     pooled AS MATERIALIZED (
-        SELECT *, hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
+        SELECT *, hash(client_ip, server_ip, server_port) AS ends,
+            hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
         FROM told),
     -- In each pool, connections come to be open and, once they are answered, idle, and cease to be.
     happened AS (
@@ -96,13 +97,13 @@ _SETUPS = f"""
     probing AS (
         SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
         FROM (
-            SELECT *, syn_at - lag(syn_at) OVER (
-                PARTITION BY client_ip, server_ip, server_port, exchanges = 0 ORDER BY syn_at) AS gap_ns
+            SELECT client_ip, server_ip, server_port, exchanges, syn_at - lag(syn_at) OVER (
+                PARTITION BY ends, exchanges = 0 ORDER BY syn_at) AS gap_ns
             FROM pooled WHERE exchanges <= 1)
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT pooled.* EXCLUDE (pool, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
+    SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
         coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
         coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
         coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
@@ -110,8 +111,7 @@ _SETUPS = f"""
         previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at,
         previous_exchanges,
         row_number() OVER (
-            PARTITION BY pooled.client_ip, pooled.server_ip, pooled.server_port
-            ORDER BY syn_at, pooled.stream)::INTEGER - 1 AS place,
+            PARTITION BY ends ORDER BY syn_at, pooled.stream)::INTEGER - 1 AS place,
         coalesce(probe, false) AS probe
     FROM pooled LEFT JOIN counted before ON pooled.stream = before.stream AND before.event = 'syn'
     LEFT JOIN counted after ON pooled.stream = after.stream AND after.event = 'end'
@@ -163,7 +163,7 @@ _ASKED = """
             request_at - lag(request_at) OVER (alike ORDER BY request_at) AS gap_ns
         FROM exchanges JOIN setups USING (stream)
         WHERE protocol NOT IN ('proxy', 'socks')
-        WINDOW alike AS (PARTITION BY client_ip, server_ip, server_port, method, target)),
+        WINDOW alike AS (PARTITION BY hash(client_ip, server_ip, server_port, method, target))),
     even AS (
         SELECT client_ip, server_ip, server_port, method, target, true AS probe FROM spaced GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns

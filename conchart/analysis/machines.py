@@ -121,9 +121,29 @@ _STRANGERS = f"""
           ORDER BY requests DESC, client_ip LIMIT {MOST_STRANGERS}) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
-    WHERE NOT list_contains(f.clients, b.client_ip)
-    ORDER BY f.server_ip, b.client_ip"""
+    WHERE NOT list_contains(f.clients, b.client_ip)"""
 """Servers that ask nobody, and clients that nobody asks: the two sides of one proxy, perhaps."""
+
+_NESTING = f"""
+    WITH strangers AS ({_STRANGERS}),
+    asked AS (
+        SELECT client_ip, server_ip, request_at, coalesce(response_at, closed_at) AS until_at
+        FROM exchanges JOIN connections USING (stream) WHERE request_at IS NOT NULL),
+    sample AS (
+        SELECT client_ip, request_at, until_at FROM asked SEMI JOIN strangers USING (client_ip)
+        QUALIFY (row_number() OVER (PARTITION BY client_ip ORDER BY request_at) - 1)
+            % greatest(1, count(*) OVER (PARTITION BY client_ip) // {MOST_COMPARED}) = 0),
+    -- An exchange lies within a wait if the longest of those that began before it has not ended when it ends.
+    waits AS (
+        SELECT server_ip, request_at, max(until_at) OVER (PARTITION BY server_ip ORDER BY request_at) AS until_at
+        FROM asked SEMI JOIN strangers USING (server_ip)),
+    placed AS (SELECT server_ip, client_ip, request_at + {SKEW_NS} AS asked_at, until_at - {SKEW_NS} AS until_at
+        FROM strangers JOIN sample USING (client_ip))
+    SELECT placed.server_ip, client_ip
+    FROM placed ASOF LEFT JOIN waits ON placed.server_ip = waits.server_ip AND asked_at >= waits.request_at
+    GROUP BY ALL HAVING avg(coalesce(placed.until_at <= waits.until_at, false)::INTEGER) >= {LEAST_NESTED}
+    ORDER BY ALL"""
+"""Those of them where what the client asks lies within what the server was asked."""
 
 _NESTED = f"""
     WITH asked AS (
@@ -232,12 +252,11 @@ class _Stranger:
 
 def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
     """Give the pairs that are one machine as far as time tells, the most nested first."""
-    pairs = [pair for pair in tables.sql(_STRANGERS).fetchall() if known.isdisjoint(pair)]
-    likely = []
-    for server, client in pairs:
-        times = tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0]
-        if times[0] and times[1] >= LEAST_NESTED:
-            likely.append((server, client, times))
+    pairs = [pair for pair in tables.sql(_NESTING).fetchall() if known.isdisjoint(pair)]
+    likely = [
+        (server, client, tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0])
+        for server, client in pairs
+    ]
     for server, client, times in sorted(likely, key=lambda pair: -pair[2][1]):
         count, share, chance, after, after_by_chance, asked_per_wait = times
         rivals = [pair for pair in likely if server in pair[:2] or client in pair[:2]]

@@ -3,6 +3,7 @@
 In: captures, connections, phases, coverage. Out: the table ``remarks``, in the order in which they matter.
 """
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from conchart.printable import endpoint
 from conchart.sql import HOLED, MISSING, ONE_SIDED
 from conchart.tables import Tables
-from conchart.units import count_of, format_count, format_share
+from conchart.units import count_of, format_count, format_ns, format_share
 
 Facts = dict[str, Any]
 
@@ -49,7 +50,8 @@ _FACTS = f"""
         coalesce(sum(duplicates), 0)::BIGINT AS duplicates, coalesce(sum(packets), 0)::BIGINT AS packets,
         coalesce(sum(packets) - sum(selected), 0)::BIGINT AS filtered,
         max(resolution_ns) FILTER (resolution_ns > 1000) AS resolution, count(*) AS captures,
-        coalesce(string_agg(DISTINCT vantage, ', ' ORDER BY vantage), 'unknown') AS vantage
+        coalesce(string_agg(DISTINCT vantage, ', ' ORDER BY vantage), 'unknown') AS vantage,
+        any_value(seen_from) AS "seen-from"
     FROM captures),
     (SELECT coalesce(sum(closed_at - opened_at), 0)::BIGINT AS total_ns,
         coalesce(sum({MISSING}) FILTER ({HOLED}), 0)::BIGINT AS missing,
@@ -62,14 +64,18 @@ _FACTS = f"""
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS unseen
     FROM phases JOIN connections USING (stream) WHERE kind = 'unseen' AND transport = 'tcp'),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS inferred
-    FROM phases WHERE inferred AND kind <> 'unseen')"""
+    FROM phases WHERE inferred AND kind <> 'unseen'),
+    (SELECT coalesce(min(far), 0) AS nearest, coalesce(max(far), 0) AS farthest,
+        count(*) FILTER (far IS NULL) AS unmoved
+    FROM (SELECT CASE seen_from WHEN 'client' THEN least_rtt_client_ns ELSE least_rtt_server_ns END AS far
+        FROM connections JOIN captures USING (capture)))"""
 
 _COUNTED = {
     "file": ("truncated",),
     "byte": ("missing",),
     "packet": ("dropped", "snapped", "duplicates", "filtered"),
     "frame": ("undecodable", "other"),
-    "connection": ("with_missing", "one-sided", "midstream", "open"),
+    "connection": ("with_missing", "one-sided", "midstream", "open", "unmoved"),
     "UDP conversation": ("sealed",),
 }
 """Facts that are a number of something."""
@@ -156,13 +162,20 @@ _RULES = (
         warning=False,
         kind="inferred",
         title="{inferred} of the connection time has inferred boundaries",
-        effect="Encryption hides them; they are reasoned from the order and size of records and drawn striped.",
+        effect="{hidden} They are drawn striped.",
     ),
     _Remark(
         warning=False,
         kind="open",
         title="{open} still open at the end",
         effect="Their bars stop at their last packet.",
+    ),
+    _Remark(
+        warning=False,
+        kind="seen-from",
+        title="Times as the {end} of each connection saw them, worked out from {trips}",
+        effect="What that end sent is earlier, what its peer sent later, by together one round trip between it and the "
+        "capture point. A round trip that varies makes this wrong by as much.{unmoved}",
     ),
     _Remark(warning=False, kind="vantage", title="{place}", effect="{waits}"),
     _Remark(
@@ -209,13 +222,16 @@ _BOTH = (
     "Waits of connections it accepted are its own time; of those it opened, they include the network.",
 )
 
+_HIDDEN = "Encryption hides them; they are reasoned from the order and size of records."
+_MOVED = " Or they are so far apart only as a round trip says."
+
 
 def appraise(tables: Tables) -> None:
     """Say what limits the capture, warnings first."""
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_ruled(facts), *_keys(tables), *_notes(tables)]
+    remarks = [*_apart(tables), *_ruled(facts), *_keys(tables), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
@@ -238,9 +254,47 @@ def _words(facts: Facts) -> dict[str, str]:
     shares = {name: format_share(facts[name], facts["total_ns"]) for name in ("unseen", "inferred")}
     plain = {name: format_count(facts[name] or 0) for name in ("packets", "resolution")}
     place, waits = _VANTAGES.get(facts["vantage"], _BOTH)
+    seen_from = facts["seen-from"]
+    if seen_from:
+        waits = _VANTAGES[seen_from][1]
     one = facts["captures"] == 1
     ending, being = ("The file ends", "is") if one else (f"{counts['truncated']} of {facts['captures']} end", "are")
-    return counts | shares | plain | {"place": place, "waits": waits, "ending": ending, "being": being}
+    seen = {
+        "end": seen_from,
+        "trips": _trips(format_ns(facts["nearest"]), format_ns(facts["farthest"])),
+        "unmoved": f" No round trip is known of {counts['unmoved']}: as captured." if facts["unmoved"] else "",
+        "hidden": _HIDDEN + _MOVED if seen_from else _HIDDEN,
+    }
+    return counts | shares | plain | seen | {"place": place, "waits": waits, "ending": ending, "being": being}
+
+
+def _trips(nearest: str, farthest: str) -> str:
+    return f"a round trip of {nearest}" if nearest == farthest else f"round trips of {nearest} to {farthest}"
+
+
+def _apart(tables: Tables) -> Iterator[_Remark]:
+    """Tell two takes from two parts of one: nothing of the earlier capture goes on in the later one."""
+    found = tables.sql(
+        """
+        SELECT path, first_at, last_at, capture IN (SELECT capture FROM connections) AS used
+        FROM captures ORDER BY first_at, capture
+        """
+    ).fetchall()
+    if len(found) != 2 or not all(used for *_, used in found):
+        return
+    (before, _, ends_at, _), (after, begins_at, _, _) = found
+    ((shared,),) = tables.sql(
+        "SELECT count(*) FROM connections WHERE opened_at <= $ends_at AND closed_at >= $begins_at",
+        {"ends_at": ends_at, "begins_at": begins_at},
+    ).fetchall()
+    if ends_at < begins_at and not shared:
+        command = shlex.join(("conchart", "diff", before, after))
+        yield _Remark(
+            warning=False,
+            kind="apart",
+            title=f"The captures do not overlap in time: {command} compares them",
+            effect="They are read as if they had been joined, and drawn on one axis.",
+        )
 
 
 def _keys(tables: Tables) -> Iterator[_Remark]:

@@ -1,55 +1,60 @@
 """``conchart``: one command that needs no name, the others beside it; errors become exit codes here and only here."""
 
+from importlib import import_module
 from typing import Any
 
 import click
 import duckdb
 
 import conchart
-from conchart.cli.diff import diff
-from conchart.cli.findings import findings
-from conchart.cli.query import query
 from conchart.cli.streams import ReaderLeft, standard_streams
-from conchart.cli.summary import summary
-from conchart.cli.whatif import whatif
 from conchart.errors import ConchartError, NoRoomError
 from conchart.memory import no_room
-from conchart.printable import printable
+from conchart.printable import printable_lines
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _OWN_OPTIONS = ("--help", "-h", "--version")
+_OPTIONS_OF_OTHERS = {
+    **dict.fromkeys(("-o", "--out", "--output"), "write with -w out.html"),
+    **dict.fromkeys(("-i", "-r", "--input", "--read"), "captures need no option: conchart in.pcap -w out.html"),
+}
+"""What people type who know other programs, and what to type here."""
+
+
+COMMANDS = ("diff", "explain", "findings", "query", "whatif")
+"""Each is a module of its own, imported when it is asked for: all of them take a fifth of a second."""
+_DEFAULT = "summary"
 
 
 class _SummaryByDefault(click.Group):
     """A group in which ``conchart trace.pcap`` means ``summary``: a command's name counts only when exact and first."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in (*COMMANDS, _DEFAULT):
+            return None
+        command: click.Command = getattr(import_module(f"conchart.cli.{cmd_name}"), cmd_name)
+        return command
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in _OWN_OPTIONS:
+        if args and args[0] not in (*COMMANDS, _DEFAULT, *_OWN_OPTIONS):
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The default command's help is the manual; the others follow."""
-        summary.format_help(ctx, formatter)
+        if summary := self.get_command(ctx, _DEFAULT):
+            summary.format_help(ctx, formatter)
         self.format_commands(ctx, formatter)
-
-
-_DEFAULT = "summary"
 
 
 @click.group(cls=_SummaryByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(conchart.__version__, message="%(prog)s %(version)s")
 def cli() -> None:
     """Say where the time went in a packet capture."""
-
-
-summary.hidden = True
-cli.add_command(summary, _DEFAULT)
-cli.add_command(diff)
-cli.add_command(findings)
-cli.add_command(query)
-cli.add_command(whatif)
 
 
 def run(args: list[str] | None) -> int:
@@ -67,15 +72,21 @@ def run(args: list[str] | None) -> int:
             _complain(str(error))
             return error.exit_code
         except click.ClickException as error:
-            _complain(f"{error.format_message()}\nTry 'conchart --help'.")
+            _complain(f"{_hint(error) or error.format_message()}\nTry 'conchart --help'.")
             return error.exit_code
         except (click.Abort, KeyboardInterrupt):
             return _INTERRUPTED
         return result if isinstance(result, int) else 0
 
 
+def _hint(error: click.ClickException) -> str | None:
+    """Say what to type instead of an option that other programs have, where the command has ``-w``."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    hint = _OPTIONS_OF_OTHERS.get(error.option_name)
+    writes = any(parameter.name == "outputs" for parameter in error.ctx.command.params)
+    return f"no option {error.option_name}: {hint}" if hint and writes else None
+
+
 def _complain(message: str) -> None:
-    first, *rest = message.split("\n")
-    click.echo(f"conchart: {printable(first, limit=1000)}", err=True)
-    for line in rest:
-        click.echo(printable(line, limit=1000), err=True)
+    click.echo(f"conchart: {printable_lines(message, limit=1000)}", err=True)

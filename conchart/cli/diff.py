@@ -1,19 +1,17 @@
 """``conchart diff BEFORE AFTER``: what changed from one capture to the other."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from conchart.cli.reading import read_captures, reading_options
-from conchart.cli.streams import plain_width
+from conchart.cli.terminal import print_on, terminal
 from conchart.comparing import compare
-from conchart.comparing.model import Comparison
 from conchart.errors import UsageError
 from conchart.exports.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
-from conchart.exports.text import PLAIN_WIDTH
 from conchart.exports.text.comparison import print_comparison
 from conchart.printable import printable
 from conchart.units import count_of
@@ -69,11 +67,4 @@ def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[s
             servers = count_of(len(comparison.hops), "server")
             click.echo(f"Wrote {printable(output)}: {servers} compared", err=_STDOUT in outputs)
     if not outputs:
-        _print(comparison)
-
-
-def _print(comparison: Comparison) -> None:
-    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
-    with console.capture() as captured:
-        print_comparison(comparison, console)
-    click.echo(captured.get(), nl=False, color=console.is_terminal)
+        print_on(terminal(), partial(print_comparison, comparison))

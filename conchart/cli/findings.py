@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
 from conchart.cli.reading import FINDINGS
-from conchart.cli.streams import plain_width
+from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
-from conchart.exports.text import PLAIN_WIDTH
-from conchart.printable import printable
+from conchart.printable import printable, printable_lines
 from conchart.rules import Fix, Rule, load_rules, thresholds
 from conchart.units import format_ns
 
@@ -44,7 +43,7 @@ def findings(*, name: str | None, folders: tuple[str, ...]) -> None:
     elif name not in rules:
         raise UsageError(f"no finding {name!r}; conchart findings lists them")
     else:
-        text = "\n".join(printable(line.expandtabs(), _LONGEST_LINE) for line in page(rules[name]).split("\n"))
+        text = printable_lines(page(rules[name]).expandtabs(), _LONGEST_LINE)
         _show(Markdown(text), otherwise=text)
 
 
@@ -81,11 +80,8 @@ def _listed(rules: Iterable[Rule]) -> Table:
 
 def _show(shown: RenderableType, *, otherwise: str | None = None) -> None:
     """Print for a terminal; where there is none, something else if it is given."""
-    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
+    console = terminal()
     if otherwise is not None and not console.is_terminal:
         click.echo(otherwise)
         return
-    with console.capture() as captured:
-        console.print(shown)
-    lines = captured.get().split("\n")
-    click.echo("\n".join(line.rstrip() for line in lines), nl=False, color=console.is_terminal)
+    print_on(console, lambda console: console.print(shown))

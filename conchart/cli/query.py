@@ -8,15 +8,14 @@ from typing import Any
 
 import click
 import duckdb
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from conchart.cli.reading import read_captures, reading_options
-from conchart.cli.streams import plain_width
+from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.exports.flat import harmless
-from conchart.printable import printable
+from conchart.printable import printable, printable_lines
 from conchart.sql import literal
 from conchart.trace import Trace
 
@@ -105,11 +104,8 @@ def _print_table(_: Trace, relation: duckdb.DuckDBPyRelation) -> None:
         is_number = all(isinstance(row[place], (int, float)) or row[place] is None for row in rows)
         table.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows[:_MOST_ROWS_SHOWN]:
-        table.add_row(*(Text("" if value is None else printable(str(value))) for value in row))
-    console = plain_width(Console(highlight=False), _AS_WIDE_AS_IT_IS)
-    with console.capture() as captured:
-        console.print(table)
-    click.echo(captured.get(), nl=False, color=console.is_terminal)
+        table.add_row(*(Text("" if value is None else printable_lines(str(value))) for value in row))
+    print_on(terminal(_AS_WIDE_AS_IT_IS), lambda console: console.print(table))
     if len(rows) > _MOST_ROWS_SHOWN:
         click.echo(f"… and {len(rows) - _MOST_ROWS_SHOWN:,} more rows: --format csv prints them all")
 

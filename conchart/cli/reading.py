@@ -13,9 +13,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
-from conchart.errors import UsageError
-from conchart.printable import printable
+from conchart.errors import CaptureError, UsageError
+from conchart.exports import READ_AGAIN, SUFFIXES
+from conchart.printable import printable, printable_lines
 from conchart.saved import is_saved
 from conchart.trace import Trace, read
 from conchart.unfinished import Undone
@@ -25,7 +27,7 @@ _MOST_PACKETS = (1 << 64) - 1
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
-_OPTION_NAMES = {"proxies": "proxy", "thresholds": "threshold"}
+_OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
 """Of the arguments of ``read``, those that the command line calls otherwise."""
 _CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
 """Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
@@ -56,6 +58,11 @@ _OPTIONS = (
         "--vantage",
         type=click.Choice(VANTAGES),
         help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
+    ),
+    click.option(
+        "--seen-from",
+        type=click.Choice(VIEWPOINTS),
+        help="Tell all times as that end of each connection saw them.  [default: capture]",
     ),
     click.option(
         "--proxy",
@@ -100,6 +107,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         end: str | None,
         count: int | None,
         vantage: str | None,
+        seen_from: str | None,
         proxies: tuple[str, ...],
         keylogs: tuple[str, ...],
         folders: tuple[str, ...],
@@ -108,7 +116,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
-        known = {"vantage": vantage, "proxies": proxies, "keylog": keylogs}
+        known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
         return command(selection=packets | known | looked_for | {"memory": memory}, **others)
 
@@ -129,7 +137,9 @@ def _threshold(text: str) -> tuple[str, float]:
     raise UsageError(f"cannot read the threshold {text!r}: give a name and a number (reuse_least=5)")
 
 
-def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False) -> Trace:
+def read_captures(
+    paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False, explain: int | None = None
+) -> Trace:
     """Read captures, or open a saved trace, and warn about damage."""
     if len(selection.get("filter") or "") > _LONG_FILTER:
         click.echo(
@@ -137,13 +147,38 @@ def read_captures(paths: tuple[str, ...], selection: dict[str, Any], *, packets:
             "Networks (net 10.0.0.0/8) take less than lists of hosts.",
             err=True,
         )
+    if len(paths) > 1:
+        _refuse_outputs(paths)
     saved = [path for path in paths if is_saved(Path(path))]
-    trace = _load(saved[0], paths, selection) if saved else _read(paths, selection, packets=packets)
+    trace = (
+        _load(saved[0], paths, selection)
+        if saved
+        else _read(paths, selection | {"packets": packets, "explain": explain})
+    )
     for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
         for note in notes:
-            lines = (printable(line, limit=500) for line in note.split("\n"))
-            click.echo(f"conchart: warning: {printable(path)}: " + "\n".join(lines), err=True)
+            click.echo(f"conchart: warning: {printable(path)}: {printable_lines(note, limit=500)}", err=True)
     return trace
+
+
+def _refuse_outputs(paths: tuple[str, ...]) -> None:
+    """Refuse a name that was meant to be written: beside a capture, with a suffix of ours, and none itself."""
+    for path in paths:
+        suffix = Path(path).suffix.lower()
+        if suffix in SUFFIXES and suffix not in READ_AGAIN and not _is_capture(path):
+            raise UsageError(f"{path} is no capture: to write it, say -w {path}")
+
+
+def _is_capture(path: str) -> bool:
+    """Tell whether there is something to read; what is no file may be read once only, and counts as a capture."""
+    with suppress(OSError):
+        if not stat.S_ISREG(Path(path).stat().st_mode) or is_saved(Path(path)):
+            return True
+    try:
+        read(path, count=1).close()
+    except CaptureError:
+        return False
+    return True
 
 
 def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trace:
@@ -157,20 +192,19 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
     return Trace.load(saved, memory=selection.get("memory"))
 
 
-def _read(paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool) -> Trace:
+def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
     console = Console(stderr=True)
     total = sum(map(_size, paths))
     if total < _PROGRESS_FROM or not console.is_terminal:
-        return read(*paths, packets=packets, **selection)
+        return read(*paths, **wanted)
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
     with Undone(_clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=total, frames=0)
         return read(
             *paths,
-            packets=packets,
             progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
-            **selection,
+            **wanted,
         )
 
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-
 from conchart.errors import OutputError
 
 if TYPE_CHECKING:
@@ -82,13 +80,6 @@ class _Output(_Descriptor):
         if isinstance(error, BrokenPipeError):
             raise ReaderLeft from None
         raise OutputError(f"cannot write standard output: {error.strerror or error}") from None
-
-
-def plain_width(console: Console, width: int) -> Console:
-    """Set the width of a console that is no terminal, unless ``COLUMNS`` does."""
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = width
-    return console
 
 
 def _guarded(stream: TextIO | None, descriptor: _Descriptor) -> TextIO:

@@ -1,24 +1,48 @@
 """``conchart CAPTURE...``: the summary on the terminal, or files."""
 
+import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from conchart.cli.reading import read_captures, reading_options
-from conchart.cli.streams import plain_width
-from conchart.exports import SUFFIXES, check
-from conchart.exports.json import dump_json
-from conchart.exports.text import PLAIN_WIDTH, print_summary
+from conchart.cli.terminal import print_on, terminal
+from conchart.errors import UsageError
+from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump
+from conchart.exports.text import print_summary
 from conchart.options import DrawOptions
 from conchart.printable import printable
 from conchart.schema import SEVERITIES, TABLES
 from conchart.trace import Trace
 from conchart.units import count_of, format_ns
 
-_STDOUT = "-"
+_STDOUT = frozenset({"-", "/dev/stdout"})
+_SIDES = (300, 16_000)
+"""The least and the greatest width or height of a picture: below, nothing can be read; above, memory ends."""
+
+
+class Size(click.ParamType[tuple[int, int]]):
+    """The size of a picture: ``1600x900``."""
+
+    name = "size"
+
+    def convert(
+        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        sides = re.fullmatch(r"(\d{1,6})[x×](\d{1,6})", value)
+        if not sides:
+            self.fail(f"{value!r} is no size: give width and height in pixels (1600x900)", param, ctx)
+        width, height = int(sides[1]), int(sides[2])
+        least, most = _SIDES
+        if not (least <= width <= most and least <= height <= most):
+            self.fail(f"{value} is no size for a picture: each side has {least} to {most} pixels", param, ctx)
+        return width, height
 
 
 @click.command(options_metavar="[-w OUT] [OPTIONS]")
@@ -33,6 +57,12 @@ _STDOUT = "-"
     "- is JSON on standard output. May be given several times.",
 )
 @click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    help="The format of what -w writes, whatever its suffix.",
+)
+@click.option(
     "--table",
     type=click.Choice([table.name for table in TABLES]),
     help="The table that .csv and .parquet hold.  [default: connections, with the time in each phase and in stalls]",
@@ -41,6 +71,15 @@ _STDOUT = "-"
 @click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page; fill the packets table.")
 @click.option("-R", "--no-retransmits", is_flag=True, help="Do not mark retransmitted packets.")
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture.")
+@click.option(
+    "--size",
+    type=Size(),
+    default="1600x900",
+    show_default=True,
+    metavar="WIDTHxHEIGHT",
+    help="Of .svg and .png, in pixels; a larger picture of the same shape is the same, sharper.",
+)
+@click.option("--light/--dark", default=True, help="What .svg and .png stand on.  [default: light]")
 @click.option("-v", "--verbose", is_flag=True, help="Print all of each finding, and the facts of each connection too.")
 @click.option(
     "--fail-on",
@@ -51,11 +90,14 @@ def summary(
     *,
     captures: tuple[str, ...],
     outputs: tuple[str, ...],
+    form: str | None,
     table: str | None,
     selection: dict[str, Any],
     packets: bool,
     no_retransmits: bool,
     no_names: bool,
+    size: tuple[int, int],
+    light: bool,
     verbose: bool,
     fail_on: str | None,
 ) -> int:
@@ -73,6 +115,8 @@ def summary(
       conchart slow.pcap -w slow.html
       conchart slow.pcap -f 'host 10.0.0.5 and port 443' -s 2.5 -e 10 -v
       conchart slow.pcap -w phases.parquet --table phases
+      conchart slow.pcap -w slow.har -w slow.perfetto.json -w slow.otlp.json
+      conchart slow.pcap -w slow.svg --size 1920x1080 --dark
       conchart slow.pcap --fail-on serious -w slow.html
       ssh web tcpdump -i any -U -w - 'tcp port 443' | conchart - -c 100000 -w slow.html
 
@@ -81,29 +125,26 @@ def summary(
       0 done (a damaged capture gives what came before the damage, and a warning)   1 findings, with --fail-on
       2 wrong usage   3 unreadable capture   4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
+    if form and len(outputs) != 1:
+        raise UsageError("--format says what one -w writes; of several, the suffix of each does")
     for output in outputs:
-        if output != _STDOUT:
-            check(Path(output), table=table)
-    options = DrawOptions(packets=packets, retransmits=not no_retransmits, names=not no_names)
+        if output == "-":
+            check_dump(form or "json")
+        else:
+            check(Path(output), table=table, form=form, captures=captures)
+    options = DrawOptions(
+        packets=packets, retransmits=not no_retransmits, names=not no_names, size=size, dark=not light
+    )
     with read_captures(captures, selection, packets=packets) as trace:
         for output in outputs:
-            if output == _STDOUT:
-                dump_json(trace, sys.stdout)
+            if output == "-":
+                dump(trace, sys.stdout, form or "json")
             else:
-                chosen = table if Path(output).suffix.lower() in (".csv", ".parquet") else None
-                trace.write(output, table=chosen, options=options)
-                click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=_STDOUT in outputs)
+                trace.write(output, format=form, table=table, options=options)
+                click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(outputs))
         if verbose or not outputs:
-            _print(trace, options, verbose=verbose)
+            print_on(terminal(), partial(print_summary, trace, options=options, verbose=verbose))
         return int(fail_on is not None and _fails(trace, fail_on))
-
-
-def _print(trace: Trace, options: DrawOptions, *, verbose: bool) -> None:
-    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
-    # Printed in one piece by click, so that a reader who has gone is BrokenPipeError here as everywhere.
-    with console.capture() as captured:
-        print_summary(trace, console, options, verbose=verbose)
-    click.echo(captured.get(), nl=False, color=console.is_terminal)
 
 
 def _fails(trace: Trace, least: str) -> bool:

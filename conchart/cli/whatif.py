@@ -1,18 +1,17 @@
 """``conchart whatif``: a capture replayed under a changed set-up."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from conchart.cli.reading import read_captures, reading_options
-from conchart.cli.streams import plain_width
+from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.exports.predictions import SUFFIXES, check, write
-from conchart.exports.text import PLAIN_WIDTH
 from conchart.exports.text.predictions import print_prediction
-from conchart.predicting import Change, Prediction, predict
+from conchart.predicting import Change, predict
 from conchart.printable import printable
 from conchart.telling.predictions import headline
 from conchart.units import parse_duration
@@ -68,11 +67,4 @@ def whatif(
             write(prediction, trace, Path(output))
             click.echo(f"Wrote {printable(output)}: {headline(prediction)}")
         if not outputs:
-            _print(prediction)
-
-
-def _print(prediction: Prediction) -> None:
-    console = plain_width(Console(highlight=False), PLAIN_WIDTH)
-    with console.capture() as captured:
-        print_prediction(prediction, console)
-    click.echo(captured.get(), nl=False, color=console.is_terminal)
+            print_on(terminal(), partial(print_prediction, prediction))

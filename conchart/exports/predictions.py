@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from conchart.errors import UsageError
-from conchart.exports.text import plain_console
 from conchart.exports.text.predictions import print_prediction
+from conchart.exports.text.sheet import plain_console
 from conchart.exports.whole import whole_file
 from conchart.predicting import Bar, Prediction, Side
 from conchart.schema import SCHEMA_VERSION

@@ -49,7 +49,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _follow(path: Path) -> Path:
-    """Follow symbolic links, also one to what does not exist yet."""
+    """Follow symbolic links, also one to what does not exist yet; of a pipe in ``/dev/stdout`` they lead to no name."""
+    if path.exists() and not path.is_file():
+        return path
     with suppress(RuntimeError):  # Python before 3.13: links in a loop
         target = path.resolve()
         if not target.is_symlink():

@@ -4,27 +4,19 @@ In: a trace. Out: lines for a rich console; plain letters where it has no colour
 escapes.
 """
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
-from rich.text import Text
 
 from conchart.exports.text.attribution import attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts, hints
 from conchart.exports.text.findings import finding_lines
 from conchart.exports.text.lanes import lanes
-from conchart.exports.text.words import wrapped
+from conchart.exports.text.sheet import Sheet, plain_console
 from conchart.options import DrawOptions
 from conchart.tables import Tables
 from conchart.telling.servers import servers
-
-_LABEL = 12
-"""Columns of the labels."""
-PLAIN_WIDTH = 100
-"""Columns where there is no terminal to ask."""
 
 
 def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
@@ -35,42 +27,18 @@ def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
 
 def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
     """Print facts about the capture, what is wrong, where the time went, why, and the lanes, within the width."""
-    # 16 colours cannot tell the phases apart.
-    colours = console.color_system in ("256", "truecolor") and not console.no_color
-    listed = servers(tables, names=options.names)
-
-    def show(line: Text) -> None:
-        line.rstrip()
-        console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-
-    def show_labelled(label: str, lines: Iterable[str | Text]) -> None:
-        for number, line in enumerate(lines):
-            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line))
-
-    room = console.width - _LABEL
-    for label, text in facts(tables):
-        show_labelled(label, wrapped(text, room))
-    show_labelled("Findings", finding_lines(tables, room, names=options.names, verbose=verbose))
-    for label, text in (*waits(tables, listed), *hints(tables)):
-        show_labelled(label, wrapped(text, room))
-    for title, lines in (
-        (
-            "Where the time went (what users waited for, then the rest)",
-            attribution(listed, console.width, colours=colours),
-        ),
-        ("Why the next byte did not come (part of the times above)", causes(tables, console.width)),
-        ("When (one line per connection)", lanes(tables, console.width, colours=colours, names=options.names)),
-    ):
-        for number, line in enumerate(lines):
-            if number == 0:
-                console.print()
-                show(Text(title, "bold underline"))
-            show(line)
+    sheet = Sheet(console)
+    width, colours, names = sheet.width, sheet.colours, options.names
+    listed = servers(tables, names=names)
+    sheet.tell(facts(tables))
+    sheet.label("Findings", finding_lines(tables, sheet.room, names=names, verbose=verbose))
+    sheet.tell(waits(tables, listed))
+    sheet.tell(hints(tables))
+    sheet.section(
+        "Where the time went (what users waited for, then the rest)", attribution(listed, width, colours=colours)
+    )
+    sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
+    sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))
     if verbose:
-        for line in details(tables, names=options.names):
-            show(line)
-
-
-def plain_console(sink: IO[str]) -> Console:
-    """Make a console without colours for a file."""
-    return Console(file=sink, width=PLAIN_WIDTH, color_system=None, force_terminal=False)
+        for line in details(tables, names=names):
+            sheet.show(line)

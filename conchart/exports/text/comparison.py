@@ -13,17 +13,15 @@ from rich.text import Text
 
 from conchart.comparing.model import Comparison, FindingChange, Hop, Side
 from conchart.comparing.noise import Spread
-from conchart.exports.text import plain_console
 from conchart.exports.text.attribution import stacked
 from conchart.exports.text.lanes import scale
+from conchart.exports.text.sheet import Sheet, plain_console
 from conchart.exports.text.strip import Axis, Stretch, draw_strip, swatch
 from conchart.exports.text.words import fit, flow, names_text, wrapped
 from conchart.phases import PHASE_BY_NAME, PHASES, PhaseKind
 from conchart.telling.servers import Server
 from conchart.units import count_of, format_count, format_ns
 
-_LABEL = 12
-"""Columns of the labels."""
 _MOST_HOPS = 12
 _MOST_FINDINGS = 20
 _MOST_ALONE = 5
@@ -44,25 +42,12 @@ def write_comparison_text(comparison: Comparison, path: Path) -> None:
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Print headline, differences by server, findings, and the lanes of both, within the console's width."""
-    colours = console.color_system in ("256", "truecolor") and not console.no_color
-
-    def show(line: Text) -> None:
-        line.rstrip()
-        console.print(line, no_wrap=True, overflow="ignore", crop=False, soft_wrap=True)
-
-    for label, text in _facts(comparison):
-        for number, words in enumerate(wrapped(text, console.width - _LABEL)):
-            show(Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), words))
-    for title, lines in (
-        ("What differs (bars: what users waited for, on one scale)", _hops(comparison, console.width, colours=colours)),
-        ("Findings (what users waited for each)", _findings(comparison.findings, console.width)),
-        ("When (each capture from its first packet, on one scale)", _lanes(comparison, console.width, colours=colours)),
-    ):
-        for number, line in enumerate(lines):
-            if number == 0:
-                console.print()
-                show(Text(title, "bold underline"))
-            show(line)
+    sheet = Sheet(console)
+    width, colours = sheet.width, sheet.colours
+    sheet.tell(_facts(comparison))
+    sheet.section("What differs (bars: what users waited for, on one scale)", _hops(comparison, width, colours=colours))
+    sheet.section("Findings (what users waited for each)", _findings(comparison.findings, width))
+    sheet.section("When (each capture from its first packet, on one scale)", _lanes(comparison, width, colours=colours))
 
 
 def _facts(comparison: Comparison) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,84 @@
+"""``conchart explain``: one connection, packet by packet."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.terminal import print_on, terminal
+from conchart.errors import MissingToolError, UsageError
+from conchart.explaining import Ladder, connections, ladder
+from conchart.explaining.bytes import dissected, segments
+from conchart.exports import check
+from conchart.exports.text.ladder import print_fields, print_ladder, print_segments
+from conchart.exports.text.sheet import Sheet
+from conchart.options import DrawOptions
+from conchart.printable import printable
+from conchart.trace import Trace
+from conchart.units import count_of
+
+_FORMATS = (".html",)
+
+
+@click.command()
+@click.argument("capture", metavar="CAPTURE")
+@click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
+@click.option(
+    "-w", "--write", "outputs", multiple=True, metavar="OUT", help="Write the page (.html), opened at its ladder."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message, and all TCP options.")
+@click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture.")
+@reading_options
+def explain(
+    *, capture: str, stream: int, outputs: tuple[str, ...], verbose: bool, no_names: bool, selection: dict[str, Any]
+) -> None:
+    """Explain one connection, packet by packet: what each is for, who is silent, what it adds up to.
+
+    STREAM is its number, as in the page and the tables; in a capture of TCP alone it is Wireshark's tcp.stream. What
+    encryption hides is named by its place in the handshake and stands in brackets; --keylog opens it.
+
+    \b
+    Examples:
+      conchart explain slow.pcap 0
+      conchart explain slow.pcap 3 -v
+      conchart explain slow.pcap 3 -w ladder.html
+    """  # noqa: D301  (click's mark for lines it must not wrap)
+    for output in outputs:
+        check(Path(output))
+        if Path(output).suffix.lower() not in _FORMATS:
+            raise UsageError(f"cannot write {output}: explain writes {' '.join(_FORMATS)}")
+    if selection["seen_from"] not in (None, "capture"):
+        raise UsageError("explain tells each packet as captured, and when it was at both ends: it has no --seen-from")
+    with read_captures((capture,), selection, explain=stream) as trace:
+        found = _found(trace, stream)
+        for output in outputs:
+            trace.write(output, options=DrawOptions(names=not no_names, explained=stream))
+            click.echo(f"Wrote {printable(output)}: connection {stream}, {count_of(len(found.rungs), 'packet')}")
+        if not outputs or verbose:
+            print_on(terminal(), partial(_print, trace, found, verbose=verbose))
+
+
+def _found(trace: Trace, stream: int) -> Ladder:
+    """Give the ladder of the stream, or say which streams there are."""
+    for connection in connections(trace, stream):
+        return ladder(connection)
+    ((known, last),) = trace.sql(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections").fetchall()
+    if known:
+        raise UsageError(f"the packets of connection {stream} are not kept in this file: explain the capture itself")
+    there = "there is no connection in it" if last is None else f"its connections are 0 to {last}"
+    raise UsageError(f"no connection {stream}: {there}")
+
+
+def _print(trace: Trace, found: Ladder, console: Console, *, verbose: bool) -> None:
+    sheet = Sheet(console)
+    print_ladder(found, sheet)
+    if not verbose:
+        return
+    print_segments(segments(trace, found.stream), sheet)
+    try:
+        print_fields(dissected(trace, found.stream), sheet)
+    except MissingToolError as error:
+        sheet.tell([("Fields", str(error))])

@@ -1,0 +1,36 @@
+"""Pictures for slides: SVG and PNG. ``charts`` draws them with matplotlib, which is loaded only when asked for."""
+
+from pathlib import Path
+
+from conchart.errors import UsageError
+from conchart.options import DrawOptions
+from conchart.tables import Tables
+
+
+def check_drawing(output: Path) -> None:
+    """Refuse to draw without matplotlib.
+
+    Raises:
+        UsageError: It is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401  (only whether it is there)
+    except ImportError:
+        raise UsageError(
+            f"cannot write {output}: pictures are drawn by matplotlib, which is not installed\n"
+            "  pip install 'conchart[pictures]'"
+        ) from None
+
+
+def write_svg(tables: Tables, path: Path, options: DrawOptions) -> None:
+    """Draw the lanes as SVG."""
+    from conchart.charts.picture import draw_svg
+
+    draw_svg(tables, path, options)
+
+
+def write_png(tables: Tables, path: Path, options: DrawOptions) -> None:
+    """Draw the lanes as PNG."""
+    from conchart.charts.picture import draw_png
+
+    draw_png(tables, path, options)
