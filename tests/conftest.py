@@ -31,7 +31,7 @@ STORY = f"""
         (2, 0, '2001:db8::1', 50000, '2001:db8::2', 80, {T0 + 100 * MS}, {T0 + 100 * MS}, 'unanswered', 3, 3, NULL)
     ) AS t(stream, capture, client_ip, client_port, server_ip, server_port, opened_at, closed_at, state, first_frame,
         last_frame, app);
-    UPDATE connections SET transport = 'tcp', transport_stream = stream;
+    UPDATE connections SET transport = 'tcp', transport_stream = stream, opened_by = 'client', closed_by = 'server';
     UPDATE connections SET packets_client = 10, packets_server = CASE WHEN state = 'unanswered' THEN 0 ELSE 9 END;
     UPDATE connections SET bytes_client = 1200, bytes_server = 34567, rtt_server_ns = 20 * {MS}, retransmits_server = 2;
 
@@ -46,6 +46,7 @@ STORY = f"""
 
     INSERT INTO phases BY NAME
     SELECT stream, CASE WHEN kind IN ('request', 'wait', 'transfer') THEN 0 END AS exchange, kind,
+        'client' AS start_by, 'server' AS end_by,
         {T0} + s * {MS} AS start_at,
         {T0} + e * {MS} AS end_at, s + 1 AS start_frame, e + 1 AS end_frame, false AS inferred
     FROM (VALUES
@@ -55,7 +56,8 @@ STORY = f"""
     ) AS t(stream, kind, s, e);
 
     INSERT INTO stalls BY NAME
-    SELECT 0 AS stream, kind, detail, side, {T0} + s * {MS} AS start_at, {T0} + e * {MS} AS end_at,
+    SELECT 0 AS stream, kind, detail, side, 'server' AS start_by, side AS end_by,
+        {T0} + s * {MS} AS start_at, {T0} + e * {MS} AS end_at,
         s + 1 AS start_frame, released AS released_frame, e + 1 AS end_frame,
         delay * {MS} AS ack_delay_ns, 0.9 AS confidence
     FROM (VALUES
@@ -66,7 +68,7 @@ STORY = f"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write captures/*/*/expected.txt and exact.txt anew")
+    parser.addoption("--update-golden", action="store_true", help="write what tests compare with anew: texts, pictures")
 
 
 def empty_trace() -> Trace:

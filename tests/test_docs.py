@@ -205,7 +205,7 @@ def test_readme_has_one_line_to_run_and_one_to_test(desk: Path) -> None:
     assert test == "python3 -m venv .venv && .venv/bin/pip install --quiet -e '.[test]' && tests/check"
     assert os.access(ROOT / "tests/check", os.X_OK)
     setup, command = chart.split(" && .venv/bin/conchart ")
-    assert setup == "python3 -m venv .venv && .venv/bin/pip install --quiet ."
+    assert setup == "python3 -m venv .venv && .venv/bin/pip install --quiet '.[dissect,pictures]'"
     run(f".venv/bin/conchart {command}", desk)
     assert (desk / "out.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
@@ -282,5 +282,10 @@ def test_every_option_is_documented(command: click.Command) -> None:
 
 def test_every_documented_option_exists() -> None:
     text = (ROOT / "docs/command-line.md").read_text(encoding="utf-8")
-    exist = {name for command in SUBCOMMANDS for parameter in command.params for name in parameter.opts}
+    exist = {
+        name
+        for command in SUBCOMMANDS
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
     assert set(re.findall(r"`(--?[a-zA-Z-]+)[ `]", text)) <= exist | {"-h", "--help", "--version"}

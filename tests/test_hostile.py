@@ -6,7 +6,7 @@ import os
 import random
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +42,15 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hostile") / "input.pcap"
     path.write_bytes(Format().write(together([encrypted.packets(), plain.packets()])))
     return path
+
+
+def texts(document: object) -> Iterator[str]:
+    """Give every text of a JSON document."""
+    if isinstance(document, dict | list):
+        for value in document.values() if isinstance(document, dict) else document:
+            yield from texts(value)
+    elif isinstance(document, str):
+        yield document
 
 
 def has_controls(text: str) -> bool:
@@ -84,6 +93,10 @@ def test_hostile_text_does_nothing_in_files(hostile: Path, tmp_path: Path) -> No
         trace.write(tmp_path / "out.json")
         document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
         assert document["handshakes"][0]["sni"] == HOSTILE, "for programs, exactly as sent"
+        for name in ("out.har", "out.perfetto.json", "out.otlp.json"):
+            trace.write(tmp_path / name)
+            document = json.loads((tmp_path / name).read_text(encoding="utf-8"))
+            assert any(HOSTILE in text for text in texts(document)), name
 
 
 NAMES = st.sampled_from(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.printable import endpoint, printable
+from conchart.printable import endpoint, printable, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,10 @@ def test_no_text_gets_a_control_character_through(hostile: str) -> None:
 
 def test_long_text_is_cut_and_says_so() -> None:
     assert printable("x" * 300, limit=10) == "x" * 9 + "…"
+
+
+def test_lines_stay_lines_and_each_is_made_harmless_and_cut() -> None:
+    assert printable_lines("one\n  t\x1b[2J\r\n" + "x" * 9, limit=8) == "one\n  t\ufffd[2J\ufffd\nxxxxxxx…"
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(upload_by_way_of_a_proxy(folder))
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
-    yield conchart.read(capture, filter="tcp port 443")
+    yield conchart.read(capture, filter="tcp port 443", explain=0, seen_from="server")
     yield conchart.read(
         ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
     )

@@ -16,14 +16,14 @@ MOST_LINES = 600
 
 PACKAGE = ROOT / "conchart"
 STAGES = (
-    ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "_native"),
-    ("units", "printable", "paths", "display_filter"),
-    ("bpf", "memory", "proxies", "rules", "saved", "selection"),
+    ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "version", "_native"),
+    ("units", "lanes", "printable", "paths", "display_filter"),
+    ("bpf", "dissecting", "memory", "proxies", "rules", "saved", "selection"),
     ("tables",),
     ("analysis",),
     ("predicting",),
     ("telling",),
-    ("comparing",),
+    ("comparing", "explaining"),
     ("charts",),
     ("exports",),
     ("trace",),
@@ -107,14 +107,37 @@ def test_files_stay_readable() -> None:
     assert not [path for path in long if "target" not in path.parts and path.name != "tests.rs"]
 
 
-def test_what_is_installed_with_conchart_is_imported_by_it() -> None:
+def test_what_is_installed_with_conchart_is_used_by_it() -> None:
     metadata = configparser.ConfigParser()
     metadata.read(ROOT / "setup.cfg")
     required = set(re.findall(r"^\w+", metadata["options"]["install_requires"], re.MULTILINE))
     source = "\n".join(path.read_text() for path in (ROOT / "conchart").rglob("*.py"))
     required = required - {"pyyaml"} | {"yaml"}  # it is called otherwise than its package
-    assert required - set(re.findall(r"^\s*(?:from|import) (\w+)", source, re.MULTILINE)) == set()
+    used = re.findall(r"^\s*(?:from|import) (\w+)|resources\.files\(\"(\w+)\"\)", source, re.MULTILINE)
+    assert required - {name for names in used for name in names} == set()
     assert required >= {"click", "libpcap", "plotly"}
+
+
+def imported(path: Path) -> set[str]:
+    """The packages that a file imports, wherever it does."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.partition(".")[0] for name in names}
+
+
+def test_scapy_is_imported_by_one_script_that_nobody_imports_and_that_imports_nothing_of_ours() -> None:
+    """Its licence asks for that, see docs/decisions/scapy-in-its-own-process.md; of what crafts captures, too."""
+    script = PACKAGE / "dissecting" / "scapy_fields.py"
+    sources = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
+    assert [path for path in sources if "scapy" in imported(path)] == [script]
+    assert "conchart" not in imported(script)
+    assert not [module for module in modules() if "conchart.dissecting.scapy_fields" in imports(module)]
+    assert not [path for path in (ROOT / "examples").rglob("*.py") if "conchart" in imported(path)]
+
+
+def test_dpkt_is_imported_only_where_packets_are_listed() -> None:
+    assert [path.name for path in PACKAGE.rglob("*.py") if "dpkt" in imported(path)] == ["packets.py"]
 
 
 def test_no_unsafe_outside_the_seam() -> None:

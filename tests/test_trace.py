@@ -12,7 +12,7 @@ import pytest
 import conchart
 from conchart import Trace, _native
 from conchart.schema import TABLE_BY_NAME, TABLES
-from tests.conftest import T0, Batch, Core, empty_trace
+from tests.conftest import ROOT, T0, Batch, Core, empty_trace
 
 Sink = Callable[[str, object], None]
 
@@ -137,7 +137,7 @@ def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]
     assert asked["paths"] == ["a.pcap", "b.pcap"]
     assert (asked["start"], asked["start_relative"]) == (1_500_000_000, True)
     assert (asked["end"], asked["end_relative"]) == (T0, False)
-    assert (asked["count"], asked["packets"]) == (7, True)
+    assert (asked["count"], asked["detailed"], asked["explained"]) == (7, None, None)
     compile_filter, progress = asked["compile_filter"], asked["progress"]
     assert callable(compile_filter)
     assert compile_filter(1)[-1] == (6, 0, 0, 0)
@@ -150,7 +150,7 @@ def test_read_without_choices_asks_for_everything(story_core: list[dict[str, obj
     conchart.read("a.pcap").close()
     absent = {name: value for name, value in story_core[0].items() if value is None or value is False}
     assert set(absent) == {
-        "compile_filter", "start", "end", "start_relative", "end_relative", "count", "packets", "progress"
+        "compile_filter", "start", "end", "start_relative", "end_relative", "count", "explained", "progress"
     }  # fmt: skip
 
 
@@ -236,3 +236,17 @@ def test_loading_another_database_says_so(tmp_path: Path) -> None:
         other.execute("CREATE TABLE connections (a INTEGER)")
     with pytest.raises(conchart.CaptureError, match="not a trace"):
         Trace.load(path)
+
+
+@pytest.mark.parametrize("case", ["zero-window", "reordering", "syn-retransmission", "refused"])
+def test_of_a_large_capture_only_packets_that_tell_of_trouble_are_kept_unless_all_are_asked_for(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conchart.trace._DETAILED", 2)
+    path = ROOT / "captures" / "crafted" / case / "input.pcap"
+    trouble = "mark IN ('retransmit', 'out_of_order', 'zero_window')"
+    with conchart.read(path) as brief, conchart.read(path, packets=True) as whole:
+        kept = brief.sql("FROM packets ORDER BY frame").fetchall()
+        assert kept == whole.sql(f"FROM packets WHERE {trouble} ORDER BY frame").fetchall()
+        assert len(whole.sql("FROM packets").fetchall()) > len(kept)
+        assert bool(kept) == (case != "refused")

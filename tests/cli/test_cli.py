@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import pytest
 import conchart
 from conchart import Trace, _native
 from conchart.cli import main
-from conchart.cli.command import cli
+from conchart.cli.command import COMMANDS
 from conchart.unfinished import undo_all
 from tests.conftest import ROOT, Batch, Core
 
@@ -76,7 +77,7 @@ def test_options_reach_the_core(run: Run, story_core: list[dict[str, Any]]) -> N
     assert asked["paths"] == ["a", "b"]
     assert (asked["start"], asked["start_relative"]) == (250_000_000, True)
     assert (asked["end"], asked["end_relative"]) == (1_700_000_000_500_000_000, False)
-    assert (asked["count"], asked["packets"]) == (9, True)
+    assert (asked["count"], asked["detailed"]) == (9, None)
     assert asked["compile_filter"](1)
 
 
@@ -124,20 +125,32 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
 
     monkeypatch.setitem(conchart.exports.DRAWN, ".html", draw)
     assert run("story.pcap", "-w", "out.html", "-a", "-R", "-n")[0] == 0
-    assert drawn == [conchart.DrawOptions(packets=True, retransmits=False, names=False)]
+    assert run("story.pcap", "-w", "out.html", "--size", "1920x1080", "--dark")[0] == 0
+    assert drawn == [
+        conchart.DrawOptions(packets=True, retransmits=False, names=False),
+        conchart.DrawOptions(size=(1920, 1080), dark=True),
+    ]
 
 
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
         (
-            ["story.pcap", "-w", "out.svg"],
-            r"conchart: cannot write out\.svg: the suffix '\.svg'; conchart writes \.html",
+            ["story.pcap", "-w", "out.gif"],
+            r"conchart: cannot write out\.gif: the suffix '\.gif'; conchart writes \.html",
         ),
+        (["-", "-w", "out.pcapng"], "standard input can be read only once\n  Write them to a file first"),
+        (["story.pcap", "-w", "out.png", "--size", "huge"], "'huge' is no size: give width and height"),
+        (["story.pcap", "-w", "out.png", "--size", "1600x20"], "each side has 300 to 16000 pixels"),
         (["story.pcap", "-w", "out.json", "--table", "phases"], "a table is chosen for"),
         (["story.pcap", "-s", "soon"], "cannot read the time 'soon'"),
         (["story.pcap", "-c", "0"], "x>=1"),
         (["story.pcap", "--frobnicate"], "--frobnicate.*\nTry 'conchart --help'"),
+        (["story.pcap", "-o", "out.html"], "^conchart: no option -o: write with -w out.html\nTry"),
+        (["story.pcap", "--output=out.html"], "^conchart: no option --output: write with -w out.html\n"),
+        (["-r", "story.pcap"], "^conchart: no option -r: captures need no option: conchart in.pcap -w out.html\n"),
+        (["diff", "-i", "story.pcap"], "^conchart: no option -i: captures need no option"),
+        (["query", "story.pcap", "SELECT 1", "-o", "out.csv"], "^conchart: No such option"),
         (["-w", "out.json"], "Missing argument"),
         (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
         (["story.pcap", "-w", "\udcff"], "no suffix"),
@@ -152,6 +165,25 @@ def test_wrong_usage_is_2_and_touches_nothing(
     assert err.startswith("conchart: ")
     assert re.search(complaint, err)
     assert [path.name for path in Path().iterdir()] == ["story.pcap"]
+
+
+@pytest.mark.parametrize("before", [None, "<!doctype html>"], ids=["new", "written before"])
+@pytest.mark.parametrize("output", ["out.html", "out.JSON", "out.duckdb"])
+def test_an_output_among_the_captures_is_told_from_them(run: Run, output: str, before: str | None) -> None:
+    if before:
+        Path(output).write_text(before)
+    code, out, err = run(str(CAPTURE), output)
+    assert (code, out, err) == (2, "", f"conchart: {output} is no capture: to write it, say -w {output}\n")
+    assert not before or Path(output).read_text() == before
+
+
+def test_a_capture_may_be_named_like_an_output(run: Run) -> None:
+    shutil.copy(CAPTURE, "capture.txt")
+    assert run(str(CAPTURE), "capture.txt")[0] == 0
+
+
+def test_a_lone_name_that_is_no_capture_is_3_whatever_its_suffix(run: Run) -> None:
+    assert run("out.html")[0] == 3
 
 
 def test_filter_that_does_not_compile_is_2_and_pointed_at(run: Run, fake_core: Callable[[Core], None]) -> None:
@@ -227,7 +259,7 @@ def test_version(run: Run) -> None:
 def test_a_file_named_like_a_command_needs_a_path(run: Run, story_core: list[dict[str, Any]]) -> None:
     assert run("./query")[0] == 0
     assert story_core[0]["paths"] == ["./query"]
-    assert set(cli.commands) == {"summary", "diff", "findings", "query", "whatif"}
+    assert "query" in COMMANDS
 
 
 def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> None:

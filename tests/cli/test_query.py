@@ -102,6 +102,11 @@ def test_what_moves_a_cursor_or_hides_is_replaced_in_csv(ask: Ask, text: str, sh
     assert "\x1b" not in rows[1][1]
 
 
+def test_text_of_several_lines_keeps_them_in_the_table(ask: Ask) -> None:
+    rows = [line.strip("│ ") for line in ask("SELECT 'packet 8: \x1b[2J\n  Kept 7.' AS note").splitlines()]
+    assert rows[3:5] == ["packet 8: \ufffd[2J", "Kept 7."]
+
+
 def test_numbers_are_no_formulas_and_null_is_empty(ask: Ask) -> None:
     out = ask("SELECT -5 AS a, -0.5 AS b, NULL AS c, true AS d, [-1] AS e, DATE '2026-01-02' AS f, 1 AS a", "csv")
     assert out == "a,b,c,d,e,f,a\n-5,-0.5,,true,[-1],2026-01-02,1\n"

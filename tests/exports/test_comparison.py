@@ -5,8 +5,8 @@ import io
 import pytest
 
 from conchart.comparing import compare
-from conchart.exports.text import plain_console
 from conchart.exports.text.comparison import print_comparison
+from conchart.exports.text.sheet import plain_console
 from tests.charts.story import many
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 from tests.conftest import TellTrace

@@ -12,7 +12,7 @@ import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
 from tests.charts.story import Story
-from tests.conftest import ROOT, T0, TellTrace, analysed, empty_trace
+from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
 GOLDEN = Path(__file__).with_name("story.txt")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -144,6 +144,16 @@ def test_beyond_forty_lanes_those_waited_for_longest_are_drawn_and_the_rest_coun
         assert len(lanes) == 40
         assert lanes[0].split()[0] == "100", "in the order of their cost"
         assert "… and 60 more connections, with less to wait for" in shown(trace)
+
+
+def test_lanes_have_the_costliest_server_first_and_in_it_the_costliest_connection(trace_of: TellTrace) -> None:
+    story = Story()
+    for port, wait in ((80, 1), (80, 5), (81, 3), (81, 4)):
+        phases = [("request", MS), ("wait", wait * MS), ("transfer", MS), ("idle", (9 - wait) * MS)]
+        story.connect(("10.0.0.1", 1000 + wait), ("10.0.0.2", port), 0, phases)
+    story.capture()
+    lanes = re.findall(r"^ +\d+ 10\.0\.0\.1:100(\d)", shown(trace_of(story)), re.MULTILINE)
+    assert lanes == ["4", "3", "5", "1"], "port 81 cost 7 ms of waiting, port 80 6 ms; all lived as long"
 
 
 def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:

@@ -25,8 +25,10 @@ ORDER = {
     "phases": ("stream", "start_at", "start_frame", "end_at", "end_frame"),
     "stalls": ("stream", "start_at"),
     "packets": ("frame",),
+    "records": ("stream", "number"),
+    "messages": ("stream", "number"),
 }
-RESULTS = ("connections", "handshakes", "exchanges", "phases", "stalls", "packets")
+RESULTS = ("connections", "handshakes", "exchanges", "phases", "stalls", "packets", "records", "messages")
 """The tables that depend on the packets alone, not on the file that holds them."""
 
 LINK_LAYER = ("mac_client", "mac_server", "local_end")
@@ -46,6 +48,8 @@ class Tables:
     phases: list[Row] = field(default_factory=list)
     stalls: list[Row] = field(default_factory=list)
     packets: list[Row] = field(default_factory=list)
+    records: list[Row] = field(default_factory=list)
+    messages: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
         """The tables that depend on the packets alone: without what the link layer says."""
@@ -82,7 +86,8 @@ def read(*paths: Path) -> Tables:
         start_relative=False,
         end_relative=False,
         count=None,
-        packets=True,
+        detailed=None,
+        explained=None,
         keylogs=[],
         progress=None,
     )

@@ -1,4 +1,4 @@
-"""An IP packet inside another: every tunnel that the core opens, and IP fragments. Scapy writes the headers.
+"""An IP packet inside another: every tunnel that the core opens, and IP fragments, header by header.
 
 In: an IP packet as bytes. Out: an Ethernet frame, or several.
 """
@@ -8,88 +8,112 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from scapy.contrib.erspan import ERSPAN_I, ERSPAN_II
-from scapy.contrib.geneve import GENEVE
-from scapy.contrib.gtp import GTP_U_Header
-from scapy.contrib.mpls import MPLS
-from scapy.layers.inet import IP, UDP
-from scapy.layers.inet6 import IPv6
-from scapy.layers.l2 import GRE, Dot1AD, Dot1Q, Ether
-from scapy.layers.l2tp import L2TP
-from scapy.layers.ppp import PPP, PPPoE
-from scapy.layers.vxlan import VXLAN
-from scapy.packet import Packet, Raw
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MACS = {"src": "02:00:00:00:00:01", "dst": "02:00:00:00:00:02"}
-OUTER = {"src": "192.0.2.1", "dst": "192.0.2.2", "ttl": 9, "id": 7}
+MACS = bytes.fromhex("02 00 00 00 00 02  02 00 00 00 00 01")
+OUTER = bytes([192, 0, 2, 1, 192, 0, 2, 2])
+IPV4, IPV6, BRIDGED, MPLS, PPPOE, ERSPAN = 0x0800, 0x86DD, 0x6558, 0x8847, 0x8864, 0x88BE
+
+
+def _checksum(data: bytes) -> bytes:
+    """The Internet checksum (RFC 1071) of an even number of bytes."""
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack(">H", ~total & 0xFFFF)
 
 
 def _type(ip: bytes) -> int:
-    return 0x86DD if ip[0] >> 4 == 6 else 0x0800
+    return IPV6 if ip[0] >> 4 == 6 else IPV4
 
 
-def _ppp(ip: bytes) -> Packet:
-    return PPP(proto=0x57 if ip[0] >> 4 == 6 else 0x21) / Raw(ip)
+def _frame(kind: int, payload: bytes) -> bytes:
+    return MACS + struct.pack(">H", kind) + payload
 
 
-def _inner(ip: bytes) -> Packet:
-    return Ether(**MACS, type=_type(ip)) / Raw(ip)
+def _ipv4(protocol: int, payload: bytes) -> bytes:
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 7, 0, 9, protocol, 0) + OUTER
+    return header[:10] + _checksum(header) + header[12:] + payload
 
 
-def _over_ip(payload: Packet, protocol: int) -> bytes:
-    return bytes(Ether(**MACS) / IP(**OUTER, proto=protocol) / payload)
+def _ipv6(protocol: int, payload: bytes) -> bytes:
+    ends = bytes.fromhex("20010db8" + "00" * 11 + "01" + "20010db8" + "00" * 11 + "02")
+    return struct.pack(">IHBB", 6 << 28, len(payload), protocol, 64) + ends + payload
 
 
-def _over_gre(kind: int, payload: Packet, **options: int) -> bytes:
-    return _over_ip(GRE(proto=kind, **options) / payload, 47)
+def _udp(port: int, payload: bytes) -> bytes:
+    """A datagram without a checksum, as tunnels over IPv4 send them (RFC 768)."""
+    return _ipv4(17, struct.pack(">HHHH", 50_000, port, 8 + len(payload), 0) + payload)
 
 
-def _over_udp(port: int, payload: Packet) -> bytes:
-    return bytes(Ether(**MACS) / IP(**OUTER) / UDP(sport=50_000, dport=port) / payload)
+def _gre(kind: int, payload: bytes, flags: int = 0, options: bytes = b"") -> bytes:
+    """RFC 2784 and 2890."""
+    return _ipv4(47, struct.pack(">HH", flags, kind) + options + payload)
 
 
-def _six_in_six(ip: bytes) -> bytes:
-    protocol = 41 if ip[0] >> 4 == 6 else 4
-    return bytes(Ether(**MACS) / IPv6(src="2001:db8::1", dst="2001:db8::2", nh=protocol) / Raw(ip))
+def _gre_with_all_options(ip: bytes) -> bytes:
+    sealed = struct.pack(">HHHHII", 0xB000, _type(ip), 0, 0, 7, 3)
+    checksum = _checksum(sealed + ip + bytes(len(ip) % 2))
+    return _gre(_type(ip), ip, 0xB000, checksum + sealed[6:])
+
+
+def _labels(payload: bytes, *labels: int) -> bytes:
+    """RFC 3032: the last label says that it is the bottom of the stack."""
+    entries = [label << 12 | (label == labels[-1]) << 8 for label in labels]
+    return struct.pack(f">{len(labels)}I", *entries) + payload
+
+
+def _vxlan(frame: bytes) -> bytes:
+    """RFC 7348: network 7."""
+    return _udp(4789, struct.pack(">II", 0x08000000, 7 << 8) + frame)
+
+
+def _gtp_u(ip: bytes) -> bytes:
+    """3GPP TS 29.281: version 1, a G-PDU of tunnel 7."""
+    return _udp(2152, struct.pack(">BBHI", 0x30, 255, len(ip), 7) + ip)
+
+
+def _ppp(ip: bytes) -> bytes:
+    return struct.pack(">H", 0x57 if _type(ip) == IPV6 else 0x21) + ip
+
+
+def _l2tp(ip: bytes) -> bytes:
+    """RFC 2661: a data message with its length; tunnel 7, session 8."""
+    inside = _ppp(ip)
+    return _udp(1701, struct.pack(">HHHH", 0x4002, 8 + len(inside), 7, 8) + inside)
+
+
+def _pppoe(ip: bytes) -> bytes:
+    """RFC 2516: session 7."""
+    inside = _ppp(ip)
+    return struct.pack(">BBHH", 0x11, 0, 7, len(inside)) + inside
+
+
+def _protocol(ip: bytes) -> int:
+    return 41 if _type(ip) == IPV6 else 4
 
 
 TUNNELS: dict[str, Callable[[bytes], bytes]] = {
-    "ip in ip": lambda ip: _over_ip(Raw(ip), 41 if ip[0] >> 4 == 6 else 4),
-    "ip in ipv6": _six_in_six,
-    "gre": lambda ip: _over_gre(_type(ip), Raw(ip)),
-    "gre with all options": lambda ip: _over_gre(
-        _type(ip), Raw(ip), chksum_present=1, key_present=1, key=7, seqnum_present=1, sequence_number=3
+    "ip in ip": lambda ip: _frame(IPV4, _ipv4(_protocol(ip), ip)),
+    "ip in ipv6": lambda ip: _frame(IPV6, _ipv6(_protocol(ip), ip)),
+    "gre": lambda ip: _frame(IPV4, _gre(_type(ip), ip)),
+    "gre with all options": lambda ip: _frame(IPV4, _gre_with_all_options(ip)),
+    "ethernet in gre": lambda ip: _frame(IPV4, _gre(BRIDGED, _frame(_type(ip), ip))),
+    "erspan i": lambda ip: _frame(IPV4, _gre(ERSPAN, _frame(_type(ip), ip))),
+    "erspan ii": lambda ip: _frame(
+        IPV4, _gre(ERSPAN, bytes.fromhex("1000 0000 0000 0000") + _frame(_type(ip), ip), 0x1000, bytes([0, 0, 0, 3]))
     ),
-    "ethernet in gre": lambda ip: _over_gre(0x6558, _inner(ip)),
-    "erspan i": lambda ip: _over_gre(0x88BE, ERSPAN_I() / _inner(ip)),
-    "erspan ii": lambda ip: _over_gre(0x88BE, ERSPAN_II() / _inner(ip), seqnum_present=1, sequence_number=3),
-    "vxlan": lambda ip: _over_udp(4789, VXLAN(vni=7, flags=8) / _inner(ip)),
-    "geneve": lambda ip: _over_udp(6081, GENEVE(vni=7, proto=0x6558) / _inner(ip)),
-    "gtp-u": lambda ip: _over_udp(2152, GTP_U_Header(teid=7, gtp_type=255) / Raw(ip)),
-    "l2tp": lambda ip: _over_udp(1701, L2TP(hdr="length", tunnel_id=7, session_id=8) / _ppp(ip)),
-    "pppoe": lambda ip: bytes(Ether(**MACS) / PPPoE(sessionid=7) / _ppp(ip)),
-    "mpls": lambda ip: bytes(Ether(**MACS, type=0x8847) / MPLS(label=7, s=0) / MPLS(label=8, s=1) / Raw(ip)),
-    "vlan, mpls, gre": lambda ip: bytes(
-        Ether(**MACS)
-        / Dot1AD(vlan=5)
-        / Dot1Q(vlan=6, type=0x8847)
-        / MPLS(label=8, s=1)
-        / IP(**OUTER, proto=47)
-        / GRE(proto=_type(ip))
-        / Raw(ip)
+    "vxlan": lambda ip: _frame(IPV4, _vxlan(_frame(_type(ip), ip))),
+    "geneve": lambda ip: _frame(IPV4, _udp(6081, struct.pack(">HHI", 0, BRIDGED, 7 << 8) + _frame(_type(ip), ip))),
+    "gtp-u": lambda ip: _frame(IPV4, _gtp_u(ip)),
+    "l2tp": lambda ip: _frame(IPV4, _l2tp(ip)),
+    "pppoe": lambda ip: _frame(PPPOE, _pppoe(ip)),
+    "mpls": lambda ip: _frame(MPLS, _labels(ip, 7, 8)),
+    "vlan, mpls, gre": lambda ip: _frame(
+        0x88A8, struct.pack(">HHHH", 5, 0x8100, 6, MPLS) + _labels(_gre(_type(ip), ip), 8)
     ),
-    "gtp-u in vxlan": lambda ip: _over_udp(
-        4789,
-        VXLAN(vni=7, flags=8)
-        / Ether(**MACS)
-        / IP(**OUTER)
-        / UDP(sport=2152, dport=2152)
-        / GTP_U_Header(teid=7, gtp_type=255)
-        / Raw(ip),
-    ),
+    "gtp-u in vxlan": lambda ip: _frame(IPV4, _vxlan(_frame(IPV4, _gtp_u(ip)))),
 }
 """Name to a function from an IP packet to an Ethernet frame."""
 
@@ -104,10 +128,9 @@ def fragments(ip: bytes, number: int, size: int) -> list[bytes]:
     for start in range(0, len(payload), size):
         piece, more = payload[start : start + size], start + size < len(payload)
         if four:
-            part = IP(header)
-            part.flags, part.frag, part.len, part.id = "MF" if more else 0, start // 8, 20 + len(piece), number
-            del part.chksum
-            pieces.append(bytes(part)[:20] + piece)
+            changed = struct.pack(">HHH", 20 + len(piece), number, more << 13 | start // 8)
+            part = header[:2] + changed + header[8:10] + bytes(2) + header[12:]
+            pieces.append(part[:10] + _checksum(part) + part[12:] + piece)
         else:
             extension = struct.pack(">BBHI", header[6], 0, start | more, number)
             length = struct.pack(">H", 8 + len(piece))
