@@ -15,8 +15,10 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -50,18 +52,51 @@ def render_document(
         blocks: Tables that they need, packed.
         values: What else the template names, of any type.
     """
-    plotly_script, script = _plotly(), _script(scripts)
-    page: str = _template(template).render(
+    fixed = prepare(template, scripts)
+    page: str = fixed.template.render(
         version=version(),
-        policy=_policy(plotly_script, script),
-        style=Markup(_style()),
+        policy=fixed.policy,
+        style=fixed.style,
         blocks=[("data", None, compress_json(data))]
         + [(f"data-{name}", name, block) for name, block in blocks.items()]
-        + [("plotly", None, compress([plotly_script.encode()]))],
-        script=Markup(script),
+        + [("plotly", None, fixed.plotly)],
+        script=fixed.script,
         **values,
     )
     return page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """What is the same on every page that has this template and these scripts."""
+
+    template: Any  # jinja2's type tells nothing more
+    policy: str
+    style: Markup
+    script: Markup
+    plotly: str
+    """Compressed, in base64."""
+
+
+def prepare(template: str, scripts: tuple[str, ...]) -> Fixed:
+    """Make ready what does not depend on a trace. Another thread may do so while a capture is read."""
+    with _PREPARING:
+        return _prepared(template, scripts)
+
+
+_PREPARING = Lock()
+
+
+@cache
+def _prepared(template: str, scripts: tuple[str, ...]) -> Fixed:
+    plotly, script = _plotly(), _script(scripts)
+    return Fixed(
+        template=_template(template),
+        policy=_policy(plotly, script),
+        style=Markup(_style()),
+        script=Markup(script),
+        plotly=compress([plotly.encode()]),
+    )
 
 
 def _policy(*scripts: str) -> str:
@@ -73,27 +108,23 @@ def _policy(*scripts: str) -> str:
     )
 
 
-@cache
 def _template(name: str) -> Any:  # noqa: ANN401  (jinja2's template type tells nothing more)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters.update(brief=format_ns, count=format_count)
     return environment.from_string(_resource("templates", name))
 
 
-@cache
 def _plotly() -> str:
     # Not plotly.offline, which imports all of Plotly for it.
     script = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
     return script.replace("\r\n", "\n")  # as browsers normalise it before they hash it
 
 
-@cache
 def _script(names: tuple[str, ...]) -> str:
     parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", _resource("scripts", f"{name}.js"))) for name in names)
     return f'(async () => {{\n"use strict";\n{parts}\n}})();\n'
 
 
-@cache
 def _style() -> str:
     colours = "\n".join(f"  --{kind.name}: {kind.colour};" for kind in PHASES)
     fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)

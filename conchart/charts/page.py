@@ -7,13 +7,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from conchart.charts.document import render_document
+from conchart.charts.document import prepare, render_document
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
 from conchart.stalls import STALLS
 from conchart.tables import Tables
-from conchart.telling.findings import Finding, findings
+from conchart.telling.findings import Finding, count_findings, findings
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
@@ -47,6 +47,14 @@ OVERVIEW = """
         FROM handshakes)"""
 
 
+TEMPLATE = "page.html.j2"
+
+
+def prepare_page() -> None:
+    """Make ready what every page has; what is written later finds it."""
+    prepare(TEMPLATE, SCRIPTS)
+
+
 def write_html(tables: Tables, path: Path, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> None:
     """Write the page of a trace to ``path``; see :func:`render`.
 
@@ -70,11 +78,11 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     listed = servers(tables, names=options.names)
     lanes = swimlanes(tables, listed, options)
     said = remarks(tables)
-    wrong = findings(tables, names=options.names)
+    wrong = findings(tables, names=options.names, most=MAX_FINDINGS)
     return render_document(
-        "page.html.j2",
+        TEMPLATE,
         SCRIPTS,
-        lanes.data | {"findings": _places(wrong[:MAX_FINDINGS])},
+        lanes.data | {"findings": _places(wrong)},
         lanes.blocks,
         title=title or title_of(files),
         files=[
@@ -88,8 +96,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         headline=[{"server": server, "shares": list(shares(server))} for server in headline(listed)],
         in_vain=in_vain(tables),
         stalls=stall_costs(tables),
-        findings=wrong[:MAX_FINDINGS],
-        more_findings=max(0, len(wrong) - MAX_FINDINGS),
+        findings=wrong,
+        more_findings=count_findings(tables) - len(wrong),
         servers=_bars(listed),
         more_servers=max(0, len(listed) - MAX_SERVERS),
         waited_ns=sum(server.waited_ns for server in listed if server.role != "backend"),

@@ -11,7 +11,7 @@ import click
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
-from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump
+from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump, prepare
 from conchart.exports.text import print_summary
 from conchart.options import DrawOptions
 from conchart.printable import printable
@@ -132,6 +132,7 @@ def summary(
             check_dump(form or "json")
         else:
             check(Path(output), table=table, form=form, captures=captures)
+            prepare(Path(output), form=form)
     options = DrawOptions(
         packets=packets, retransmits=not no_retransmits, names=not no_names, size=size, dark=not light
     )

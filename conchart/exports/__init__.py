@@ -11,7 +11,7 @@ from conchart.errors import UsageError
 from conchart.exports.database import write_duckdb
 from conchart.exports.flat import flat_query, write_csv, write_parquet
 from conchart.exports.har import dump_har
-from conchart.exports.html import write_page
+from conchart.exports.html import prepare_page, write_page
 from conchart.exports.json import dump_json
 from conchart.exports.otlp import dump_otlp
 from conchart.exports.pcapng import check_captures, write_pcapng
@@ -68,6 +68,12 @@ def check(path: Path, *, table: str | None = None, form: str | None = None, capt
         check_drawing(path)
     if suffix in READ_AGAIN:
         check_captures(captures, path)
+
+
+def prepare(path: Path, *, form: str | None = None) -> None:
+    """Do what can be done for ``write`` while the captures are read."""
+    if _suffix(path, form) == ".html":
+        prepare_page()
 
 
 def write(tables: Tables, path: Path, *, table: str | None, options: DrawOptions, form: str | None = None) -> None:

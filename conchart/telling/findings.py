@@ -119,15 +119,22 @@ _FINDINGS = """
         coalesce(client_ip, '') AS client, coalesce(hop, '') AS hop, streams, frames, count, cost_ns, critical_ns,
         shared_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
         CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
-    FROM findings ORDER BY root IS NULL, number
+    FROM findings WHERE coalesce(root, number) IN (SELECT number FROM findings WHERE root IS NULL ORDER BY ALL {limit})
+    ORDER BY root IS NULL, number
 """
 
 
-def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
-    """List what stands for itself, worst first."""
+def count_findings(tables: Tables) -> int:
+    """Count what stands for itself."""
+    ((count,),) = tables.sql("SELECT count(*) FROM findings WHERE root IS NULL").fetchall()
+    return int(count)
+
+
+def findings(tables: Tables, *, names: bool = True, most: int | None = None) -> list[Finding]:
+    """List what stands for itself, worst first, with what it brings with it; of more than ``most``, the first ones."""
     inside: dict[int, list[Finding]] = {}
     listed: list[Finding] = []
-    for row in rows(tables, _FINDINGS):
+    for row in rows(tables, _FINDINGS.format(limit="" if most is None else f"LIMIT {most}")):
         root = row.pop("root")
         found = _finding(row, tuple(inside.get(row["number"], ())), names=names)
         (listed if root is None else inside.setdefault(root, [])).append(found)

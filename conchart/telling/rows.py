@@ -19,7 +19,7 @@ MAX_TEXT = 300
 def _clean(value: object) -> object:
     if isinstance(value, str):
         return printable(value, MAX_TEXT)
-    if isinstance(value, list):
+    if isinstance(value, list) and value and isinstance(value[0], str | list):
         return [_clean(item) for item in value]
     return value
 
