@@ -1,7 +1,11 @@
-"""``conchart findings``: the rules, and the page of each."""
+"""``conchart findings``: the rules, the page of each, and what they find in captures."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import RenderableType
@@ -9,9 +13,10 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from conchart.cli.reading import FINDINGS
+from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
+from conchart.exports.text import print_findings
 from conchart.printable import printable, printable_lines
 from conchart.rules import Fix, Rule, load_rules, thresholds
 from conchart.units import format_ns
@@ -21,10 +26,10 @@ _LONGEST_LINE = 10_000
 
 
 @click.command("findings")
-@click.argument("name", metavar="[ID]", required=False)
-@FINDINGS
-def findings(*, name: str | None, folders: tuple[str, ...]) -> None:
-    """List what conchart finds, or show the page of ID.
+@click.argument("names", metavar="[ID | CAPTURE...]", nargs=-1)
+@reading_options
+def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
+    """List what conchart finds, show the page of ID, or tell what is wrong in captures: all of each finding.
 
     The page says what the finding means, what looks like it and is not, how it is found and priced, what to change, and
     from where on it is one (--threshold changes that when a capture is read). Its severity goes by its cost, as a share
@@ -36,15 +41,19 @@ def findings(*, name: str | None, folders: tuple[str, ...]) -> None:
       conchart findings
       conchart findings backend-no-keepalive
       conchart findings --findings our-rules
+      conchart findings slow.pcap
     """  # noqa: D301  (click's mark for lines it must not wrap)
-    rules = {rule.name: rule for rule in load_rules(folders)}
-    if name is None:
+    rules = {rule.name: rule for rule in load_rules(selection["findings"])}
+    if not names:
         _show(_listed(rules.values()))
-    elif name not in rules:
-        raise UsageError(f"no finding {name!r}; conchart findings lists them")
-    else:
-        text = printable_lines(page(rules[name]).expandtabs(), _LONGEST_LINE)
+    elif len(names) == 1 and names[0] in rules:
+        text = printable_lines(page(rules[names[0]]).expandtabs(), _LONGEST_LINE)
         _show(Markdown(text), otherwise=text)
+    elif len(names) == 1 and not (names[0] == "-" or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}):
+        raise UsageError(f"no finding {names[0]!r}, and no capture; conchart findings lists the findings")
+    else:
+        with read_captures(names, selection) as trace:
+            print_on(terminal(), partial(print_findings, trace))
 
 
 def page(rule: Rule) -> str:

@@ -91,7 +91,7 @@ def _records(connection: Connection) -> list[tuple[int, Cargo]]:
         if len(names) == len(flight):
             for (place, record), name in zip(flight, names, strict=True):
                 found[place] = (record["end_frame"], Cargo(name=name, row=handshake, hidden=True))
-        elif names:
+        elif names and handshake["outcome"] == "complete":
             # In as many records as it pleased the sender: only the first and the last message are known.
             for count, (place, record) in enumerate(flight):
                 last = count == len(flight) - 1
@@ -124,9 +124,16 @@ def _in_flight(record: Row, handshake: Row) -> bool:
     """Is it a handshake message of TLS 1.3, sealed?"""
     if handshake["version"] != "TLSv1.3":
         return False
-    ends = handshake["server_done_at"] if record["sender"] == "server" else handshake["client_finished_at"]
     begins = handshake["server_hello_at"]
-    return ends is not None and begins is not None and begins <= record["end_at"] <= ends
+    if begins is None or record["end_at"] < begins:
+        return False
+    ends = handshake["server_done_at"] if record["sender"] == "server" else handshake["client_finished_at"]
+    # What a server sends in a handshake that does not end belongs to it; a client's may be the alert that ends it.
+    return bool(record["end_at"] <= ends) if ends is not None else _is_cut_off(record, handshake)
+
+
+def _is_cut_off(record: Row, handshake: Row) -> bool:
+    return bool(record["sender"] == "server" and handshake["outcome"] != "complete" and record["bytes"] != _ALERT_BYTES)
 
 
 def _flight(handshake: Row, sender: str) -> list[str]:

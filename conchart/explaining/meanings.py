@@ -83,6 +83,12 @@ def _finished(h: Row, sender: str) -> str:
     return first
 
 
+def _alert(h: Row, sender: str) -> str:
+    if h.get("outcome") == "failed" and h.get("alert") and h.get("alert_by") == sender:
+        return f"The {sender} ends the handshake: {h['alert']}."
+    return "TLS ends here, or one side gives up: an alert says which."
+
+
 def _request(cargo: Cargo) -> str:
     if cargo.part == "goes on":
         return ""
@@ -113,6 +119,6 @@ _MEANINGS: dict[str, Callable[[Row, str], str]] = {
     "NewSessionTicket": lambda *_: "A ticket: with it the client can resume later, without certificates.",
     "KeyUpdate": lambda *_: "New keys for what this side sends from here on.",
     "early data": lambda *_: "A request in the first flight (0-RTT), before the server has said a word.",
-    "Alert": lambda *_: "TLS ends here, or one side gives up: an alert says which.",
+    "Alert": _alert,
 }
 _PARTS = {"request": _request, "response": _response}

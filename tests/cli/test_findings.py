@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import conchart
 from tests.cli.test_cli import Run, run
 from tests.conftest import ROOT
 
@@ -51,7 +52,22 @@ def test_a_page_is_set_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_there_is_no_such_finding(run: Run) -> None:
-    assert run("findings", "slowness") == (2, "", "conchart: no finding 'slowness'; conchart findings lists them\n")
+    told = "conchart: no finding 'slowness', and no capture; conchart findings lists the findings\n"
+    assert run("findings", "slowness") == (2, "", told)
+    assert run("findings", "slow.pcap")[0] == 3, "a capture that is not there"
+
+
+def test_all_of_what_is_wrong_in_a_capture_is_told(run: Run) -> None:
+    code, out, err = run("findings", CAPTURE)
+    assert (code, err) == (0, "")
+    with conchart.read(CAPTURE) as trace:
+        rows = trace.sql("SELECT severity, title FROM findings WHERE root IS NULL ORDER BY number").fetchall()
+    places = [out.index(f"{severity}: {title}") for severity, title in rows]
+    assert places == sorted(places)
+    assert out.count("why: ") == len(rows) > 1
+    assert "Where the time went" not in out
+    assert "Findings    none\n" in run("findings", CLEAN)[1]
+    assert "Findings    none\n" in run("findings", CAPTURE, "--filter", "port 9")[1]
 
 
 def test_a_broken_file_is_told_with_its_line(run: Run, tmp_path: Path) -> None:

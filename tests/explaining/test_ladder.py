@@ -23,6 +23,7 @@ TOLD = (
     ("round-trips/tls12-client", 0, False),
     ("round-trips/tls13-server", 0, False),
     ("round-trips/hello-retry-middle", 0, False),
+    ("findings/handshake-failure", 0, False),
     ("stalls/resumed-held-client", 1, False),
     ("stalls/rto-tail-client", 0, False),
     ("stalls/syn-rto-once-client", 0, False),

@@ -1,10 +1,12 @@
 """The files of findings: what is wrong in one is told with its line, and in conchart's own nothing is wrong."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
@@ -320,3 +322,39 @@ def test_a_proxy_is_what_its_front_says_unless_its_backend_says_that(
         find(trace, [rule], chosen_thresholds({}))
         ((advised,),) = trace.sql("SELECT advice FROM findings WHERE hop = 'backend'").fetchall()
     assert advised.split("\n") == lines
+
+
+def nodes(tree: object) -> Iterator[dict[str, Any]]:
+    """Walk DuckDB's tree of a statement."""
+    if isinstance(tree, dict):
+        yield tree
+    for value in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from nodes(value)
+
+
+def sources(tree: dict[str, Any]) -> list[str]:
+    """Name the tables that a FROM clause joins."""
+    return [node["table_name"] for node in nodes(tree) if node.get("type") == "BASE_TABLE"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_no_column_is_hidden_by_another_of_its_name(rule: Rule, gathered: Trace) -> None:
+    """Of ``SELECT setups.*, … AS ended_by``, whoever selects from it gets the one in ``setups``."""
+    columns = {
+        table: {name for (name,) in gathered.sql(f"SELECT column_name FROM (DESCRIBE {table})").fetchall()}
+        for (table,) in gathered.sql("SELECT table_name FROM duckdb_tables()").fetchall()
+    }
+    # A parameter in place of its value would do as well: the tree is all that is wanted.
+    sql = re.sub(r"\$\w+", "1", rule.sql.rstrip("\n ;"))
+    ((text,),) = gathered.sql("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+    for node in nodes(json.loads(text)):
+        if node.get("type") != "SELECT_NODE":
+            continue
+        chosen = node["select_list"]
+        for star in (one for one in chosen if one["class"] == "STAR"):
+            tables = [star["relation_name"]] if star["relation_name"] else sources(node["from_table"])
+            here = set().union(*(columns.get(table, set()) for table in tables))
+            here -= {name if isinstance(name, str) else name["column"] for name in star["exclude_list"]}
+            named = {one["alias"] or one.get("column_names", [""])[-1] for one in chosen if one is not star}
+            replaced = {one["key"] if isinstance(one, dict) else one for one in star["replace_list"]}
+            assert named & here <= replaced, rule.path

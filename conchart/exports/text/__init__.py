@@ -25,6 +25,13 @@ def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
         print_summary(tables, plain_console(sink), options)
 
 
+def print_findings(tables: Tables, console: Console) -> None:
+    """Print how good the capture is, and all of each finding."""
+    sheet = Sheet(console)
+    sheet.tell(facts(tables))
+    sheet.label("Findings", finding_lines(tables, sheet.room, names=True, verbose=True))
+
+
 def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
     """Print facts about the capture, what is wrong, where the time went, why, and the lanes, within the width."""
     sheet = Sheet(console)

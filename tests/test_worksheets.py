@@ -1,0 +1,61 @@
+"""The printed worksheets: they are the lessons as they are, without the answers and with them."""
+
+import html
+import importlib.machinery
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+def script() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("make_worksheets", str(ROOT / "docs" / "make-worksheets"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+SCRIPT = script()
+QUESTION = re.compile(r'<div class="question"><p><em>(.*?)</em></p>', re.DOTALL)
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]*>", "", page.split("<body>")[1]))
+
+
+@pytest.mark.parametrize(("path", "page"), list(SCRIPT.pages()), ids=lambda value: getattr(value, "name", ""))
+def test_a_page_is_what_the_script_makes_of_its_lesson(path: Path, page: str) -> None:
+    assert path.read_text(encoding="utf-8") == page, "docs/make-worksheets writes them anew"
+
+
+@pytest.mark.parametrize("lesson", SCRIPT.LESSONS)
+def test_questions_are_the_same_and_only_one_page_has_the_answers(lesson: str) -> None:
+    source = (ROOT / SCRIPT.LESSONS[lesson]).read_text(encoding="utf-8")
+    bare, answered = (SCRIPT.WORKSHEETS / f"{lesson}{end}.html" for end in ("", "-answers"))
+    bare, answered = bare.read_text(encoding="utf-8"), answered.read_text(encoding="utf-8")
+    questions = QUESTION.findall(bare)
+    assert questions == QUESTION.findall(answered)
+    assert len(questions) == len(re.findall(r"(?m)^\*[^*\n][^*]*\?\*", source)) > 0
+    assert bare.count('class="room"') >= 3 * len(questions)
+    assert answered.count('class="answer"') == len(questions)
+    assert len(text_of(bare)) < len(text_of(answered))
+
+
+def test_an_answer_goes_on_to_the_next_question_or_heading() -> None:
+    text = "# T\n\n*Who?* The client.\n\nAt length.\n\n*When?*\n\nNow.\n\n## Next\n\nSeen by all.\n"
+    bare = text_of(SCRIPT.worksheet(text, source=ROOT / "x", answers=False))
+    answered = text_of(SCRIPT.worksheet(text, source=ROOT / "x", answers=True))
+    assert [word in bare for word in ("The client", "At length", "Now", "Seen by all")] == [False, False, False, True]
+    assert all(word in answered for word in ("The client", "At length", "Now", "Seen by all"))
+
+
+def test_what_a_lesson_says_is_text() -> None:
+    page = SCRIPT.worksheet("# T\n\n<script>alert(1)</script> `<b>`\n", source=ROOT / "x", answers=True)
+    assert "<script>" not in page
+    assert "&lt;b&gt;" in page
