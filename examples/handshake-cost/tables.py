@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from study import BYTES, CONNECTIONS, Pair
 
 Found = dict[str, Any]
 
+NAME_AND_VERSION = re.compile(r"(\w+).*?(\d+(?:\.\d+)+)")
 REUSE = {"1.2": "session-id", "1.3": "psk"}
 TODAY = (
     ("1.2", "NULL-SHA", "RSA-2048"),
@@ -52,7 +54,8 @@ def tables(found: Found) -> dict[str, str]:
 def machine(found: Found) -> str:
     """Say on what it was measured."""
     said = found["machine"]
-    programs = ", ".join(program.partition(" (")[0] for program in found["programs"])
+    named = (NAME_AND_VERSION.match(program) for program in found["programs"])
+    programs = ", ".join(" ".join(name.groups()) for name in named if name)
     return (
         f"{said['processor']}, {said['processors']} processors of a virtual machine, {said['kernel']}; {programs}. "
         f"Medians of {found['connections']:,} connections, the least disturbed of {found['rounds']} rounds."
@@ -70,12 +73,13 @@ def then_and_now(found: Found) -> str:
 
 def cheaper(found: Found) -> str:
     """The usual connection of either era."""
-    then, now = CONNECTIONS[USUAL], today(found, *TODAY_USUAL)
+    then, now, psk = CONNECTIONS[USUAL], today(found, *TODAY_USUAL), today(found, "1.3", *TODAY_USUAL[1:])
     rows = [
         [what, *(micro(round(ns)) for ns in (was, is_)), f"{was / is_:,.0f} ×"]
         for what, was, is_ in (
             ("a full handshake and a byte", first(then)[0] * 1e6, first(now)[0] * 1e6),
             ("a resumed one and a byte", first(then)[1] * 1e6, first(now)[1] * 1e6),
+            ("the same in TLS 1.3", first(then)[1] * 1e6, first(psk)[1] * 1e6),
             ("each further 1,000 bytes", byte_ns(then) * 1e3, byte_ns(now) * 1e3),
         )
     ]

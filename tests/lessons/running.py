@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -30,8 +33,30 @@ def skip_unless_root_with(programs: Iterable[str]) -> None:
     subprocess.run(["ip", "netns", "delete", probe], check=True)
 
 
-def make_captures(lesson: str, *words: str, temporary: Path) -> None:
-    """Run it to its end, with temporary files in a folder of their own; fails if it does or leaves something behind."""
+def conchart_commands(page: Path) -> list[str]:
+    """The command lines of a lesson's page that begin with ``conchart``, with their continuations."""
+    lines = re.sub(r"\\\n +", "", page.read_text(encoding="utf-8")).splitlines()
+    return [line.strip() for line in lines if line.startswith("    conchart ")]
+
+
+def run_conchart(command: str, desk: Path) -> str:
+    """Run such a command line in a folder that has the captures; returns what it printed."""
+    (desk / "captures").symlink_to(ROOT / "captures")
+    program = [sys.executable, "-c", "from conchart.cli import main; main()", *shlex.split(command)[1:]]
+    return subprocess.run(
+        program, cwd=desk, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ).stdout
+
+
+def make_captures(lesson: str, *words: str, temporary: Path, end_after: str | None = None) -> None:
+    """Run it, with temporary files in a folder of their own; fails if it does, or leaves something behind.
+
+    Args:
+        lesson: Its folder in ``examples``.
+        words: Its options.
+        temporary: A folder to make.
+        end_after: Ask it to end once it has printed this; otherwise it runs to its end.
+    """
     temporary.mkdir()
     sources = ROOT / "examples" / lesson
     before = listing(sources)
@@ -40,12 +65,17 @@ def make_captures(lesson: str, *words: str, temporary: Path) -> None:
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
+    said = ""
+    if end_after and program.stdout:
+        while end_after not in said and (line := program.stdout.readline()):
+            said += line
+        program.terminate()
     try:
-        said, _ = program.communicate(timeout=SECONDS)
+        said += program.communicate(timeout=SECONDS)[0]
     except subprocess.TimeoutExpired:
         program.terminate()  # as a reader would: it cleans up
-        said, _ = program.communicate(timeout=SECONDS)
-    assert program.returncode == 0, said
+        said += program.communicate(timeout=SECONDS)[0]
+    assert program.returncode == (128 + signal.SIGTERM if end_after else 0), said
     assert left_behind(program.pid, temporary) == []
     assert listing(sources) == before, "it wrote beside its own files, not only where it was told to"
 

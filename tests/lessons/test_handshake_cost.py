@@ -15,7 +15,7 @@ import pytest
 
 import conchart
 from tests.conftest import ROOT
-from tests.lessons.running import make_captures, skip_unless_root_with
+from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
 
 LESSON = ROOT / "examples" / "handshake-cost"
 CAPTURES = ROOT / "captures" / "handshake-cost"
@@ -79,6 +79,11 @@ def test_page_and_chart_are_what_the_results_give(tmp_path: Path) -> None:
     assert ours == drawn
     assert len(ours) == 8
     assert ours["TLS 1.2 AES128-GCM, RSA-2048, full"][0] == cpu("1.2", "full") / 1e6
+
+
+@pytest.mark.parametrize("command", conchart_commands(LESSON / "README.md"))
+def test_commands_of_the_page_run(command: str, tmp_path: Path) -> None:
+    assert run_conchart(command, tmp_path)
 
 
 def chart(folder: Path) -> dict[str, list[float]]:
@@ -158,12 +163,16 @@ def test_a_post_quantum_group_costs_something_and_less_than_a_signature() -> Non
             assert 50_000 < new - old < 500_000
 
 
-@pytest.mark.timeout(300)
-def test_a_quick_run_measures_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def skip_unless_the_lab_can_run() -> None:
     skip_unless_root_with(("ip", "tcpdump", "openssl", "cc", "go", "nginx", "curl"))
     pytest.importorskip("matplotlib", reason="the chart needs the extra 'pictures'")
     if subprocess.run(["cc", "-fsyntax-only", LESSON / "cost.c"], capture_output=True).returncode:
         pytest.skip("cost.c does not compile here: OpenSSL's headers are missing")
+
+
+@pytest.mark.timeout(300)
+def test_a_quick_run_measures_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    skip_unless_the_lab_can_run()
     out = tmp_path / "out"
     make_captures("handshake-cost", "--quick", "--into", str(out), temporary=tmp_path / "temporary")
     results = json.loads((out / "results.json").read_text())
@@ -172,3 +181,11 @@ def test_a_quick_run_measures_and_leaves_nothing_behind(tmp_path: Path) -> None:
         (read,) = row["conchart"].values()
         for end in ENDS:
             assert read[end] >= 0.9 * row["cpu"][end]["answers"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("step", ["captures", "cells in one process"])
+def test_a_run_that_is_told_to_end_leaves_nothing_behind(step: str, tmp_path: Path) -> None:
+    skip_unless_the_lab_can_run()
+    words = ("--quick", "--into", str(tmp_path / "out"))
+    make_captures("handshake-cost", *words, temporary=tmp_path / "temporary", end_after=step)
