@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
 STOP_SECONDS = 5
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SLICE_SECONDS = 0.0005
 
 
@@ -87,15 +88,16 @@ class Network:
 
     def __enter__(self) -> Network:
         """Make the hosts and build the network; what was made is undone if the rest fails."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
+        clean_up_on_signals()
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
-            self._undo.callback(shutil.rmtree, self.folder)
+            with _signals_wait():
+                self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
+                self._undo.callback(shutil.rmtree, self.folder)
             self.folder.chmod(0o755)
             for host in self.hosts:
-                ip("netns", "add", host.namespace)
-                self._undo.callback(_remove_namespace, host)
+                with _signals_wait():
+                    ip("netns", "add", host.namespace)
+                    self._undo.callback(_remove_namespace, host)
                 ip("-n", host.namespace, "link", "set", "lo", "up")
             self.build()
         except BaseException:
@@ -188,6 +190,12 @@ class Network:
         (folder / name).write_text(text)
 
 
+def clean_up_on_signals() -> None:
+    """Have a signal end this program as an error would: what ``with`` blocks began is undone."""
+    for number in ENDING:
+        signal.signal(number, _leave)
+
+
 def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) -> None:
     """End a program that we started, by its pid, and wait for it."""
     if program.poll() is None:
@@ -233,6 +241,16 @@ def _ends(left: Host, right: Host) -> tuple[str, str]:
 def _plug_in(host: Host, end: str, address: str, *settings: str) -> None:
     ip("-n", host.namespace, "address", "add", f"{address}/24", "dev", end)
     ip("-n", host.namespace, "link", "set", end, *settings, "up")
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let a signal wait until what is being made can be undone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(number: int, _frame: object) -> None:
