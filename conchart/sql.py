@@ -16,6 +16,11 @@ COSTLIEST = f"{UNREAD}, waited_ns DESC, closed_at - opened_at DESC, stream"
 """Of ``connections``, to order by: the longest wait first, in every list of connections."""
 SERVED = "state NOT IN ('refused', 'unanswered')"
 """Of ``connections``: the server took part. What the others cost is told apart."""
+NEVER_ANSWERED = ("unbind", "abandon")
+"""Operations of LDAP (RFC 4511 sections 4.3 and 4.11)."""
+ASKING = f"""protocol NOT IN ('proxy', 'socks')
+    AND NOT (protocol = 'ldap' AND coalesce(method IN {NEVER_ANSWERED}, false))"""
+"""Of ``exchanges``: a request that whoever serves it has to answer."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

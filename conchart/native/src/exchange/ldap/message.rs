@@ -52,8 +52,6 @@ const START_TLS: &str = "StartTLS";
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Message {
     pub id: u32,
-    /// Its length, header included.
-    pub len: usize,
     pub says: Says,
 }
 
@@ -61,6 +59,8 @@ pub(super) struct Message {
 pub(super) enum Says {
     Request(Request),
     Response(Response),
+    /// What nobody knows.
+    Unknown,
 }
 
 /// What is asked for.
@@ -77,9 +77,8 @@ pub(super) struct Request {
 pub(super) enum Then {
     #[default]
     Response,
-    /// A response; if that is success, what it makes of the connection.
+    /// A response; if that is success, TLS.
     Tls,
-    SaslLayer,
     /// Nothing.
     Nothing,
     /// Nothing: neither to this, nor to the request of that number.
@@ -99,7 +98,7 @@ pub(super) struct Response {
 
 /// Reads the beginning of a message. `all`: no more of it will be there, so that what is missing stays unknown.
 pub(super) fn read(kept: &[u8], all: bool) -> Result<Message, Stop> {
-    let (id, operation, envelope) = head(kept)?;
+    let (id, operation, _) = head(kept)?;
     let tag = operation.tag;
     let cursor = Cursor::new(kept).inside(operation);
     let says = if let Some(name) = request_name(tag) {
@@ -111,9 +110,9 @@ pub(super) fn read(kept: &[u8], all: bool) -> Result<Message, Stop> {
         };
         Says::Response(Response { operation, is_last, code })
     } else {
-        return Err(Stop::Wrong);
+        Says::Unknown
     };
-    Ok(Message { id, len: envelope.end, says })
+    Ok(Message { id, says })
 }
 
 /// The length of a message, header included.
@@ -222,7 +221,7 @@ fn request(operation: &'static str, element: Element, cursor: Cursor<'_>, all: b
             return Ok(request);
         }
         ABANDON => cursor.number(element).map(|number| request.then = Then::Abandoned(number)),
-        BIND => bind(cursor, &mut text, &mut request.then),
+        BIND => bind(cursor, &mut text),
         SEARCH => search(cursor, &mut text),
         DELETE => name(cursor, element, &mut text),
         EXTENDED => extended(cursor, &mut text, &mut request.then),
@@ -240,12 +239,11 @@ fn request(operation: &'static str, element: Element, cursor: Cursor<'_>, all: b
 }
 
 /// The name, and how its owner proves to be that: a password is not asked for.
-fn bind(mut cursor: Cursor<'_>, text: &mut String, then: &mut Then) -> Result<(), Stop> {
+fn bind(mut cursor: Cursor<'_>, text: &mut String) -> Result<(), Stop> {
     cursor.expect(INTEGER)?;
     let owner = cursor.expect(OCTET_STRING)?;
     name(cursor, owner, text)?;
     if cursor.tag()? == SASL {
-        *then = Then::SaslLayer;
         let credentials = cursor.element()?;
         text.push(' ');
         first(cursor.inside(credentials), OCTET_STRING, text)?;

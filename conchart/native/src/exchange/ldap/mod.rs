@@ -2,8 +2,8 @@
 //!
 //! In: a stream of messages, each in an envelope that says how long it is. Out: exchanges in the [`Ledger`]: method is
 //! the operation, target what it is about, status the result code. The response to a search is all of its entries and
-//! references, and what says that they are all. After StartTLS something else is read, after a SASL bind perhaps only
-//! turns: its layer seals messages. Non-goals: entries, controls, LDAP over UDP.
+//! references, and what says that they are all. After StartTLS something else is read; what is no message, as all that a
+//! SASL layer seals, is taken as turns. Non-goals: entries, controls, LDAP over UDP.
 //!
 //! Bounded: [`MAX_ASKED`] operations are remembered, and of each message its beginning; never a password.
 
@@ -54,8 +54,6 @@ pub(super) struct Ldap {
     may_switch: bool,
     /// The response says that TLS follows.
     tls_follows: bool,
-    /// A SASL layer may have been put between messages and TCP.
-    sasl_layer: bool,
 }
 
 /// An operation that is under way.
@@ -95,29 +93,18 @@ impl Ldap {
             start: opening.start,
             may_switch: opening.may_switch,
             tls_follows: false,
-            sasl_layer: false,
         }
     }
 
-    /// What a packet that does not begin with a message begins: something better known, or what a SASL layer seals.
-    fn leaves(&self, from: Side, asks: bool, packet: &[u8]) -> Option<Onward> {
-        let stream = &self.streams[from];
-        let between = stream.out_of_step || stream.passed == 0;
-        let first = packet.get(..SNIFFED).unwrap_or(packet);
-        if !between || !self.may_switch || message::sniff(first, asks) != Verdict::No {
-            return None;
-        }
-        match sniffers::judge_later(Carrier::Stream, first, self.start) {
-            Some(row) if row.protocol != Some(PROTOCOL) => Some(Onward::Row(row)),
-            None if self.sasl_layer && !stream.out_of_step => {
-                Some(Onward::Reader(Box::new(Unread::upgraded(self.start, PROTOCOL))))
-            }
-            _ => None,
-        }
-    }
-
-    /// Takes in bytes of the message under way; returns how many, at least one.
-    fn take(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], seen: Moment, offset: u64) -> usize {
+    /// Takes in bytes of the message under way; returns how many, at least one, or that this is no message.
+    fn take(
+        &mut self,
+        ledger: &mut Ledger,
+        from: Side,
+        bytes: &[u8],
+        seen: Moment,
+        offset: u64,
+    ) -> Result<usize, Stop> {
         let stream = &mut self.streams[from];
         if stream.passed == 0 {
             stream.offset = offset;
@@ -129,13 +116,18 @@ impl Ldap {
         stream.span.extend(seen, taken as u64);
         if stream.message.is_none() {
             stream.kept.extend(bytes.iter().take(taken));
-            if stream.kept.len() >= stream.wanted && stream.understand(ledger.asks(from), false).is_err() {
-                self.lose(ledger, from, seen, Some(seen));
-                return taken;
+            if stream.kept.len() >= stream.wanted {
+                stream.understand(false)?;
             }
         }
         self.end_message(ledger, from);
-        taken
+        Ok(taken)
+    }
+
+    /// Something else follows.
+    fn leave<'a>(&mut self, ledger: &mut Ledger, onward: Onward, rest: Chunk<'a>) -> Switch<'a> {
+        self.finish(ledger);
+        Switch { onward, name: Some(PROTOCOL), early: None, rest }
     }
 
     /// Passes over bytes that the capture does not hold. `sent`: when they were, where a snap length cut them off.
@@ -143,7 +135,7 @@ impl Ldap {
         let stream = &mut self.streams[from];
         let inside = stream.len.is_some() && gap.len <= stream.left() as u64 && !stream.out_of_step;
         // What comes after missing bytes has no known position in what is kept.
-        if !inside || stream.message.is_none() && stream.understand(ledger.asks(from), true).is_err() {
+        if !inside || stream.message.is_none() && stream.understand(true).is_err() {
             return self.lose(ledger, from, gap.seen, sent);
         }
         match sent {
@@ -189,7 +181,7 @@ impl Ldap {
     /// The message under way does not go on.
     fn cut_short(&mut self, ledger: &mut Ledger, from: Side) {
         let stream = &mut self.streams[from];
-        if stream.message.is_none() && stream.understand(ledger.asks(from), true).is_err() {
+        if stream.message.is_none() && stream.understand(true).is_err() {
             return;
         }
         let span = stream.span;
@@ -204,8 +196,12 @@ impl Ldap {
             return;
         };
         match message.says {
-            Says::Request(request) => self.request(ledger, message.id, request, span, offset),
-            Says::Response(response) => self.response(ledger, message.id, &response, span, offset),
+            Says::Request(request) if ledger.asks(from) => self.request(ledger, message.id, request, span, offset),
+            Says::Response(response) if !ledger.asks(from) => {
+                self.response(ledger, message.id, &response, span, offset);
+            }
+            // Nothing that this side says, or that anybody knows.
+            _ => {}
         }
     }
 
@@ -263,9 +259,7 @@ impl Ldap {
         }
         if response.is_last {
             self.forget(id);
-            let success = response.code == Some(0) && span.done;
-            self.tls_follows |= success && then == Then::Tls;
-            self.sasl_layer |= success && then == Then::SaslLayer;
+            self.tls_follows |= then == Then::Tls && response.code == Some(0) && span.done;
         }
     }
 
@@ -285,25 +279,31 @@ impl Ldap {
 
 impl Reader for Ldap {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        if self.streams[from].trail.begins_packet(chunk.seen) {
-            let asks = ledger.asks(from);
-            if let Some(onward) = self.leaves(from, asks, chunk.bytes) {
-                self.finish(ledger);
-                return Some(Switch { onward, name: Some(PROTOCOL), early: None, rest: chunk });
-            }
-            if self.streams[from].out_of_step && message::sniff(chunk.bytes, asks) == Verdict::Yes {
-                self.streams[from].in_step(ledger);
+        let stream = &mut self.streams[from];
+        if stream.trail.begins_packet(chunk.seen) && stream.out_of_step {
+            let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
+            if message::sniff(first, ledger.asks(from)) == Verdict::Yes {
+                stream.in_step(ledger);
+            } else if self.may_switch
+                && let Some(row) = sniffers::judge_later(Carrier::Stream, first, Start::Beginning)
+            {
+                return Some(self.leave(ledger, Onward::Row(row), chunk));
             }
         }
         self.streams[from].hear(chunk.seen);
-        let mut rest = chunk;
+        let (mut rest, mut begun) = (chunk, chunk);
         while !rest.bytes.is_empty() && !self.streams[from].out_of_step {
-            let taken = self.take(ledger, from, rest.bytes, rest.seen, rest.offset);
+            if self.streams[from].passed == 0 {
+                begun = rest;
+            }
+            let Ok(taken) = self.take(ledger, from, rest.bytes, rest.seen, rest.offset) else {
+                let unread = Unread::of(self.start, PROTOCOL, self.may_switch);
+                return Some(self.leave(ledger, Onward::Reader(Box::new(unread)), begun));
+            };
             let bytes = rest.bytes.get(taken..).unwrap_or_default();
             rest = Chunk { bytes, offset: rest.offset.saturating_add(taken as u64), ..rest };
             if std::mem::take(&mut self.tls_follows) {
-                self.finish(ledger);
-                return Some(Switch { onward: Onward::Anything, name: Some(PROTOCOL), early: None, rest });
+                return Some(self.leave(ledger, Onward::Anything, rest));
             }
         }
         if rest.cut > 0 {
@@ -363,10 +363,10 @@ impl Stream {
     }
 
     /// Reads what is kept of the message; when `all` is there that will be, whatever it says.
-    fn understand(&mut self, asks: bool, all: bool) -> Result<(), Stop> {
+    fn understand(&mut self, all: bool) -> Result<(), Stop> {
         self.len = message::length(&self.kept).ok();
         match message::read(&self.kept, all) {
-            Ok(message) if matches!(message.says, Says::Request(_)) == asks => self.message = Some(message),
+            Ok(message) => self.message = Some(message),
             Err(Stop::More(needed)) if !all && self.len.is_none_or(|len| needed <= len) => self.wanted = needed,
             _ => return Err(Stop::Wrong),
         }

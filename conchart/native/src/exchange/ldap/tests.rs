@@ -265,9 +265,24 @@ fn what_a_sasl_layer_seals_is_taken_as_turns() {
     let found = talk.exchanges();
     assert_eq!(told(&found[0]), row("bind", "\"\" GSSAPI", 1, 2, 0));
     assert_eq!((told(&found[1]), found[1].inferred, found[1].protocol), (row("", "", 3, 4, None), true, "ldap"));
-    // Without one, messages go on.
-    let talk = Talk::new().client(sasl_bind(1)).server(result(1, 0x61, 0)).client(unbind(2));
-    assert_eq!(all(talk)[1], row("unbind", "", 3, None, None));
+}
+
+#[test]
+fn what_nobody_knows_is_passed_over() {
+    let request = message(1, 0x7e, &[text("x")]);
+    let talk = Talk::new().client(bind(1)).server([result(2, 0x60, 0), result(1, 0x61, 0)].concat()).client(request);
+    assert_eq!(
+        all(talk.client(unbind(2))),
+        [row("bind", "cn=reader,dc=example", 1, 2, 0), row("unbind", "", 4, None, None)]
+    );
+}
+
+#[test]
+fn tls_is_found_again_after_missing_bytes() {
+    let mut talk = Talk::new().client(bind(1)).server(result(1, 0x61, 0)).gap(Side::Client, 31).gap(Side::Server, 14);
+    talk = talk.client(HELLO);
+    assert_eq!(talk.finish().len(), 1);
+    assert!(talk.conversation.next_handshake().is_some());
 }
 
 #[test]
