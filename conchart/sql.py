@@ -77,8 +77,8 @@ _RESULTS = {
 }
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
     WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status) ELSE status::VARCHAR END"""
-"""Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of the
-result code (RFC 4511 section 4.1.9; RFC 3909)."""
+"""Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
+the result code (RFC 4511 section 4.1.9, RFC 3909)."""
 
 
 def literal(text: str) -> str:

@@ -33,6 +33,8 @@ DELAY_MS = 0.2
 RUNS = 15
 """Of so many the quickest is kept: what else a machine does makes the others longer."""
 TOWN_LIST = "towns.txt"
+OPENLDAP = "sed -n 's/.*\\(OpenLDAP\\): \\(.*\\) (.*/\\1 \\2/p'"
+"""Makes a name and a version of what OpenLDAP's programs call themselves."""
 PACKETS = f"tcp port {PORT} or tcp port {TLS_PORT}"
 
 STUDY_MS = {0: (5, 9), 10: (9, 14), 20: (13, 21), 30: (17, 28), 40: (21, 35), 50: (26, 42)}
@@ -143,7 +145,7 @@ def make(name: str, folder: Path, *, quick: bool) -> list[dict[str, float]]:
         shutil.copyfile(desk / "input.pcap", folder / "input.pcap")
         if case.encrypted:
             shutil.copyfile(desk / SECRETS, folder / SECRETS)
-        (folder / "README.md").write_text(readme(case))
+        (folder / "README.md").write_text(readme(case, len(runs)))
     return measured
 
 
@@ -254,14 +256,15 @@ def _study_each() -> Iterator[float]:
         yield 10 * linear_regression(list(STUDY_MS)[1:], column[1:]).slope
 
 
-def readme(case: Case) -> str:
-    """Say how the capture was made and what to see in it."""
+def readme(case: Case, runs: int) -> str:
+    """Say how the capture was made, in so many runs, and what to see in it."""
     commands = "\n".join(f"    {shlex.join(words)}" for words in case.commands())
     programs = (
-        ("sh", "-c", "slapd -VV 2>&1 | head -1 | cut -d' ' -f2-"),
-        ("sh", "-c", "ldapsearch -VV 2>&1 | cut -d' ' -f2-"),
+        ("sh", "-c", f"slapd -VV 2>&1 | {OPENLDAP}"),
+        ("sh", "-c", f"ldapsearch -VV 2>&1 | {OPENLDAP}"),
         ("tcpdump", "--version"),
     )
+    kept = f",\n  {runs} times; the quickest run was kept" if runs > 1 else ""
     secrets = """
 - `keys.log` has the TLS secrets, as the client wrote them: `conchart input.pcap --keylog keys.log`."""
     return f"""\
@@ -283,10 +286,9 @@ Client, one command after the other:
 {commands}
 
 - Server: slapd with a database of its own (`examples/far-away/slapd.py`): {sum(TOWNS.values())} people in six towns,
-  which are named after how many live there: {", ".join(TOWNS)}. RSA-2048 certificate signed by a like authority;
-  OpenLDAP is built with GnuTLS here, at both ends.{secrets * case.encrypted}
-- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {PACKETS}`,
-  {RUNS} times; the quickest run was kept.
+  which are named after how many live there: {", ".join(TOWNS)}. RSA-2048 certificate
+  signed by a like authority; OpenLDAP is built with GnuTLS here, at both ends.{secrets * case.encrypted}
+- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {PACKETS}`{kept}.
 
 {versions(programs)}
 
