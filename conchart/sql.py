@@ -16,6 +16,11 @@ COSTLIEST = f"{UNREAD}, waited_ns DESC, closed_at - opened_at DESC, stream"
 """Of ``connections``, to order by: the longest wait first, in every list of connections."""
 SERVED = "state NOT IN ('refused', 'unanswered')"
 """Of ``connections``: the server took part. What the others cost is told apart."""
+NEVER_ANSWERED = ("unbind", "abandon")
+"""Operations of LDAP (RFC 4511 sections 4.3 and 4.11)."""
+ASKING = f"""protocol NOT IN ('proxy', 'socks')
+    AND NOT (protocol = 'ldap' AND coalesce(method IN {NEVER_ANSWERED}, false))"""
+"""Of ``exchanges``: a request that whoever serves it has to answer."""
 _RCODES = (
     "NOERROR",
     "FORMERR",
@@ -28,9 +33,52 @@ _RCODES = (
     "NXRRSET",
     "NOTAUTH",
 )
-ANSWER = f"""CASE WHEN protocol <> 'dns' THEN status::VARCHAR
-    ELSE coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status) END"""
-"""Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136)."""
+_RESULTS = {
+    0: "success",
+    1: "operationsError",
+    2: "protocolError",
+    3: "timeLimitExceeded",
+    4: "sizeLimitExceeded",
+    5: "compareFalse",
+    6: "compareTrue",
+    7: "authMethodNotSupported",
+    8: "strongerAuthRequired",
+    10: "referral",
+    11: "adminLimitExceeded",
+    12: "unavailableCriticalExtension",
+    13: "confidentialityRequired",
+    14: "saslBindInProgress",
+    16: "noSuchAttribute",
+    17: "undefinedAttributeType",
+    18: "inappropriateMatching",
+    19: "constraintViolation",
+    20: "attributeOrValueExists",
+    21: "invalidAttributeSyntax",
+    32: "noSuchObject",
+    33: "aliasProblem",
+    34: "invalidDNSyntax",
+    36: "aliasDereferencingProblem",
+    48: "inappropriateAuthentication",
+    49: "invalidCredentials",
+    50: "insufficientAccessRights",
+    51: "busy",
+    52: "unavailable",
+    53: "unwillingToPerform",
+    54: "loopDetect",
+    64: "namingViolation",
+    65: "objectClassViolation",
+    66: "notAllowedOnNonLeaf",
+    67: "notAllowedOnRDN",
+    68: "entryAlreadyExists",
+    69: "objectClassModsProhibited",
+    71: "affectsMultipleDSAs",
+    80: "other",
+    118: "canceled",
+}
+ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
+    WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status) ELSE status::VARCHAR END"""
+"""Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
+the result code (RFC 4511 section 4.1.9, RFC 3909)."""
 
 
 def literal(text: str) -> str:

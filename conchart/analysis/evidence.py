@@ -8,7 +8,7 @@ A connection can be judged if the capture has all of it from its first SYN on, b
 
 from collections.abc import Mapping
 
-from conchart.sql import MISSING, ONE_SIDED
+from conchart.sql import ASKING, MISSING, ONE_SIDED
 from conchart.tables import Tables
 
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
@@ -33,7 +33,7 @@ _SETUPS = f"""
             bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
             arg_max(server_keepalive, number) AS server_keeps
-        FROM exchanges WHERE protocol NOT IN ('proxy', 'socks') GROUP BY stream),
+        FROM exchanges WHERE {ASKING} GROUP BY stream),
     told AS (
         SELECT stream, client_ip, server_ip, server_port, server_name,
             CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
@@ -151,7 +151,7 @@ _SECURED = """
         WHERE hello_at - before_at <= $session_ns) USING (stream)
 """
 
-_ASKED = """
+_ASKED = f"""
     CREATE OR REPLACE TEMP TABLE asked AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
     backs AS (SELECT front_stream AS stream, front_exchange AS number, count(*) AS backs FROM links GROUP BY ALL),
@@ -162,7 +162,7 @@ _ASKED = """
                 PARTITION BY stream ORDER BY exchanges.number) AS idle_ns,
             request_at - lag(request_at) OVER (alike ORDER BY request_at) AS gap_ns
         FROM exchanges JOIN setups USING (stream)
-        WHERE protocol NOT IN ('proxy', 'socks')
+        WHERE {ASKING}
         WINDOW alike AS (PARTITION BY hash(client_ip, server_ip, server_port, method, target))),
     even AS (
         SELECT client_ip, server_ip, server_port, method, target, true AS probe FROM spaced GROUP BY ALL
@@ -181,7 +181,7 @@ _ASKED = """
 # when the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where
 # several overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to
 # the request that came last.
-_WAITED = """
+_WAITED = f"""
     CREATE OR REPLACE TEMP TABLE waited AS
     WITH RECURSIVE late AS (
         SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
@@ -199,7 +199,7 @@ _WAITED = """
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
         LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
-        WHERE protocol NOT IN ('proxy', 'socks') AND request_at IS NOT NULL),
+        WHERE {ASKING} AND request_at IS NOT NULL),
     proxies AS (SELECT address AS client_ip FROM nodes WHERE role = 'proxy'),
     asked_by_users AS (
         SELECT stream, number, start_at, end_at FROM lives

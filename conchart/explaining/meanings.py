@@ -7,6 +7,7 @@ handshake or exchange that it belongs to. Out: a sentence.
 from collections.abc import Callable
 
 from conchart.explaining.cargo import HELLO_RETRY, Cargo
+from conchart.sql import NEVER_ANSWERED
 from conchart.telling.rows import Row
 from conchart.units import count_of, format_bytes
 
@@ -92,6 +93,8 @@ def _alert(h: Row, sender: str) -> str:
 def _request(cargo: Cargo) -> str:
     if cargo.part == "goes on":
         return ""
+    if cargo.row is not None and cargo.row["protocol"] == "ldap" and cargo.row["method"] in NEVER_ANSWERED:
+        return "Nothing answers it."
     return "With its last byte, the wait begins." if cargo.part in ("", "ends") else "The client asks."
 
 

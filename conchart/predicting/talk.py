@@ -7,6 +7,7 @@ left there half a round trip before it passed the capture point, what it got arr
 from dataclasses import dataclass, field
 from typing import Any
 
+from conchart.sql import ASKING
 from conchart.tables import Tables
 
 Row = dict[str, Any]
@@ -89,9 +90,9 @@ class Talk:
     """Requests of which not even the beginning is known."""
 
 
-_CONNECTIONS = """
+_CONNECTIONS = f"""
     WITH first AS (SELECT stream, min(request_at) AS request_at, bool_or(protocol = 'h2') AS multiplexed
-            FROM exchanges WHERE protocol NOT IN ('proxy', 'socks') GROUP BY stream),
+            FROM exchanges WHERE {ASKING} GROUP BY stream),
         opening AS (SELECT handshakes.* FROM handshakes LEFT JOIN first USING (stream)
             WHERE number = 0 AND hello_at IS NOT NULL AND coalesce(hello_at <= request_at, true)),
         accepting AS (SELECT stream, max(end_at) AS accepted_at FROM phases WHERE kind = 'syn' GROUP BY stream)
@@ -110,13 +111,13 @@ _CONNECTIONS = """
     LEFT JOIN (SELECT address AS client_ip, node FROM nodes) USING (client_ip)
     ORDER BY stream"""
 
-_EXCHANGES = """
+_EXCHANGES = f"""
     SELECT stream, number, request_at, coalesce(request_done_at, request_at),
         coalesce(response_at, response_done_at, request_done_at, request_at),
         coalesce(response_done_at, response_at, request_done_at, request_at),
         coalesce(request_bytes, 0), coalesce(response_bytes, 0),
         response_at IS NOT NULL AND response_done_at IS NOT NULL
-    FROM exchanges WHERE request_at IS NOT NULL AND protocol NOT IN ('proxy', 'socks') ORDER BY stream, number"""
+    FROM exchanges WHERE request_at IS NOT NULL AND {ASKING} ORDER BY stream, number"""
 
 _HELD = """
     SELECT stream, start_at, end_at, coalesce(detail, kind) = 'delayed-ack' FROM stalls

@@ -30,6 +30,7 @@ TOLD = (
     ("handshakes/gnutls-nginx-1.3-0rtt", 1, False),
     ("handshakes/curl-nginx-1.3-full", 0, True),
     ("udp/dns-before-http", 0, False),
+    ("far-away/directory-starttls", 1, True),
 )
 """Capture, stream, and whether its keys are used."""
 

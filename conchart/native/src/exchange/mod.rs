@@ -23,6 +23,7 @@ mod http1;
 mod http2;
 mod inside;
 mod layer;
+mod ldap;
 mod ledger;
 mod names;
 mod opaque;
@@ -81,6 +82,14 @@ impl Span {
             self.extend_unseen(gap.len);
             self.revealed = Some(gap.seen);
         }
+    }
+
+    /// Adds what was seen of a part of the message.
+    fn append(&mut self, part: Self) {
+        self.first = self.first.or(part.first);
+        self.last = self.last.map_or(part.last, |last| Some(part.last.map_or(last, |of_part| last.max(of_part))));
+        self.revealed = self.revealed.or(part.revealed);
+        self.bytes = self.bytes.saturating_add(part.bytes);
     }
 
     /// Adds bytes that were sent at a time nobody saw.

@@ -47,26 +47,6 @@ pub(super) fn mysql(prefix: &[u8]) -> Verdict {
     }
 }
 
-/// A sequence of a message number and a bind, search or extended request (RFC 4511 section 4.1.1).
-pub(super) fn ldap(prefix: &[u8]) -> Verdict {
-    /// So many bytes tell.
-    const ENOUGH: usize = 12;
-    let message = match prefix {
-        [0x30, 0x84, _, _, _, _, message @ ..] => message,
-        [0x30, 0x81, _, message @ ..] => message,
-        [0x30, 0..=0x7f, message @ ..] => message,
-        [] | [0x30, ..] => &[],
-        _ => return Verdict::No,
-    };
-    match message {
-        [2, length @ 1..=4, number @ ..] if matches!(number.get(usize::from(*length)), Some(0x60 | 0x63 | 0x77)) => {
-            Verdict::Yes
-        }
-        _ if prefix.len() < ENOUGH => Verdict::More,
-        _ => Verdict::No,
-    }
-}
-
 /// First words that tell everything.
 fn words(prefix: &[u8], words: &[&[u8]]) -> Verdict {
     if words.iter().any(|words| prefix.starts_with(words)) {
@@ -117,7 +97,6 @@ mod tests {
             (b"<?xml version='1.0'?><stream:stream to='x'>", "xmpp"),
             (b"\0\0\0\x08\x04\xd2\x16\x2f", "postgresql"),
             (b"\x4a\0\0\0\x0a8.0.31\0", "mysql"),
-            (b"\x30\x1d\x02\x01\x01\x77\x18\x80\x161.3.6.1.4.1.1466.20037", "ldap"),
         ] {
             assert_eq!(name(words), Some(protocol));
             for cut in 1..words.len() {
@@ -126,6 +105,5 @@ mod tests {
             }
         }
         assert_eq!(name(b"220 hi\r\n"), Some("unknown"));
-        assert_eq!(name(b"\x30\x82abcdefghij"), Some("unknown"));
     }
 }

@@ -9,6 +9,7 @@ use super::dns::{self, Dns};
 use super::head;
 use super::http1::Http1;
 use super::http2::{self, Http2};
+use super::ldap::{self, Ldap};
 use super::names;
 use super::opaque::Opaque;
 use super::prelude::{self, Prelude};
@@ -113,6 +114,13 @@ const DNS_IN_STREAM: Row = Row {
     ..STREAM
 };
 
+const LDAP: Row = Row {
+    protocol: Some(ldap::PROTOCOL),
+    later: When::Midstream,
+    reader: |opening| Box::new(Ldap::new(opening)),
+    ..STREAM
+};
+
 const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
 
 /// All that is known.
@@ -164,6 +172,8 @@ static ROWS: &[Row] = &[
     Row { verdict: quic::either, ..QUIC },
     Row { sender: Sender::Requester, verdict: dns::query_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
+    Row { sender: Sender::Requester, verdict: ldap::request, ..LDAP },
+    Row { sender: Sender::Responder, verdict: ldap::response, ..LDAP },
     // Nobody reads these here. They may go on with TLS.
     Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
     Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },
@@ -172,7 +182,6 @@ static ROWS: &[Row] = &[
     Row { protocol: Some("ftp"), verdict: names::ftp, ..STREAM },
     Row { protocol: Some("xmpp"), verdict: names::xmpp, ..STREAM },
     Row { protocol: Some("mysql"), verdict: names::mysql, ..STREAM },
-    Row { protocol: Some("ldap"), verdict: names::ldap, ..STREAM },
     #[cfg(test)]
     Row {
         protocol: Some("echo"),

@@ -22,13 +22,13 @@ pub(super) struct Unread {
 
 impl Unread {
     pub fn new(opening: &Opening<'_>) -> Self {
-        Self { may_switch: opening.may_switch, ..Self::upgraded(opening.start, opening.protocol) }
+        Self::of(opening.start, opening.protocol, opening.may_switch)
     }
 
-    /// After an Upgrade: nothing else follows.
-    pub fn upgraded(start: Start, protocol: &'static str) -> Self {
+    /// From the middle of a connection on, after which `may_switch` says whether anything else follows.
+    pub fn of(start: Start, protocol: &'static str, may_switch: bool) -> Self {
         let turns = Turns::new(start, protocol, Units::Bytes);
-        Self { turns, start, may_switch: false, trails: BySide::default() }
+        Self { turns, start, may_switch, trails: BySide::default() }
     }
 
     /// Something better known begins here: what came before it is over.

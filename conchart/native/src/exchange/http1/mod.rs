@@ -128,7 +128,7 @@ impl Http1 {
         match granted {
             Granted::Tunnel | Granted::Upgrade(Upgrade::Tls) => Onward::Anything,
             Granted::Upgrade(Upgrade::Http2) => Onward::Reader(Box::new(Http2::upgraded(ledger))),
-            Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::upgraded(self.start, upgrade.name()))),
+            Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::of(self.start, upgrade.name(), false))),
         }
     }
 

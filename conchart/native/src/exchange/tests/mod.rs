@@ -12,5 +12,5 @@ mod sealed;
 mod sealed_http2;
 mod sniffers;
 mod switching;
-mod talk;
+pub(super) mod talk;
 mod turns;
