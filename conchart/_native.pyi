@@ -21,6 +21,7 @@ def read_capture(
     explained: int | None,
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
+    watch: Callable[[list[tuple[str, object]]], int] | None,
 ) -> None: ...
 def annotate_captures(
     captures: list[tuple[str, int]],

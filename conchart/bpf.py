@@ -80,7 +80,7 @@ def _refused(refusal: str, expression: str, link_type: int) -> UsageError:
 @lru_cache(maxsize=4)  # asked before the capture is opened, and again by the core
 def _compile(expression: str, link_type: int, *, optimize: bool = False) -> tuple[list[Instruction], str]:
     """Compile; on failure the second value is libpcap's message."""
-    pcap = _libpcap()
+    pcap = library()
     handle = _open_empty_capture(pcap, link_type)
     try:
         program = pcap.bpf_program()
@@ -136,8 +136,8 @@ def _point_at_fault(expression: str, link_type: int) -> str:
 
 
 @cache
-def _libpcap() -> Any:  # noqa: ANN401  (the bindings have no types)
-    """Import the bindings on the library they ship.
+def library() -> Any:  # noqa: ANN401  (the bindings have no types)
+    """Import the bindings of libpcap on the library they ship.
 
     ``libpcap.config()`` chooses a library only after a first import has loaded the system's, which a bare machine
     lacks and which must not be loaded beside another one. So its configuration module is loaded, and set, before

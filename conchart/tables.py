@@ -11,6 +11,9 @@ import duckdb
 
 from conchart.schema import TABLE_BY_NAME, TABLES
 
+_FAST = "SET threads = 1; SET python_enable_replacements = true"
+_USUAL = "SET python_enable_replacements = false; RESET threads"
+
 
 def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
     """Give a query for rows, whose values stand in the order of the types, and its one parameter.
@@ -28,6 +31,7 @@ class Tables:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
         self._database = connection
+        self._is_trial = False
         # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
         connection.execute(
             "SET python_enable_replacements = false;"
@@ -48,9 +52,27 @@ class Tables:
         In one transaction rows are not moved again at every batch, and a batch is too small to share between threads,
         which the core wants besides.
         """
-        self.execute("SET threads = 1; SET python_enable_replacements = true; BEGIN")
+        begin, commit = ("", "") if self._is_trial else ("; BEGIN", "COMMIT; ")
+        self.execute(_FAST + begin)
         yield
-        self.execute("COMMIT; SET python_enable_replacements = false; RESET threads")
+        self.execute(commit + _USUAL)
+
+    @contextmanager
+    def filled_so_far(self, rest: Iterable[tuple[str, object]]) -> Iterator[None]:
+        """Have these batches besides in the middle of ``filling``, as long as the block lasts.
+
+        Whatever the block does to the tables is undone at its end.
+        """
+        self.execute("COMMIT; BEGIN")
+        self._is_trial = True
+        try:
+            for table, batch in rest:
+                self.insert(table, batch)
+            self.execute(_USUAL)
+            yield
+        finally:
+            self.execute(f"ROLLBACK; {_FAST}; BEGIN")
+            self._is_trial = False
 
     def insert(self, table: str, batch: object) -> None:
         """Take a batch of the native core, which has exactly the columns that the core owes.

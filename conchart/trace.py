@@ -7,7 +7,9 @@ what was saved was analysed before.
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from time import monotonic_ns
 from types import TracebackType
 
 import duckdb
@@ -18,6 +20,7 @@ from conchart.analysis.seen_from import SeenFrom
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError
 from conchart.exports import write
+from conchart.live import Growing
 from conchart.memory import no_room, spill_folder, table_limit
 from conchart.options import DrawOptions
 from conchart.paths import remove_folder
@@ -28,6 +31,7 @@ from conchart.selection import selection
 from conchart.sql import literal
 from conchart.tables import Tables
 from conchart.unfinished import Undone
+from conchart.units import SECOND
 
 _DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
@@ -38,9 +42,16 @@ _ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'zero_window'),
 Progress = Callable[[int, int], None]
 """Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
 
+_SHARE = 5
+"""A fifth of the time at most goes into showing what was read so far."""
+
+Watch = Callable[["Trace"], object]
+"""Shown now and then what was read so far, as if the capture had ended there, but for what is under way: requests and
+handshakes are told when they are over. The trace is only lent."""
+
 
 def read(
-    *paths: str | os.PathLike[str],
+    *paths: str | os.PathLike[str] | Growing,
     filter: str | None = None,  # noqa: A002  (the word everybody uses for it)
     start: int | str | None = None,
     end: int | str | None = None,
@@ -55,12 +66,14 @@ def read(
     thresholds: Mapping[str, float] | None = None,
     memory: int | str | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> "Trace":
     """Read captures into tables, in one streaming pass.
 
     Args:
         paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. Several count on from
-            each other, as if ``mergecap -a`` had joined them.
+            each other, as if ``mergecap -a`` had joined them. What is still growing (``conchart.live``: an interface, a
+            pipe, a file) is read until it ends.
         filter: A capture filter in tcpdump's language, compiled by libpcap.
         start: Leave out packets before this instant: nanoseconds since the Unix epoch, or text as ``-s`` takes it
             (``2.5`` seconds after the first packet, ``2026-11-20T23:15:00Z``).
@@ -82,6 +95,7 @@ def read(
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
         progress: Called now and then while reading.
+        watch: Shown now and then what was read so far.
 
     Returns:
         The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
@@ -98,37 +112,78 @@ def read(
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
     compiler = bpf.compiler(wanted.filter) if wanted.filter else None
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    with _growing(memory) as trace:
+    with _open_trace(memory) as trace, ExitStack() as flowing:
+
+        def conclude() -> None:
+            for number, path in enumerate(paths):
+                if isinstance(path, Growing):
+                    _tell_growing(trace, number, path)
+            if not packets:
+                _leave_out_details(trace, explain)
+            if chosen := str(wanted):
+                trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
+            analyse(
+                trace,
+                vantage=vantage,
+                seen_from=seen_from or "capture",
+                proxies=given,
+                rules=rules,
+                thresholds=chosen_values,
+            )
+
+        def show(rest: list[tuple[str, object]], watch: Watch) -> int:
+            began = monotonic_ns()
+            with trace.filled_so_far(rest):
+                conclude()
+                watch(trace)
+            return max((monotonic_ns() - began) * (_SHARE - 1), SECOND)
+
+        opened = {
+            path: flowing.enter_context(path.opened()) if isinstance(path, Growing) else os.fspath(path)
+            for path in paths
+        }
         try:
             with trace.filling():
                 _native.read_capture(
-                    [os.fspath(path) for path in paths],
+                    [opened[path] for path in paths],
                     trace.insert,
                     compile_filter=compiler,
                     detailed=None if packets else _DETAILED,
                     explained=explain,
                     keylogs=[os.fspath(path) for path in keylogs],
                     progress=progress,
+                    watch=partial(show, watch=watch) if watch else None,
                     **wanted.bounds,
                 )
         except _native.CaptureError as error:
-            raise CaptureError(str(error)) from None
-        if not packets:
-            _leave_out_details(trace, explain)
-        if chosen := str(wanted):
-            trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-        if given:
-            ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
-            require_seen(given, {address for (address,) in ends})
-        analyse(
-            trace,
-            vantage=vantage,
-            seen_from=seen_from or "capture",
-            proxies=given,
-            rules=rules,
-            thresholds=chosen_values,
-        )
+            raise CaptureError(_renamed(str(error), opened)) from None
+        flowing.close()
+        if given and not any(isinstance(path, Growing) for path in paths):  # what cannot be read again is not refused
+            require_seen(given, _addresses(trace))
+        conclude()
     return trace
+
+
+def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:
+    """Put what the capturing machine says into the row of a capture that was read from a pipe."""
+    notes = [f"ended before it was told to: {growing.broken}"] if growing.broken else []
+    trace.execute(
+        "UPDATE captures SET path = ?, dropped = coalesce(dropped, ?), notes = list_concat(notes, ?) WHERE capture = ?",
+        [growing.name, growing.dropped, notes, number],
+    )
+
+
+def _renamed(message: str, opened: Mapping[str | os.PathLike[str] | Growing, str]) -> str:
+    """Call a capture by its name, not by that of the pipe."""
+    for path, name in opened.items():
+        if isinstance(path, Growing):
+            message = message.replace(name, path.name)
+    return message
+
+
+def _addresses(trace: "Trace") -> set[str]:
+    ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
+    return {address for (address,) in ends}
 
 
 def _leave_out_details(trace: "Trace", explained: int | None) -> None:
@@ -142,7 +197,7 @@ def _leave_out_details(trace: "Trace", explained: int | None) -> None:
 
 
 @contextmanager
-def _growing(memory: int | str | None) -> "Iterator[Trace]":
+def _open_trace(memory: int | str | None) -> "Iterator[Trace]":
     """Give a trace without rows, whose tables may take so much memory; it is closed when putting rows into it fails."""
     limit, folder = table_limit(memory), spill_folder()
     trace = Trace(duckdb.connect(":memory:"))
@@ -187,7 +242,7 @@ class Trace(Tables):
             NoRoomError: The tables fit neither into memory nor onto the disk.
             UsageError: The amount of memory cannot be read.
         """
-        with _growing(memory) as trace, trace.filling():
+        with _open_trace(memory) as trace, trace.filling():
             read_saved(Path(path), trace.restore)
         return trace
 

@@ -4,7 +4,7 @@ A command stands in a ```` ```console ```` block behind ``$ ``. The lines below 
 output, standard error included; ``…`` stands for what is left out: part of a line, or on a line of its own, lines.
 Commands run in a folder that holds what ``SAMPLES`` lists. ``tcpdump`` needs root, an interface and traffic: its
 command lines are checked without capturing, by giving tcpdump everything but these and having it compile the filter.
-Where it is not installed, that is skipped.
+Where it is not installed, that is skipped. So are those of ``conchart live``, whose options are parsed.
 """
 
 import os
@@ -21,8 +21,10 @@ import click
 import pytest
 
 import conchart
+from conchart import bpf
 from conchart.cli.diff import diff
 from conchart.cli.findings import findings
+from conchart.cli.live import live
 from conchart.cli.query import query
 from conchart.cli.summary import summary
 from conchart.cli.whatif import whatif
@@ -110,7 +112,8 @@ def is_unfinished(text: str) -> bool:
 BLOCKS = tuple(blocks())
 COMMANDS = tuple(command for block in BLOCKS if block.language == "console" for command in commands(block))
 DUMPS = tuple(command for command in COMMANDS if "tcpdump" in command.text.split())
-RUNS = tuple(command for command in COMMANDS if command not in DUMPS)
+LIVE = tuple(command for command in COMMANDS if command.text.startswith("sudo conchart live "))
+RUNS = tuple(command for command in COMMANDS if command not in (*DUMPS, *LIVE))
 SNIPPETS = tuple(block for block in BLOCKS if block.language == "python")
 
 
@@ -186,6 +189,15 @@ def test_tcpdump_understands_its_command_line(command: Command, desk: Path) -> N
         run(others, desk, stdin=desk / "slow.pcap")
 
 
+@pytest.mark.parametrize("command", LIVE, ids=str)
+def test_live_understands_its_command_line(command: Command) -> None:
+    words = shlex.split(command.text)[3:]
+    with live.make_context("live", words) as context:
+        assert context.params["interface"]
+        if expression := context.params["expression"]:
+            bpf.compiler(expression)
+
+
 @pytest.mark.parametrize("block", SNIPPETS, ids=str)
 def test_python_snippet_runs(block: Block, desk: Path) -> None:
     (desk / "snippet.py").write_text(block.text, encoding="utf-8")
@@ -197,6 +209,7 @@ def test_every_kind_of_block_is_checked() -> None:
     assert {block.page.name for block in BLOCKS if block.language == "sh"} == {"README.md"}
     assert COMMANDS
     assert DUMPS
+    assert LIVE
     assert SNIPPETS
 
 
@@ -269,7 +282,7 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-SUBCOMMANDS = (summary, diff, findings, query, whatif)
+SUBCOMMANDS = (summary, diff, findings, live, query, whatif)
 
 
 @pytest.mark.parametrize("command", SUBCOMMANDS, ids=lambda command: str(command.name))

@@ -19,7 +19,7 @@ STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "version", "_native"),
     ("units", "lanes", "printable", "paths", "display_filter"),
     ("bpf", "dissecting", "memory", "proxies", "rules", "saved", "selection"),
-    ("tables",),
+    ("live", "tables"),
     ("analysis",),
     ("predicting",),
     ("telling",),

@@ -22,7 +22,7 @@ _OPTIONS_OF_OTHERS = {
 """What people type who know other programs, and what to type here."""
 
 
-COMMANDS = ("diff", "explain", "findings", "query", "whatif")
+COMMANDS = ("diff", "explain", "findings", "live", "query", "whatif")
 """Each is a module of its own, imported when it is asked for: all of them take a fifth of a second."""
 _DEFAULT = "summary"
 

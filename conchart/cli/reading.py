@@ -1,7 +1,6 @@
 """What every command that reads captures shares: the options, the progress bar, the warnings."""
 
 import math
-import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,8 +14,11 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
+from conchart.cli.watching import clear_line, watched
 from conchart.errors import CaptureError, UsageError
 from conchart.exports import READ_AGAIN, SUFFIXES
+from conchart.live import Followed, Growing, Piped
+from conchart.options import DrawOptions
 from conchart.printable import printable, printable_lines
 from conchart.saved import is_saved
 from conchart.trace import Trace, read
@@ -29,8 +31,6 @@ _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
 _OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
 """Of the arguments of ``read``, those that the command line calls otherwise."""
-_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
-"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
 
 FINDINGS = click.option(
     "--findings",
@@ -141,12 +141,7 @@ def read_captures(
     paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False, explain: int | None = None
 ) -> Trace:
     """Read captures, or open a saved trace, and warn about damage."""
-    if len(selection.get("filter") or "") > _LONG_FILTER:
-        click.echo(
-            "conchart: the filter is long: compiling it takes up to seconds, and so does every million packets. "
-            "Networks (net 10.0.0.0/8) take less than lists of hosts.",
-            err=True,
-        )
+    warn_of_filter(selection)
     if len(paths) > 1:
         _refuse_outputs(paths)
     saved = [path for path in paths if is_saved(Path(path))]
@@ -155,9 +150,35 @@ def read_captures(
         if saved
         else _read(paths, selection | {"packets": packets, "explain": explain})
     )
+    warn_of_damage(trace)
+    return trace
+
+
+def warn_of_filter(selection: dict[str, Any]) -> None:
+    """Say what a long filter costs."""
+    if len(selection.get("filter") or "") > _LONG_FILTER:
+        click.echo(
+            "conchart: the filter is long: compiling it takes up to seconds, and so does every million packets. "
+            "Networks (net 10.0.0.0/8) take less than lists of hosts.",
+            err=True,
+        )
+
+
+def warn_of_damage(trace: Trace) -> None:
+    """Say what was wrong with captures that did not end as they should."""
     for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
         for note in notes:
             click.echo(f"conchart: warning: {printable(path)}: {printable_lines(note, limit=500)}", err=True)
+
+
+def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
+    """Read what is still growing until it ends, or a signal ends it; a terminal shows what there is so far."""
+    warn_of_filter(selection)
+    with watched(growing, options) as watch:
+        trace = read(growing, watch=watch, packets=options.packets, **selection)
+    warn_of_damage(trace)
+    if growing.broken:
+        click.echo(f"conchart: warning: {printable(growing.name)}: {printable(growing.broken)}", err=True)
     return trace
 
 
@@ -199,7 +220,7 @@ def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     if total < _PROGRESS_FROM or not console.is_terminal:
         return read(*paths, **wanted)
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
-    with Undone(_clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+    with Undone(clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=total, frames=0)
         return read(
             *paths,
@@ -216,7 +237,10 @@ def _size(path: str) -> int:
     return 0
 
 
-def _clear_line() -> None:
-    """Take the bar away and show the cursor that it hides: not by rich, which a signal may find at work."""
-    with suppress(OSError):
-        os.write(2, _CLEAR_LINE)
+def growing_capture(paths: tuple[str, ...], *, follow: bool) -> Growing | None:
+    """Give what is still growing: a pipe on standard input, or the one file that is to be followed."""
+    if follow:
+        if len(paths) != 1 or paths[0] == "-":
+            raise UsageError("--follow goes with one file that somebody else still writes")
+        return Followed(paths[0])
+    return Piped() if paths == ("-",) and Piped.is_standard_input() else None

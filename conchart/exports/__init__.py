@@ -119,6 +119,11 @@ def check_dump(form: str) -> None:
         raise UsageError(f"cannot write {form} to standard output, only {' '.join(known)}")
 
 
+def reads_again(output: str, form: str | None) -> bool:
+    """Tell whether a format needs the captures once more."""
+    return output != "-" and _suffix(Path(output), form) in READ_AGAIN
+
+
 def _suffix(path: Path, form: str | None) -> str:
     """Give the suffix that stands for a format: the longest that fits, or that of the format named."""
     if form is not None:

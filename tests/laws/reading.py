@@ -90,6 +90,7 @@ def read(*paths: Path) -> Tables:
         explained=None,
         keylogs=[],
         progress=None,
+        watch=None,
     )
     for table, columns in ORDER.items():
         getattr(tables, table).sort(key=lambda row: tuple(row[column] for column in columns))

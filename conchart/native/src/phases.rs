@@ -110,7 +110,7 @@ const MAX_INTERVALS: usize = 4_096;
 /// Tiles one connection.
 ///
 /// Invariant: everything before `cursor` has been handed out, or is in `last`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tiler {
     cursor: Option<Moment>,
     intervals: Vec<Phase>,

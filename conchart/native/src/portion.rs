@@ -49,6 +49,18 @@ pub struct Portion {
     rows: usize,
     /// Bytes and frames that have been read, now and then.
     progress: Option<(u64, u64)>,
+    certainty: Certainty,
+}
+
+/// What a portion is worth.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Certainty {
+    #[default]
+    Certain,
+    /// What would be found if the capture ended here; more of it follows.
+    SoFar,
+    /// The last of that.
+    LastSoFar,
 }
 
 impl Portion {
@@ -56,6 +68,11 @@ impl Portion {
     #[must_use]
     pub fn progress(&self) -> Option<(u64, u64)> {
         self.progress
+    }
+
+    #[must_use]
+    pub fn certainty(&self) -> Certainty {
+        self.certainty
     }
 
     /// Moves everything into the tables; what is left is empty and keeps its room.
@@ -100,11 +117,12 @@ impl Portion {
 pub(crate) struct Outbox<O> {
     output: O,
     portion: Portion,
+    certainty: Certainty,
 }
 
 impl<O: Output> Outbox<O> {
     pub fn new(output: O) -> Self {
-        Self { output, portion: Portion::default() }
+        Self { output, portion: Portion::default(), certainty: Certainty::Certain }
     }
 
     pub fn capture(&mut self, tally: Tally) -> Result<(), Stopped> {
@@ -167,8 +185,23 @@ impl<O: Output> Outbox<O> {
 
     /// Hands over what is left.
     pub fn flush(&mut self) -> Result<(), Stopped> {
-        let full = std::mem::take(&mut self.portion);
+        let full = Portion { certainty: self.certainty, ..std::mem::take(&mut self.portion) };
         self.portion = self.output.take(full)?;
+        Ok(())
+    }
+
+    /// From here on, rows say what would be found if the capture ended here.
+    pub fn begin_so_far(&mut self) -> Result<(), Stopped> {
+        self.flush()?;
+        self.certainty = Certainty::SoFar;
+        Ok(())
+    }
+
+    /// That was all of it.
+    pub fn end_so_far(&mut self) -> Result<(), Stopped> {
+        self.certainty = Certainty::LastSoFar;
+        self.flush()?;
+        self.certainty = Certainty::Certain;
         Ok(())
     }
 

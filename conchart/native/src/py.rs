@@ -10,7 +10,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
@@ -25,8 +25,9 @@ use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
 use crate::linking;
 use crate::packing::{self, Packed};
+use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
-use crate::portion::{Output, Portion, Stopped};
+use crate::portion::{Certainty, Output, Portion, Stopped};
 use crate::tables::Tables;
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
@@ -35,6 +36,8 @@ const QUEUE: usize = 64;
 const OUTPUT: usize = 1 << 20;
 /// How often the calling thread looks for Ctrl-C.
 const SIGNALS: Duration = Duration::from_millis(100);
+/// When who watches a growing capture is shown it for the first time: what is read by then was not growing.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// The name that the Arrow PyCapsule interface prescribes.
 const STREAM: &CStr = c"arrow_array_stream";
 
@@ -87,7 +90,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, keylogs, progress))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, keylogs, progress, watch))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -104,7 +107,10 @@ fn read_capture(
     explained: Option<i32>,
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
+    watch: Option<Py<PyAny>>,
 ) -> PyResult<()> {
+    let watch =
+        watch.map(|callback| Watch { callback, watcher: Arc::default(), at: Instant::now().checked_add(FIRST_LOOK) });
     let raised = Raised::default();
     let selection = Selection {
         filter: compile_filter.map(|compile| filter(compile, Arc::clone(&raised))),
@@ -114,6 +120,7 @@ fn read_capture(
         detailed: detailed.unwrap_or(u64::MAX),
         explained,
         keylogs,
+        watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),
     };
     let sources: Vec<Source> = paths.into_iter().map(source).collect();
     let (filled, received) = sync_channel(QUEUE);
@@ -122,7 +129,7 @@ fn read_capture(
         .name("conchart".into())
         .spawn(move || pipeline::read(&sources, selection, Channel { filled, emptied }))?;
 
-    let delivered = deliver(py, received, &back, &sink, progress.as_ref());
+    let delivered = deliver(py, received, &back, &sink, progress.as_ref(), watch);
     let outcome = py.detach(|| stages.join());
     delivered?;
     match outcome {
@@ -155,6 +162,36 @@ fn told(failure: Failure, raised: &Raised) -> PyResult<()> {
     }
 }
 
+/// Who watches.
+struct Watch {
+    callback: Py<PyAny>,
+    watcher: Arc<Watcher>,
+    /// When it wants to see something; `None` where it has asked.
+    at: Option<Instant>,
+}
+
+impl Watch {
+    fn ask_in_time(&mut self) {
+        if self.at.is_some_and(|at| at <= Instant::now()) {
+            self.at = None;
+            self.watcher.ask();
+        }
+    }
+
+    /// Shows what there is so far; learns in how many nanoseconds more is wanted.
+    fn show(&mut self, py: Python<'_>, rows: Vec<(&'static str, Batch)>) -> PyResult<()> {
+        let pause: u64 = self.callback.call1(py, (rows,))?.extract(py)?;
+        self.at = Instant::now().checked_add(Duration::from_nanos(pause));
+        Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watcher.leave();
+    }
+}
+
 /// Passes on what is found until the stages are done. Dropping the receiver on an error stops them.
 fn deliver(
     py: Python<'_>,
@@ -162,25 +199,34 @@ fn deliver(
     back: &Sender<Portion>,
     sink: &Py<PyAny>,
     progress: Option<&Py<PyAny>>,
+    mut watch: Option<Watch>,
 ) -> PyResult<()> {
-    let mut tables = Tables::default();
+    let (mut tables, mut so_far) = (Tables::default(), Tables::default());
     let mut over = false;
     while !over {
+        if let Some(watch) = &mut watch {
+            watch.ask_in_time();
+        }
         // A receiver cannot be shared with the closure, only lent to it.
-        let (receiver, building, ended) = (&mut received, &mut tables, &mut over);
-        let read = py
+        let (receiver, building, guessed, ended) = (&mut received, &mut tables, &mut so_far, &mut over);
+        let (read, shown) = py
             .detach(move || match receiver.recv_timeout(SIGNALS) {
                 Ok(mut portion) => {
-                    let read = portion.progress();
-                    portion.empty_into(building)?;
+                    let (read, certainty) = (portion.progress(), portion.certainty());
+                    portion.empty_into(if certainty == Certainty::Certain { building } else { guessed })?;
                     // The stages may be done, and want none back.
                     let _ = back.send(portion);
-                    Ok(read)
+                    let shown = certainty == Certainty::LastSoFar;
+                    if shown {
+                        building.flush()?;
+                        guessed.flush()?;
+                    }
+                    Ok((read, shown))
                 }
-                Err(RecvTimeoutError::Timeout) => Ok(None),
+                Err(RecvTimeoutError::Timeout) => Ok((None, false)),
                 Err(RecvTimeoutError::Disconnected) => {
                     *ended = true;
-                    building.flush().map(|()| None)
+                    building.flush().map(|()| (None, false))
                 }
             })
             .map_err(failed)?;
@@ -190,6 +236,9 @@ fn deliver(
         }
         if let Some((progress, read)) = progress.zip(read) {
             progress.call1(py, read)?;
+        }
+        if let Some(watch) = watch.as_mut().filter(|_| shown) {
+            watch.show(py, so_far.take().map(|(table, rows)| (table, Batch { rows })).collect())?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::error::{CaptureError, grouped};
 use crate::notes::{About, Notes};
 
 /// Counts of one capture file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub capture: i32,
     pub path: String,

@@ -9,6 +9,9 @@ use std::io::{self, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Input of a decompressor is read in pieces of this size.
 const COMPRESSED_BLOCK: usize = 256 << 10;
@@ -33,19 +36,27 @@ impl Source {
         }
     }
 
-    /// Opens it, without reading.
-    pub(super) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+    /// Opens it, without reading. Of what is no file, its descriptor once more: whether it has something can be asked.
+    pub(super) fn open(&self) -> io::Result<(Box<dyn Read + Send>, Option<File>)> {
         match self {
             Self::Path(path) => {
                 let file = File::open(path)?;
-                if file.metadata()?.is_dir() {
+                let kind = file.metadata()?.file_type();
+                if kind.is_dir() {
                     return Err(io::Error::from(io::ErrorKind::IsADirectory));
                 }
-                Ok(Box::new(file))
+                let asked = if kind.is_file() { None } else { Some(file.try_clone()?) };
+                Ok((Box::new(file), asked))
             }
-            Self::Stdin => Ok(Box::new(io::stdin())),
+            Self::Stdin => Ok((Box::new(io::stdin()), None)),
         }
     }
+}
+
+/// Is there nothing to read, nor an end, after waiting for `patience`?
+pub(super) fn is_silent(pipe: &File, patience: Duration) -> bool {
+    let patience = Timespec::try_from(patience).ok();
+    poll(&mut [PollFd::new(pipe, PollFlags::IN)], patience.as_ref()) == Ok(0)
 }
 
 /// How the capture's bytes are packed.

@@ -25,10 +25,12 @@ mod tests;
 pub use input::Source;
 pub use link_type::LinkType;
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::error::{CaptureError, Damage};
 use crate::keys::Keys;
@@ -91,6 +93,8 @@ pub struct CaptureReader {
     format: Format,
     packing: Packing,
     taken: Arc<AtomicU64>,
+    /// What is read, where it is a pipe.
+    pipe: Option<File>,
     log: Log,
     over: bool,
 }
@@ -108,7 +112,7 @@ impl CaptureReader {
     pub fn open(source: &Source) -> Result<Self, CaptureError> {
         let name = source.name();
         match source.open() {
-            Ok(bytes) => Self::start(bytes, name),
+            Ok((bytes, pipe)) => Self::start(bytes, name).map(|reader| Self { pipe, ..reader }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(CaptureError::NotFound { name }),
             Err(source) => Err(CaptureError::Io { name, source }),
         }
@@ -145,7 +149,24 @@ impl CaptureReader {
             let _ = window.ensure(16);
             return Err(not_a_capture(name, window.ahead()));
         };
-        Ok(Self { name, window, format, packing, taken: unpacked.taken, log, over: false })
+        Ok(Self { name, window, format, packing, taken: unpacked.taken, pipe: None, log, over: false })
+    }
+
+    /// Would [`Self::next`] wait for a pipe, and go on waiting after `patience`? Of what is compressed that is not known.
+    #[must_use]
+    pub fn is_waiting(&self, patience: Duration) -> bool {
+        let pipe = self.pipe.as_ref().filter(|_| self.packing == Packing::Plain && !self.over);
+        self.has_none() && pipe.is_some_and(|pipe| input::is_silent(pipe, patience))
+    }
+
+    /// Has every frame been given that was read from the file or pipe? Of another one, a part may have been.
+    #[must_use]
+    pub fn has_none(&self) -> bool {
+        let ahead = self.window.ahead();
+        !match &self.format {
+            Format::Pcap(pcap) => pcap.has_whole(ahead),
+            Format::Pcapng(pcapng) => pcapng.has_whole(ahead),
+        }
     }
 
     /// The next frame; `None` at the end.

@@ -77,6 +77,24 @@ impl Pcap {
         i64::from(self.unit)
     }
 
+    /// Is the next packet all there?
+    pub(super) fn has_whole(&self, ahead: &[u8]) -> bool {
+        let head = ahead.first_chunk().copied();
+        head.is_some_and(|head| ahead.len() >= self.record.saturating_add(self.lengths(head).0 as usize))
+    }
+
+    /// Of a record header: how much was captured, and how long the packet was.
+    #[inline]
+    fn lengths(&self, head: [u8; 16]) -> (u32, u32) {
+        let [_, _, _, _, _, _, _, _, a0, a1, a2, a3, b0, b1, b2, b3] = head;
+        let lengths = (self.order.u32([a0, a1, a2, a3]), self.order.u32([b0, b1, b2, b3]));
+        match self.lengths {
+            Lengths::CapturedFirst => lengths,
+            Lengths::OriginalFirst => (lengths.1, lengths.0),
+            Lengths::SmallerIsCaptured => (lengths.0.min(lengths.1), lengths.0.max(lengths.1)),
+        }
+    }
+
     /// The next packet; `None` at the end of the file.
     #[inline]
     pub(super) fn next(&self, window: &mut Window) -> Result<Option<Packet>, Fault> {
@@ -91,15 +109,10 @@ impl Pcap {
         if head == [0; 16] {
             return Err(Fault::zeros(window.offset()));
         }
-        let [s0, s1, s2, s3, f0, f1, f2, f3, a0, a1, a2, a3, b0, b1, b2, b3] = head;
+        let [s0, s1, s2, s3, f0, f1, f2, f3, ..] = head;
         let seconds = self.order.u32([s0, s1, s2, s3]);
         let fraction = self.order.u32([f0, f1, f2, f3]);
-        let lengths = (self.order.u32([a0, a1, a2, a3]), self.order.u32([b0, b1, b2, b3]));
-        let (captured, original) = match self.lengths {
-            Lengths::CapturedFirst => lengths,
-            Lengths::OriginalFirst => (lengths.1, lengths.0),
-            Lengths::SmallerIsCaptured => (lengths.0.min(lengths.1), lengths.0.max(lengths.1)),
-        };
+        let (captured, original) = self.lengths(head);
         let offset = window.offset();
         if captured > self.max_packet {
             return Err(Fault::too_long(offset, "packet", captured, self.max_packet));

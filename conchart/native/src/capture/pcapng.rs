@@ -133,6 +133,14 @@ impl Pcapng {
         self.order
     }
 
+    /// Is the next block all there? Of the header of a section, as far as is needed to read on.
+    pub(super) fn has_whole(&self, ahead: &[u8]) -> bool {
+        let Some([k0, k1, k2, k3, l0, l1, l2, l3]) = ahead.first_chunk().copied() else { return false };
+        let is_section = self.order.u32([k0, k1, k2, k3]) == SECTION_HEADER;
+        let whole = if is_section { 28 } else { self.order.u32([l0, l1, l2, l3]) };
+        ahead.len() >= whole as usize
+    }
+
     /// The next packet; `None` at the end of the file.
     #[inline]
     pub(super) fn next(&mut self, window: &mut Window, log: &mut Log) -> Result<Option<Packet>, Fault> {

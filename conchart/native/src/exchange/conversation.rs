@@ -81,6 +81,11 @@ impl Conversation {
         Moment::earliest([self.ledger.earliest(), self.layer.pending()])
     }
 
+    /// Exchanges that are not yet handed out, as they are now.
+    pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
+        self.ledger.under_way()
+    }
+
     /// The client that a PROXY header on this connection names.
     #[must_use]
     pub fn announced(&self) -> Option<Endpoint> {

@@ -185,12 +185,16 @@ impl Ledger {
         self.ready.iter().rev().find(|exchange| exchange.status == Some(101)).cloned()
     }
 
+    /// Exchanges that are not yet handed out.
+    pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
+        self.ready.iter().chain(self.open.iter().map(|entry| &entry.exchange))
+    }
+
     /// First byte of all that is not yet handed out. It need not be the oldest exchange's: of that, nobody may have
     /// seen the request.
     pub fn earliest(&self) -> Option<Moment> {
-        let exchanges = self.ready.iter().chain(self.open.iter().map(|entry| &entry.exchange));
         let hellos = self.handshakes.iter().filter_map(|handshake| handshake.hello);
-        Moment::earliest(exchanges.filter_map(Exchange::opened).chain(hellos).map(Some))
+        Moment::earliest(self.under_way().filter_map(Exchange::opened).chain(hellos).map(Some))
     }
 }
 

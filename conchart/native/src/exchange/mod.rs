@@ -136,7 +136,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// First byte seen of either message.
-    fn opened(&self) -> Option<Moment> {
+    pub(crate) fn opened(&self) -> Option<Moment> {
         Moment::earliest([self.request.first, self.response.first])
     }
 

@@ -199,6 +199,11 @@ impl<T> Table<T> {
         self.flows.get_mut(index)?.as_deref_mut()
     }
 
+    /// The flows that have not become rows.
+    pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
+        self.flows.iter().filter_map(Option::as_deref)
+    }
+
     /// Takes a flow out of the table: it becomes rows.
     pub fn remove(&mut self, index: usize) -> Option<Box<Flow<T>>> {
         let flow = self.flows.get_mut(index)?.take()?;

@@ -3,8 +3,10 @@
 pub(crate) mod choice;
 mod steps;
 mod traffic;
+pub mod watching;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
@@ -24,6 +26,7 @@ use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
 use traffic::{Packets, Traffic};
+use watching::Watcher;
 
 /// Flows that may be open at once; more, and the longest silent ones become rows early.
 const MAX_OPEN: usize = 1 << 18;
@@ -63,6 +66,8 @@ pub struct Selection {
     pub explained: Option<i32>,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
+    /// Who wants to see now and then what there is so far.
+    pub watcher: Option<Arc<Watcher>>,
 }
 
 /// Why a run ended early.
@@ -88,14 +93,17 @@ impl From<Stopped> for Failure {
 ///
 /// # Errors
 /// [`Failure`]. Damage after the first frame of a file is not an error but a note in `captures`.
-pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Result<(), Failure> {
+pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -> Result<(), Failure> {
     let secrets = Gathered::from(&selection.keylogs, sources).map_err(Failure::Capture)?;
     let mut run = Run {
         out: Outbox::new(output),
+        watcher: selection.watcher.take(),
         flows: Table::new(MAX_OPEN),
         fragments: Fragments::default(),
         chooser: Chooser::new(selection),
         frames: 0,
+        shown: 0,
+        unshown: 0,
         bytes_before: 0,
         latest: i64::MIN,
         waiting_bytes: 0,
@@ -118,11 +126,16 @@ pub fn read(sources: &[Source], selection: Selection, output: impl Output) -> Re
 
 struct Run<O> {
     out: Outbox<O>,
+    watcher: Option<Arc<Watcher>>,
     flows: Table<Traffic>,
     fragments: Fragments,
     chooser: Chooser,
     /// Number of the latest frame; several files count on.
     frames: u64,
+    /// Those of which the watcher knows.
+    shown: u64,
+    /// How much has come since it asked.
+    unshown: u32,
     /// Bytes of the files that are done.
     bytes_before: u64,
     latest: i64,
@@ -143,6 +156,9 @@ impl<O: Output> Run<O> {
             reader.collect_secrets(self.secrets.keys.clone());
         }
         loop {
+            if self.is_idle(&reader)? {
+                continue;
+            }
             match reader.next() {
                 Ok(Some(frame)) => {
                     if !self.frame(&frame)? {

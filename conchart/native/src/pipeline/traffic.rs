@@ -4,7 +4,7 @@
 //! each is certain.
 
 use super::Failure;
-use crate::exchange::{Carrier, Conversation};
+use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::packet::Endpoint;
@@ -12,7 +12,8 @@ use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows::{self, About};
 use crate::stalls::Stalls;
-use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use crate::stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
+use crate::tables::ConnectionRow;
 use crate::tcp::{Connection, Receiver};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
@@ -245,6 +246,42 @@ impl Traffic {
         result
     }
 
+    /// Tells what the rows would be if nothing came any more. Requests that are under way are charged until `now`, the
+    /// latest frame; from where something else is on its way that cannot be told yet, nothing is.
+    pub fn so_far<O: Output>(flow: &Flow<Self>, now: Arrival, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        let Self { capture, packets, speech, app, announced, tiler, .. } = &flow.content;
+        let said = if let Speech::Begun(conversation) = speech { Some(conversation) } else { None };
+        let (mut tiler, mut end, mut last) = (tiler.clone(), packets.closing(), packets.last());
+        let mut until = said.and_then(|conversation| conversation.earliest_open());
+        begin(&mut tiler, packets, until.unwrap_or(end));
+        let asked = Moment::earliest(said.iter().flat_map(|said| said.under_way()).map(Exchange::opened));
+        if let Some(said) = said.filter(|_| asked.is_some() && asked == until) {
+            until = None;
+            if flow.content.lingers_until().is_none() {
+                last = now.of(last.sender());
+                end = last;
+            }
+            for exchange in said.under_way() {
+                let mut exchange = exchange.clone();
+                // Of a turn nobody knows whether more comes; who asked is taken to wait.
+                exchange.request.done |= exchange.inferred;
+                phases::of_exchange(&exchange, || end).into_iter().flatten().for_each(|phase| tiler.push(phase));
+                out.exchange(flow.stream, exchange, packets.rtt().server)?;
+            }
+        }
+        tiler.push(Phase::without_exchange(Kind::Close, end, last));
+        let mut result = Ok(());
+        tiler.finish(until.unwrap_or(last), &mut |phase| result = result.and_then(|()| out.phase(flow.stream, phase)));
+        result?;
+        let about = About {
+            capture: *capture,
+            opened: tiler.opened().unwrap_or(packets.opened()),
+            app: app.or_else(|| said.and_then(|conversation| conversation.app())),
+            announced: announced.or_else(|| said.and_then(|conversation| conversation.announced())),
+        };
+        out.connection(ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) })
+    }
+
     /// Turns a flow that is over into rows.
     pub fn end<O: Output>(flow: &mut Flow<Self>, out: &mut Outbox<O>) -> Result<(), Failure> {
         let stream = flow.stream;
@@ -265,11 +302,14 @@ impl Traffic {
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
         let about = About { capture: *capture, opened, app: *app, announced: *announced };
-        let row = match &flow.content.packets {
-            Packets::Tcp(tcp) => rows::tcp(flow, &about, tcp),
-            Packets::Udp(udp) => rows::udp(flow, &about, udp),
-        };
-        Ok(out.connection(row)?)
+        Ok(out.connection(row(flow, &about))?)
+    }
+}
+
+fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
+    match &flow.content.packets {
+        Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
+        Packets::Udp(udp) => rows::udp(flow, about, udp),
     }
 }
 

@@ -1,0 +1,84 @@
+"""``conchart live -i IFACE``: capture, watch, and tell where the time went."""
+
+from typing import Any
+
+import click
+
+from conchart import bpf
+from conchart.cli.reading import read_growing, reading_options
+from conchart.cli.results import Results, showing_options, writing_options
+from conchart.errors import UsageError
+from conchart.exports import reads_again
+from conchart.live import Interface, become, unprivileged
+from conchart.printable import printable
+from conchart.units import parse_duration
+
+
+@click.command(options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")
+@click.option("-i", "--interface", required=True, metavar="IFACE", help="Where to capture; any is every interface.")
+@click.option(
+    "-d", "--duration", metavar="DUR", help="End by itself after 30s, 1m30s.  [default: when Ctrl-C is pressed]"
+)
+@writing_options
+@click.option("--keep", metavar="FILE", help="Write the packets into this file, too, as tcpdump -w does.")
+@click.option(
+    "-B",
+    "--buffer",
+    type=click.IntRange(min=1, max=(1 << 21) - 1),
+    default=65536,
+    show_default=True,
+    metavar="KIB",
+    help="Room for packets that come while others are being read, as tcpdump has it.",
+)
+@click.option(
+    "-Z",
+    "--user",
+    metavar="USER",
+    help="Who root becomes as soon as it captures; root stays root.  [default: who called sudo, else nobody]",
+)
+@reading_options
+@showing_options
+def live(
+    *,
+    interface: str,
+    duration: str | None,
+    keep: str | None,
+    buffer: int,
+    user: str | None,
+    selection: dict[str, Any],
+    results: Results,
+) -> int:
+    """Capture on an interface, and say where the time went.
+
+    A terminal shows the summary of what has come, again and again. Ctrl-C, or the end of the time given with -d, ends
+    the capture; then the summary is printed, or the files are written that -w names. Root is needed to begin, and given
+    up at once: files are written by who called sudo, else by nobody. Packets that were lost are told under Quality.
+
+    \b
+    Examples:
+      sudo conchart live -i any -f 'tcp port 443 or tcp port 8080'
+      sudo conchart live -i eth0 -f 'tcp port 443' -d 30s -w /tmp/slow.html
+      sudo conchart live -i any -w slow.html --keep slow.pcap
+
+    \b
+    Exit codes:
+      0 done, also when Ctrl-C ended it   1 findings, with --fail-on   2 wrong usage   3 cannot capture
+      4 cannot write
+    """  # noqa: D301  (click's mark for lines it must not wrap)
+    if any(reads_again(output, results.form) for output in results.outputs) and not keep:
+        raise UsageError("packets are read once more for .pcapng: keep them, too (--keep slow.pcap)")
+    results.check(captures=())
+    lasting_ns = parse_duration(duration) if duration is not None else None
+    expression = selection.pop("filter")
+    if expression:
+        bpf.compiler(expression)
+    capture = Interface(interface, filter=expression, lasting_ns=lasting_ns, buffer_bytes=buffer << 10)
+    if entry := unprivileged(user):
+        results.rehearse()
+        become(entry)
+        click.echo(f"conchart: capturing on {printable(interface)}, as {entry.pw_name} from here on", err=True)
+        results.check_folders(entry.pw_name)
+    if keep:
+        capture.keep_packets(keep)
+    with read_growing(capture, selection | {"filter": None}, results.options) as trace:
+        return results.give(trace)

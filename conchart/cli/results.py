@@ -1,0 +1,224 @@
+"""What a command that reads captures gives of them: files, the summary, an exit code."""
+
+import io
+import os
+import re
+import struct
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conchart.cli.terminal import print_on, terminal
+from conchart.errors import ConchartError, OutputError, UsageError
+from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump, prepare
+from conchart.exports.text import print_summary
+from conchart.exports.text.sheet import plain_console
+from conchart.options import DrawOptions
+from conchart.paths import temporary_folder
+from conchart.printable import printable
+from conchart.schema import SEVERITIES, TABLES
+from conchart.trace import Trace, read
+from conchart.units import count_of, format_ns
+
+_STDOUT = frozenset({"-", "/dev/stdout"})
+_SIDES = (300, 16_000)
+"""The least and the greatest width or height of a picture: below, nothing can be read; above, memory ends."""
+
+
+class Size(click.ParamType[tuple[int, int]]):
+    """The size of a picture: ``1600x900``."""
+
+    name = "size"
+
+    def convert(
+        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        sides = re.fullmatch(r"(\d{1,6})[x×](\d{1,6})", value)
+        if not sides:
+            self.fail(f"{value!r} is no size: give width and height in pixels (1600x900)", param, ctx)
+        width, height = int(sides[1]), int(sides[2])
+        least, most = _SIDES
+        if not (least <= width <= most and least <= height <= most):
+            self.fail(f"{value} is no size for a picture: each side has {least} to {most} pixels", param, ctx)
+        return width, height
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What is wanted of a trace."""
+
+    outputs: tuple[str, ...]
+    form: str | None
+    table: str | None
+    options: DrawOptions
+    verbose: bool
+    fail_on: str | None
+
+    def check(self, captures: Iterable[str]) -> None:
+        """Refuse what cannot be given, before a long capture is read; begin with what can be done beside it.
+
+        Raises:
+            UsageError: As ``exports.check``.
+        """
+        if self.form and len(self.outputs) != 1:
+            raise UsageError("--format says what one -w writes; of several, the suffix of each does")
+        for output in self.outputs:
+            if output == "-":
+                check_dump(self.form or "json")
+            else:
+                check(Path(output), table=self.table, form=self.form, captures=captures)
+                prepare(Path(output), form=self.form)
+
+    def rehearse(self) -> None:
+        """Give all of it of a capture without packets, to nobody.
+
+        Whoever we become after it may not read what Python loads when it is first used, be it in root's own folder.
+        """
+        with temporary_folder() as folder, suppress(ConchartError):
+            empty = folder / ".rehearsal"
+            empty.write_bytes(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1))
+            with read(empty, packets=True) as trace:
+                print_summary(trace, plain_console(io.StringIO()), self.options, verbose=True)
+                for output in self.outputs:
+                    if output == "-":
+                        dump(trace, io.StringIO(), self.form or "json")
+                    else:
+                        trace.write(
+                            folder / Path(output).name, format=self.form, table=self.table, options=self.options
+                        )
+
+    def check_folders(self, user: str) -> None:
+        """Refuse to begin what ``user``, whom we have become, could not write in the end.
+
+        Raises:
+            OutputError: A folder is missing or closed to us.
+        """
+        for output in set(self.outputs) - _STDOUT:
+            folder = Path(os.path.realpath(output)).parent
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise OutputError(
+                    f"cannot write {output}: {user}, who we are now that the capture runs, may not write in {folder}\n"
+                    "  Give a folder that everybody may write in (/tmp), or name who should write (-Z USER)."
+                )
+
+    def give(self, trace: Trace) -> int:
+        """Write the files, or print the summary; gives the exit code."""
+        for output in self.outputs:
+            if output == "-":
+                dump(trace, sys.stdout, self.form or "json")
+            else:
+                trace.write(output, format=self.form, table=self.table, options=self.options)
+                click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
+        if self.verbose or not self.outputs:
+            print_on(terminal(), partial(print_summary, trace, options=self.options, verbose=self.verbose))
+        return int(self.fail_on is not None and _fails(trace, self.fail_on))
+
+
+_WRITING = (
+    click.option(
+        "-w",
+        "--write",
+        "outputs",
+        multiple=True,
+        metavar="OUT",
+        help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(SUFFIXES)}. "
+        "- is JSON on standard output. May be given several times.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(FORMATS)),
+        help="The format of what -w writes, whatever its suffix.",
+    ),
+    click.option(
+        "--table",
+        type=click.Choice([table.name for table in TABLES]),
+        help="The table that .csv and .parquet hold.  "
+        "[default: connections, with the time in each phase and in stalls]",
+    ),
+)
+_SHOWING = (
+    click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page; fill the packets table."),
+    click.option("-R", "--no-retransmits", is_flag=True, help="Do not mark retransmitted packets."),
+    click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture."),
+    click.option(
+        "--size",
+        type=Size(),
+        default="1600x900",
+        show_default=True,
+        metavar="WIDTHxHEIGHT",
+        help="Of .svg and .png, in pixels; a larger picture of the same shape is the same, sharper.",
+    ),
+    click.option("--light/--dark", default=True, help="What .svg and .png stand on.  [default: light]"),
+    click.option(
+        "-v", "--verbose", is_flag=True, help="Print all of each finding, and the facts of each connection too."
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(SEVERITIES),
+        help="Exit with 1 if there is a finding of this severity or a worse one; everything is written before.",
+    ),
+)
+
+
+def writing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what to write; ``showing_options`` takes them up, and comes after the others."""
+    for option in reversed(_WRITING):
+        command = option(command)
+    return command
+
+
+def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how to show it; with those of ``writing_options`` they are the command's ``results``."""
+
+    @wraps(command)
+    def with_results(
+        *,
+        outputs: tuple[str, ...],
+        form: str | None,
+        table: str | None,
+        packets: bool,
+        no_retransmits: bool,
+        no_names: bool,
+        size: tuple[int, int],
+        light: bool,
+        verbose: bool,
+        fail_on: str | None,
+        **others: Any,  # noqa: ANN401  (whatever the command's own options are)
+    ) -> Any:  # noqa: ANN401
+        options = DrawOptions(
+            packets=packets, retransmits=not no_retransmits, names=not no_names, size=size, dark=not light
+        )
+        results = Results(outputs=outputs, form=form, table=table, options=options, verbose=verbose, fail_on=fail_on)
+        return command(results=results, **others)
+
+    decorated: Callable[..., Any] = with_results
+    for option in reversed(_SHOWING):
+        decorated = option(decorated)
+    return decorated
+
+
+def _fails(trace: Trace, least: str) -> bool:
+    """Tell whether there are findings of this severity or a worse one, and name them."""
+    bad = SEVERITIES[SEVERITIES.index(least) :]
+    query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
+    names = [printable(name) for (name,) in trace.sql(query, {"bad": list(bad)}).fetchall()]
+    if names:
+        click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
+    return bool(names)
+
+
+def _extent(trace: Trace) -> str:
+    (connections, span), *_ = trace.sql(
+        "SELECT (SELECT count(*) FROM connections), coalesce(max(last_at) - min(first_at), 0) FROM captures"
+    ).fetchall()
+    return f"{count_of(connections, 'connection')}, {format_ns(span)}"

@@ -1,0 +1,119 @@
+"""What is still growing, watched on a terminal: the summary of what has come, again and again, and signals that end it.
+
+In: a capture that grows. Out: standard error, where that is a terminal; nothing where it is none.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from time import monotonic_ns
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from conchart.exports.text import print_summary
+from conchart.live import Growing
+from conchart.options import DrawOptions
+from conchart.trace import Trace, Watch
+from conchart.unfinished import Undone
+from conchart.units import SECOND, count_of, format_ns
+
+_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
+"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_REFRESH = 2
+"""Times a second that the line of status is drawn."""
+
+
+@contextmanager
+def watched(growing: Growing, options: DrawOptions) -> Iterator[Watch | None]:
+    """Let the first signal end what grows, and show it if there is a terminal; gives what ``read`` wants to show."""
+    console = Console(stderr=True, highlight=False)
+    with _ended_by_signals(growing), ExitStack() as shown:
+        if not console.is_terminal:
+            yield None
+            return
+        screen = _Screen(console, growing, options)
+        shown.enter_context(Undone(clear_line))
+        shown.enter_context(
+            Live(
+                get_renderable=screen.draw,
+                console=console,
+                refresh_per_second=_REFRESH,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+                vertical_overflow="crop",
+            )
+        )
+        yield screen.show
+
+
+def clear_line() -> None:
+    """Take the line away and show the cursor that rich hides: not by rich, which a signal may find at work."""
+    with suppress(OSError):
+        os.write(2, _CLEAR_LINE)
+
+
+@contextmanager
+def _ended_by_signals(growing: Growing) -> Iterator[None]:
+    """Let the first signal end the capture, not the process; what is ignored stays ignored, a second one means it."""
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    ours = [number for number, handler in before.items() if handler != signal.SIG_IGN]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+
+    def give_back() -> None:
+        for number in ours:
+            signal.signal(number, before[number])
+
+    def end(_number: int, _frame: object) -> None:
+        growing.end()
+        give_back()
+
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        give_back()
+
+
+class _Screen:
+    """A line of status, and below it as much of the summary as there are lines."""
+
+    def __init__(self, console: Console, growing: Growing, options: DrawOptions) -> None:
+        self._console = console
+        self._growing = growing
+        self._options = options
+        self._began = monotonic_ns()
+        self._summary: list[str] = []
+
+    def show(self, trace: Trace) -> None:
+        """Take the summary of what has come."""
+        size = self._console.size
+        page = Console(
+            file=open(os.devnull, "w"),  # noqa: SIM115, PTH123
+            width=size.width,
+        )
+        with page.capture() as captured:
+            print_summary(trace, page, self._options)
+        self._summary = captured.get().split("\n")
+
+    def draw(self) -> Group:
+        """Draw both."""
+        growing = self._growing
+        status = [growing.name, format_ns((monotonic_ns() - self._began) // SECOND * SECOND)]
+        if growing.packets is not None:
+            status.append(count_of(growing.packets, "packet"))
+        if growing.dropped:
+            status.append(f"{count_of(growing.dropped, 'packet')} lost")
+        status.append("Ctrl-C ends it")
+        lines = self._summary[: max(self._console.size.height - 2, 0)]
+        return Group(
+            Text(", ".join(status), style="bold", no_wrap=True, overflow="ellipsis"),
+            Text.from_ansi("\n".join(lines), no_wrap=True, overflow="crop"),
+        )
