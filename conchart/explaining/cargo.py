@@ -133,7 +133,9 @@ def _flight(handshake: Row, sender: str) -> list[str]:
     """The messages of TLS 1.3 that stay sealed (RFC 8446 section 2)."""
     if sender == "client":
         identity = ["Certificate", "CertificateVerify"] if handshake["client_auth"] else []
-        return [*identity, "Finished"]
+        # RFC 8446 section 4.5: only where the server took the early data.
+        ended = ["EndOfEarlyData"] if handshake["early_data"] else []
+        return [*ended, *identity, "Finished"]
     request = ["CertificateRequest"] if handshake["client_auth"] else []
     proof = ["Certificate", "CertificateVerify"] if handshake["kind"] == "full" else []
     return ["EncryptedExtensions", *request, *proof, "Finished"]

@@ -87,8 +87,7 @@ class Network:
 
     def __enter__(self) -> Network:
         """Make the hosts and build the network; what was made is undone if the rest fails."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _leave)
+        clean_up_on_signals()
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
             self._undo.callback(shutil.rmtree, self.folder)
@@ -186,6 +185,12 @@ class Network:
                 self._undo.callback(_remove_if_empty, folder.parent)
             self._undo.callback(shutil.rmtree, folder)
         (folder / name).write_text(text)
+
+
+def clean_up_on_signals() -> None:
+    """Have a signal end this program as an error would: what ``with`` blocks began is undone."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
 
 
 def stop(program: subprocess.Popen[bytes], by: signal.Signals = signal.SIGTERM) -> None:
