@@ -341,6 +341,28 @@ impl SealedHttp2 {
         ledger.doubt(MISSING);
     }
 
+    /// Bytes of which no record is known: more of the response that is being sent, or of the latest request, unless the
+    /// server has said something since.
+    pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
+        let asks = ledger.asks(from);
+        let number = if asks {
+            self.asked.back_mut().filter(|asked| asked.uploads || !asked.met).map(|asked| {
+                asked.record.last = seen;
+                asked.uploads = true;
+                asked.number
+            })
+        } else {
+            self.answer.as_mut().map(|answer| {
+                answer.last.last = seen;
+                answer.number
+            })
+        };
+        if let Some(entry) = number.and_then(|number| ledger.get(number)) {
+            entry.exchange.doubt(MISSING);
+            entry.exchange.message(from).extend(seen, bytes);
+        }
+    }
+
     /// One side sends no more.
     pub fn fin(&mut self) {
         self.closed = true;

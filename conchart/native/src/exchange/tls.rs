@@ -172,8 +172,14 @@ impl Reader for OverTls {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         let interrupts = self.turns.interrupts(from, &chunk);
         self.read[from].get_or_insert(chunk.seen);
-        self.transcribed(ledger, |tls| tls.data(from, chunk));
+        let unread = self.transcribed(ledger, |tls| tls.data(from, chunk));
         self.collect(ledger, interrupts);
+        if unread > 0 && self.inside.is_none() {
+            match &mut self.http2 {
+                Some(http2) => http2.unread(ledger, from, chunk.seen, unread),
+                None => self.turns.unread(ledger, from, chunk.seen, unread),
+            }
+        }
         None
     }
 

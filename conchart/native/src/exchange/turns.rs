@@ -296,6 +296,23 @@ impl Turns {
         self.answered |= !asks;
     }
 
+    /// Bytes of which no record is known: more of what this side is saying. They begin nothing, as they may be what
+    /// follows a handshake.
+    pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
+        let asks = ledger.asks(from);
+        if self.answered == asks {
+            return;
+        }
+        if self.interim.take().is_some() {
+            self.doubt(ledger, INTERIM);
+        }
+        if let Some(exchange) = self.exchange(ledger) {
+            exchange.doubt(MISSING);
+            exchange.message(from).extend(seen, bytes);
+            self.latest = Some(seen);
+        }
+    }
+
     /// Begins the next exchange when these bytes do.
     fn turn(&mut self, ledger: &mut Ledger, asks: bool) {
         if self.current.is_none() || asks && self.answered {

@@ -69,7 +69,7 @@ impl<'a> Body<'a> {
         let body = message.body;
         match message.kind {
             message::CLIENT_HELLO => Self::ClientHello(ClientHello::read(body, message.length)),
-            message::SERVER_HELLO => ServerHello::read(body).map_or(Self::Other, Self::ServerHello),
+            message::SERVER_HELLO => ServerHello::read(body, message.length).map_or(Self::Other, Self::ServerHello),
             message::HELLO_RETRY_REQUEST => Self::HelloRetryRequest,
             message::ENCRYPTED_EXTENSIONS => Self::EncryptedExtensions(EncryptedExtensions::read(body)),
             message::END_OF_EARLY_DATA => Self::EndOfEarlyData,
@@ -277,11 +277,13 @@ pub(super) struct ServerHello<'a> {
     pub psk: bool,
     /// RFC 7366.
     pub encrypt_then_mac: bool,
+    /// Nothing of it was cut off.
+    pub whole: bool,
 }
 
 impl<'a> ServerHello<'a> {
-    /// Reads the body of a ServerHello; `None` when not even the version is there.
-    pub fn read(body: &'a [u8]) -> Option<Self> {
+    /// Reads the body of a ServerHello of that length; `None` when not even the version is there.
+    pub fn read(body: &'a [u8], length: u32) -> Option<Self> {
         let mut fields = Fields(body);
         let mut hello = Self {
             version: Version(fields.u16()?),
@@ -293,6 +295,7 @@ impl<'a> ServerHello<'a> {
             alpn: None,
             psk: false,
             encrypt_then_mac: false,
+            whole: u64::from(length) == body.len() as u64,
         };
         hello.read_fields(fields);
         Some(hello)

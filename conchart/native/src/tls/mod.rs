@@ -135,8 +135,9 @@ impl Tls {
         }
     }
 
-    /// Reads the next bytes of one side.
-    pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) {
+    /// Reads the next bytes of one side. Returns how many of them, at the end, are application data of which no record
+    /// is known: the header of the one they belong to was cut off by the snap length, or is missing.
+    pub fn data(&mut self, from: Side, mut chunk: Chunk<'_>) -> u64 {
         let whole = chunk;
         let counted = self.machine().map(|machine| machine.facts.number);
         if let Some(Handshaking { machine, .. }) = self.handshaking.as_deref_mut() {
@@ -156,6 +157,7 @@ impl Tls {
         }
         self.notice_missing(from, chunk.seen);
         self.decide_coverage(false);
+        if self.missed_data(from) { chunk.len() } else { 0 }
     }
 
     /// Passes over bytes that the capture does not hold.
@@ -183,7 +185,7 @@ impl Tls {
         beyond
     }
 
-    /// After a gap: is application data of `from` missing, unless all of it was tickets?
+    /// Out of step: is application data of `from` missing, unless all of it was tickets?
     #[must_use]
     pub fn missed_data(&self, from: Side) -> bool {
         self.walk[from].is_out_of_step() && self.handshaking.is_none() && self.state != State::Over

@@ -15,6 +15,7 @@ pub struct Version(pub(super) u16);
 
 impl Version {
     pub(super) const SSL2: Self = Self(0x0002);
+    pub(super) const TLS12: Self = Self(0x0303);
     pub(super) const TLS13: Self = Self(0x0304);
 
     /// TLS 1.3, its drafts (`0x7f..`), and what Facebook (`0xfb..`) and Google (`0x7e..`) deployed of them.

@@ -3,6 +3,7 @@ use super::super::reader::Start;
 use super::super::turns::{Run, Turns, Units};
 use super::talk::{Talk, moment, short};
 use crate::stream::{Moment, Side};
+use crate::tls::build::{Hello, data, finished12, server_flight12};
 
 #[test]
 fn an_unknown_protocol_takes_turns() {
@@ -58,6 +59,56 @@ fn missing_bytes_belong_to_the_turn_of_who_sent_them_and_lower_the_confidence() 
     let found = talk.exchanges();
     assert_eq!((short(found[0].response), found[0].confidence), ((Some(3), Some(3), 106, true), 0.5));
     assert_eq!(found[1].confidence, 0.8);
+}
+
+/// Headers of records that the snap length cut off: only the first packet of a response shows one.
+#[test]
+fn a_response_of_tls_goes_on_where_the_snap_length_cut_the_headers_of_its_records() {
+    let talk = Talk::new()
+        .client(Hello::tls12().record())
+        .server([server_flight12(), finished12()].concat())
+        .client(finished12())
+        .client(data(100))
+        .say(Side::Server, &data(1_000)[..60], 1_388)
+        .say(Side::Server, &[0x55; 60], 1_388)
+        .say(Side::Server, &[0x55; 60], 40)
+        .client(data(120))
+        .server(data(30));
+    let found = talk.fin(Side::Server).exchanges();
+    assert_eq!(short(found[0].request), (Some(4), Some(4), 100, true));
+    assert_eq!(short(found[0].response), (Some(5), Some(7), 1_000 + 443 + 1_448 + 100, true));
+    assert_eq!((found[0].confidence, short(found[1].response).0), (0.5, Some(9)));
+}
+
+#[test]
+fn an_upload_over_tls_goes_on_where_the_snap_length_cut_the_headers_of_its_records() {
+    let talk = Talk::new()
+        .client(Hello::tls12().record())
+        .server([server_flight12(), finished12()].concat())
+        .client(finished12())
+        .say(Side::Client, &data(1_000)[..60], 1_388)
+        .say(Side::Client, &[0x55; 60], 1_388)
+        .server(data(200));
+    let found = talk.fin(Side::Server).exchanges();
+    assert_eq!(found.len(), 1);
+    assert_eq!(short(found[0].request), (Some(4), Some(5), 1_000 + 443 + 1_448, true));
+    assert_eq!(short(found[0].response).0, Some(6));
+}
+
+#[test]
+fn what_no_record_is_known_of_begins_no_exchange() {
+    let flight = [server_flight12(), finished12(), data(50)].concat();
+    let talk = Talk::new()
+        .client(Hello::tls12().record())
+        .client(finished12())
+        .say(Side::Server, &flight[..flight.len() - 52], 52)
+        .client(data(100))
+        .server(data(200));
+    let found = talk.fin(Side::Server).exchanges();
+    assert_eq!(
+        (found.len(), short(found[0].request), found[0].response.bytes),
+        (1, (Some(4), Some(4), 100, true), 200)
+    );
 }
 
 #[test]

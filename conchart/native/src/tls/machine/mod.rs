@@ -177,6 +177,8 @@ pub(super) struct Machine {
     /// The server sent a message that only a full handshake of TLS 1.2 has.
     full: bool,
     server_hello_offset: u64,
+    /// The ServerHello says TLS 1.2, and what may say that this is TLS 1.3 was cut off (RFC 8446 section 4.1.3).
+    may_be_tls13: bool,
     /// TLS 1.3: what the client adds to each of its records.
     padding: u8,
     /// Size of a ticket that the server sent before the client's Finished.
@@ -356,7 +358,7 @@ impl Machine {
         if self.facts.kind.is_none() && self.facts.server_hello.is_some() {
             self.facts.kind = match (self.is_tls13(), self.psk) {
                 (true, true) => Some(Kind::Psk),
-                (true, false) => Some(Kind::Full),
+                (true, false) => (!self.may_be_tls13).then_some(Kind::Full),
                 (false, _) => self.full.then_some(Kind::Full),
             };
         }
@@ -474,6 +476,8 @@ impl Machine {
         let echoed = SessionId::new(hello.session_id) == self.offer.session_id;
         self.session_echoed = !hello.session_id.is_empty() && echoed;
         self.server_hello_offset = offset;
+        let offered = self.facts.version_offered.as_deref().is_none_or(|offered| offered == "TLSv1.3");
+        self.may_be_tls13 = hello.version == Version::TLS12 && !hello.whole && offered;
         self.facts.server_hello = Some(first);
         self.facts.version = Some(hello.version);
         self.facts.cipher = hello.cipher.map(names::cipher);
@@ -490,6 +494,16 @@ impl Machine {
                 self.facts.resumption_offered.get_or_insert(Kind::SessionId);
             }
         }
+    }
+
+    /// Application data before anybody's Finished: of the ServerHello, what says so was cut off.
+    fn become_tls13(&mut self) {
+        self.version = Some(Version::TLS13);
+        self.changed_cipher = BySide::default();
+        self.facts.version = self.version;
+        self.facts.inferred = true;
+        self.facts.session_id_issued = None;
+        self.facts.ticket_offered = self.offer.takes_tickets13;
     }
 
     fn retry(&mut self) {

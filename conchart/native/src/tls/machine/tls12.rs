@@ -192,6 +192,9 @@ impl Machine {
         if self.renegotiates {
             return self.data.push(seen);
         }
+        if self.may_be_tls13 && !self.is_tls13() && !self.full && self.finished[from].is_none() {
+            self.become_tls13();
+        }
         match self.version {
             Some(version) if version.is_tls13() => {
                 // Early data of before a HelloRetryRequest may trickle in before the ServerHello.

@@ -146,11 +146,12 @@ impl Machine {
         facts.complete = Some(last);
         facts.early_data = Some(early_data);
         facts.false_start = Some(false);
-        facts.kind = Some(match (early_data, self.psk) {
-            (true, _) => Kind::Psk0Rtt,
-            (false, true) => Kind::Psk,
-            (false, false) => Kind::Full,
-        });
+        facts.kind = match (early_data, self.psk) {
+            (true, _) => Some(Kind::Psk0Rtt),
+            (false, true) => Some(Kind::Psk),
+            // Where the end of the ServerHello was cut off, so was what would say that it resumes.
+            (false, false) => (!self.may_be_tls13).then_some(Kind::Full),
+        };
         self.end(Outcome::Complete);
     }
 }

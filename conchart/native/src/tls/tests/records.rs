@@ -84,6 +84,34 @@ fn cut_hello_still_tells_its_beginning() {
     assert_eq!(shake.version.map(Version::name).as_deref(), Some("TLSv1.2"));
 }
 
+/// tcpdump -s 128 leaves 62 bytes: the ServerHello of TLS 1.3 says TLS 1.2 as far as that.
+#[test]
+fn cut_hellos_of_tls13_are_told_by_what_follows() {
+    let mut talk = Talk::new();
+    talk.send_cut(Client, &Hello::tls13().extension(21, vec![0; 200]).record(), 62);
+    talk.send_cut(Server, &[server_hello13(0x1301, false), change_cipher_spec(), data(1_200)].concat(), 62);
+    talk.client(&finished13());
+    talk.client(&data(90));
+    talk.server(&data(4_000));
+    assert_eq!(talk.sizes(), [(Client, 90), (Server, 4_000)]);
+    let shake = talk.handshake();
+    assert_eq!((shake.version.map(Version::name).as_deref(), shake.outcome), (Some("TLSv1.3"), Outcome::Complete));
+    assert_eq!((shake.kind, shake.cipher, shake.inferred), (None, None, true), "whether it resumes was cut off");
+}
+
+#[test]
+fn cut_hellos_of_tls12_stay_tls12() {
+    let hello = record(22, &server_hello(0x0303, 0xc02f, &[7; 32], &[]));
+    let mut talk = Talk::new();
+    talk.send_cut(Client, &Hello::tls12().extension(21, vec![0; 200]).record(), 62);
+    talk.send_cut(Server, &hello, 62);
+    talk.server(&finished12());
+    talk.client(&finished12());
+    talk.client(&data(90));
+    assert_eq!(talk.sizes(), [(Client, 90)]);
+    assert_eq!(talk.handshake().version.map(Version::name).as_deref(), Some("TLSv1.2"));
+}
+
 #[test]
 fn cut_certificate_keeps_its_length() {
     let mut talk = Talk::new();
