@@ -324,6 +324,7 @@ impl Reader for Ldap {
         for from in [Side::Client, Side::Server] {
             self.cut_short(ledger, from);
             self.streams[from].in_step(ledger);
+            self.streams[from] = Stream::new(Trail::default(), None);
         }
         self.asked.clear();
         ledger.release_all();

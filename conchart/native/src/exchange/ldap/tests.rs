@@ -325,6 +325,13 @@ fn what_is_incomplete_goes_out_as_it_stands() {
 }
 
 #[test]
+fn a_beginning_that_says_nothing_is_nothing() {
+    let mut talk = Talk::new().client(unbind(1)).client([0x30, 0x20, 2]);
+    assert_eq!(talk.finish().len(), 1);
+    assert_eq!(talk.conversation.earliest_open(), None);
+}
+
+#[test]
 fn messages_are_told_from_other_bytes() {
     let judged = |bytes: &[u8], all| match judge(Carrier::Stream, bytes, Start::Midstream, all) {
         Judgement::Row(row) => row.protocol,
