@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 
 STOP_SECONDS = 5
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SLICE_SECONDS = 0.0005
 
 
@@ -89,12 +90,14 @@ class Network:
         """Make the hosts and build the network; what was made is undone if the rest fails."""
         clean_up_on_signals()
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
-            self._undo.callback(shutil.rmtree, self.folder)
+            with _signals_wait():
+                self.folder = Path(tempfile.mkdtemp(prefix=f"{self.name}-"))
+                self._undo.callback(shutil.rmtree, self.folder)
             self.folder.chmod(0o755)
             for host in self.hosts:
-                ip("netns", "add", host.namespace)
-                self._undo.callback(_remove_namespace, host)
+                with _signals_wait():
+                    ip("netns", "add", host.namespace)
+                    self._undo.callback(_remove_namespace, host)
                 ip("-n", host.namespace, "link", "set", "lo", "up")
             self.build()
         except BaseException:
@@ -189,7 +192,7 @@ class Network:
 
 def clean_up_on_signals() -> None:
     """Have a signal end this program as an error would: what ``with`` blocks began is undone."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, _leave)
 
 
@@ -238,6 +241,16 @@ def _ends(left: Host, right: Host) -> tuple[str, str]:
 def _plug_in(host: Host, end: str, address: str, *settings: str) -> None:
     ip("-n", host.namespace, "address", "add", f"{address}/24", "dev", end)
     ip("-n", host.namespace, "link", "set", end, *settings, "up")
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Let a signal wait until what is being made can be undone."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(number: int, _frame: object) -> None:

@@ -76,7 +76,8 @@ def make_captures(lesson: str, *words: str, temporary: Path, end_after: str | No
         program.terminate()  # as a reader would: it cleans up
         said += program.communicate(timeout=SECONDS)[0]
     assert program.returncode == (128 + signal.SIGTERM if end_after else 0), said
-    assert left_behind(program.pid, temporary) == []
+    left = left_behind(program.pid, temporary)
+    assert not left, f"left behind: {left}"
     assert listing(sources) == before, "it wrote beside its own files, not only where it was told to"
 
 
