@@ -74,7 +74,7 @@ _PRICED = """
     LEFT JOIN (
         SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
     LEFT JOIN (
-        SELECT id, sorted[(n + 1) // 2] AS each_ns,
+        SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
             CASE WHEN n >= $least THEN sorted[greatest(1, floor((n - $z * sqrt(n)) / 2))::BIGINT] END AS low_ns,
             CASE WHEN n >= $least THEN sorted[least(n, ceil(1 + (n + $z * sqrt(n)) / 2))::BIGINT] END AS high_ns
         FROM (
