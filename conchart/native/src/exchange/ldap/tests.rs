@@ -356,7 +356,7 @@ fn messages_are_told_from_other_bytes() {
         b"\x30\x84\xff\xff\xff\xff\x02\x01\x01\x42\0",
         b"\x30\x0d\x02\x01\0\x04\x06public\xa0\0",
         b"\x30\x82abcdefghij",
-        b"\x30\x07\x02\x01\x01\x42\0\x31\0",
+        b"\x30\x06\x02\x01\x01\x42\0\x31",
     ] {
         assert_eq!(judged(other, true), Some("unknown"), "{}", other.escape_ascii());
     }
