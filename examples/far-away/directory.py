@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from lab.clients import SECRETS, run_clients
 from lab.keys import make_keys
+from lab.lesson import table
 from lab.listening import Listener, settle
 from lab.network import Network
 from lab.programs import versions
@@ -66,6 +67,17 @@ class Case:
         return [(*words, f"(l={town})") for town in TOWNS]
 
 
+WAITS = (
+    "entries",
+    "in clear",
+    "LDAPS",
+    "StartTLS",
+    "LDAPS ÷ in clear",
+    "2000: in clear",
+    "2000: SSL",
+    "SSL ÷ in clear",
+)
+PARTS = ("", "in clear", "LDAPS", "StartTLS", "in clear, kept", "LDAPS, kept", "2000: in clear", "2000: SSL")
 CASES = {
     "directory-plain": Case(
         title="An address book is asked in clear",
@@ -216,22 +228,15 @@ def _nanoseconds(epoch: str) -> int:
     return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
 
 
-def tables(results: Mapping[str, list[dict[str, float]]]) -> str:
-    """Write the figures of all cases beside the study's, in Markdown."""
+def tables(results: Mapping[str, list[dict[str, float]]]) -> dict[str, str]:
+    """Make the tables of the figures of all cases beside the study's."""
     cases = [results[name] for name in CASES]
-    rows = [
-        "| entries | in clear | LDAPS | StartTLS | LDAPS ÷ in clear | 2000: in clear | 2000: SSL | SSL ÷ in clear |",
-        "|" + "---:|" * 8,
-    ]
+    waits = []
     for plain, tls, start_tls in zip(*cases[:3], strict=True):
         before, after = STUDY_MS[int(plain["entries"])]
-        ours = f"{plain['ms']:.1f} | {tls['ms']:.1f} | {start_tls['ms']:.1f} | {tls['ms'] / plain['ms']:.1f}"
-        rows.append(f"| {plain['entries']} | {ours} | {before} | {after} | {after / before:.1f} |")
-    rows += [
-        "",
-        "| | in clear | LDAPS | StartTLS | in clear, kept | LDAPS, kept | 2000: in clear | 2000: SSL |",
-        "|---|" + "---:|" * 7,
-    ]
+        ours = [*(f"{search['ms']:.1f}" for search in (plain, tls, start_tls)), f"{tls['ms'] / plain['ms']:.1f}"]
+        waits.append([str(plain["entries"]), *ours, str(before), str(after), f"{after / before:.1f}"])
+    parts = []
     for name, text, figures in (
         ("no entries, ms", ".1f", [*(case[0]["ms"] for case in cases), *STUDY_MS[0]]),
         ("before the first request, ms", ".1f", [case[0]["before_ms"] for case in cases]),
@@ -239,9 +244,8 @@ def tables(results: Mapping[str, list[dict[str, float]]]) -> str:
         ("no entries, bytes", ",.0f", [case[0]["bytes"] for case in cases]),
         ("each 10 entries more, bytes", ",.0f", [10 * _each(case, "bytes") for case in cases]),
     ):
-        cells = [format(figure, text) for figure in figures] + [""] * (7 - len(figures))
-        rows.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(rows)
+        parts.append([name, *(format(figure, text) for figure in figures), *[""] * (7 - len(figures))])
+    return {"directory-waits": table(WAITS, waits), "directory-parts": table(PARTS, parts)}
 
 
 def _each(case: list[dict[str, float]], figure: str) -> float:

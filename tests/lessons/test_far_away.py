@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from conchart import Trace
 from tests.agreement import tshark
 from tests.captures_are_real.seen import CAPTURES
 from tests.conftest import ROOT
+from tests.lessons.running import make_captures, skip_unless_root_with
 
 LESSON = ROOT / "examples/far-away"
-RESULTS: dict[str, list[dict[str, float]]] = json.loads((LESSON / "results.json").read_text())
+RESULTS: dict[str, Any] = json.loads((LESSON / "results.json").read_text())
 DIRECTORY = sorted(name for name in RESULTS if name.startswith("directory-"))
 ENTRIES = [0, 10, 20, 30, 40, 50]
 ENTRY, SEARCH_DONE = "4", "5"
@@ -31,12 +31,23 @@ def read(case: str) -> Trace:
     return conchart.read(CAPTURES / "far-away" / case / "input.pcap", keylog=keys(case), packets=True)
 
 
-def test_the_tables_are_made_of_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(LESSON))
-    program: dict[str, Any] = runpy.run_path(str(LESSON / "make-captures"))
-    text = (LESSON / "README.md").read_text()
-    assert text == program["with_tables"](text, RESULTS)
-    assert text != program["with_tables"](text, {**RESULTS, "directory-plain": RESULTS["directory-ldaps"]})
+def test_the_page_is_what_the_results_give(tmp_path: Path) -> None:
+    make_captures("far-away", "--tables", "--into", str(tmp_path / "out"), temporary=tmp_path / "temporary")
+    assert (tmp_path / "out/README.md").read_text() == (LESSON / "README.md").read_text()
+
+
+@pytest.mark.timeout(300)
+def test_the_quick_run_makes_every_case_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    skip_unless_root_with(("ip", "tcpdump", "tshark", "openssl", "slapd", "ldapsearch"))
+    make_captures("far-away", "--quick", "--into", str(tmp_path / "out"), temporary=tmp_path / "temporary")
+    results = json.loads((tmp_path / "out/results.json").read_text())
+    assert results.keys() == RESULTS.keys()
+    for case in DIRECTORY:
+        assert [search["entries"] for search in results[case]] == ENTRIES
+        secrets = sorted((tmp_path / "out/captures" / case).glob("keys.log"))
+        with conchart.read(tmp_path / "out/captures" / case / "input.pcap", keylog=secrets) as trace:
+            searches = trace.sql("SELECT count(*) FROM exchanges WHERE method = 'search' AND status = 0").fetchall()
+        assert searches == [(len(ENTRIES),)]
 
 
 @pytest.mark.parametrize("case", DIRECTORY)
