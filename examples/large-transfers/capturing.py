@@ -11,24 +11,24 @@ from pathlib import Path
 
 from cases import SNAPSHOT, Case, readme
 from lab.keys import make_keys
+from lab.lesson import ask_conchart
 from lab.listening import Listener, settle
 from lab.network import slow_down
 from line import SERVER, Line
 from measure import Row
 from serving import FileServer
 
-import conchart
-
 PATIENCE_SECONDS = 60
 
-TRANSFERS = """
-SELECT kind, sum(end_at - start_at)::BIGINT AS ns FROM phases WHERE kind IN ('request', 'transfer')
+TRANSFER = """
+SELECT kind AS phase, sum(end_at - start_at)::BIGINT AS ns FROM phases WHERE kind IN ('request', 'transfer')
 GROUP BY kind ORDER BY ns DESC LIMIT 1
 """
-LIMITS = """
-SELECT kind, side, count(*), sum(end_at - start_at)::BIGINT AS ns FROM stalled WHERE phase = ?
-GROUP BY kind, side ORDER BY ns DESC
+LIMITS = f"""
+SELECT kind, side, count(*) AS times, sum(end_at - start_at)::BIGINT AS ns
+FROM stalled JOIN ({TRANSFER}) AS transfer USING (phase) GROUP BY kind, side ORDER BY ns DESC
 """
+FINDINGS = "SELECT finding, severity FROM findings WHERE critical_ns > 0 ORDER BY number"
 
 
 def capture(name: str, case: Case, folder: Path) -> Row:
@@ -62,14 +62,6 @@ def transfer(line: Line, case: Case, server: FileServer, keys: Path) -> None:
 
 
 def read(capture: Path) -> Row:
-    """Let conchart say how long the transfer took, and what it waited for."""
-    with conchart.read(capture) as trace:
-        ((phase, ns),) = trace.sql(TRANSFERS).fetchall()
-        limits = trace.sql(LIMITS, [phase]).fetchall()
-        findings = trace.sql("SELECT finding, severity FROM findings WHERE critical_ns > 0 ORDER BY number").fetchall()
-    return {
-        "phase": phase,
-        "ns": ns,
-        "limits": [{"kind": kind, "side": side, "times": times, "ns": took} for kind, side, times, took in limits],
-        "findings": [list(finding) for finding in findings],
-    }
+    """Ask conchart how long the transfer took, what it waited for, and what is wrong."""
+    (row,) = ask_conchart(capture, TRANSFER)
+    return {**row, "limits": ask_conchart(capture, LIMITS), "findings": ask_conchart(capture, FINDINGS)}

@@ -11,18 +11,16 @@ import errno
 import os
 import socket
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 
 from grid import NO_AES_GNUTLS, NO_AES_OPENSSL, Cell
 from lab.keys import make_keys
+from lab.lesson import ask_conchart
 from lab.listening import Listener, settle
 from line import NAME, Machine
 from serving import PLAIN_PORT, PORT, FileServer
-
-import conchart
 
 MB = 1 << 20
 RECORDS_BYTES = 1 << 18
@@ -34,7 +32,12 @@ KTLS_PORTS = {"plain_port": 82, "port": 445}
 KTLS = "ssl_conf_command Options KTLS;"
 TCP_ULP = 31
 """linux/tcp.h"""
-APPLICATION_DATA = "ApplicationData"
+RECORDS = f"""
+SELECT sender, usual, count(*) FILTER (bytes = usual) AS many, count(*) AS records FROM (
+    SELECT *, mode(bytes) OVER side AS usual, sum(bytes) OVER side AS sent
+    FROM records WHERE kind = 'ApplicationData' AND cover = 'sealed' WINDOW side AS (PARTITION BY stream, sender))
+WHERE sent > {RECORDS_BYTES} GROUP BY stream, sender, usual ORDER BY stream
+"""
 
 Row = dict[str, object]
 
@@ -155,20 +158,12 @@ class Bench:
             self.transfer(cell)
         settle()
         listener.stop()
-        with conchart.read(capture, packets=True) as trace:
-            found = trace.sql(
-                """
-                SELECT sender, array_agg(bytes) FROM records WHERE kind = ? AND cover = 'sealed'
-                GROUP BY stream, sender HAVING sum(bytes) > ? ORDER BY stream
-                """,
-                [APPLICATION_DATA, RECORDS_BYTES],
-            ).fetchall()
+        found = ask_conchart(capture, RECORDS)
         sizes: dict[Cell, list[int]] = {}
-        for cell, (sender, lengths) in zip(wanted, found, strict=True):
-            if sender != ("client" if cell.direction == "up" else "server"):
-                raise RuntimeError(f"{cell}: the file came from the {sender}")
-            ((size, many),) = Counter(lengths).most_common(1)
-            sizes[cell] = [many, size, len(lengths) - many]
+        for cell, row in zip(wanted, found, strict=True):
+            if row["sender"] != ("client" if cell.direction == "up" else "server"):
+                raise RuntimeError(f"{cell}: the file came from the {row['sender']}")
+            sizes[cell] = [row["many"], row["usual"], row["records"] - row["many"]]
         return sizes
 
 

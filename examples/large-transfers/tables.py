@@ -152,7 +152,7 @@ def limits(found: Found) -> str:
 
 def finding(row: Found) -> str:
     """The worst finding."""
-    return f"{row['findings'][0][0]} ({row['findings'][0][1]})" if row["findings"] else "–"
+    return "{finding} ({severity})".format(**row["findings"][0]) if row["findings"] else "–"
 
 
 def ktls(found: Found) -> str:

@@ -22,7 +22,7 @@ import click
 from tests.laws.hello import Tls, application, filler
 from tests.laws.talk import ACK, FIN, PSH, SYN
 
-Shape = Literal["full", "resumed", "keepalive", "bulk"]
+Shape = Literal["full", "resumed", "keepalive", "bulk", "headers"]
 MACS = bytes.fromhex("020000000001020000000002")
 FILE_HEADER = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
 TIME = struct.Struct("<II").pack
@@ -36,6 +36,9 @@ REQUESTS = 100
 """Requests of one connection of `keepalive`."""
 PACKETS_PER_CONNECTION = {"full": 17, "resumed": 16, "keepalive": 6 + 2 * REQUESTS}
 BULK_CONNECTIONS = 8
+SNAPSHOT = 128
+"""Bytes that are kept of each packet of `headers`, as `tcpdump -s 128` does."""
+PACKET_HEADER = struct.Struct("<IIII")
 
 
 @dataclass(slots=True)
@@ -251,11 +254,20 @@ def bulk(packets: int) -> Iterator[bytes]:
             flows.append(current)
 
 
+def headers(packets: int) -> Iterator[bytes]:
+    """The same downloads, of which only headers were captured."""
+    for record in bulk(packets):
+        seconds, micros, captured, length = PACKET_HEADER.unpack_from(record)
+        kept = min(captured, SNAPSHOT)
+        yield PACKET_HEADER.pack(seconds, micros, kept, length) + record[PACKET_HEADER.size : PACKET_HEADER.size + kept]
+
+
 SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {
     "full": full,
     "resumed": resumed,
     "keepalive": keepalive,
     "bulk": bulk,
+    "headers": headers,
 }
 
 

@@ -257,7 +257,7 @@ def captures(folder: Path, packets: int, bulk_packets: int) -> Iterator[tuple[st
     A file that is there already is taken as it is: real captures take minutes, and two versions want the same one.
     """
     generated = [(shape, packets) for shape in ("full", "resumed", "keepalive")]
-    generated += [("bulk", bulk_packets // 4), ("bulk", bulk_packets)]
+    generated += [("bulk", bulk_packets // 4), ("bulk", bulk_packets), ("headers", 2 * bulk_packets)]
     real = [(shape, packets // 3) for shape in ("full", "resumed", "keepalive")] + [("bulk", bulk_packets)]
     made = [("generate", shape, wanted, folder / f"{shape}-{wanted}.pcap") for shape, wanted in generated]
     if not missing():

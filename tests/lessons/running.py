@@ -99,7 +99,8 @@ def processes(session: int) -> list[int]:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it has just ended
-        if int(fields[SESSION_FIELD]) == session:
+        ended = fields[0] == "Z"  # and waits for init to notice
+        if int(fields[SESSION_FIELD]) == session and not ended:
             found.append(int(stat.parent.name))
     return found
 

@@ -387,6 +387,8 @@ impl Machine {
         if message.kind == NEW_SESSION_TICKET && !self.is_client(from) {
             self.facts.ticket_issued = Some(message.length > EMPTY_TICKET);
         }
+        // In TLS 1.3, all that follows the hellos is encrypted.
+        self.may_be_tls13 = false;
         match body {
             Body::ClientHello(hello) => self.client_hello(from, message, hello),
             Body::ServerHello(hello) if self.facts.server_hello.is_none() => {

@@ -192,7 +192,8 @@ impl Machine {
         if self.renegotiates {
             return self.data.push(seen);
         }
-        if self.may_be_tls13 && !self.is_tls13() && !self.full && self.finished[from].is_none() {
+        let finished = self.finished.client.is_some() || self.finished.server.is_some();
+        if self.may_be_tls13 && !self.is_tls13() && !finished {
             self.become_tls13();
         }
         match self.version {

@@ -113,6 +113,20 @@ fn cut_hellos_of_tls12_stay_tls12() {
 }
 
 #[test]
+fn a_client_key_exchange_in_clear_is_none_of_tls13_though_the_finished_behind_it_was_cut() {
+    let flight = [server_flight12(), record(22, &message(14, &[]))].concat();
+    let mut talk = Talk::new();
+    talk.send_cut(Client, &Hello::tls12().extension(21, vec![0; 200]).record(), 62);
+    talk.send_cut(Server, &flight, 62);
+    talk.send_cut(Client, &[record(22, &message(16, &[4; 66])), finished12()].concat(), 62);
+    talk.send_cut(Server, &[record(22, &message(4, &[9; 180])), finished12()].concat(), 62);
+    talk.client(&data(90));
+    talk.server(&data(4_000));
+    assert_eq!(talk.sizes(), [(Client, 90), (Server, 4_000)]);
+    assert_eq!(talk.handshake().version.map(Version::name).as_deref(), Some("TLSv1.2"));
+}
+
+#[test]
 fn cut_certificate_keeps_its_length() {
     let mut talk = Talk::new();
     talk.client(&Hello::tls12().record());
