@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from io import StringIO
 from time import monotonic_ns
 
 from rich.console import Console, Group
@@ -95,10 +96,7 @@ class _Screen:
     def show(self, trace: Trace) -> None:
         """Take the summary of what has come."""
         size = self._console.size
-        page = Console(
-            file=open(os.devnull, "w"),  # noqa: SIM115, PTH123
-            width=size.width,
-        )
+        page = Console(file=StringIO(), width=size.width, force_terminal=True)
         with page.capture() as captured:
             print_summary(trace, page, self._options)
         self._summary = captured.get().split("\n")
