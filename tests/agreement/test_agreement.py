@@ -18,6 +18,8 @@ from tests.agreement.run import outcomes
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").rglob("input.pcap*"))
 CORPUS = os.environ.get("CONCHART_CORPUS")
 SAMPLE, LARGEST = 60, 60_000
+CUT = ("large-transfers",)
+"""Folders of captures of 128 bytes of each packet: tshark reads no hello of which the end was not captured."""
 
 needs_tshark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
 
@@ -29,7 +31,10 @@ def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
     compared = outcomes(capture)
     assert not isinstance(compared, str)
     assert "udp" in capture.parts or any(one.fact == "stream" for one in compared)
-    assert [str(one) for one in compared if not one.agrees] == []
+    differ = [one for one in compared if not one.agrees]
+    if capture.parent.parent.name in CUT:
+        differ = [one for one in differ if (one.fact, one.expected, one.got) != ("tls", False, True)]
+    assert [str(one) for one in differ] == []
 
 
 def sample(corpus: Path) -> list[Path]:

@@ -13,8 +13,8 @@ from tests.agreement import tshark
 from tests.conftest import ROOT
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
-OF_OTHERS = ("arkime__ldap-ssl.pcap", "pcapplusplus__Packet++Test-ldap.pcapng", "zeek__ldap-ldap-starttls.pcap")
-"""Without those whose SASL layer only tshark reads."""
+OF_OTHERS = ("arkime__ldap-ssl.pcap", "zeek__ldap-ldap-starttls.pcap")
+"""Without those whose SASL layer only tshark reads, or whose clock steps by a decade."""
 
 REQUESTS = {
     0: "bind",
