@@ -76,6 +76,7 @@ WAYS = {
     "TLS 1.3, resumed": Way("tls13", True),
 }
 AGAIN = tuple(f"tcp.analysis.{how}retransmission" for how in ("", "fast_", "spurious_"))
+"""tshark's fields that say that a packet was sent before."""
 ROUND_TRIPS = {"in clear": 2, "TLS 1.2, full": 4, "TLS 1.2, resumed": 3, "TLS 1.3, full": 3, "TLS 1.3, resumed": 3}
 """As the protocols have it: nobody measured these."""
 STUDY_LOGIN_S = {"in clear": 1.6, "TLS 1.2, full": 3.15, "TLS 1.2, resumed": 2.3}
@@ -126,7 +127,8 @@ SEE = {
 SEE_LINE = {
     "modem": """\
 - A full segment is on the line for 455 ms, longer than two round trips of an empty line. Nobody waits for a window.
-- The kernels do not know such a line: they take what is late for lost, and send it again.""",
+- The kernels do not know such a line, and what is late looks lost to them: in `modem-plain` and `modem-tls12`, some of
+  it is sent again, in vain.""",
     "slow-3g": """\
 - The server sends ten segments and waits for their acknowledgement, though the line is free: slow start (RFC 6928).""",
 }
