@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from lab.listening import Listener, settle
 from lab.network import Network
 from lab.programs import versions
 from slapd import PEOPLE, PORT, TLS_PORT, TOWNS, start_slapd
+from tshark import fields, nanoseconds
 
 NEEDED = ("ip", "tcpdump", "tshark", "openssl", "slapd", "slapadd", "ldapsearch")
 
@@ -123,6 +123,7 @@ CASES = {
   22 bytes more for each message.""",
     ),
 }
+QUICK = tuple(CASES)
 
 
 class Hall(Network):
@@ -179,16 +180,12 @@ def measure(case: Case, desk: Path) -> list[dict[str, float]]:
     Of that, ``before_ms``: from the client's ACK of the TCP handshake to its first request that is no StartTLS;
     ``search_ms``: from the request to the last byte of its answer. ``bytes``: what TCP carried both ways in ``ms``.
     """
-    secrets = ["-o", f"tls.keylog_file:{desk / SECRETS}"] if case.encrypted else []
     names = ("tcp.stream", "frame.time_epoch", "tcp.len", "tcp.flags.syn", "ldap.protocolOp")
-    words = ["tshark", "-n", *secrets, "-r", desk / "input.pcap", "-T", "fields"]
-    said = subprocess.run(
-        [*words, *(word for name in names for word in ("-e", name))], check=True, capture_output=True, text=True
-    ).stdout
     streams: dict[str, list[Packet]] = {}
-    for line in said.splitlines():
-        stream, at, length, syn, operations = line.split("\t")
-        packet = Packet(_nanoseconds(at), int(length), syn in ("1", "True"), operations.split(","))
+    for stream, at, length, syn, operations in fields(
+        desk / "input.pcap", names, desk / SECRETS if case.encrypted else None
+    ):
+        packet = Packet(nanoseconds(at), int(length), syn in ("1", "True"), operations.split(","))
         streams.setdefault(stream, []).append(packet)
     searches = [search for packets in streams.values() for search in _searches(packets)]
     return [{"entries": entries, **search} for entries, search in zip(TOWNS.values(), searches, strict=True)]
@@ -221,11 +218,6 @@ def _searches(packets: list[Packet]) -> Iterator[dict[str, float]]:
             "bytes": sum(packet.bytes for packet in packets if start <= packet.at <= answer),
         }
         start = before = 0
-
-
-def _nanoseconds(epoch: str) -> int:
-    seconds, _, fraction = epoch.partition(".")
-    return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
 
 
 def tables(results: Mapping[str, list[dict[str, float]]]) -> dict[str, str]:

@@ -1,7 +1,11 @@
 """A long cable between two network namespaces: every packet comes out a fixed time after it went in.
 
     python3 delay_line.py LEFT_NAMESPACE LEFT_INTERFACE RIGHT_NAMESPACE RIGHT_INTERFACE MILLISECONDS
-                          [RULE...] [--log FILE]
+                          [RULE...] [--rate BITS_PER_SECOND] [--log FILE]
+
+With a rate, each direction carries so many bits of IP packets in a second, one packet after the other: a packet comes
+out a fixed time after its last bit went in. Packets wait for their turn in a queue without an end. (``tc``'s token
+bucket lets a packet through at once after a pause: at 26,400 bits a second, that is half a second too early.)
 
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
@@ -56,15 +60,17 @@ def open_end(namespace: str, interface: str) -> int:
 class Judge:
     """Applies the rules to each packet, and keeps the log."""
 
-    def __init__(self, delay_ns: int, rules: list[Rule], log: Path | None) -> None:
-        """Open the log, if there is one."""
+    def __init__(self, delay_ns: int, rate: float | None, rules: list[Rule], log: Path | None) -> None:
+        """Open the log, if there is one. ``rate``: bits a second; None: as fast as this program can."""
         self._delay_ns = delay_ns
+        self._rate = rate
+        self._free_ns = {"left": 0, "right": 0}
         self._rules = rules
         self._log = log.open("w", buffering=1) if log else None
 
     def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None:
         """Say when a packet that goes in now comes out, by the monotonic clock; None when it is lost."""
-        due_ns = now_ns + self._delay_ns
+        due_ns = self._sent_ns(sender, len(raw), now_ns) + self._delay_ns
         packet = read_packet(raw) if self._rules or self._log else None
         if packet is None:
             return due_ns
@@ -77,10 +83,17 @@ class Judge:
                 "at": at, "monotonic_ns": now_ns, "from": sender, "ports": packet.ports, "kind": packet.kind,
                 "seq": packet.seq, "ack": packet.ack, "length": packet.length, "size": packet.size,
                 "verdict": "drop" if dropped else "hold" if held_ns else "pass",
-                "due_at": at + self._delay_ns + held_ns,
+                "due_at": at + due_ns - now_ns + held_ns,
             }  # fmt: skip
             self._log.write(json.dumps(said) + "\n")
         return None if dropped else due_ns + held_ns
+
+    def _sent_ns(self, sender: str, size: int, now_ns: int) -> int:
+        """Say when the last bit of a packet of ``size`` bytes is on the line, and keep the line busy until then."""
+        if self._rate is None:
+            return now_ns
+        self._free_ns[sender] = max(now_ns, self._free_ns[sender]) + round(size * 8e9 / self._rate)
+        return self._free_ns[sender]
 
 
 def carry(left: int, right: int, judge: Judge) -> None:
@@ -111,6 +124,7 @@ def main() -> None:
     for name in ("left_namespace", "left_interface", "right_namespace", "right_interface"):
         parser.add_argument(name)
     parser.add_argument("milliseconds", type=float)
+    parser.add_argument("--rate", type=float)
     parser.add_argument("--log", type=Path)
     parser.add_argument("rules", nargs="*", type=read_rule, metavar="RULE")
     said = parser.parse_args()
@@ -118,7 +132,7 @@ def main() -> None:
     os.nice(NICENESS)
     left = open_end(said.left_namespace, said.left_interface)
     right = open_end(said.right_namespace, said.right_interface)
-    judge = Judge(round(said.milliseconds * 1e6), said.rules, said.log)
+    judge = Judge(round(said.milliseconds * 1e6), said.rate, said.rules, said.log)
     os.write(sys.stdout.fileno(), b"ready\n")
     carry(left, right, judge)
 

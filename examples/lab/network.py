@@ -147,13 +147,15 @@ class Network:
         right_address: str,
         delay_ms: float,
         *,
+        rate: float | None = None,
         rules: Sequence[str] = (),
         log: Path | None = None,
     ) -> None:
-        """Join two hosts ``delay_ms`` apart, one way; ``rules`` and ``log`` are those of ``delay_line.py``."""
+        """Join two hosts ``delay_ms`` apart, one way; what else there is to say is that of ``delay_line.py``."""
         left_end, right_end = _ends(left, right)
         words: list[str | Path] = [sys.executable, Path(__file__).with_name("delay_line.py")]
         words += [left.namespace, left_end, right.namespace, right_end, str(delay_ms), *rules]
+        words += ["--rate", str(rate)] if rate else []
         words += ["--log", log] if log else []
         line = subprocess.Popen(words, stdout=subprocess.PIPE)
         self._undo.callback(stop, line)
@@ -188,6 +190,11 @@ class Network:
                 self._undo.callback(_remove_if_empty, folder.parent)
             self._undo.callback(shutil.rmtree, folder)
         (folder / name).write_text(text)
+
+
+def tell_kernel(host: Host, *settings: str) -> None:
+    """Change settings of the kernel that hold on ``host`` alone."""
+    subprocess.run(host.command(["sysctl", "--quiet", "--write", *settings]), check=True)
 
 
 def clean_up_on_signals() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import subprocess
 
-from lab.network import Host, Network, ip
+from lab.network import Network, ip, tell_kernel
 
 CLIENT = "10.87.1.10"
 ROUTER_NEAR_CLIENT = "10.87.1.1"
@@ -65,8 +65,3 @@ class Machine(Network):
     def build(self) -> None:
         """Say where the site is."""
         self.name_the_site(self.host, "127.0.0.1", NAME)
-
-
-def tell_kernel(host: Host, *settings: str) -> None:
-    """Change settings of the kernel that hold on ``host`` alone."""
-    subprocess.run(host.command(["sysctl", "--quiet", "--write", *settings]), check=True)
