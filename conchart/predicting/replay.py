@@ -198,6 +198,9 @@ class Replay:
             (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.asked_at, asking.asked_at)
         )
         place = bisect_right(front.backs, at, key=_end_of)
+        # Nothing follows itself, or what ends at the same instant and is told later.
+        while place and front.backs[place - 1] not in self._told.exchanges:
+            place -= 1
         if place and front.backs[place - 1].done_at > before:
             back = front.backs[place - 1]
             before, predicted = back.done_at, self._told.exchanges[back].done_at

@@ -34,6 +34,8 @@ ENVIRONMENT.pop("SUDO_UID", None)
 CAPTURE = ROOT / "captures" / "reverse-proxy" / "https-no-keepalive" / "input.pcap"
 PORT = 8000
 PATIENCE_S = 25
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+"""Bold and colours (ECMA-48)."""
 MILLISECOND = 1_000_000
 NOBODY = pwd.getpwnam("nobody").pw_uid
 
@@ -384,7 +386,7 @@ class Terminal:
     def wait_for(self, text: str) -> None:
         """Go on once it is shown."""
         deadline = time.monotonic() + PATIENCE_S
-        while text not in self.shown:
+        while text not in STYLES.sub("", self.shown):
             assert time.monotonic() < deadline, self.shown
             self.read(0.1)
 
