@@ -1,5 +1,6 @@
 """A small story that every test of tables, exports and the command line can use."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -169,3 +170,12 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
 
     fake_core(core)
     return asked
+
+
+@pytest.fixture
+def signals_reach_children() -> Iterator[None]:
+    """A shell ignores SIGINT for what it runs in the background, and children inherit that."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

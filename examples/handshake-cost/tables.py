@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from lab.lesson import table
+from lab.lesson import machine_named, table
 from study import BYTES, CONNECTIONS, Pair
 
 Found = dict[str, Any]
@@ -53,11 +53,10 @@ def tables(found: Found) -> dict[str, str]:
 
 def machine(found: Found) -> str:
     """Say on what it was measured."""
-    said = found["machine"]
     named = (NAME_AND_VERSION.match(program) for program in found["programs"])
     programs = ", ".join(" ".join(name.groups()) for name in named if name)
     return (
-        f"{said['processor']}, {said['processors']} processors of a virtual machine, {said['kernel']}; {programs}. "
+        f"{machine_named(found['machine'])}; {programs}. "
         f"Medians of {found['connections']:,} connections, the least disturbed of {found['rounds']} rounds."
     )
 

@@ -32,6 +32,11 @@ def machine() -> dict[str, str | int]:
     }
 
 
+def machine_named(measured: Mapping[str, str | int]) -> str:
+    """Say in words what :func:`machine` found."""
+    return f"{measured['processor']}, {measured['processors']} processors, {measured['kernel']}"
+
+
 def write_results(path: Path, results: Mapping[str, Any]) -> None:
     """Write results, one line for each row of each list, so that a difference can be read."""
     parts = []

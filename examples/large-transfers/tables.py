@@ -7,7 +7,7 @@ from typing import Any
 
 from cases import CASES
 from grid import PROTECTIONS
-from lab.lesson import table
+from lab.lesson import machine_named, table
 from measure import MB
 from study import ATHLON, SPEEDS, WAYS, XEON, Speed
 
@@ -37,10 +37,9 @@ def tables(found: Found) -> dict[str, str]:
 
 def machine(found: Found) -> str:
     """Say on what it was measured."""
-    said = found["machine"]
     programs = ", ".join(VERSION.findall(program)[0].replace("/", " ") for program in found["programs"])
     return (
-        f"{said['processor']}, {said['processors']} processors of a virtual machine, {said['kernel']}; {programs}. "
+        f"{machine_named(found['machine'])}; {programs}. "
         f"{found['bytes'] // MB:,} MB a transfer, the best of {found['rounds']}."
     )
 

@@ -39,20 +39,11 @@ STYLES = re.compile(r"\x1b\[[0-9;]*m")
 MILLISECOND = 1_000_000
 NOBODY = pwd.getpwnam("nobody").pw_uid
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("signals_reach_children")]
 needs_network = pytest.mark.skipif(
     os.geteuid() != 0 or not all(map(shutil.which, ("ip", "curl", "tcpdump"))),
     reason="a network namespace needs root and iproute2; its packets need curl, the comparison tcpdump",
 )
-
-
-@pytest.fixture(autouse=True)
-def signals_reach_children() -> Iterator[None]:
-    """A shell ignores SIGINT for what it runs in the background, and children inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")
@@ -481,13 +472,17 @@ def handles_hangup(pid: int) -> bool:
     return caught is not None and bool(int(caught[1], 16) >> (signal.SIGHUP - 1) & 1)
 
 
+def interrupt_halfway(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin
+    process.stdin.write(CAPTURE.read_bytes()[: half()])
+    process.stdin.flush()
+    time.sleep(2.5)
+    process.send_signal(signal.SIGINT)
+
+
 def test_an_interrupt_ends_a_pipe_with_everything_written(tmp_path: Path) -> None:
     with piped("-w", tmp_path / "out.json") as process:
-        assert process.stdin
-        process.stdin.write(CAPTURE.read_bytes()[: half()])
-        process.stdin.flush()
-        time.sleep(2.5)
-        process.send_signal(signal.SIGINT)
+        interrupt_halfway(process)
         assert process.wait(PATIENCE_S) == 0
     assert tables(tmp_path / "out.json")["captures"][0]["packets"] == 130
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
@@ -495,11 +490,7 @@ def test_an_interrupt_ends_a_pipe_with_everything_written(tmp_path: Path) -> Non
 
 def test_a_second_interrupt_means_it(tmp_path: Path) -> None:
     with piped("-w", tmp_path / "out.json") as process:
-        assert process.stdin
-        process.stdin.write(CAPTURE.read_bytes()[: half()])
-        process.stdin.flush()
-        time.sleep(2.5)
-        process.send_signal(signal.SIGINT)
+        interrupt_halfway(process)
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 130

@@ -16,7 +16,10 @@ from conchart.unfinished import Undone, undo_all
 from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc what a process is doing")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks /proc what a process is doing"),
+    pytest.mark.usefixtures("signals_reach_children"),
+]
 
 COMMAND = Path(sys.executable).with_name("conchart")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -30,15 +33,6 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("capture") / "input.pcap"
     generate("full", path, 50_000)
     return path
-
-
-@pytest.fixture(autouse=True)
-def signals_reach_children() -> Iterator[None]:
-    """A shell ignores SIGINT for what it runs in the background, and children inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
