@@ -5,7 +5,7 @@ import { nanoseconds, exact, share, shortly } from "../../conchart/charts/script
 import { account, countPer, oneEach } from "../../conchart/charts/scripts/range.js";
 import { found, inOrder, nearestRank, rankOf } from "../../conchart/charts/scripts/ranks.js";
 import { bucketsOf, overTime, percentilePer } from "../../conchart/charts/scripts/series.js";
-import { distributionSpan, histogram, measuresOf, sample, stepsDrawn } from "../../conchart/charts/scripts/statistics.js";
+import { decades, distributionSpan, histogram, measuresOf, sample, stepsDrawn } from "../../conchart/charts/scripts/statistics.js";
 import { connections, generator } from "./random.js";
 
 const KINDS = ["syn", "tls", "wait", "idle"].map((name) => ({ name, title: name, waited: name !== "idle" }));
@@ -197,4 +197,18 @@ test("a time that is typed is read to the nanosecond, as it is written", () => {
 
 test("what is there never reads 0 %, what is not whole never 100 %", () => {
   assert.deepEqual([[0, 5], [1, 1000], [999, 1000], [5, 5], [1, 3], [0, 0]].map(([part, whole]) => share(part, whole).replace("\u00a0", " ")), ["0 %", "<1 %", ">99 %", "100 %", "33 %", "0 %"]);
+});
+
+test("the axis of a distribution has several marks, however narrow it is", () => {
+  const wide = decades(3, 9);
+  assert.deepEqual(wide.ticktext, ["1\u00a0µs", "10\u00a0µs", "100\u00a0µs", "1\u00a0ms", "10\u00a0ms", "100\u00a0ms", "1\u00a0s"]);
+  const narrow = decades(Math.log10(19.9e6), Math.log10(20.9e6));
+  assert.deepEqual(narrow.ticktext, ["20.0\u00a0ms", "20.2\u00a0ms", "20.4\u00a0ms", "20.6\u00a0ms", "20.8\u00a0ms"]);
+  const random = generator(5);
+  for (let i = 0; i < 200; i += 1) {
+    const low = 1 + random(8000) / 1000;
+    const { tickvals, ticktext } = decades(low, low + 0.1 + random(2000) / 1000);
+    assert.ok(tickvals.length >= 2, `${low}`);
+    assert.equal(new Set(ticktext).size, ticktext.length, `${ticktext}`);
+  }
 });

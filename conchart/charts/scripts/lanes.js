@@ -218,11 +218,14 @@ export class Lanes {
     this.zoomTo(...this.full);
   }
 
-  /** @param {number[]} lanes */
+  /** @param {Iterable<number>} lanes */
   zoomToLanes(lanes) {
     const { model, view } = this;
-    const start = lanes.reduce((least, lane) => Math.min(least, model.opened[lane] - view.shift(lane)), Infinity);
-    const end = lanes.reduce((most, lane) => Math.max(most, model.closed[lane] - view.shift(lane)), -Infinity);
+    let [start, end] = [Infinity, -Infinity];
+    for (const lane of lanes) {
+      start = Math.min(start, model.opened[lane] - view.shift(lane));
+      end = Math.max(end, model.closed[lane] - view.shift(lane));
+    }
     const margin = Math.max((end - start) * 0.05, MIN_SPAN);
     this.zoomTo(start - margin, end + margin);
   }

@@ -15,16 +15,37 @@ import { Statistics } from "./statistics.js";
 import { TableView } from "./table.js";
 import { VIEWPOINTS } from "./viewpoint.js";
 
+/** @typedef {import("./model.js").Row} Row */
+/** @typedef {import("./search.js").Found} Found */
+/** @typedef {import("./address.js").View} View */
+
+/**
+ * An element of the page's template.
+ * @param {string} id
+ */
+function element(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/** @typedef {HTMLInputElement | HTMLSelectElement} Filter */
+
 const [model] = await Promise.all([readModel(document), loadPlotly(document)]);
-const detail = document.getElementById("detail");
-const help = document.getElementById("help");
+const detail = element("detail");
+const help = /** @type {HTMLDialogElement} */ (element("help"));
 const search = new Search(model);
-const filters = { text: document.getElementById("filter-text"), server: document.getElementById("filter-server"), app: document.getElementById("filter-app") };
-const searchTold = document.getElementById("search-told");
-/* The finding of which nothing but the connections are shown, or null. */
+const filters = {
+  text: /** @type {HTMLInputElement} */ (element("filter-text")),
+  server: /** @type {HTMLSelectElement} */ (element("filter-server")),
+  app: /** @type {HTMLSelectElement} */ (element("filter-app")),
+};
+const searchTold = element("search-told");
+/**
+ * The finding of which nothing but the connections are shown.
+ * @type {Row | null}
+ */
 let finding = null;
-const findingShown = document.getElementById("finding-shown");
-const findingButtons = [...document.querySelectorAll("[data-finding]")];
+const findingShown = element("finding-shown");
+const findingButtons = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-finding]")]);
 
 const address = new Address(shownView, restore);
 const lanes = new Lanes(model, { onChoose: choose, onView: seen });
@@ -40,13 +61,20 @@ function seen() {
 /* Ladders have their time to scale. */
 let toScale = false;
 
+/**
+ * @param {boolean} chosen
+ * @param {number} lane
+ */
 function scaleLadder(chosen, lane) {
   toScale = chosen;
   choose(lane);
-  detail.querySelector(`[data-scale="${chosen}"]`)?.focus();
+  /** @type {HTMLElement | null} */ (detail.querySelector(`[data-scale="${chosen}"]`))?.focus();
 }
 
-/* A lane by its number, or none. */
+/**
+ * A lane by its number, or none.
+ * @param {number | null} lane
+ */
 function choose(lane, { zoom = false, scroll = false } = {}) {
   if (zoom && lane !== null) lanes.zoomToLanes([lane]);
   lanes.choose(lane);
@@ -70,10 +98,13 @@ function choose(lane, { zoom = false, scroll = false } = {}) {
 }
 
 /* A page that was made as an end saw it has no choice. */
-const seenFrom = document.getElementById("seen-from");
-const seenNote = document.getElementById("seen-note");
+const seenFrom = /** @type {HTMLSelectElement | null} */ (document.getElementById("seen-from"));
+const seenNote = element("seen-note");
 
-/* Tell all times as they were seen there. */
+/**
+ * Tell all times as they were seen there.
+ * @param {string} viewpoint
+ */
 function seeFrom(viewpoint) {
   if (!seenFrom || viewpoint === model.viewpoint) return;
   seenFrom.value = viewpoint;
@@ -91,7 +122,9 @@ const groupsShown = new Set(model.group);
 model.groups.forEach((group, i) => {
   if (groupsShown.has(i)) filters.server.append(el("option", { value: group.endpoint }, clip(group.title ? `${group.endpoint} ${group.title}` : group.endpoint, 60)));
 });
-for (const app of [...model.tables.lanes.column("app").texts].sort()) filters.app.append(el("option", { value: app }, app));
+const apps = model.tables.lanes.column("app");
+const appNames = /** @type {string[]} */ (apps.texts); // a column of texts
+for (const app of [...appNames].sort()) filters.app.append(el("option", { value: app }, app));
 
 /* What the search finds, of the server, protocol and finding that are chosen: 1 for each lane. */
 function keep() {
@@ -99,16 +132,18 @@ function keep() {
   const kept = found.lanes.slice();
   const [server, app] = [filters.server.value, filters.app.value];
   const group = model.groups.findIndex(({ endpoint }) => endpoint === server);
-  const apps = model.tables.lanes.column("app");
-  const code = apps.texts.indexOf(app);
+  const code = appNames.indexOf(app);
   const affected = finding && new Uint8Array(model.count);
-  if (affected) for (const lane of search.lanesOf(finding.number)) affected[lane] = 1;
+  if (finding && affected) for (const lane of search.lanesOf(finding.number)) affected[lane] = 1;
   for (let lane = 0; lane < kept.length; lane += 1)
     if ((server && model.group[lane] !== group) || (app && (apps.values[lane] !== code || (apps.valid && !apps.valid[lane]))) || (affected && !affected[lane])) kept[lane] = 0;
   return { found, kept };
 }
 
-/* Beside the box: what was not understood, and what of it was. */
+/**
+ * Beside the box: what was not understood, and what of it was.
+ * @param {Found} found
+ */
 function tellSearch({ errors, understood }) {
   const hint = document.activeElement === filters.text && !filters.text.value ? SEARCH_HINT : "";
   const told = errors.length ? [el("b", {}, errors.join("; ")), understood.length ? `. Understood: ${understood.join(" ")}` : "."] : [hint];
@@ -118,9 +153,13 @@ function tellSearch({ errors, understood }) {
 /* Of more connections, lanes are drawn when nobody has typed for so long, in ms: the tables and the count keep up. */
 const QUICK = 3000;
 const TYPED = 150;
-let drawing = 0;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let drawing;
 
-/* Draw the lanes that are kept; where they are those that are drawn already, nothing changes. */
+/**
+ * Draw the lanes that are kept; where they are those that are drawn already, nothing changes.
+ * @param {Uint32Array} shown
+ */
 function drawLanes(shown) {
   if (shown.length === lanes.kept.length && shown.every((lane, i) => lane === lanes.kept[i])) return;
   lanes.box.scrollTop = 0;
@@ -134,7 +173,7 @@ function applyFilters({ typing = false } = {}) {
   const shown = new Uint32Array(kept.reduce((sum, one) => sum + one, 0));
   for (let lane = 0, i = 0; lane < kept.length; lane += 1) if (kept[lane]) shown[i++] = lane;
   tellSearch(found);
-  document.getElementById("filter-count").textContent = shown.length === model.count ? plural(shown.length, "connection") : `${count(shown.length)} of ${plural(model.count, "connection")}`;
+  element("filter-count").textContent = shown.length === model.count ? plural(shown.length, "connection") : `${count(shown.length)} of ${plural(model.count, "connection")}`;
   table.show(kept, found);
   clearTimeout(drawing);
   if (typing && model.count > QUICK) drawing = setTimeout(() => drawLanes(shown), TYPED);
@@ -143,35 +182,43 @@ function applyFilters({ typing = false } = {}) {
   return shown;
 }
 
+/** @param {Row | null} chosen */
 function markFinding(chosen) {
   finding = chosen;
   findingShown.hidden = !finding;
   findingShown.textContent = finding ? `${clip(finding.title, 50)} ✕` : "";
-  for (const button of findingButtons) button.setAttribute("aria-pressed", String(Boolean(finding) && Number(button.dataset.finding) === finding.number));
+  for (const button of findingButtons) button.setAttribute("aria-pressed", String(Number(button.dataset.finding) === finding?.number));
 }
 
-/* Show the connections of a finding from their first packet to their last, or all connections again. */
+/**
+ * Show the connections of a finding from their first packet to their last, or all connections again.
+ * @param {Row | null} chosen
+ */
 function showFinding(chosen) {
   markFinding(chosen);
-  if (finding) for (const filter of Object.values(filters)) filter.value = "";
+  if (finding) for (const filter of /** @type {Filter[]} */ (Object.values(filters))) filter.value = "";
   const kept = applyFilters();
   if (!finding) {
     lanes.reset();
     return;
   }
   if (kept.length) lanes.zoomToLanes(kept);
-  document.getElementById("connections").scrollIntoView({ block: "start" });
+  element("connections").scrollIntoView({ block: "start" });
   lanes.box.focus({ preventScroll: true });
 }
 
-/* The finding that comes so many after the one shown, in the order of the panel. */
+/**
+ * The finding that comes so many after the one shown, in the order of the panel.
+ * @param {number} by
+ */
 function stepFinding(by) {
   if (!findingButtons.length) return;
-  const now = findingButtons.findIndex((button) => finding && Number(button.dataset.finding) === finding.number);
+  const now = findingButtons.findIndex((button) => Number(button.dataset.finding) === finding?.number);
   const next = now < 0 ? (by > 0 ? 0 : findingButtons.length - 1) : (now + by + findingButtons.length) % findingButtons.length;
-  showFinding(model.findings.get(Number(findingButtons[next].dataset.finding)));
+  showFinding(model.findings.get(Number(findingButtons[next].dataset.finding)) || null);
 }
 
+/** @returns {View} */
 function shownView() {
   const { x0, x1 } = lanes.view;
   const whole = x0 === lanes.full[0] && x1 === lanes.full[1];
@@ -182,12 +229,15 @@ function shownView() {
   };
 }
 
-/* Show what a link says, as far as it is here. */
+/**
+ * Show what a link says, as far as it is here.
+ * @param {View} view
+ */
 function restore(view) {
   filters.text.value = view.search;
   // A list that has no such entry would be empty.
-  for (const [list, value] of [[filters.server, view.server], [filters.app, view.app]]) list.value = [...list.options].some((option) => option.value === value) ? value : "";
-  markFinding(model.findings.get(view.finding) || null);
+  for (const [list, value] of /** @type {[HTMLSelectElement, string][]} */ ([[filters.server, view.server], [filters.app, view.app]])) list.value = [...list.options].some((option) => option.value === value) ? value : "";
+  markFinding((view.finding !== null && model.findings.get(view.finding)) || null);
   seeFrom(view.seenFrom);
   toScale = view.toScale;
   lanes.unfolded = new Map(view.unfolded);
@@ -200,12 +250,13 @@ function restore(view) {
   lanes.setAxis(view.axis);
   table.restore(view.tab, view.sort);
   applyFilters();
-  choose(model.laneOf.get(view.chosen) ?? null);
-  lanes.zoomTo(...(view.range || lanes.full));
+  choose(view.chosen === null ? null : (model.laneOf.get(view.chosen) ?? null));
+  const [from, to] = view.range || lanes.full;
+  lanes.zoomTo(from, to);
 }
 
 for (const button of findingButtons) {
-  const chosen = model.findings.get(Number(button.dataset.finding));
+  const chosen = model.findings.get(Number(button.dataset.finding)) || null;
   button.addEventListener("click", () => showFinding(finding === chosen ? null : chosen));
 }
 findingShown.addEventListener("click", () => showFinding(null));
@@ -214,21 +265,24 @@ filters.text.addEventListener("input", () => applyFilters({ typing: true }));
 for (const change of ["focus", "blur"]) filters.text.addEventListener(change, () => !filters.text.value && tellSearch(search.find("")));
 for (const list of [filters.server, filters.app]) list.addEventListener("change", () => applyFilters());
 seenFrom?.addEventListener("change", () => seeFrom(seenFrom.value));
-const heights = document.getElementById("lane-height");
+const heights = /** @type {HTMLSelectElement} */ (element("lane-height"));
 const usualHeight = lanes.laneHeight;
 heights.addEventListener("change", () => address.changed());
 
 fillHelp(help, search.phases);
 const openHelp = () => help.showModal();
-document.getElementById("help-open").addEventListener("click", openHelp);
-const link = document.getElementById("copy-link");
+element("help-open").addEventListener("click", openHelp);
+const link = element("copy-link");
 link.addEventListener("click", async () => {
   await copyText(address.link());
   link.textContent = "copied";
   setTimeout(() => { link.textContent = "Link"; }, 1200);
 });
 
-/* Back by one step: an empty box, no details, no finding. */
+/**
+ * Back by one step: an empty box, no details, no finding.
+ * @param {KeyboardEvent} event
+ */
 function goBack(event) {
   if (event.target === filters.text && filters.text.value) {
     event.preventDefault();
@@ -238,6 +292,7 @@ function goBack(event) {
   else if (finding) showFinding(null);
 }
 
+/** @type {Record<string, () => unknown>} */
 const keys = {
   "/": () => {
     filters.text.focus();
@@ -257,14 +312,14 @@ document.addEventListener("keydown", (event) => {
     goBack(event);
     return;
   }
-  if (!Object.hasOwn(keys, event.key) || event.target.closest("input, select, textarea")) return;
+  if (!Object.hasOwn(keys, event.key) || /** @type {Element} */ (event.target).closest("input, select, textarea")) return;
   event.preventDefault();
   keys[event.key]();
 });
 
 if (location.hash.length > 1) {
   restore(readView(location.hash));
-  document.getElementById("connections").scrollIntoView({ block: "start" });
+  element("connections").scrollIntoView({ block: "start" });
 } else applyFilters();
 if (model.explained !== null && location.hash.length < 2) {
   choose(model.laneOf.get(model.explained) ?? null);

@@ -1,6 +1,6 @@
 /* How times are distributed, by server; and what else sums up the connections shown: a range, the capture over time. */
 
-import { themeColours } from "./chart.js";
+import { themeColours, tickStep } from "./chart.js";
 import { brief, clip, count, el, exact, plain, plural, shortly, unitFor } from "./format.js";
 import { Range, named, oneEach } from "./range.js";
 import { inOrder, nearestRank } from "./ranks.js";
@@ -94,13 +94,25 @@ export function histogram(sorted, low, columns) {
  */
 const columnOf = (ns) => Math.floor(Math.log10(Math.max(1, ns)) * PER_DECADE + 1e-9);
 
+/* Decades below which marks have equal steps: in half of one, 1, 2 and 5 may leave a single mark. */
+const NARROW = 0.8;
+const MOST_MARKS = 6;
+
 /**
- * Marks at 1, 10, 100 of each unit; where that leaves few of them, at 2 and 5 too.
+ * Marks at 1, 10, 100 of each unit; where that leaves few of them, at 2 and 5 too, or in equal steps.
  * @param {number} low
  * @param {number} high
  */
-function decades(low, high) {
+export function decades(low, high) {
   const values = [];
+  if (high - low < NARROW) {
+    const [from, to] = [10 ** low, 10 ** high];
+    const step = tickStep(to - from, MOST_MARKS, false);
+    const unit = unitFor(to);
+    const decimals = Math.max(0, Math.ceil(Math.log10(unit.ns / step) - 1e-9));
+    for (let i = Math.ceil(from / step); i * step <= to; i += 1) values.push(i * step);
+    return { tickvals: values.map(Math.log10), ticktext: values.map((ns) => `${(ns / unit.ns).toFixed(decimals)}\u00a0${unit.name}`) };
+  }
   for (let power = Math.floor(low); power <= high; power += 1) for (const step of high - low > 3 ? [1] : [1, 2, 5]) values.push(step * 10 ** power);
   return { tickvals: values.map(Math.log10), ticktext: values.map((ns) => `${Math.round(ns / unitFor(ns).ns)}\u00a0${unitFor(ns).name}`) };
 }
