@@ -1,5 +1,6 @@
 """``conchart``: one command that needs no name, the others beside it; errors become exit codes here and only here."""
 
+import re
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +21,8 @@ _OPTIONS_OF_OTHERS = {
     **dict.fromkeys(("-i", "-r", "--input", "--read"), "captures need no option: conchart in.pcap -w out.html"),
 }
 """What people type who know other programs, and what to type here."""
+_EXTRA = re.compile(r"Got unexpected extra argument \((\S+\.\w+)\)")
+"""click's words, of a file."""
 
 
 COMMANDS = ("diff", "explain", "findings", "live", "query", "whatif")
@@ -80,12 +83,15 @@ def run(args: list[str] | None) -> int:
 
 
 def _hint(error: click.ClickException) -> str | None:
-    """Say what to type instead of an option that other programs have, where the command has ``-w``."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+    """Say what to type instead of what other programs take, where the command has ``-w``."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or all(parameter.name != "outputs" for parameter in context.command.params):
         return None
-    hint = _OPTIONS_OF_OTHERS.get(error.option_name)
-    writes = any(parameter.name == "outputs" for parameter in error.ctx.command.params)
-    return f"no option {error.option_name}: {hint}" if hint and writes else None
+    if isinstance(error, click.NoSuchOption):
+        hint = _OPTIONS_OF_OTHERS.get(error.option_name)
+        return f"no option {error.option_name}: {hint}" if hint else None
+    extra = _EXTRA.fullmatch(error.format_message())
+    return f"one argument too many: to write {extra[1]}, say -w {extra[1]}" if extra else None
 
 
 def _complain(message: str) -> None:

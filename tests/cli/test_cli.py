@@ -150,6 +150,7 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         (["story.pcap", "--output=out.html"], "^conchart: no option --output: write with -w out.html\n"),
         (["-r", "story.pcap"], "^conchart: no option -r: captures need no option: conchart in.pcap -w out.html\n"),
         (["diff", "-i", "story.pcap"], "^conchart: no option -i: captures need no option"),
+        (["diff", "a.pcap", "b.pcap", "out.html"], "^conchart: one argument too many: to write out.html, say -w"),
         (["query", "story.pcap", "SELECT 1", "-o", "out.csv"], "^conchart: No such option"),
         (["-w", "out.json"], "Missing argument"),
         (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
