@@ -55,8 +55,10 @@ def read_results(path: Path) -> dict[str, Any]:
     return found
 
 
-def ask_conchart(capture: Path, question: str) -> list[dict[str, Any]]:
+def ask_conchart(capture: Path, question: str, *options: str) -> list[dict[str, Any]]:
     """Return the rows that conchart answers an SQL question with, as its users ask it: by its command.
+
+    ``options`` are those of ``conchart query``.
 
     Raises:
         FileNotFoundError: there is no ``conchart``, neither beside this Python nor in the path.
@@ -65,7 +67,7 @@ def ask_conchart(capture: Path, question: str) -> list[dict[str, Any]]:
     program = str(beside) if beside.is_file() else shutil.which("conchart")
     if program is None:
         raise FileNotFoundError("conchart: run this by the Python that it is installed for")
-    words = [program, "query", str(capture), question, "--format", "json"]
+    words = [program, "query", str(capture), question, "--format", "json", *options]
     found: list[dict[str, Any]] = json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout)
     return found
 

@@ -17,13 +17,24 @@ class Listener:
     """One running tcpdump and the file it writes."""
 
     def __init__(
-        self, network: Network, host: Host, interface: str, packets: str, capture: Path, snapshot: int | None = None
+        self,
+        network: Network,
+        host: Host,
+        interface: str,
+        packets: str,
+        capture: Path,
+        snapshot: int | None = None,
+        buffer_kib: int | None = None,
     ) -> None:
-        """Start it; returns when it listens. It keeps ``snapshot`` bytes of each packet; None: all."""
+        """Start it; returns when it listens.
+
+        It keeps ``snapshot`` bytes of each packet; None: all. The kernel holds ``buffer_kib`` for it; None: 2 MiB.
+        """
         self.capture = capture
         self._log = capture.with_suffix(".log")
         words = ["tcpdump", "-i", interface, "-n", "--time-stamp-precision=nano", "-Z", "root", "-w", capture, packets]
         words[1:1] = ["-s", str(snapshot)] if snapshot else []
+        words[1:1] = ["-B", str(buffer_kib)] if buffer_kib else []
         with self._log.open("wb") as sink:
             self._program: subprocess.Popen[bytes] = network.start(host, words, stderr=sink)
         wait_until(lambda: b"listening on" in self._log.read_bytes(), "tcpdump listens")
