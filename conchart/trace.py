@@ -36,7 +36,7 @@ from conchart.units import SECOND
 _DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
 
-_ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'zero_window'), true)"
+_ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'gap', 'zero_window'), true)"
 """Of a packet: it tells of no trouble."""
 
 Progress = Callable[[int, int], None]

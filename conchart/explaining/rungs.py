@@ -15,6 +15,7 @@ from conchart.units import format_bytes, format_count, format_ns
 _MARKS = {
     "retransmit": ("sent again", "The same as before, sent again."),
     "out_of_order": ("out of order", "It was overtaken, or one before it was lost."),
+    "gap": ("gap before", "What its sender sent before it is not in the capture, or comes later."),
     "duplicate": ("copy", "The same packet as before, captured twice."),
     "keepalive": ("keep-alive", "A TCP keep-alive probe: is the peer still there?"),
     "zero_window": ("window of zero", "Its sender can take no more: the peer has to wait."),

@@ -306,13 +306,14 @@ function stallTraces(rows, view, model, pixel, colours) {
 const MARKS = {
   retransmit: { colour: "bad", size: 9, up: "triangle-up", down: "triangle-down" },
   out_of_order: { colour: "bad", size: 8, up: "triangle-up-open", down: "triangle-down-open" },
+  gap: { colour: "bad", size: 8, up: "diamond-open", down: "diamond-open" },
   zero_window: { colour: "bad", size: 9, up: "x", down: "x" },
   other: { colour: "ink", size: 7, up: "triangle-up", down: "triangle-down" },
 };
 
 /**
- * Triangles for packets: up from the client, down from the server; what was sent again in red, a cross for a window of
- * zero. Of lanes too flat for them, none; of too many at once, none, and how many.
+ * Triangles for packets: up from the client, down from the server; what was sent again in red, a diamond before which
+ * something is missing, a cross for a window of zero. Of lanes too flat for them, none; of too many at once, none, and how many.
  * @param {Row[]} rows
  * @param {View} view
  * @param {Model} model

@@ -10,6 +10,8 @@ use super::copies::Copies;
 pub enum Mark {
     Retransmit,
     OutOfOrder,
+    /// What lies before it in its stream is not in the capture, or not yet.
+    Gap,
     Duplicate,
     Keepalive,
     ZeroWindow,
@@ -19,7 +21,7 @@ impl Mark {
     /// Does it tell of trouble on the way, or at an end, that whoever looks at a lane wants to see?
     #[must_use]
     pub fn is_trouble(self) -> bool {
-        matches!(self, Self::Retransmit | Self::OutOfOrder | Self::ZeroWindow)
+        matches!(self, Self::Retransmit | Self::OutOfOrder | Self::Gap | Self::ZeroWindow)
     }
 
     /// The name in the `packets` table.
@@ -28,6 +30,7 @@ impl Mark {
         match self {
             Self::Retransmit => "retransmit",
             Self::OutOfOrder => "out_of_order",
+            Self::Gap => "gap",
             Self::Duplicate => "duplicate",
             Self::Keepalive => "keepalive",
             Self::ZeroWindow => "zero_window",
@@ -45,6 +48,11 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    /// Was anything before it captured, but not what lies right before it?
+    fn leaves_out(self) -> bool {
+        self.reached > 0 && self.position > self.reached
+    }
+
     fn len(self) -> u64 {
         self.end - self.position
     }
@@ -118,8 +126,9 @@ impl Classifier {
             } else {
                 self.repeated()
             });
-        } else if self.timed.is_none() {
-            self.timed = Some((end, at));
+        } else {
+            mark = extent.leaves_out().then_some(Mark::Gap);
+            self.timed = self.timed.or(Some((end, at)));
         }
         if end > reached {
             self.reached_at = at;

@@ -177,6 +177,23 @@ fn swapped_segments_are_put_in_order_and_counted() {
 }
 
 #[test]
+fn a_segment_before_which_something_is_missing_says_so() {
+    let script = Script::new().handshake().server(30, 5, 0, "world").server(31, 0, 0, "hello").server(32, 10, 0, "!");
+    let (_, _, marks) = play(&script.0);
+    assert_eq!(marks[3..], [Some(Mark::Gap), Some(Mark::OutOfOrder), None]);
+    let script = Script::new().handshake().client(30, 3, 0, "late").client(31, 7, 0, "more");
+    let (_, _, marks) = play(&script.0);
+    assert_eq!(marks[3..], [Some(Mark::Gap), None]);
+}
+
+#[test]
+fn what_a_capture_begins_with_leaves_no_gap() {
+    let script =
+        Script::new().packet(0, Side::Client, ACK, 100, 7, "in the").packet(MS, Side::Client, ACK, 106, 7, "middle");
+    assert_eq!(play(&script.0).2, [None, None]);
+}
+
+#[test]
 fn a_repeated_and_regrouped_segment_is_heard_once() {
     let (connection, heard) = Script::new()
         .handshake()
