@@ -91,11 +91,15 @@ class Tables:
         query, told = _told(TABLE_BY_NAME[table].types, rows)
         self._database.execute(f"INSERT INTO {table} BY NAME {query}", [told])
 
+    def lend(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> None:
+        """Make a temporary table of these rows, with these names and types."""
+        query, told = _told(types, rows)
+        self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", [told])
+
     @contextmanager
     def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:
         """Have a table of these rows besides, with these names and types, as long as the block lasts."""
-        query, told = _told(types, rows)
-        self._database.execute(f"CREATE TEMP TABLE {table} AS {query}", [told])
+        self.lend(table, types, rows)
         try:
             yield
         finally:

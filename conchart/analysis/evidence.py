@@ -59,27 +59,27 @@ _SETUPS = f"""
         SELECT *, hash(client_ip, server_ip, server_port) AS ends,
             hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
         FROM told),
-    -- In each pool, connections come to be open and, once they are answered, idle, and cease to be.
+    -- In each pool, connections come to be open and, once they are answered, idle, and cease to be. Of what happens at
+    -- one instant, a SYN comes first (0), an end next (1), then all else (2).
     happened AS (
-        SELECT pool, syn_at AS seen_at, stream, 'syn' AS event, 0 AS opened, 0 AS idle FROM pooled
-        UNION ALL SELECT pool, ready_at, NULL, NULL, 1, 0 FROM pooled WHERE ready_at IS NOT NULL
+        SELECT pool, syn_at AS seen_at, stream, 0::TINYINT AS event, 0 AS opened, 0 AS idle FROM pooled
+        UNION ALL SELECT pool, ready_at, NULL, 2, 1, 0 FROM pooled WHERE ready_at IS NOT NULL
         UNION ALL
-        SELECT pool, coalesce(closing_at, closed_at), stream, 'end', -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
+        SELECT pool, coalesce(closing_at, closed_at), stream, 1, -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
             FROM pooled WHERE ready_at IS NOT NULL
-        UNION ALL SELECT pool, request_at, NULL, NULL, 0, -1
+        UNION ALL SELECT pool, request_at, NULL, 2, 0, -1
             FROM exchanges JOIN pooled USING (stream)
             WHERE NOT multiplexed AND ready_at IS NOT NULL AND number > first_exchange
         UNION ALL
         SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
-                NULL, NULL, 0, 1
+                NULL, 2, 0, 1
             FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
     counted AS MATERIALIZED (
         SELECT stream, event, sum(opened) OVER so_far - opened AS open_before,
             sum(idle) OVER so_far - idle AS idle_before
         FROM happened
-        WINDOW so_far AS (
-            PARTITION BY pool ORDER BY seen_at, event IS NULL, event DESC, stream ROWS UNBOUNDED PRECEDING)
-        QUALIFY stream IS NOT NULL),
+        WINDOW so_far AS (PARTITION BY pool ORDER BY seen_at, event, stream ROWS UNBOUNDED PRECEDING)
+        QUALIFY event < 2),
     -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
     numbers AS (
         SELECT *, sum(step) OVER (PARTITION BY pool ORDER BY seen_at, step, stream ROWS UNBOUNDED PRECEDING) AS n
@@ -102,21 +102,24 @@ _SETUPS = f"""
             FROM pooled WHERE exchanges <= 1)
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
-            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
+            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns)),
+    -- Windows and joins move whole rows: these have only what they need, until the end.
+    openings AS (
+        SELECT stream, pool, syn_at, row_number() OVER (PARTITION BY ends ORDER BY syn_at, stream)::INTEGER - 1 AS place
+        FROM pooled),
+    surroundings AS (
+        SELECT openings.stream, place,
+            coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
+            coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
+            coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
+            coalesce(at_once, 1)::INTEGER AS at_once, closings.* EXCLUDE (pool)
+        FROM openings LEFT JOIN counted before ON openings.stream = before.stream AND before.event = 0
+        LEFT JOIN counted after ON openings.stream = after.stream AND after.event = 1
+        LEFT JOIN spare ON openings.stream = spare.stream
+        ASOF LEFT JOIN closings ON openings.pool = closings.pool AND openings.syn_at >= closings.previous_closed_at)
     SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
-        coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
-        coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
-        coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
-        coalesce(at_once, 1)::INTEGER AS at_once,
-        previous_stream, previous_closed_at, previous_closed_by, previous_ended_by, previous_done_at,
-        previous_exchanges,
-        row_number() OVER (
-            PARTITION BY ends ORDER BY syn_at, pooled.stream)::INTEGER - 1 AS place,
-        coalesce(probe, false) AS probe
-    FROM pooled LEFT JOIN counted before ON pooled.stream = before.stream AND before.event = 'syn'
-    LEFT JOIN counted after ON pooled.stream = after.stream AND after.event = 'end'
-    LEFT JOIN spare ON pooled.stream = spare.stream
-    ASOF LEFT JOIN closings ON pooled.pool = closings.pool AND pooled.syn_at >= closings.previous_closed_at
+        surroundings.* EXCLUDE (stream), coalesce(probe, false) AS probe
+    FROM pooled JOIN surroundings USING (stream)
     LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
         AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
         AND pooled.exchanges <= 1
@@ -155,26 +158,26 @@ _ASKED = f"""
     CREATE OR REPLACE TEMP TABLE asked AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
     backs AS (SELECT front_stream AS stream, front_exchange AS number, count(*) AS backs FROM links GROUP BY ALL),
-    spaced AS (
-        SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
-            exchanges.number = first_exchange AS first, setups.probe AS probing,
-            request_at - lag(coalesce(response_done_at, response_at, request_done_at)) OVER (
-                PARTITION BY stream ORDER BY exchanges.number) AS idle_ns,
-            request_at - lag(request_at) OVER (alike ORDER BY request_at) AS gap_ns
-        FROM exchanges JOIN setups USING (stream)
-        WHERE {ASKING}
-        WINDOW alike AS (PARTITION BY hash(client_ip, server_ip, server_port, method, target))),
+    -- Windows move whole rows: these have only what they need.
+    spaced AS MATERIALIZED (
+        SELECT stream, number, alike,
+            request_at - lag(done_at) OVER (PARTITION BY stream ORDER BY number) AS idle_ns,
+            request_at - lag(request_at) OVER (PARTITION BY alike ORDER BY request_at) AS gap_ns
+        FROM (
+            SELECT stream, number, request_at, coalesce(response_done_at, response_at, request_done_at) AS done_at,
+                hash(client_ip, server_ip, server_port, method, target) AS alike
+            FROM exchanges JOIN setups USING (stream) WHERE {ASKING})),
     even AS (
-        SELECT client_ip, server_ip, server_port, method, target, true AS probe FROM spaced GROUP BY ALL
+        SELECT alike, true AS probe FROM spaced GROUP BY alike
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT spaced.* EXCLUDE (probing, gap_ns),
+    SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
+        exchanges.number = first_exchange AS first, idle_ns,
         coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
-        probing OR fronts IS NULL AND coalesce(even.probe, false) AS probe
-    FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
-    LEFT JOIN even ON even.client_ip = spaced.client_ip AND even.server_ip = spaced.server_ip
-        AND even.server_port = spaced.server_port AND even.method IS NOT DISTINCT FROM spaced.method
-        AND even.target IS NOT DISTINCT FROM spaced.target
+        setups.probe OR fronts IS NULL AND coalesce(even.probe, false) AS probe
+    FROM spaced JOIN exchanges USING (stream, number) JOIN setups USING (stream)
+    LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
+    LEFT JOIN even USING (alike)
 """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from

@@ -172,11 +172,7 @@ _NESTED = f"""
 """How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in
 time: that is chance."""
 
-_MACHINES = """
-    CREATE OR REPLACE TEMP TABLE machines AS
-    SELECT unnest($places::STRUCT(address VARCHAR, machine INTEGER, method VARCHAR, confidence DOUBLE)[],
-        recursive := true)
-"""
+_MACHINES = {"address": "VARCHAR", "machine": "INTEGER", "method": "VARCHAR", "confidence": "DOUBLE"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +204,7 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     same = tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall() if endpoints > 1 else []
     for method, confidence, one, other in same:
         if one not in known and other not in known:
-            union.join(one, other, method, confidence)
+            union.join(one, other, method, float(confidence))  # a DECIMAL of DuckDB
     if strangers := list(_nested(tables, known | union.addresses())) if endpoints > 1 else []:
         asked: dict[str, set[str]] = {}
         for client, server in tables.sql("SELECT DISTINCT client_ip, server_ip FROM connections").fetchall():
@@ -223,12 +219,12 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     for address in set(servers or ()) & set(clients or ()):
         union.join(address, address, None, 1.0)
     machines = union.machines()
-    places = [
-        {"address": address, "machine": number, "method": machine.method, "confidence": machine.confidence}
+    places = (
+        (address, number, machine.method, machine.confidence)
         for number, machine in enumerate(machines)
         for address in machine.addresses
-    ]
-    tables.execute(_MACHINES, {"places": places})
+    )
+    tables.lend("machines", _MACHINES, places)
     return machines
 
 

@@ -39,6 +39,11 @@ _CALLS = f"""
     WHERE front_ip <> back_ip ORDER BY ALL
 """
 
+_STANDING = {
+    "server_ip": "VARCHAR", "server_port": "INTEGER", "root_ip": "VARCHAR", "root_port": "INTEGER", "tier": "INTEGER",
+}  # fmt: skip
+"""What stands behind what: a server, the front of its chain, how many steps behind that."""
+
 _DESCRIBE = f"""
     INSERT INTO servers BY NAME
     WITH named AS (
@@ -72,9 +77,6 @@ _DESCRIBE = f"""
             quantile_disc(response_done_at - request_at, 0.5) AS request_median_ns,
             max(response_done_at - request_at) AS request_max_ns
         FROM exchanges JOIN connections USING (stream) GROUP BY ALL),
-    standing AS (
-        SELECT unnest($standing::STRUCT(server_ip VARCHAR, server_port INTEGER, root_ip VARCHAR, root_port INTEGER,
-            tier INTEGER)[], recursive := true)),
     placed AS (
         SELECT *, coalesce(root_ip, server_ip) AS stands_with_ip, coalesce(root_port, server_port) AS stands_with_port,
             CASE WHEN NOT unread AND refused + unanswered = connections THEN 'closed' WHEN tier > 0 THEN 'backend'
@@ -103,11 +105,9 @@ def describe_servers(tables: Tables) -> None:
 
     Who only ever refused or never answered comes after those who did, datagrams that nobody reads come last.
     """
-    standing = [
-        {"server_ip": ip, "server_port": port, "root_ip": root_ip, "root_port": root_port, "tier": tier}
-        for (ip, port), (root_ip, root_port), tier in _standing(tables)
-    ]
-    tables.execute(_DESCRIBE, {"standing": standing})
+    standing = [(*server, *root, tier) for server, root, tier in _standing(tables)]
+    with tables.lent("standing", _STANDING, standing):
+        tables.execute(_DESCRIBE)
 
 
 def _standing(tables: Tables) -> Iterator[tuple[Endpoint, Endpoint, int]]:
