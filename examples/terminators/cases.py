@@ -9,8 +9,8 @@ from lab.programs import versions
 from rack import BACKEND, CLIENT, FRONT, REAR
 
 _EVENTS = """\
-- The first ten handshakes overlap: one process computes them in turns. Who has its handshake behind it waits for those of
-  the others: the first ten requests are answered hardly before the last handshake is over."""
+- The first ten handshakes overlap: one process computes them in turns. Who has its handshake behind it waits for
+  those of the others: the first ten requests are answered hardly before the last handshake is over."""
 _CLIENT = """\
 - The first ten handshakes overlap: one process computes them in turns. Behind each, it is the client that is silent: it
   has its own part of ten handshakes to compute."""

@@ -52,8 +52,8 @@ def read(name: str) -> dict[str, list[tuple[Any, ...]]]:
                 "SELECT kind = 'full', count(*) FROM handshakes WHERE outcome = 'complete' GROUP BY ALL ORDER BY ALL"
             ).fetchall(),
             "links": trace.sql(
-                "SELECT f.target, b.target, links.method, links.confidence, proxy_in_ns + connect_ns + tls_ns + links.request_ns"
-                " + links.wait_ns + proxy_out_ns = f.wait_ns FROM links"
+                "SELECT f.target, b.target, links.method, links.confidence, proxy_in_ns + connect_ns + tls_ns"
+                " + links.request_ns + links.wait_ns + proxy_out_ns = f.wait_ns FROM links"
                 " JOIN exchanges AS f ON f.stream = front_stream AND f.number = front_exchange"
                 " JOIN exchanges AS b ON b.stream = back_stream AND b.number = back_exchange"
             ).fetchall(),
