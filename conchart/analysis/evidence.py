@@ -106,7 +106,7 @@ _SETUPS = f"""
     -- Windows and joins move whole rows: these have only what they need, until the end.
     openings AS (
         SELECT stream, pool, syn_at, row_number() OVER (PARTITION BY ends ORDER BY syn_at, stream)::INTEGER - 1 AS place
-        FROM pooled),
+        FROM (SELECT stream, pool, ends, syn_at FROM pooled)),
     surroundings AS (
         SELECT openings.stream, place,
             coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
@@ -138,9 +138,9 @@ _SECURED = """
         FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
         WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')),
-    visits AS (SELECT stream, client_ip, server_port, name, hello_at FROM opened),
+    visits AS (SELECT stream, hash(client_ip, server_port, name) AS visited, hello_at FROM opened),
     sessions AS (
-        SELECT client_ip, server_port, name, server_ip AS before_ip, ja4 AS before_ja4,
+        SELECT hash(client_ip, server_port, name) AS visited, server_ip AS before_ip, ja4 AS before_ja4,
             complete_at + CASE WHEN version = 'TLSv1.3' THEN coalesce(rtt_ns, 0) ELSE 0 END AS before_at,
             CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
             kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
@@ -148,8 +148,7 @@ _SECURED = """
     SELECT opened.* EXCLUDE (name), before_at, before_ip, before_ja4, before_issued, before_id
     FROM opened LEFT JOIN (
         SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
-        FROM visits ASOF JOIN sessions ON visits.client_ip = sessions.client_ip
-            AND visits.server_port = sessions.server_port AND visits.name = sessions.name
+        FROM visits ASOF JOIN sessions ON visits.visited = sessions.visited
             AND visits.hello_at >= sessions.before_at
         WHERE hello_at - before_at <= $session_ns) USING (stream)
 """

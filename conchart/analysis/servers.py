@@ -63,7 +63,9 @@ _DESCRIBE = f"""
         FROM (SELECT *, closed_at - opened_at AS ns, coalesce(max(closed_at) OVER (
                 PARTITION BY server_ip, server_port ORDER BY opened_at, stream
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), opened_at) AS covered_until
-            FROM connections)
+            FROM (
+                SELECT stream, server_ip, server_port, transport, app, state, opened_at, closed_at, waited_ns
+                FROM connections))
         GROUP BY ALL),
     secured AS (
         SELECT server_ip, server_port,
