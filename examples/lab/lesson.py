@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 BLOCK = re.compile(r"(<!-- table: ([a-z0-9-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-RIGHT = re.compile(r"[-+±≈×]? ?[0-9][0-9., ]*( ?[%×]| [A-Za-zµ]+| / .*)?|–?")
+RIGHT = re.compile(r"[-+±≈×≥]? ?[0-9][0-9., ]*( ?[%×]| [A-Za-zµ]+| / .*)?|–?")
 """A cell that is a number, perhaps with its unit."""
 
 

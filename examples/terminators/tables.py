@@ -34,8 +34,13 @@ def machine(found: Found) -> str:
     """Say on what it was measured."""
     return (
         f"{machine_named(found['machine'])}; {', '.join(found['programs'])}. Each step of the search takes "
-        f"{found['seconds']:g} s, and its result is exact to {found['precision']:.0%}."
+        f"{found['seconds']:g} s, and its result is exact to {percent(found['precision'])}."
     )
+
+
+def percent(share: float) -> str:
+    """A share as people write it."""
+    return f"{share * 100:.0f} %"
 
 
 def columns() -> list[tuple[str, int, str]]:
@@ -122,7 +127,7 @@ def handshakes(found: Found) -> str:
     """Median of the handshakes by load, and what 95 of 100 stay below."""
     lines = [
         [
-            f"{share:.0%} of its most",
+            f"{percent(share)} of its most",
             *(f"{row['handshake_ns'] / 1e6:.1f} / {row['handshake_p95_ns'] / 1e6:.1f}" for row in _row(found, share)),
         ]
         for share in shares(found)
@@ -153,5 +158,5 @@ def queue(found: Found) -> str:
     for share in (0.5, max(shares(found))):
         for name, row in zip(TERMINATORS, _row(found, share), strict=True):
             spent = parts(row)
-            lines.append([name, f"{share:.0%}", *(f"{ms:.1f}" for ms in spent), f"{sum(spent):.1f}"])
+            lines.append([name, percent(share), *(f"{ms:.1f}" for ms in spent), f"{sum(spent):.1f}"])
     return table(["ms of a request", "load", *PARTS, "in all"], lines)
