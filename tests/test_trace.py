@@ -244,7 +244,7 @@ def test_of_a_large_capture_only_packets_that_tell_of_trouble_are_kept_unless_al
 ) -> None:
     monkeypatch.setattr("conchart.trace._DETAILED", 2)
     path = ROOT / "captures" / "crafted" / case / "input.pcap"
-    trouble = "mark IN ('retransmit', 'out_of_order', 'zero_window')"
+    trouble = "mark IN ('retransmit', 'out_of_order', 'gap', 'zero_window')"
     with conchart.read(path) as brief, conchart.read(path, packets=True) as whole:
         kept = brief.sql("FROM packets ORDER BY frame").fetchall()
         assert kept == whole.sql(f"FROM packets WHERE {trouble} ORDER BY frame").fetchall()
