@@ -73,6 +73,7 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         with utf8_path(path) as readable:
             connection.execute(
                 "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+                "SET enable_progress_bar = false;"
                 f"ATTACH {literal(str(readable))} AS saved (READ_ONLY);"
                 "SET enable_external_access = false; SET lock_configuration = true"
             )

@@ -36,6 +36,8 @@ class Tables:
         connection.execute(
             "SET python_enable_replacements = false;"
             "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+            # Of what takes two seconds, DuckDB draws the progress: on standard output, in the middle of JSON.
+            "SET enable_progress_bar = false; SET enable_progress_bar_print = false;"
             # DuckDB loops where it expects few rows, and expects few where a condition is all that it knows of them.
             "SET asof_loop_join_threshold = 0;"
         )

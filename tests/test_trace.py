@@ -238,6 +238,18 @@ def test_loading_another_database_says_so(tmp_path: Path) -> None:
         Trace.load(path)
 
 
+def test_a_long_query_writes_nothing_to_standard_output(
+    story: Trace, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    story.write(tmp_path / "saved.duckdb")
+    with Trace.load(tmp_path / "saved.duckdb") as loaded:
+        for trace in (story, loaded):
+            trace.execute("SET progress_bar_time = 1")
+            trace.sql("SELECT sum(sqrt(a.range * b.range)) FROM range(10000) a, range(10000) b").fetchall()
+            trace.execute("RESET progress_bar_time")
+    assert capfd.readouterr().out == ""
+
+
 @pytest.mark.parametrize("case", ["zero-window", "reordering", "syn-retransmission", "refused"])
 def test_of_a_large_capture_only_packets_that_tell_of_trouble_are_kept_unless_all_are_asked_for(
     case: str, monkeypatch: pytest.MonkeyPatch
