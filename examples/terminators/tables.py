@@ -34,7 +34,7 @@ def machine(found: Found) -> str:
     """Say on what it was measured."""
     return (
         f"{machine_named(found['machine'])}; {', '.join(found['programs'])}. Each step of the search takes "
-        f"{found['seconds']:g} s, which ends when what was borne and what was not are {percent(found['precision'])} apart."
+        f"{found['seconds']:g} s; it ends when what was borne and what was not are {percent(found['precision'])} apart."
     )
 
 
