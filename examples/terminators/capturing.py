@@ -33,11 +33,12 @@ SELECT (SELECT count(*) FROM exchanges JOIN front USING (stream) WHERE status = 
        (SELECT sum(server_compute_ns)::BIGINT FROM shaken) AS server_ns,
        (SELECT coalesce(sum(ns), 0)::BIGINT FROM spent WHERE kind = 'syn') AS syn_ns,
        (SELECT coalesce(sum(ns), 0)::BIGINT FROM spent WHERE kind = 'tls') AS tls_ns,
-       (SELECT coalesce(sum(ns), 0)::BIGINT FROM spent WHERE kind IN ('request', 'transfer', 'idle')) AS rest_ns,
+       (SELECT sum(request_at - ready_at)::BIGINT FROM shaken JOIN exchanges USING (stream)) AS client_ns,
        (SELECT coalesce(sum(ns), 0)::BIGINT FROM spent WHERE kind = 'wait') AS wait_ns,
        proxy_ns, connect_ns, backend_ns, unlinked
 FROM splits WHERE server_port = 443
 """
+"""Of the clients' time, what passes until they ask: how long an answered connection stays open is nobody's wait."""
 
 
 class Listened(Rack):

@@ -47,6 +47,7 @@ def named(name: str) -> str:
 
 def readme(name: str, users: int) -> str:
     """Say how the capture was made and what to see in it."""
+    see = "\n".join(SEE[name])
     return f"""\
 # {users} users come to {name} at once
 
@@ -71,5 +72,5 @@ Three network namespaces on one machine, joined by veth cables. {name} has one c
 
 ## What to see
 
-{chr(10).join(SEE[name])}
+{see}
 """

@@ -146,7 +146,7 @@ PARTS = ("opening", "TLS: terminator", "TLS: others", "client", "terminator", "b
 def parts(row: Found) -> list[float]:
     """Where the milliseconds of one request went, in the order of :data:`PARTS`."""
     spent = (
-        row["syn_ns"], row["server_ns"], row["tls_ns"] - row["server_ns"], row["rest_ns"],
+        row["syn_ns"], row["server_ns"], row["tls_ns"] - row["server_ns"], row["client_ns"],
         row["proxy_ns"], row["connect_ns"] + row["backend_ns"],
     )  # fmt: skip
     return [ns / row["answered"] / 1e6 for ns in spent]

@@ -120,6 +120,22 @@ def test_handshakes_take_longer_beyond_the_most(name: str) -> None:
 
 
 @every_terminator
+@pytest.mark.parametrize("share", sorted(LOADS))
+def test_what_is_charged_is_every_request_and_nothing_twice(name: str, share: float) -> None:
+    row = load(name, share)
+    assert row["answered"] == row["handshakes"]
+    assert 0 <= row["wait_ns"] - row["proxy_ns"] - row["connect_ns"] - row["backend_ns"]
+    assert row["server_ns"] <= row["tls_ns"]
+
+
+@every_terminator
+def test_the_opening_does_not_tell_that_a_terminator_is_overloaded(name: str) -> None:
+    row = load(name, max(LOADS))
+    assert row["syn_again"] == 0
+    assert row["syn_ns"] < 1e-3 * row["tls_ns"]
+
+
+@every_terminator
 def test_the_backend_is_never_what_is_waited_for(name: str) -> None:
     row = load(name, max(LOADS))
     assert row["backend_ns"] < 0.1 * (row["server_ns"] + row["proxy_ns"])
