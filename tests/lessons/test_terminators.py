@@ -124,7 +124,7 @@ def test_handshakes_take_longer_beyond_the_most(name: str) -> None:
 def test_what_is_charged_is_every_request_and_nothing_twice(name: str, share: float) -> None:
     row = load(name, share)
     assert row["answered"] == row["handshakes"]
-    assert 0 <= row["wait_ns"] - row["proxy_ns"] - row["connect_ns"] - row["backend_ns"]
+    assert row["wait_ns"] - row["proxy_ns"] - row["connect_ns"] - row["backend_ns"] >= 0
     assert row["server_ns"] <= row["tls_ns"]
 
 
