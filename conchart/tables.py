@@ -11,8 +11,8 @@ import duckdb
 
 from conchart.schema import TABLE_BY_NAME, TABLES
 
-_FAST = "SET threads = 1; SET python_enable_replacements = true"
-_USUAL = "SET python_enable_replacements = false; RESET threads"
+_FEW = 50_000
+"""Phases and packets up to which one thread works: to share so little takes longer than to do it."""
 
 
 def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
@@ -54,10 +54,13 @@ class Tables:
         In one transaction rows are not moved again at every batch, and a batch is too small to share between threads,
         which the core wants besides.
         """
-        begin, commit = ("", "") if self._is_trial else ("; BEGIN", "COMMIT; ")
-        self.execute(_FAST + begin)
+        self._take_batches()
+        if not self._is_trial:
+            self.execute("BEGIN")
         yield
-        self.execute(commit + _USUAL)
+        if not self._is_trial:
+            self.execute("COMMIT")
+        self._answer_queries()
 
     @contextmanager
     def filled_so_far(self, rest: Iterable[tuple[str, object]]) -> Iterator[None]:
@@ -70,11 +73,21 @@ class Tables:
         try:
             for table, batch in rest:
                 self.insert(table, batch)
-            self.execute(_USUAL)
+            self._answer_queries()
             yield
         finally:
-            self.execute(f"ROLLBACK; {_FAST}; BEGIN")
+            self.execute("ROLLBACK")
+            self._take_batches()
+            self.execute("BEGIN")
             self._is_trial = False
+
+    def _take_batches(self) -> None:
+        self.execute("SET threads = 1; SET python_enable_replacements = true")
+
+    def _answer_queries(self) -> None:
+        ((rows,),) = self.sql("SELECT (SELECT count(*) FROM phases) + (SELECT count(*) FROM packets)").fetchall()
+        threads = "SET threads = 1" if rows < _FEW else "RESET threads"
+        self.execute(f"SET python_enable_replacements = false; {threads}")
 
     def insert(self, table: str, batch: object) -> None:
         """Take a batch of the native core, which has exactly the columns that the core owes.

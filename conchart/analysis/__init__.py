@@ -4,8 +4,7 @@ In: the tables that the native core filled. Out: the columns and tables that ``s
 per step; a step may read what the steps before it wrote, as ``analyse`` orders them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 
 from conchart.analysis.findings import find
 from conchart.analysis.hops import link_hops
@@ -19,9 +18,6 @@ from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, explain_phases
 from conchart.rules import Rule
 from conchart.tables import Tables
-
-_MANY = 5_000
-"""Connections from which on every processor works."""
 
 
 def analyse(
@@ -43,32 +39,21 @@ def analyse(
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
     """
-    with _few_threads(tables):
-        see_from(tables, seen_from)
-        locate(tables, vantage)
-        name_connections(tables)
-        explain_phases(tables)
-        charge_servers(tables)
-        link_hops(tables, proxies)
-        split_waits(tables)
-        describe_servers(tables)
-        cover(tables)
-        appraise(tables)
-        find(tables, rules, thresholds)
-        _forget(tables)
+    see_from(tables, seen_from)
+    locate(tables, vantage)
+    name_connections(tables)
+    explain_phases(tables)
+    charge_servers(tables)
+    link_hops(tables, proxies)
+    split_waits(tables)
+    describe_servers(tables)
+    cover(tables)
+    appraise(tables)
+    find(tables, rules, thresholds)
+    _forget(tables)
 
 
 def _forget(tables: Tables) -> None:
     """Drop what steps handed to each other: as much again as the tables."""
     for (name,) in tables.sql("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall():
         tables.execute(f"DROP TABLE {name}")
-
-
-@contextmanager
-def _few_threads(tables: Tables) -> Iterator[None]:
-    """Of a small capture, sharing the work takes longer than the work: a quarter of the time of all steps."""
-    (connections,) = tables.connections.count("*").fetchall()[0]
-    if connections < _MANY:
-        tables.execute("SET threads = 1")
-    yield
-    tables.execute("RESET threads")
