@@ -7,7 +7,7 @@ write one.
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -17,36 +17,13 @@ import yaml
 
 from conchart.errors import UsageError
 
-NEEDS = {
-    "again": "FROM setups WHERE place > 0",
-    "backends": "FROM servers WHERE role = 'backend'",
-    "client-certificates": "FROM handshakes WHERE client_auth",
-    "early-data": "FROM handshakes WHERE early_data_offered",
-    "expectations": "FROM exchanges WHERE expect_continue",
-    "failures": "FROM handshakes WHERE outcome = 'failed'",
-    "full-windows": "FROM held WHERE kind IN ('receiver', 'window-limited', 'zero-window')",
-    "handshakes": "FROM handshakes LIMIT 1 OFFSET 1",
-    "hello-retries": "FROM handshakes WHERE hello_retry",
-    "held-writes": "FROM held WHERE kind IN ('delayed-ack', 'nagle')",
-    "links": "FROM links",
-    "losses": "FROM held WHERE kind IN ('fast-retransmit', 'pmtu', 'rto', 'syn-rto')",
-    "pauses": "FROM held WHERE kind = 'sender'",
-    "refusals": "FROM connections WHERE state IN ('refused', 'unanswered')",
-    "renegotiations": "FROM handshakes WHERE number > 0",
-    "requests": "FROM asked",
-    "slow-starts": "FROM held WHERE kind = 'slow-start'",
-    "tickets": "FROM handshakes WHERE resumption_offered IS NOT NULL",
-    "tls": "FROM handshakes",
-}
-"""What a capture may have none of, and what has a row if there is some: a rule that needs it is asked only then."""
-
 _DELIMITER = "---"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's, which is ten times as fast, where PyYAML has it."""
 
 WHATIFS = ("keepalive", "resume", "tls13", "0rtt", "nodelay", "tls-off")
 """What ``conchart whatif`` can change at a server, as its options name it."""
-_LISTS = ("needs", "because", "fault", "clean", "implies", "whatif")
+_LISTS = ("because", "fault", "clean", "implies", "whatif")
 _TEXTS = ("title", "seen", "who", "why", "shape")
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACE = re.compile(r"\{(\w+)(?::[^}]*)?\}")
@@ -103,7 +80,9 @@ class Rule:
     """What a row of the table stands for."""
     severity: Literal["cost", "note", "failure", "quality"] = "cost"
     """By its cost alone; never more than a note; at least a warning; about the capture: it comes before the others."""
-    needs: tuple[str, ...] = ()
+    needs: Mapping[str, str] = field(default_factory=dict)
+    """For a table, a condition that holds for one of its rows at least where there is something to be found: the rule
+    is asked only then."""
     because: tuple[str, ...] = ()
     """Findings of which this one may be a consequence, by name."""
     seen: str
@@ -148,19 +127,15 @@ def parse_rule(path: str, text: str) -> Rule:
         raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
     end = lines.index(_DELIMITER, 1)
     front = "\n".join(lines[1:end])
-    told = _mapping(path, front, first_line=2)
+    told, places, listed = _mapping(path, front, first_line=2)
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
         raise UsageError(f"{path}:{end + 2}: a finding has one block of ```sql, not {len(blocks)}")
-    nodes = yaml.compose(front, Loader=_LOADER)
-    assert isinstance(nodes, yaml.MappingNode)  # _mapping has looked
-    places = {key.value: key.start_mark.line + 2 for key, _ in nodes.value}
-    listed = next((value for key, value in nodes.value if key.value == "fixes"), None)
-    fixes = _fixes(path, told.pop("fixes", None), listed)
+    fixes = _fixes(path, told.pop("fixes", None), listed.get("fixes"))
     try:
         rule = Rule(
             name=Path(path).stem,
-            **(told | {name: _names(name, told.get(name)) for name in _LISTS}),
+            **(told | {name: _names(name, told.get(name)) for name in _LISTS} | {"needs": _needs(told.get("needs"))}),
             fixes=fixes,
             sql=blocks[0][1],
             page="\n".join(lines[end + 1 :]).strip("\n"),
@@ -203,6 +178,14 @@ def _names(name: str, told: object) -> tuple[str, ...]:
     return tuple(told)
 
 
+def _needs(told: object) -> dict[str, str]:
+    if told is None:
+        return {}
+    if not isinstance(told, dict) or not all(value is True or isinstance(value, str) for value in told.values()):
+        raise TypeError("needs has the form table: condition")
+    return {str(table): "true" if condition is True else condition for table, condition in told.items()}
+
+
 def _plain(error: Exception) -> str:
     """What Python says of arguments, in words about lines."""
     if unknown := re.search(r"unexpected keyword argument '(\w+)'", str(error)):
@@ -212,16 +195,22 @@ def _plain(error: Exception) -> str:
     return str(error)
 
 
-def _mapping(path: str, text: str, *, first_line: int) -> dict[str, Any]:
+def _mapping(path: str, text: str, *, first_line: int) -> tuple[dict[str, Any], dict[str, int], dict[str, yaml.Node]]:
+    """Give the values by their names, the line of each, and the nodes of the lists."""
+    loader = _LOADER(text)
     try:
-        told = yaml.load(text, Loader=_LOADER)  # noqa: S506  (both loaders are safe)
+        node = loader.get_single_node()
+        told = loader.construct_document(node) if node else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = first_line + (mark.line if mark else 0)
         raise UsageError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from None
-    if not isinstance(told, dict):
+    finally:
+        loader.dispose()
+    if not isinstance(told, dict) or node is None:
         raise UsageError(f"{path}:{first_line}: expected lines of the form name: value")
-    return told
+    lines = {key.value: key.start_mark.line + first_line for key, _ in node.value}
+    return told, lines, {key.value: value for key, value in node.value}
 
 
 def _check(rule: Rule) -> None:
@@ -229,8 +218,8 @@ def _check(rule: Rule) -> None:
     for name, values in allowed.items():
         if getattr(rule, name) not in values:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
-    if unknown := set(rule.needs) - NEEDS.keys():
-        raise ValueError(f"needs knows {', '.join(NEEDS)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(re.findall(r"\$(\w+)", " ".join(rule.needs.values()))) - thresholds().keys():
+        raise ValueError(f"needs: no threshold {', '.join(sorted(unknown))}")
     if unknown := set(rule.whatif) - set(WHATIFS):
         raise ValueError(f"whatif knows {', '.join(WHATIFS)}, not {', '.join(sorted(unknown))}")
     for name in _TEXTS:
@@ -282,7 +271,7 @@ def thresholds() -> dict[str, Threshold]:
     """Give every threshold by its name."""
     path = "conchart/findings/thresholds.yaml"
     text = resources.files("conchart").joinpath("findings", "thresholds.yaml").read_text(encoding="utf-8")
-    return {name: Threshold(**told) for name, told in _mapping(path, text, first_line=1).items()}
+    return {name: Threshold(**told) for name, told in _mapping(path, text, first_line=1)[0].items()}
 
 
 def chosen_thresholds(given: Mapping[str, float]) -> dict[str, float]:

@@ -3,6 +3,9 @@
 In: values for the few statements of DuckDB's that take no parameters. Out: literals, conditions.
 """
 
+import re
+from collections.abc import Mapping
+
 ONE_SIDED = "(packets_client = 0 OR packets_server = 0) AND state <> 'unanswered'"
 """Of ``connections``: somebody answered, but one side's packets are not in the capture."""
 MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
@@ -84,3 +87,9 @@ the result code (RFC 4511 section 4.1.9, RFC 3909)."""
 def literal(text: str) -> str:
     """Write text as an SQL literal: ``COPY`` and ``ATTACH`` take no parameters."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def used(statement: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Give those values that the statement names, as ``$name``: DuckDB takes no others."""
+    named = set(re.findall(r"\$(\w+)", statement))
+    return {name: value for name, value in values.items() if name in named}

@@ -8,7 +8,7 @@ A connection can be judged if the capture has all of it from its first SYN on, b
 
 from collections.abc import Mapping
 
-from conchart.sql import ASKING, MISSING, ONE_SIDED
+from conchart.sql import ASKING, MISSING, ONE_SIDED, used
 from conchart.tables import Tables
 
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
@@ -289,4 +289,4 @@ _SCANNERS = """
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
     """Make the temporary tables ``setups``, ``asked``, ``held``, ``scanners``, ``secured`` and ``waited``."""
     for statement in (_SETUPS, _ASKED, _HELD, _SCANNERS, _SECURED, _WAITED):
-        tables.execute(statement, {name: value for name, value in thresholds.items() if f"${name}" in statement})
+        tables.execute(statement, used(statement, thresholds))

@@ -20,12 +20,15 @@ import duckdb
 from conchart.analysis.evidence import gather
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
-from conchart.rules import NEEDS, Fix, Rule
+from conchart.rules import Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
+from conchart.sql import used
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
 
 Row = dict[str, Any]
+Need = tuple[str, str]
+"""A table, and what holds for one of its rows at least."""
 
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
 _MOST_FRAMES = 20
@@ -41,8 +44,6 @@ _FOUND = f"""
 _ASK = """INSERT INTO found BY NAME SELECT $rule AS rule, * REPLACE (to_json(facts) AS facts) FROM (
 {sql}
 )"""
-
-_HAS = f"SELECT {', '.join(f'EXISTS ({rows})' for rows in NEEDS.values())}"
 
 _PRICE = """
     CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
@@ -225,19 +226,52 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
 
 def _ask(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
     gather(tables, thresholds)
-    (values,) = tables.sql(_HAS).fetchall()
-    has = {name for name, value in zip(NEEDS, values, strict=True) if value}
     tables.execute(_FOUND)
-    for rule in rules:
-        if not has.issuperset(rule.needs):
-            continue
-        used = {name: value for name, value in thresholds.items() if re.search(rf"\${name}\b", rule.sql)}
+    for rule in _worth_asking(tables, tuple(rules), thresholds):
+        params = {"rule": rule.name, **used(rule.sql, thresholds)}
         try:
-            tables.execute(_ASK.format(sql=rule.sql.rstrip("\n ;")), {"rule": rule.name, **used})
+            tables.execute(_ASK.format(sql=rule.sql.rstrip("\n ;")), params)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             raise UsageError(_explained(rule, str(error))) from None
+
+
+def _worth_asking(tables: Tables, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
+    """Give those of which every table that they need has a row; what all need is asked at once."""
+    try:
+        met = _met(tables, {need for rule in rules for need in rule.needs.items()}, thresholds)
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error:
+        for rule in rules:
+            _refuse_wrong_needs(tables, rule, thresholds)
+        raise
+    return [rule for rule in rules if met.issuperset(rule.needs.items())]
+
+
+def _refuse_wrong_needs(tables: Tables, rule: Rule, thresholds: Mapping[str, float]) -> None:
+    try:
+        _met(tables, rule.needs.items(), thresholds)
+    except duckdb.Error as error:
+        raise UsageError(f"{rule.path}:{rule.lines['needs']}: needs: {str(error).strip()}") from None
+
+
+def _met(tables: Tables, needs: Iterable[Need], thresholds: Mapping[str, float]) -> set[Need]:
+    """Give those of these tables and conditions of which the table has a row."""
+    asked: dict[str, list[str]] = {}
+    for table, condition in sorted(needs):
+        asked.setdefault(table, []).append(condition)
+    if not asked:
+        return set()
+    parts = [
+        f"(SELECT {', '.join(f'coalesce(bool_or({condition}), false)' for condition in conditions)} FROM {table})"
+        for table, conditions in asked.items()
+    ]
+    query = f"SELECT * FROM {', '.join(parts)}"
+    (values,) = tables.sql(query, used(query, thresholds)).fetchall()
+    every = [(table, condition) for table, conditions in asked.items() for condition in conditions]
+    return {need for need, value in zip(every, values, strict=True) if value}
 
 
 def _explained(rule: Rule, error: str) -> str:

@@ -13,9 +13,12 @@ import pytest
 
 import conchart
 from conchart import Trace, UsageError
+from conchart.analysis import findings
 from conchart.analysis.evidence import gather
 from conchart.analysis.findings import advice, fill, find
 from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from conchart.sql import used
+from conchart.tables import Tables
 from tests.conftest import ROOT
 
 RULES = load_rules()
@@ -38,9 +41,7 @@ def gathered() -> Iterator[Trace]:
 
 def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
     """Give the columns that the rule's SQL returns, with their types."""
-    values = chosen_thresholds({})
-    used = {name: values[name] for name in set(re.findall(r"\$(\w+)", rule.sql))}
-    relation = trace.sql(rule.sql.rstrip("\n ;"), used)
+    relation = trace.sql(rule.sql.rstrip("\n ;"), used(rule.sql, chosen_thresholds({})))
     return dict(zip(relation.columns, relation.types, strict=True))
 
 
@@ -131,9 +132,10 @@ GOOD = (EXAMPLES / "slow-opening.md").read_text(encoding="utf-8")
         ("title: ", "title: [", 3, ".*expected ',' or ']'"),
         ("about: server\n", "", 1, "it has no 'about'"),
         ("about: server", "about: sevrer", 3, "about is one of server, client, capture, not 'sevrer'"),
-        ("needs: [requests]", "needs: requests", 4, "needs is a list of names"),
-        ("needs: [requests]", "needs: [request]", 4, "needs knows again, .*, not request"),
-        ("needs: [requests]", "severity: bad", 4, "severity is one of cost, note, failure, quality, not 'bad'"),
+        ("needs: {asked: true}", "needs: [asked]", 4, "needs has the form table: condition"),
+        ("needs: {asked: true}", "needs: {asked: 1}", 4, "needs has the form table: condition"),
+        ("needs: {asked: true}", "needs: {asked: number > $many}", 4, "needs: no threshold many"),
+        ("needs: {asked: true}", "severity: bad", 4, "severity is one of cost, note, failure, quality, not 'bad'"),
         ("why: Somebody", "why: 1\nshape: Somebody", 7, "why is text"),
         ("keepalive_timeout 75s;", "keepalive: 75s", 10, "."),
         ("product: nginx", "prodct: nginx", 10, "a fix: nothing is called prodct"),
@@ -265,9 +267,40 @@ def test_facts_are_written_as_people_read_them() -> None:
 
 
 def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:
-    (tmp_path / "mine.md").write_text(GOOD.replace("[requests]", "[losses]").replace("FROM setups", "FROM nowhere"))
+    (tmp_path / "mine.md").write_text(GOOD.replace("FROM setups", "FROM nowhere"))
     with conchart.read(ROOT / "captures/crafted/refused/input.pcap", findings=[tmp_path]) as trace:
         assert trace.sql("FROM findings WHERE finding = 'mine'").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    ("needs", "words"),
+    [
+        ("{nothing: true}", "Table with name nothing does not exist"),
+        ("{asked: numbre > 1}", 'column "numbre" not found'),
+        ("{asked: number >}", "syntax error"),
+    ],
+)
+def test_a_need_that_is_wrong_is_told_with_its_line(needs: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text(GOOD.replace("{asked: true}", needs))
+    with pytest.raises(UsageError, match=rf"mine\.md:4: needs: (?s:.*){words}"):
+        conchart.read(CAPTURE, findings=[tmp_path])
+
+
+@pytest.mark.parametrize("capture", sorted({folder for rule in RULES for folder in rule.fault}))
+def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    skipped: set[str] = set()
+
+    def ask_all(tables: Tables, rules: tuple[Rule, ...], values: dict[str, float]) -> list[Rule]:
+        skipped.update(rule.name for rule in rules)
+        skipped.difference_update(rule.name for rule in worth_asking(tables, rules, values))
+        return list(rules)
+
+    worth_asking = findings._worth_asking
+    monkeypatch.setattr(findings, "_worth_asking", ask_all)
+    with conchart.read(ROOT / "captures" / capture / "input.pcap") as trace:
+        found = {name for (name,) in trace.sql("SELECT finding FROM findings").fetchall()}
+    assert skipped
+    assert not found & skipped
 
 
 SHAPES = ROOT / "docs/reading-the-chart.md"
