@@ -264,14 +264,18 @@ def _met(tables: Tables, needs: Iterable[Need], thresholds: Mapping[str, float])
         asked.setdefault(table, []).append(condition)
     if not asked:
         return set()
-    parts = [
-        f"(SELECT {', '.join(f'coalesce(bool_or({condition}), false)' for condition in conditions)} FROM {table})"
+    # Not side by side: DuckDB would look for the best order in which to join so many rows.
+    query = " UNION ALL ".join(
+        f"SELECT '{table}', [{', '.join(f'bool_or({condition})' for condition in conditions)}] FROM {table}"
         for table, conditions in asked.items()
-    ]
-    query = f"SELECT * FROM {', '.join(parts)}"
-    (values,) = tables.sql(query, used(query, thresholds)).fetchall()
-    every = [(table, condition) for table, conditions in asked.items() for condition in conditions]
-    return {need for need, value in zip(every, values, strict=True) if value}
+    )
+    told = dict(tables.sql(query, used(query, thresholds)).fetchall())
+    return {
+        (table, condition)
+        for table, conditions in asked.items()
+        for condition, value in zip(conditions, told[table], strict=True)
+        if value
+    }
 
 
 def _explained(rule: Rule, error: str) -> str:

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
-from conchart.cli.watching import clear_line, watched
 from conchart.errors import CaptureError, UsageError
 from conchart.exports import READ_AGAIN, SUFFIXES
 from conchart.live import Followed, Growing, Piped
@@ -22,7 +19,6 @@ from conchart.options import DrawOptions
 from conchart.printable import printable, printable_lines
 from conchart.saved import is_saved
 from conchart.trace import Trace, read
-from conchart.unfinished import Undone
 
 _MOST_PACKETS = (1 << 64) - 1
 """What the core counts to: no capture has more."""
@@ -173,6 +169,8 @@ def warn_of_damage(trace: Trace) -> None:
 
 def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
     """Read what is still growing until it ends, or a signal ends it; a terminal shows what there is so far."""
+    from conchart.cli.watching import watched  # not above: a page needs nothing of rich, which takes a while
+
     warn_of_filter(selection)
     with watched(growing, options) as watch:
         trace = read(growing, watch=watch, packets=options.packets, **selection)
@@ -215,18 +213,13 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
 
 def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
-    console = Console(stderr=True)
     total = sum(map(_size, paths))
-    if total < _PROGRESS_FROM or not console.is_terminal:
+    if total < _PROGRESS_FROM:
         return read(*paths, **wanted)
-    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
-    with Undone(clear_line), Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=total, frames=0)
-        return read(
-            *paths,
-            progress=lambda done, frames: bar.update(task, completed=done, frames=frames),
-            **wanted,
-        )
+    from conchart.cli.progress import progress_bar
+
+    with progress_bar(total) as progress:
+        return read(*paths, progress=progress, **wanted)
 
 
 def _size(path: str) -> int:

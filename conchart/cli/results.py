@@ -14,11 +14,8 @@ from typing import Any
 
 import click
 
-from conchart.cli.terminal import print_on, terminal
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump, prepare
-from conchart.exports.text import print_summary
-from conchart.exports.text.sheet import plain_console
 from conchart.options import DrawOptions
 from conchart.paths import temporary_folder
 from conchart.printable import printable
@@ -83,6 +80,9 @@ class Results:
 
         Whoever we become after it may not read what Python loads when it is first used, be it in root's own folder.
         """
+        from conchart.exports.text import print_summary
+        from conchart.exports.text.sheet import plain_console
+
         with temporary_folder() as folder, suppress(ConchartError):
             empty = folder / ".rehearsal"
             empty.write_bytes(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1))
@@ -119,8 +119,15 @@ class Results:
                 trace.write(output, format=self.form, table=self.table, options=self.options)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
         if self.verbose or not self.outputs:
-            print_on(terminal(), partial(print_summary, trace, options=self.options, verbose=self.verbose))
+            self._print_summary(trace)
         return int(self.fail_on is not None and _fails(trace, self.fail_on))
+
+    def _print_summary(self, trace: Trace) -> None:
+        # Not above: a page needs nothing of rich, which takes a while.
+        from conchart.cli.terminal import print_on, terminal
+        from conchart.exports.text import print_summary
+
+        print_on(terminal(), partial(print_summary, trace, options=self.options, verbose=self.verbose))
 
 
 _WRITING = (

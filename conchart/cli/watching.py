@@ -3,11 +3,10 @@
 In: a capture that grows. Out: standard error, where that is a terminal; nothing where it is none.
 """
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from io import StringIO
 from time import monotonic_ns
 
@@ -15,6 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from conchart.cli.progress import clear_line
 from conchart.exports.text import print_summary
 from conchart.live import Growing
 from conchart.options import DrawOptions
@@ -22,8 +22,6 @@ from conchart.trace import Trace, Watch
 from conchart.unfinished import Undone
 from conchart.units import SECOND, count_of, format_ns
 
-_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
-"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REFRESH = 2
 """Times a second that the line of status is drawn."""
@@ -51,12 +49,6 @@ def watched(growing: Growing, options: DrawOptions) -> Iterator[Watch | None]:
             )
         )
         yield screen.show
-
-
-def clear_line() -> None:
-    """Take the line away and show the cursor that rich hides: not by rich, which a signal may find at work."""
-    with suppress(OSError):
-        os.write(2, _CLEAR_LINE)
 
 
 @contextmanager

@@ -17,16 +17,22 @@ from conchart.exports.otlp import dump_otlp
 from conchart.exports.pcapng import check_captures, write_pcapng
 from conchart.exports.perfetto import dump_perfetto
 from conchart.exports.pictures import check_drawing, write_png, write_svg
-from conchart.exports.text import write_text
 from conchart.exports.whole import whole_file
 from conchart.options import DrawOptions
 from conchart.tables import Tables
+
+
+def _write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
+    from conchart.exports.text import write_text  # not above: nothing else needs rich, which takes a while
+
+    write_text(tables, path, options)
+
 
 ONE_TABLE: dict[str, Callable[[Tables, str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}
 WHOLE_TRACE: dict[str, Callable[[Tables, Path], None]] = {".duckdb": write_duckdb}
 DRAWN: dict[str, Callable[[Tables, Path, DrawOptions], None]] = {
     ".html": write_page,
-    ".txt": write_text,
+    ".txt": _write_text,
     ".svg": write_svg,
     ".png": write_png,
     ".pcapng": write_pcapng,

@@ -1,0 +1,34 @@
+"""How far the reading of a large capture is: a bar on standard error, where that is a terminal."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from conchart.trace import Progress
+from conchart.unfinished import Undone
+
+_CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
+"""Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""
+
+
+@contextmanager
+def progress_bar(total: int) -> Iterator[Progress | None]:
+    """Give what ``read`` tells of its progress through ``total`` bytes; None where there is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TextColumn("{task.fields[frames]:,} packets"))
+    with Undone(clear_line), Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=total, frames=0)
+        yield lambda done, frames: bar.update(task, completed=done, frames=frames)
+
+
+def clear_line() -> None:
+    """Take the line away and show the cursor that rich hides: not by rich, which a signal may find at work."""
+    with suppress(OSError):
+        os.write(2, _CLEAR_LINE)
