@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import Trace, _native
+from conchart import Trace, _native, tables
 from conchart.schema import TABLE_BY_NAME, TABLES
 from tests.conftest import ROOT, T0, Batch, Core, empty_trace
 
@@ -115,10 +115,21 @@ def test_batches_are_given_back_while_reading(fake_core: Callable[[Core], None])
         assert trace.phases.count("*").fetchall() == [(3,)]
 
 
-def test_after_reading_every_processor_is_used_again(story_core: list[dict[str, object]]) -> None:
+THREADS = "SELECT current_setting('threads')"
+
+
+def test_after_much_was_read_every_processor_is_used(
+    story_core: list[dict[str, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_FEW", 1)
     with conchart.read("any.pcap") as trace:
-        threads = trace.sql("SELECT current_setting('threads')").fetchall()
-    assert threads == duckdb.connect(":memory:").sql("SELECT current_setting('threads')").fetchall()
+        threads = trace.sql(THREADS).fetchall()
+    assert threads == duckdb.connect(":memory:").sql(THREADS).fetchall()
+
+
+def test_what_is_small_is_not_shared_between_processors(story_core: list[dict[str, object]]) -> None:
+    with conchart.read("any.pcap") as trace:
+        assert trace.sql(THREADS).fetchall() == [(1,)]
 
 
 def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from conchart import bpf
-from conchart.cli.reading import read_growing, reading_options
+from conchart.cli.reading import reading_options
 from conchart.cli.results import Results, showing_options, writing_options
+from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
 from conchart.exports import reads_again
 from conchart.live import Interface, become, unprivileged

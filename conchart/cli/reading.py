@@ -15,7 +15,6 @@ from conchart.analysis.vantage import VANTAGES
 from conchart.errors import CaptureError, UsageError
 from conchart.exports import READ_AGAIN, SUFFIXES
 from conchart.live import Followed, Growing, Piped
-from conchart.options import DrawOptions
 from conchart.printable import printable, printable_lines
 from conchart.saved import is_saved
 from conchart.trace import Trace, read
@@ -165,19 +164,6 @@ def warn_of_damage(trace: Trace) -> None:
     for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
         for note in notes:
             click.echo(f"conchart: warning: {printable(path)}: {printable_lines(note, limit=500)}", err=True)
-
-
-def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
-    """Read what is still growing until it ends, or a signal ends it; a terminal shows what there is so far."""
-    from conchart.cli.watching import watched  # not above: a page needs nothing of rich, which takes a while
-
-    warn_of_filter(selection)
-    with watched(growing, options) as watch:
-        trace = read(growing, watch=watch, packets=options.packets, **selection)
-    warn_of_damage(trace)
-    if growing.broken:
-        click.echo(f"conchart: warning: {printable(growing.name)}: {printable(growing.broken)}", err=True)
-    return trace
 
 
 def _refuse_outputs(paths: tuple[str, ...]) -> None:

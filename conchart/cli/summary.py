@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from conchart.cli.reading import growing_capture, read_captures, read_growing, reading_options
+from conchart.cli.reading import growing_capture, read_captures, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 
 
@@ -45,10 +45,11 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
     """  # noqa: D301  (click's mark for lines it must not wrap)
     results.check(captures)
     options = results.options
-    growing = growing_capture(captures, follow=follow)
-    with (
-        read_growing(growing, selection, options)
-        if growing
-        else read_captures(captures, selection, packets=options.packets)
-    ) as trace:
+    if growing := growing_capture(captures, follow=follow):
+        from conchart.cli.watching import read_growing  # not above: a page needs nothing of rich, which takes a while
+
+        trace = read_growing(growing, selection, options)
+    else:
+        trace = read_captures(captures, selection, packets=options.packets)
+    with trace:
         return results.give(trace)

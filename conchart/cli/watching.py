@@ -9,16 +9,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import StringIO
 from time import monotonic_ns
+from typing import Any
 
+import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
 from conchart.cli.progress import clear_line
+from conchart.cli.reading import warn_of_damage, warn_of_filter
 from conchart.exports.text import print_summary
 from conchart.live import Growing
 from conchart.options import DrawOptions
-from conchart.trace import Trace, Watch
+from conchart.printable import printable
+from conchart.trace import Trace, Watch, read
 from conchart.unfinished import Undone
 from conchart.units import SECOND, count_of, format_ns
 
@@ -27,8 +31,19 @@ _REFRESH = 2
 """Times a second that the line of status is drawn."""
 
 
+def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
+    """Read what is still growing until it ends, or a signal ends it; a terminal shows what there is so far."""
+    warn_of_filter(selection)
+    with _watched(growing, options) as watch:
+        trace = read(growing, watch=watch, packets=options.packets, **selection)
+    warn_of_damage(trace)
+    if growing.broken:
+        click.echo(f"conchart: warning: {printable(growing.name)}: {printable(growing.broken)}", err=True)
+    return trace
+
+
 @contextmanager
-def watched(growing: Growing, options: DrawOptions) -> Iterator[Watch | None]:
+def _watched(growing: Growing, options: DrawOptions) -> Iterator[Watch | None]:
     """Let the first signal end what grows, and show it if there is a terminal; gives what ``read`` wants to show."""
     console = Console(stderr=True, highlight=False)
     with _ended_by_signals(growing), ExitStack() as shown:
