@@ -20,6 +20,8 @@ MOST_STRANGERS = 16
 """Servers, and clients, whose times are compared: those that ask and are asked the most."""
 MOST_ADDRESSES = 8
 """Of one network card; behind one that has more, there is a network."""
+MOST_HANDED = 8
+"""Connections that one is handed on through; what more of them have alike was crafted or replayed."""
 MOST_COMPARED = 200
 """Exchanges of a pair that are compared."""
 LEAST_NESTED = 0.8
@@ -55,17 +57,21 @@ _THROUGH = f"""
     pairs AS (
         SELECT lag(stream) OVER (PARTITION BY method, fact ORDER BY seen_at, stream) AS front_stream,
             stream AS back_stream, method
-        FROM same
+        FROM same QUALIFY count(*) OVER (PARTITION BY method, fact) <= {MOST_HANDED}
         UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced
         UNION ALL SELECT front_stream, back_stream, 'same-bytes' FROM mirrored)
     SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
           FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
     JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
-    -- One end stays what it was; crafted captures begin all their connections with the same numbers.
-    WHERE method <> 'translated' OR b.opened_at - f.opened_at < {TRANSLATED_NS} AND (
-        (f.client_ip, f.client_port) = (b.client_ip, b.client_port)
-        OR (f.server_ip, f.server_port) = (b.server_ip, b.server_port))"""
+    -- Of translated addresses, one end stays what it was; crafted captures begin all their connections with the same
+    -- numbers. Whoever hands on a ClientHello has both connections open; what was replayed is only seen again.
+    WHERE CASE method
+        WHEN 'translated' THEN b.opened_at - f.opened_at < {TRANSLATED_NS} AND (
+            (f.client_ip, f.client_port) = (b.client_ip, b.client_port)
+            OR (f.server_ip, f.server_port) = (b.server_ip, b.server_port))
+        WHEN 'client-hello' THEN b.opened_at <= f.closed_at + {SKEW_NS}
+        ELSE true END"""
 """Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
 translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
 proxy (a reverse tunnel), as many bytes the other way round."""
