@@ -55,5 +55,6 @@ def analyse(
 
 def _forget(tables: Tables) -> None:
     """Drop what steps handed to each other: as much again as the tables."""
-    for (name,) in tables.sql("SELECT table_name FROM duckdb_tables() WHERE temporary").fetchall():
-        tables.execute(f"DROP TABLE {name}")
+    own = "SELECT view_name, 'VIEW' FROM duckdb_views() WHERE temporary AND NOT internal UNION ALL "
+    for name, kind in tables.sql(own + "SELECT table_name, 'TABLE' FROM duckdb_tables() WHERE temporary").fetchall():
+        tables.execute(f"DROP {kind} {name}")

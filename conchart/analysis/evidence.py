@@ -1,7 +1,8 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: six temporary tables that the rules in
-``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns.
+In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: four temporary tables and two views that
+the rules in ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns. What has all the
+columns of handshakes and exchanges is a view: few rules are asked, and each wants few of them.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
 """
@@ -127,37 +128,39 @@ _SETUPS = f"""
 
 # Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
 # arrived: a round trip after the handshake, at the latest.
-_SECURED = """
-    CREATE OR REPLACE TEMP TABLE secured AS
+_VISITS = """
+    CREATE OR REPLACE TEMP TABLE visits AS
     WITH opened AS (
-        SELECT
-            handshakes.* EXCLUDE (
-                number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
-            coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
-            hop, rtt_ns, exchanges, first_request_at, coalesce(sni, server_ip) AS name
-        FROM handshakes JOIN (SELECT * EXCLUDE (hello_at, ready_at) FROM setups WHERE NOT probe) setups USING (stream)
-        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
-            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')),
-    visits AS (SELECT stream, hash(client_ip, server_port, name) AS visited, hello_at FROM opened),
-    sessions AS (
-        SELECT hash(client_ip, server_port, name) AS visited, server_ip AS before_ip, ja4 AS before_ja4,
+        SELECT stream, hello_at, hash(client_ip, server_port, coalesce(sni, server_ip)) AS visited,
+            server_ip AS before_ip, ja4 AS before_ja4,
             complete_at + CASE WHEN version = 'TLSv1.3' THEN coalesce(rtt_ns, 0) ELSE 0 END AS before_at,
             CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
             kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
-        FROM opened)
-    SELECT opened.* EXCLUDE (name), before_at, before_ip, before_ja4, before_issued, before_id
-    FROM opened LEFT JOIN (
-        SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
-        FROM visits ASOF JOIN sessions ON visits.visited = sessions.visited
-            AND visits.hello_at >= sessions.before_at
-        WHERE hello_at - before_at <= $session_ns) USING (stream)
+        FROM handshakes
+        JOIN (SELECT stream, client_ip, server_ip, server_port, rtt_ns FROM setups WHERE NOT probe) USING (stream)
+        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks'))
+    SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
+    FROM (SELECT stream FROM opened) LEFT JOIN (
+        SELECT visits.stream, sessions.before_at, sessions.before_ip, sessions.before_ja4, sessions.before_issued,
+            sessions.before_id
+        FROM opened visits ASOF JOIN opened sessions
+            ON visits.visited = sessions.visited AND visits.hello_at >= sessions.before_at
+        WHERE visits.hello_at - sessions.before_at <= $session_ns) USING (stream)
+"""
+_SECURED = """
+    CREATE OR REPLACE TEMP VIEW secured AS
+    SELECT
+        handshakes.* EXCLUDE (number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
+        coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
+        hop, rtt_ns, exchanges, first_request_at, before_at, before_ip, before_ja4, before_issued, before_id
+    FROM visits JOIN handshakes USING (stream) JOIN setups USING (stream) WHERE number = 0
 """
 
-_ASKED = f"""
-    CREATE OR REPLACE TEMP TABLE asked AS
+_REQUESTS = f"""
+    CREATE OR REPLACE TEMP TABLE requests AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
     backs AS (SELECT front_stream AS stream, front_exchange AS number, count(*) AS backs FROM links GROUP BY ALL),
-    -- Windows move whole rows: these have only what they need.
     spaced AS MATERIALIZED (
         SELECT stream, number, alike,
             request_at - lag(done_at) OVER (PARTITION BY stream ORDER BY number) AS idle_ns,
@@ -170,13 +173,16 @@ _ASKED = f"""
         SELECT alike, true AS probe FROM spaced GROUP BY alike
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
-        exchanges.number = first_exchange AS first, idle_ns,
-        coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
-        setups.probe OR fronts IS NULL AND coalesce(even.probe, false) AS probe
-    FROM spaced JOIN exchanges USING (stream, number) JOIN setups USING (stream)
-    LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
+    SELECT stream, number, idle_ns, coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
+        fronts IS NULL AND coalesce(probe, false) AS even
+    FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
     LEFT JOIN even USING (alike)
+"""
+_ASKED = """
+    CREATE OR REPLACE TEMP VIEW asked AS
+    SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
+        exchanges.number = first_exchange AS first, idle_ns, fronts, backs, setups.probe OR even AS probe
+    FROM requests JOIN exchanges USING (stream, number) JOIN setups USING (stream)
 """
 
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from
@@ -287,6 +293,6 @@ _SCANNERS = """
 
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``asked``, ``held``, ``scanners``, ``secured`` and ``waited``."""
-    for statement in (_SETUPS, _ASKED, _HELD, _SCANNERS, _SECURED, _WAITED):
+    """Make the temporary tables ``setups``, ``held``, ``scanners`` and ``waited``, the views ``asked``, ``secured``."""
+    for statement in (_SETUPS, _REQUESTS, _ASKED, _HELD, _SCANNERS, _VISITS, _SECURED, _WAITED):
         tables.execute(statement, used(statement, thresholds))
