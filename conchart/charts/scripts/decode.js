@@ -6,13 +6,23 @@
  */
 
 /**
+ * Undo base64 (RFC 4648 section 4). Letter by letter, as an iterator would give them, takes thirty times as long.
+ * @param {string} text
+ */
+function decoded(text) {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i += 1) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+}
+
+/**
  * Undo base64 and DEFLATE (RFC 1951).
  * @param {string} text
  * @returns {Promise<Uint8Array>}
  */
 export async function inflate(text) {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const stream = new Blob([decoded(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -25,17 +35,13 @@ export async function inflate(text) {
  */
 export function readValues(told, bytes, at, rows) {
   const values = told.width > 3 || told.delta || told.least < 0 || told.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
-  let unit = 1;
-  for (let plane = 0; plane < told.width; plane += 1) {
-    const from = at + plane * rows;
-    for (let row = 0; row < rows; row += 1) values[row] += bytes[from + row] * unit;
-    unit *= 256;
-  }
-  let before = told.least;
+  const { width, delta, least } = told;
+  let before = least;
   for (let row = 0; row < rows; row += 1) {
-    const code = values[row];
-    if (told.delta) before += code % 2 ? -(code + 1) / 2 : code / 2;
-    else before = told.least + code;
+    let code = 0;
+    for (let plane = width - 1; plane >= 0; plane -= 1) code = code * 256 + bytes[at + plane * rows + row];
+    if (delta) before += code % 2 ? -(code + 1) / 2 : code / 2;
+    else before = least + code;
     values[row] = before;
   }
   return values;
