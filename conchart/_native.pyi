@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-__all__ = ["CaptureError", "annotate_captures", "link_exchanges", "pack_columns", "read_capture"]
+__all__ = ["CaptureError", "annotate_captures", "link_exchanges", "pack_columns", "read_capture", "survey_pools"]
 
 class CaptureError(Exception):
     """Nothing could be read from a capture; the text is complete."""
@@ -73,4 +73,15 @@ def pack_columns(rows: object) -> tuple[int, list[tuple[str, int, bool, int, byt
         before; the value that they are counted from otherwise; the values' bytes, plane after plane from the lowest; a
         1 for each value that is known and a 0 for one that is not, or nothing where all are; the texts, where values
         are numbers of texts.
+    """
+
+def survey_pools(connections: object, exchanges: object) -> object:
+    """Tell what there was beside each connection of a pool when it was opened and when it ended.
+
+    Args:
+        connections: Rows that speak Arrow, with the columns that ``analysis/evidence.py`` selects.
+        exchanges: The same, of what was asked on them.
+
+    Returns:
+        A batch with a row for each connection.
     """

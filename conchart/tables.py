@@ -111,6 +111,13 @@ class Tables:
         query, told = _told(types, rows)
         self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", [told])
 
+    def lend_batch(self, table: str, batch: object) -> None:
+        """Make a temporary table of a batch of the native core."""
+        self.execute("SET python_enable_replacements = true")
+        # The name in the statement is the Python variable.
+        self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
+        self.execute("SET python_enable_replacements = false")
+
     @contextmanager
     def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:
         """Have a table of these rows besides, with these names and types, as long as the block lasts."""

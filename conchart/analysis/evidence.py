@@ -9,15 +9,15 @@ A connection can be judged if the capture has all of it from its first SYN on, b
 
 from collections.abc import Mapping
 
+from conchart._native import survey_pools
 from conchart.sql import ASKING, MISSING, ONE_SIDED, used
 from conchart.tables import Tables
 
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
 # then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
-# What happens at the instant of an opening is not before it: the opening comes first in its order, and counts nothing.
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
-_SETUPS = f"""
-    CREATE OR REPLACE TEMP TABLE setups AS
+_POOLED = f"""
+    CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
         SELECT * FROM connections
         WHERE transport = 'tcp' AND syn_at IS NOT NULL AND syn_ack_at IS NOT NULL
@@ -54,48 +54,20 @@ _SETUPS = f"""
             sni, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
-        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip)),
+        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip))
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
-    pooled AS MATERIALIZED (
-        SELECT *, hash(client_ip, server_ip, server_port) AS ends,
-            hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
-        FROM told),
-    -- In each pool, connections come to be open and, once they are answered, idle, and cease to be. Of what happens at
-    -- one instant, a SYN comes first (0), an end next (1), then all else (2).
-    happened AS (
-        SELECT pool, syn_at AS seen_at, stream, 0::TINYINT AS event, 0 AS opened, 0 AS idle FROM pooled
-        UNION ALL SELECT pool, ready_at, NULL, 2, 1, 0 FROM pooled WHERE ready_at IS NOT NULL
-        UNION ALL
-        SELECT pool, coalesce(closing_at, closed_at), stream, 1, -1, -(exchanges > 0 AND NOT multiplexed)::INTEGER
-            FROM pooled WHERE ready_at IS NOT NULL
-        UNION ALL SELECT pool, request_at, NULL, 2, 0, -1
-            FROM exchanges JOIN pooled USING (stream)
-            WHERE NOT multiplexed AND ready_at IS NOT NULL AND number > first_exchange
-        UNION ALL
-        SELECT pool, least(coalesce(response_done_at, closing_at, closed_at), coalesce(closing_at, closed_at)),
-                NULL, 2, 0, 1
-            FROM exchanges JOIN pooled USING (stream) WHERE NOT multiplexed AND ready_at IS NOT NULL),
-    counted AS MATERIALIZED (
-        SELECT stream, event, sum(opened) OVER so_far - opened AS open_before,
-            sum(idle) OVER so_far - idle AS idle_before
-        FROM happened
-        WINDOW so_far AS (PARTITION BY pool ORDER BY seen_at, event, stream ROWS UNBOUNDED PRECEDING)
-        QUALIFY event < 2),
-    -- How many there were at a time, from the first SYN on: kept, so many would have served whoever came later.
-    numbers AS (
-        SELECT *, sum(step) OVER (PARTITION BY pool ORDER BY seen_at, step, stream ROWS UNBOUNDED PRECEDING) AS n
-        FROM (
-            SELECT pool, stream, syn_at AS seen_at, 1 AS step FROM pooled WHERE exchanges > 0
-            UNION ALL SELECT pool, stream, closing_at, -1 FROM pooled WHERE exchanges > 0 AND closing_at IS NOT NULL)),
-    spare AS (
-        SELECT stream, n AS at_once, n <= max(n) OVER (
-            PARTITION BY pool ORDER BY seen_at, step, stream ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS again
-        FROM numbers QUALIFY step = 1),
-    closings AS (
-        SELECT pool, stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
-            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges
-        FROM pooled WHERE closing_at IS NOT NULL),
-    probing AS (
+    SELECT *, hash(client_ip, server_ip, server_port) AS ends,
+        hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
+    FROM told
+"""
+_MEMBERS = """
+    SELECT stream, ends, pool, syn_at, ready_at, closing_at, closed_at, first_exchange, multiplexed FROM pooled
+"""
+_EXCHANGES = "SELECT stream, number, request_at, response_done_at FROM exchanges"
+
+_SETUPS = """
+    CREATE OR REPLACE TEMP TABLE setups AS
+    WITH probing AS (
         SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
         FROM (
             SELECT client_ip, server_ip, server_port, exchanges, syn_at - lag(syn_at) OVER (
@@ -104,23 +76,13 @@ _SETUPS = f"""
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns)),
-    -- Windows and joins move whole rows: these have only what they need, until the end.
-    openings AS (
-        SELECT stream, pool, syn_at, row_number() OVER (PARTITION BY ends ORDER BY syn_at, stream)::INTEGER - 1 AS place
-        FROM (SELECT stream, pool, ends, syn_at FROM pooled)),
-    surroundings AS (
-        SELECT openings.stream, place,
-            coalesce(greatest(before.open_before, 0), 0)::INTEGER AS open_before,
-            coalesce(greatest(before.idle_before, 0), 0)::INTEGER AS idle_before,
-            coalesce(greatest(after.idle_before - 1, 0), 0)::INTEGER AS idle_left, coalesce(again, false) AS again,
-            coalesce(at_once, 1)::INTEGER AS at_once, closings.* EXCLUDE (pool)
-        FROM openings LEFT JOIN counted before ON openings.stream = before.stream AND before.event = 0
-        LEFT JOIN counted after ON openings.stream = after.stream AND after.event = 1
-        LEFT JOIN spare ON openings.stream = spare.stream
-        ASOF LEFT JOIN closings ON openings.pool = closings.pool AND openings.syn_at >= closings.previous_closed_at)
+    closings AS (
+        SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
+            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges
+        FROM pooled)
     SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
-        surroundings.* EXCLUDE (stream), coalesce(probe, false) AS probe
-    FROM pooled JOIN surroundings USING (stream)
+        surroundings.* EXCLUDE (stream), closings.* EXCLUDE (previous_stream), coalesce(probe, false) AS probe
+    FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
     LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
         AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
         AND pooled.exchanges <= 1
@@ -294,5 +256,8 @@ _SCANNERS = """
 
 def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
     """Make the temporary tables ``setups``, ``held``, ``scanners`` and ``waited``, the views ``asked``, ``secured``."""
+    tables.execute(_POOLED)
+    tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
     for statement in (_SETUPS, _REQUESTS, _ASKED, _HELD, _SCANNERS, _VISITS, _SECURED, _WAITED):
         tables.execute(statement, used(statement, thresholds))
+    tables.execute("DROP TABLE pooled; DROP TABLE surroundings")

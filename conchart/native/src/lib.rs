@@ -45,7 +45,11 @@ pub mod pipeline;
 
 pub mod annotating;
 
+mod columns;
+
 pub mod linking;
+
+pub mod pools;
 
 pub mod packing;
 

@@ -27,6 +27,7 @@ use crate::linking;
 use crate::packing::{self, Packed};
 use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
+use crate::pools;
 use crate::portion::{Certainty, Output, Portion, Stopped};
 use crate::tables::Tables;
 
@@ -368,8 +369,22 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<
     Ok(tables.take().map(|(_, rows)| Batch { rows }).collect())
 }
 
+/// Tells what there was beside each connection of a pool. See `_native.pyi`.
+#[pyfunction]
+fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Bound<'_, PyAny>) -> PyResult<Batch> {
+    let (mut members, mut requests) = (Vec::new(), Vec::new());
+    for batch in batches(connections)? {
+        pools::rows::read_members(&batch.map_err(failed)?, &mut members).map_err(failed)?;
+    }
+    for batch in batches(exchanges)? {
+        pools::rows::read_requests(&batch.map_err(failed)?, &mut requests).map_err(failed)?;
+    }
+    let rows = py.detach(|| pools::rows::survey_rows(&members, &requests)).map_err(failed)?;
+    Ok(Batch { rows })
+}
+
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture};
+    use super::{CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, survey_pools};
 }

@@ -6,6 +6,7 @@ use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, Lis
 use arrow_schema::ArrowError;
 
 use super::{Exchange, Link, Setup, link, split};
+use crate::columns::{Columns, at};
 use crate::tables::{LinkRow, Tables};
 
 /// Appends the exchanges of a batch.
@@ -31,11 +32,6 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
     let (opens, first) = (columns.get::<BooleanArray>("opens")?, columns.get::<BooleanArray>("first")?);
     let ids = columns.get::<ListArray>("ids")?;
 
-    macro_rules! at {
-        ($column:expr, $row:expr) => {
-            $column.is_valid($row).then(|| $column.value($row))
-        };
-    }
     for row in 0..batch.num_rows() {
         exchanges.push(Exchange {
             stream: stream.value(row),
@@ -68,19 +64,6 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
         });
     }
     Ok(())
-}
-
-struct Columns<'a> {
-    batch: &'a RecordBatch,
-}
-
-impl<'a> Columns<'a> {
-    fn get<T: Array + 'static>(&self, name: &str) -> Result<&'a T, ArrowError> {
-        let column = self.batch.column_by_name(name);
-        column.and_then(|column| column.as_any().downcast_ref::<T>()).ok_or_else(|| {
-            ArrowError::SchemaError(format!("{name}: {:?}", column.map(|column| column.data_type().clone())))
-        })
-    }
 }
 
 /// Links exchanges, and adds the links with the splits of their fronts' waits to `tables`.

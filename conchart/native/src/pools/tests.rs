@@ -1,0 +1,152 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const POOL: Member = Member {
+    stream: 0,
+    ends: 1,
+    pool: 1,
+    syn_at: 0,
+    ready_at: None,
+    closing_at: None,
+    closed_at: 0,
+    first_exchange: Some(0),
+    multiplexed: false,
+};
+
+/// A connection with one request, answered ten before it closes.
+fn used(stream: i32, syn_at: i64, closing_at: i64) -> (Member, Request) {
+    (
+        Member {
+            stream,
+            syn_at,
+            ready_at: Some(syn_at + 1),
+            closing_at: Some(closing_at),
+            closed_at: closing_at,
+            ..POOL
+        },
+        Request { stream, number: 0, request_at: Some(syn_at + 2), response_done_at: Some(closing_at - 10) },
+    )
+}
+
+fn surveyed(connections: &[(Member, Request)]) -> Vec<Surroundings> {
+    let (members, requests): (Vec<_>, Vec<_>) = connections.iter().copied().unzip();
+    survey(&members, &requests)
+}
+
+#[test]
+fn one_after_the_other_could_have_been_one() {
+    let found = surveyed(&[used(0, 0, 100), used(1, 101, 200)]);
+    assert_eq!(found[0], Surroundings { at_once: 1, ..Surroundings::default() });
+    assert_eq!(
+        found[1],
+        Surroundings { place: 1, at_once: 1, again: true, previous: Some(0), ..Surroundings::default() }
+    );
+}
+
+#[test]
+fn side_by_side_they_are_needed() {
+    let found = surveyed(&[used(0, 0, 100), used(1, 50, 200)]);
+    assert_eq!(found[1], Surroundings { place: 1, open_before: 1, at_once: 2, ..Surroundings::default() });
+}
+
+#[test]
+fn what_has_answered_is_idle_until_it_is_asked_again() {
+    let (first, one) = used(0, 0, 100);
+    let again = Request { number: 1, request_at: Some(92), response_done_at: Some(96), ..one };
+    for (syn_at, idle) in [(89, 0), (91, 1), (94, 0), (97, 1), (101, 0)] {
+        let (second, _) = used(1, syn_at, 300);
+        let found = survey(&[first, second], &[one, again]);
+        assert_eq!((syn_at, found[1].idle_before), (syn_at, idle));
+    }
+}
+
+#[test]
+fn what_ends_leaves_idle_what_others_could_use() {
+    let found = surveyed(&[used(0, 0, 100), used(1, 0, 95), used(2, 0, 300)]);
+    assert_eq!((found[1].idle_left, found[0].idle_left, found[2].idle_left), (1, 0, 0));
+}
+
+#[test]
+fn other_names_are_other_pools_of_the_same_ends() {
+    let ((first, one), (second, other)) = (used(0, 0, 100), used(1, 200, 300));
+    let found = surveyed(&[(first, one), (Member { pool: 2, ..second }, other)]);
+    assert_eq!(found[1], Surroundings { place: 1, at_once: 1, ..Surroundings::default() });
+}
+
+#[test]
+fn what_was_never_used_or_ready_is_beside_nobody() {
+    let ((first, one), (second, other)) = (used(0, 0, 100), used(1, 50, 300));
+    let never = Member { ready_at: None, first_exchange: None, ..first };
+    let found = surveyed(&[(never, one), (second, other)]);
+    assert_eq!((found[1].open_before, found[1].idle_before, found[1].at_once), (0, 0, 1));
+    let multiplexed = Member { multiplexed: true, ..first };
+    let found = surveyed(&[(multiplexed, one), (second, other)]);
+    assert_eq!((found[1].open_before, found[1].idle_before, found[1].at_once), (1, 0, 2));
+}
+
+fn members() -> impl Strategy<Value = Vec<(Member, Vec<Request>)>> {
+    let member = (0..3_u64, 0..30_i64, prop::option::of(0..20_i64), 0..30_i64, any::<bool>(), any::<bool>());
+    let requests = prop::collection::vec((prop::option::of(0..60_i64), prop::option::of(0..60_i64)), 0..4);
+    prop::collection::vec((member, requests), 0..12).prop_map(|told| {
+        (0..)
+            .zip(told)
+            .map(|(stream, ((pool, syn_at, ready, lasts, closes, multiplexed), requests))| {
+                let closed_at = syn_at + 20 + lasts;
+                let member = Member {
+                    stream,
+                    ends: pool / 2,
+                    pool,
+                    syn_at,
+                    ready_at: ready.map(|ready| syn_at + ready),
+                    closing_at: closes.then_some(closed_at - 1),
+                    closed_at,
+                    first_exchange: (!requests.is_empty()).then_some(0),
+                    multiplexed,
+                };
+                let requests = (0..).zip(requests).map(|(number, (request_at, response_done_at))| Request {
+                    stream,
+                    number,
+                    request_at,
+                    response_done_at,
+                });
+                (member, requests.collect())
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    /// Counted for each connection by itself, from what is meant rather than in one sweep.
+    #[test]
+    fn the_sweep_counts_what_was_there(connections in members()) {
+        let of_members: Vec<Member> = connections.iter().map(|(member, _)| *member).collect();
+        let requests: Vec<Request> = connections.iter().flat_map(|(_, requests)| requests.clone()).collect();
+        let found = survey(&of_members, &requests);
+        prop_assert_eq!(found.len(), of_members.len());
+        for (told, mine) in found.iter().zip(&of_members) {
+            let at = mine.syn_at;
+            let others = || of_members.iter().filter(|one| one.pool == mine.pool && one.stream != mine.stream);
+            let open = others().filter(|one| one.ready_at.is_some_and(|ready| ready < at)).count()
+                - others().filter(|one| one.ready_at.is_some_and(|ready| ready < at) && one.ended_at() < at).count();
+            prop_assert_eq!(usize::try_from(told.open_before).unwrap(), open);
+            let before = of_members.iter().filter(|one| {
+                one.ends == mine.ends && (one.syn_at, one.stream) < (mine.syn_at, mine.stream)
+            });
+            prop_assert_eq!(usize::try_from(told.place).unwrap(), before.count());
+            let closed = others().filter(|one| one.closing_at.is_some_and(|closing| closing <= at));
+            let previous = closed.max_by_key(|one| (one.closing_at, one.stream)).map(|one| one.stream);
+            prop_assert_eq!(told.previous, previous);
+            let there = |when: i64, order: (i32, i32)| others()
+                .filter(|one| one.first_exchange.is_some())
+                .filter(|one| (one.syn_at, (1, one.stream)) < (when, order))
+                .filter(|one| one.closing_at.is_none_or(|closing| (closing, (-1, one.stream)) > (when, order)))
+                .count();
+            if mine.first_exchange.is_some() {
+                prop_assert_eq!(usize::try_from(told.at_once).unwrap(), 1 + there(at, (1, mine.stream)));
+            }
+        }
+    }
+}
