@@ -164,7 +164,7 @@ def test_the_name_of_no_finding_is_told_with_its_line(key: str, tmp_path: Path) 
     ("good", "bad", "line", "words"),
     [
         ("FROM setups", "FROM setup", 23, "Table with name setup does not exist"),
-        ("list(stream + 1)", "list(strem + 1)", 22, '"strem" not found'),
+        ("list(stream + 1 ", "list(strem + 1 ", 22, '"strem" not found'),
         ("$reuse_least", "$reuse_leats", 20, "reuse_leats"),
         ("{'opened': count(*)", "{'opened' count(*)", 22, "syntax error"),
         (" AS facts", " AS fact", 20, '"facts" in REPLACE list'),
