@@ -113,10 +113,8 @@ class Tables:
 
     def lend_batch(self, table: str, batch: object) -> None:
         """Make a temporary table of a batch of the native core."""
-        self.execute("SET python_enable_replacements = true")
-        # The name in the statement is the Python variable.
-        self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
-        self.execute("SET python_enable_replacements = false")
+        with self.filling():
+            self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
 
     @contextmanager
     def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:

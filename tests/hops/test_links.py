@@ -2,12 +2,14 @@
 
 import json
 import os
+import struct
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import conchart
+from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 from tests.hops.__main__ import CAPTURES, LEAST_SURE, MOST_OFF
 from tests.hops.comparison import compare
@@ -58,6 +60,34 @@ def test_whoever_knows_the_addresses_of_a_proxy_is_believed() -> None:
     capture = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
     with conchart.read(capture, proxies=[("10.77.1.1", "10.77.2.1")]) as trace:
         assert trace.sql("SELECT DISTINCT method FROM nodes WHERE role = 'proxy'").fetchall() == [("given",)]
+
+
+def replayed(capture: Path, path: Path) -> Path:
+    """Make a copy of a little-endian pcap file whose packets come a minute later."""
+    packed = bytearray(capture.read_bytes())
+    at = 24
+    while at < len(packed):
+        seconds, _, kept, _ = struct.unpack_from("<IIII", packed, at)
+        struct.pack_into("<I", packed, at, seconds + 60)
+        at += 16 + kept
+    path.write_bytes(packed)
+    return path
+
+
+def test_what_is_played_back_is_not_handed_on(tmp_path: Path) -> None:
+    capture = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+    with conchart.read(capture) as once, conchart.read(capture, replayed(capture, tmp_path / "again.pcap")) as twice:
+        links = "SELECT method, count(*) FROM links GROUP BY ALL ORDER BY ALL"
+        expected = [(method, 2 * count) for method, count in once.sql(links).fetchall()]
+        assert twice.sql("SELECT count(*), count(DISTINCT client_random) FROM handshakes").fetchall() == [(6, 3)]
+        assert twice.sql(links).fetchall() == expected
+
+
+def test_what_many_connections_have_alike_was_not_handed_on(tmp_path: Path) -> None:
+    generate("full", tmp_path / "full.pcap", 17 * 2_000)
+    with conchart.read(tmp_path / "full.pcap") as trace:
+        assert trace.sql("SELECT count(*), count(DISTINCT client_random) FROM handshakes").fetchall() == [(2_000, 200)]
+        assert trace.sql("FROM links WHERE method = 'client-hello'").fetchall() == []
 
 
 @pytest.mark.skipif(CORPUS is None, reason="CONCHART_CORPUS names no folder of captures")

@@ -8,6 +8,8 @@ pub mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 /// A connection of a pool. Instants are ns since the epoch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Member {
@@ -40,6 +42,11 @@ impl Member {
     /// It is busy while it is asked something, and idle from the answer on.
     fn rests(&self) -> bool {
         self.ready_at.is_some() && !self.multiplexed
+    }
+
+    /// What happens to it, by how much more connections are open and idle from then on.
+    fn happens(&self, index: usize, at: i64, event: Event, opened: i32, idle: i32) -> Happened {
+        Happened { pool: self.pool, at, event, stream: self.stream, index, opened, idle }
     }
 }
 
@@ -99,7 +106,7 @@ fn number_places(members: &[Member], found: &mut [Surroundings]) {
 /// What happens at one instant, in this order.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 enum Event {
-    /// A SYN; the index of its connection.
+    /// A SYN.
     Opening,
     /// The end of a connection.
     End,
@@ -113,72 +120,38 @@ struct Happened {
     event: Event,
     stream: i32,
     /// Index of the connection.
-    member: usize,
+    index: usize,
     opened: i32,
     idle: i32,
 }
 
 fn count_open(members: &[Member], requests: &[Request], found: &mut [Surroundings]) {
     let mut happened = Vec::with_capacity(3 * members.len() + 2 * requests.len());
-    let mut places: Vec<usize> = Vec::new();
     for (index, member) in members.iter().enumerate() {
-        let mut add = |at, event, opened, idle| {
-            happened.push(Happened {
-                pool: member.pool,
-                at,
-                event,
-                stream: member.stream,
-                member: index,
-                opened,
-                idle,
-            });
-        };
-        add(member.syn_at, Event::Opening, 0, 0);
+        happened.push(member.happens(index, member.syn_at, Event::Opening, 0, 0));
         if let Some(ready_at) = member.ready_at {
-            let used = member.first_exchange.is_some();
-            add(ready_at, Event::Change, 1, 0);
-            add(member.ended_at(), Event::End, -1, -i32::from(used && !member.multiplexed));
-        }
-        if let Ok(stream) = usize::try_from(member.stream) {
-            if places.len() <= stream {
-                places.resize(stream + 1, usize::MAX);
-            }
-            if let Some(place) = places.get_mut(stream) {
-                *place = index;
-            }
+            let idle = i32::from(member.first_exchange.is_some() && !member.multiplexed);
+            happened.push(member.happens(index, ready_at, Event::Change, 1, 0));
+            happened.push(member.happens(index, member.ended_at(), Event::End, -1, -idle));
         }
     }
+    let places: HashMap<i32, usize> = (0..).zip(members).map(|(index, member)| (member.stream, index)).collect();
     for request in requests {
-        let index = usize::try_from(request.stream).ok().and_then(|stream| places.get(stream).copied());
-        let Some((index, member)) = index.and_then(|index| Some((index, members.get(index)?))) else { continue };
-        if !member.rests() {
-            continue;
-        }
-        let mut add = |at, idle| {
-            let event = Event::Change;
-            happened.push(Happened {
-                pool: member.pool,
-                at,
-                event,
-                stream: member.stream,
-                member: index,
-                opened: 0,
-                idle,
-            });
-        };
-        if let Some(request_at) = request.request_at
-            && member.first_exchange.is_some_and(|first| request.number > first)
-        {
-            add(request_at, -1);
+        let Some(&index) = places.get(&request.stream) else { continue };
+        let Some(member) = members.get(index).filter(|member| member.rests()) else { continue };
+        let later = member.first_exchange.is_some_and(|first| request.number > first);
+        if let Some(request_at) = request.request_at.filter(|_| later) {
+            happened.push(member.happens(index, request_at, Event::Change, 0, -1));
         }
         let ended_at = member.ended_at();
-        add(request.response_done_at.map_or(ended_at, |done_at| done_at.min(ended_at)), 1);
+        let done_at = request.response_done_at.map_or(ended_at, |done_at| done_at.min(ended_at));
+        happened.push(member.happens(index, done_at, Event::Change, 0, 1));
     }
     happened.sort_unstable_by_key(|one| (one.pool, one.at, one.event, one.stream));
     for of_pool in happened.chunk_by(|one, other| one.pool == other.pool) {
         let (mut open, mut idle) = (0_i32, 0_i32);
         for one in of_pool {
-            match (one.event, found.get_mut(one.member)) {
+            match (one.event, found.get_mut(one.index)) {
                 (Event::Opening, Some(told)) => (told.open_before, told.idle_before) = (open.max(0), idle.max(0)),
                 (Event::End, Some(told)) => told.idle_left = (idle - 1).max(0),
                 _ => {}
