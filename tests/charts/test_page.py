@@ -100,6 +100,12 @@ def test_a_front_comes_before_its_backends(trace_of: TellTrace, proxy_story: Sto
     assert groups["role"] == ["front", "backend"]
 
 
+def test_an_address_that_is_too_long_breaks_before_its_port(trace_of: TellTrace, proxy_story: Story) -> None:
+    told = re.findall(r"<code>([^<]*)<wbr>(:\d+)</code>", render(trace_of(proxy_story)))
+    servers = trace_of(proxy_story).sql("SELECT DISTINCT server_ip, server_port FROM connections").fetchall()
+    assert sorted(told) == sorted((ip, f":{port}") for ip, port in servers)
+
+
 def test_links_are_carried_for_the_fronts_that_are_drawn(
     trace_of: TellTrace, proxy_story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
