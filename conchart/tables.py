@@ -1,6 +1,6 @@
 """The tables of a trace: a DuckDB database with what ``schema`` declares. It stores, and nothing else.
 
-In: batches of rows that speak Arrow, SQL. Out: relations.
+In: batches of rows that speak Arrow, SQL, steps that fill the other tables when they are asked for. Out: relations.
 """
 
 import json
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import duckdb
 
 from conchart.schema import TABLE_BY_NAME, TABLES
+from conchart.steps import Step, Steps
 
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""
@@ -32,6 +33,8 @@ class Tables:
         """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
         self._database = connection
         self._is_trial = False
+        self._is_small = True
+        self._steps = Steps()
         # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
         connection.execute(
             "SET python_enable_replacements = false;"
@@ -76,6 +79,7 @@ class Tables:
             self._answer_queries()
             yield
         finally:
+            self.owe(())
             self.execute("ROLLBACK")
             self._take_batches()
             self.execute("BEGIN")
@@ -85,8 +89,9 @@ class Tables:
         self.execute("SET threads = 1; SET python_enable_replacements = true")
 
     def _answer_queries(self) -> None:
-        ((rows,),) = self.sql("SELECT (SELECT count(*) FROM phases) + (SELECT count(*) FROM packets)").fetchall()
-        threads = "SET threads = 1" if rows < _FEW else "RESET threads"
+        if self._steps.running is None:  # a step adds neither phases nor packets
+            self._is_small = self.count("phases") + self.count("packets") < _FEW
+        threads = "SET threads = 1" if self._is_small else "RESET threads"
         self.execute(f"SET python_enable_replacements = false; {threads}")
 
     def insert(self, table: str, batch: object) -> None:
@@ -134,8 +139,28 @@ class Tables:
         owed = ", ".join(columns)
         self._database.execute(f"INSERT INTO {table} ({owed}) SELECT {owed}, * EXCLUDE ({owed}) FROM batch")
 
+    def owe(self, steps: Iterable[Step]) -> None:
+        """Fill tables and columns by these steps, each when somebody first asks for what it writes."""
+        self._steps = Steps(steps)
+
+    def provide(self, *facts: str) -> None:
+        """Have these tables (``links``) and columns (``connections.vantage``) filled now."""
+        self._steps.provide(facts)
+
+    def _provide_named(self, query: str) -> None:
+        self._steps.provide_named(query)
+
+    def stored(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
+        """Run SQL over what is filled so far: nothing is worked out for it."""
+        return self._database.sql(query, params=params)
+
+    def count(self, table: str) -> int:
+        """Give the number of rows that the core gave a table."""
+        ((rows,),) = self.stored(f"SELECT count(*) FROM {table}").fetchall()
+        return int(rows)
+
     def sql(self, query: str, params: object = None) -> duckdb.DuckDBPyRelation:
-        """Run SQL over the tables.
+        """Run SQL over the tables; what it names and nobody has asked for yet is worked out first.
 
         Args:
             query: DuckDB's SQL; ``?`` or ``$name`` stand for parameters.
@@ -147,6 +172,7 @@ class Tables:
         Raises:
             duckdb.Error: The query is wrong.
         """
+        self._provide_named(query)
         return self._database.sql(query, params=params)
 
     def execute(self, statement: str, params: object = None) -> None:
@@ -155,94 +181,99 @@ class Tables:
         Raises:
             duckdb.Error: The statement is wrong.
         """
+        self._provide_named(statement)
         self._database.execute(statement, params)
+
+    def _table(self, name: str) -> duckdb.DuckDBPyRelation:
+        self._provide_named(name)
+        return self._database.table(name)
 
     @property
     def captures(self) -> duckdb.DuckDBPyRelation:
         """One row per file."""
-        return self._database.table("captures")
+        return self._table("captures")
 
     @property
     def connections(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP connection or UDP conversation."""
-        return self._database.table("connections")
+        return self._table("connections")
 
     @property
     def handshakes(self) -> duckdb.DuckDBPyRelation:
         """One row per TLS handshake."""
-        return self._database.table("handshakes")
+        return self._table("handshakes")
 
     @property
     def exchanges(self) -> duckdb.DuckDBPyRelation:
         """One row per request and its response."""
-        return self._database.table("exchanges")
+        return self._table("exchanges")
 
     @property
     def phases(self) -> duckdb.DuckDBPyRelation:
         """The tiling of every connection."""
-        return self._database.table("phases")
+        return self._table("phases")
 
     @property
     def stalls(self) -> duckdb.DuckDBPyRelation:
         """Why the next byte did not come, one row per stretch of a connection."""
-        return self._database.table("stalls")
+        return self._table("stalls")
 
     @property
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
-        return self._database.table("packets")
+        return self._table("packets")
 
     @property
     def records(self) -> duckdb.DuckDBPyRelation:
         """One row per TLS record; none of a large capture."""
-        return self._database.table("records")
+        return self._table("records")
 
     @property
     def messages(self) -> duckdb.DuckDBPyRelation:
         """One row per TLS handshake message that can be read; none of a large capture."""
-        return self._database.table("messages")
+        return self._table("messages")
 
     @property
     def stalled(self) -> duckdb.DuckDBPyRelation:
         """The part of each phase that a stall explains."""
-        return self._database.table("stalled")
+        return self._table("stalled")
 
     @property
     def links(self) -> duckdb.DuckDBPyRelation:
         """Which exchange behind a proxy an exchange in front of it caused."""
-        return self._database.table("links")
+        return self._table("links")
 
     @property
     def nodes(self) -> duckdb.DuckDBPyRelation:
         """Which addresses are one machine."""
-        return self._database.table("nodes")
+        return self._table("nodes")
 
     @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
-        return self._database.table("splits")
+        return self._table("splits")
 
     @property
     def servers(self) -> duckdb.DuckDBPyRelation:
         """One row per server address and port."""
-        return self._database.table("servers")
+        return self._table("servers")
 
     @property
     def times(self) -> duckdb.DuckDBPyRelation:
         """Where each server's time went."""
-        return self._database.table("times")
+        return self._table("times")
 
     @property
     def coverage(self) -> duckdb.DuckDBPyRelation:
         """What the keys given opened; empty where there were none."""
-        return self._database.table("coverage")
+        return self._table("coverage")
 
     @property
     def remarks(self) -> duckdb.DuckDBPyRelation:
         """What a reader should know of the quality of the capture."""
-        return self._database.table("remarks")
+        return self._table("remarks")
 
     @property
     def findings(self) -> duckdb.DuckDBPyRelation:
         """What is wrong, who does it, what it costs, what to change."""
-        return self._database.table("findings")
+        return self._table("findings")

@@ -1,7 +1,7 @@
 """A trace: the tables of a capture, in a DuckDB database in memory, beyond a limit on disk.
 
-In: captures, or a saved trace. Out: tables, SQL over them, files. Reading is filling the tables and analysing them;
-what was saved was analysed before.
+In: captures, or a saved trace. Out: tables, SQL over them, files. Reading fills the tables that hold what packets say;
+what is worked out of those is filled when somebody asks for it. What was saved is complete.
 """
 
 import os
@@ -15,8 +15,8 @@ from types import TracebackType
 import duckdb
 
 from conchart import _native, bpf
-from conchart.analysis import analyse
-from conchart.analysis.seen_from import SeenFrom
+from conchart.analysis import plan
+from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError
 from conchart.exports import write
@@ -70,6 +70,9 @@ def read(
 ) -> "Trace":
     """Read captures into tables, in one streaming pass.
 
+    The tables that hold what is worked out of those (``links``, ``servers``, ``findings`` …) are filled when the first
+    query or file needs them.
+
     Args:
         paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. Several count on from
             each other, as if ``mergecap -a`` had joined them. What is still growing (``conchart.live``: an interface, a
@@ -105,7 +108,7 @@ def read(
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
             read, there is no such threshold, no instant lies between start and end, or no connection has a proxy's
-            address.
+            address. SQL of a rule that DuckDB refuses is told when ``findings`` are first asked for.
     """
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
@@ -122,14 +125,8 @@ def read(
                 _leave_out_details(trace, explain)
             if chosen := str(wanted):
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-            analyse(
-                trace,
-                vantage=vantage,
-                seen_from=seen_from or "capture",
-                proxies=given,
-                rules=rules,
-                thresholds=chosen_values,
-            )
+            see_from(trace, seen_from or "capture")
+            trace.owe(plan(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values))
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()
@@ -182,13 +179,13 @@ def _renamed(message: str, opened: Mapping[str | os.PathLike[str] | Growing, str
 
 
 def _addresses(trace: "Trace") -> set[str]:
-    ends = trace.sql("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
+    ends = trace.stored("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
     return {address for (address,) in ends}
 
 
 def _leave_out_details(trace: "Trace", explained: int | None) -> None:
     """Of a capture that is large, details of its first packets alone would say of the rest that there is nothing."""
-    ((selected,),) = trace.sql("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
+    ((selected,),) = trace.stored("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
     if selected <= _DETAILED:
         return
     others = "true" if explained is None else f"stream <> {explained}"
@@ -213,6 +210,15 @@ def _open_trace(memory: int | str | None) -> "Iterator[Trace]":
     except BaseException:
         trace.close()
         raise
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    """Say in our words that tables which are worked out do not fit."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise no_room(error) from None
 
 
 class Trace(Tables):
@@ -277,6 +283,20 @@ class Trace(Tables):
             OutputError: The file cannot be written.
         """
         write(self, Path(path), form=format, table=table, options=options or DrawOptions())
+
+    def provide(self, *facts: str) -> None:
+        """Have these tables (``links``) and columns (``connections.vantage``) filled now.
+
+        Raises:
+            NoRoomError: They fit neither into memory nor onto the disk.
+            UsageError: The SQL of a rule is wrong.
+        """
+        with _room():
+            super().provide(*facts)
+
+    def _provide_named(self, query: str) -> None:
+        with _room():
+            super()._provide_named(query)
 
     def close(self) -> None:
         """Give the memory back; the trace and its relations cannot be used any more."""

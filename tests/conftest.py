@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from conchart import Trace, _native
-from conchart.analysis import analyse
+from conchart.analysis import plan
 from conchart.rules import chosen_thresholds, load_rules
 from conchart.schema import TABLE_BY_NAME, TABLES
 from tests.charts.story import Story, reverse_proxy
@@ -90,7 +90,9 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
         if not table.from_core:
             trace.execute(f"DELETE FROM {table.name}")
     trace.execute(f"UPDATE connections SET server_name = NULL; {changes}")
-    analyse(trace, rules=load_rules(), thresholds=chosen_thresholds({}))
+    steps = plan(trace, rules=load_rules(), thresholds=chosen_thresholds({}))
+    trace.owe(steps)
+    trace.provide(*(fact for step in steps for fact in step.writes))
     return trace
 
 

@@ -1,60 +1,131 @@
-"""What no packet says by itself, worked out once, when everything is read: page, terminal, exports and SQL select it.
+"""What no packet says by itself, worked out once, when somebody asks for it: page, terminal, exports and SQL select it.
 
 In: the tables that the native core filled. Out: the columns and tables that ``schema`` says are worked out. One module
-per step; a step may read what the steps before it wrote, as ``analyse`` orders them.
+per step; ``plan`` says what each reads and writes, and their order follows from that.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 
+import duckdb
+
+from conchart.analysis import findings, hops
+from conchart.analysis import vantage as vantage_steps
 from conchart.analysis.findings import find
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
 from conchart.analysis.names import name_connections
 from conchart.analysis.quality import appraise
-from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
-from conchart.analysis.waits import charge_servers, explain_phases
+from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.rules import Rule
+from conchart.steps import Step
 from conchart.tables import Tables
 
+Facts = tuple[str, ...]
 
-def analyse(
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is known of a step whatever the capture is."""
+
+    work: Callable[[Tables], None]
+    reads: Facts
+    writes: Facts
+    forget: str = ""
+    """SQL that drops the temporary tables that it leaves."""
+
+
+def plan(
     tables: Tables,
     *,
     vantage: Vantage | None = None,
-    seen_from: SeenFrom = "capture",
     proxies: Iterable[Collection[str]] = (),
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
-) -> None:
-    """Work out everything that is not in a packet.
+) -> list[Step]:
+    """Give the steps that work out everything that is not in a packet.
 
     Args:
-        tables: As the core filled them; the others are empty.
+        tables: As the core filled them, the instants those of the viewpoint that is wanted; the others are empty.
         vantage: Where on the path the capture was taken, if somebody knows better than the packets tell.
-        seen_from: Whose times the tables tell.
         proxies: The addresses of each proxy that somebody knows.
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
     """
-    see_from(tables, seen_from)
-    locate(tables, vantage)
-    name_connections(tables)
-    explain_phases(tables)
-    charge_servers(tables)
-    link_hops(tables, proxies)
-    split_waits(tables)
-    describe_servers(tables)
-    cover(tables)
-    appraise(tables)
-    find(tables, rules, thresholds)
-    _forget(tables)
+    parts = (
+        _Part(
+            work=partial(locate, override=vantage),
+            reads=("captures", "connections"),
+            writes=("connections.vantage", "captures.vantage"),
+            forget=vantage_steps.FORGET,
+        ),
+        _Part(
+            work=name_connections,
+            reads=("connections", "handshakes", "exchanges"),
+            writes=("connections.server_name",),
+        ),
+        _Part(work=explain_phases, reads=("phases", "stalls", "exchanges"), writes=("stalled",)),
+        _Part(work=count_waits, reads=("connections", "phases", "stalled"), writes=("connections.waited_ns",)),
+        _Part(work=charge_servers, reads=("connections", "phases", "stalled"), writes=("times",)),
+        _Part(
+            work=partial(link_hops, proxies=proxies),
+            reads=("connections", "handshakes", "exchanges"),
+            writes=("links", "nodes"),
+            forget=hops.FORGET,
+        ),
+        _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",)),
+        _Part(
+            work=describe_servers,
+            reads=(
+                *("connections", "connections.server_name", "connections.waited_ns"),
+                *("handshakes", "exchanges", "links"),
+            ),
+            writes=("servers",),
+        ),
+        _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",)),
+        _Part(
+            work=appraise,
+            reads=("captures", "captures.vantage", "connections", "phases", "coverage"),
+            writes=("remarks",),
+        ),
+    )
+    # Rules may read every table.
+    everything = (fact for part in parts for fact in (*part.reads, *part.writes, "packets"))
+    finding = _Part(
+        work=partial(find, rules=tuple(rules), thresholds=thresholds),
+        reads=tuple(dict.fromkeys(everything)),
+        writes=("findings",),
+        forget=findings.FORGET,
+    )
+    return [_step(tables, part) for part in (*parts, finding)]
 
 
-def _forget(tables: Tables) -> None:
-    """Drop what steps handed to each other: as much again as the tables."""
-    own = "SELECT view_name, 'VIEW' FROM duckdb_views() WHERE temporary AND NOT internal UNION ALL "
-    for name, kind in tables.sql(own + "SELECT table_name, 'TABLE' FROM duckdb_tables() WHERE temporary").fetchall():
-        tables.execute(f"DROP {kind} {name}")
+def _step(tables: Tables, part: _Part) -> Step:
+    work = part.work.func if isinstance(part.work, partial) else part.work
+    return Step(
+        name=work.__name__,
+        reads=frozenset(part.reads),
+        writes=frozenset(part.writes),
+        run=partial(_run, tables, part),
+    )
+
+
+def _run(tables: Tables, part: _Part) -> None:
+    """Run a step, and drop what its parts handed to each other: as much again as the tables. No failure leaves rows."""
+    try:
+        part.work(tables)
+    except BaseException:
+        with suppress(duckdb.Error):
+            for fact in part.writes:
+                if "." not in fact:
+                    tables.execute(f"DELETE FROM {fact}")
+        raise
+    finally:
+        if part.forget:
+            with suppress(duckdb.Error):
+                tables.execute(part.forget)

@@ -1,16 +1,19 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
 In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: four temporary tables and two views that
-the rules in ``conchart/findings`` read beside the others; ``docs/findings.md`` explains their columns. What has all the
-columns of handshakes and exchanges is a view: few rules are asked, and each wants few of them.
+the rules in ``conchart/findings`` read beside the others, each made when the first rule that reads it is asked;
+``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
+are asked, and each wants few of them.
 
 A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from conchart._native import survey_pools
 from conchart.sql import ASKING, MISSING, ONE_SIDED, used
+from conchart.steps import Step, Steps
 from conchart.tables import Tables
 
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
@@ -254,10 +257,45 @@ _SCANNERS = """
 """
 
 
-def gather(tables: Tables, thresholds: Mapping[str, float]) -> None:
-    """Make the temporary tables ``setups``, ``held``, ``scanners`` and ``waited``, the views ``asked``, ``secured``."""
-    tables.execute(_POOLED)
-    tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
-    for statement in (_SETUPS, _REQUESTS, _ASKED, _HELD, _SCANNERS, _VISITS, _SECURED, _WAITED):
+_MADE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "setups": (_SETUPS, ("pooled", "surroundings")),
+    "requests": (_REQUESTS, ("setups",)),
+    "asked": (_ASKED, ("requests", "setups")),
+    "held": (_HELD, ("asked", "setups")),
+    "scanners": (_SCANNERS, ()),
+    "visits": (_VISITS, ("scanners", "setups")),
+    "secured": (_SECURED, ("setups", "visits")),
+    "waited": (_WAITED, ("scanners", "setups")),
+}
+"""What each table and view is made by, and the others that this reads."""
+
+EVIDENCE = frozenset(_MADE)
+"""What rules may read of it."""
+
+MADE_OF = {"setups": "connections", "asked": "exchanges", "held": "stalled", "secured": "handshakes"}
+"""What has no row where the table that it is made of has none."""
+
+_VIEWS = ("secured", "asked")
+FORGET_EVIDENCE = "; ".join(
+    f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
+    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", *_MADE) if name not in _VIEWS))
+)
+"""SQL that drops all of it."""
+
+
+def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
+    """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``secured`` when asked to."""
+
+    def pool() -> None:
+        tables.execute(_POOLED)
+        tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
+
+    def make(statement: str) -> None:
         tables.execute(statement, used(statement, thresholds))
-    tables.execute("DROP TABLE pooled; DROP TABLE surroundings")
+
+    pooling = Step(name="pool", reads=frozenset(), writes=frozenset(("pooled", "surroundings")), run=pool)
+    making = (
+        Step(name=name, reads=frozenset(reads), writes=frozenset((name,)), run=partial(make, statement))
+        for name, (statement, reads) in _MADE.items()
+    )
+    return Steps((pooling, *making))

@@ -17,19 +17,17 @@ from typing import Any
 
 import duckdb
 
-from conchart.analysis.evidence import gather
+from conchart.analysis.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
 from conchart.rules import Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.sql import used
+from conchart.steps import Steps
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
 
 Row = dict[str, Any]
-Need = tuple[str, str]
-"""A table, and what holds for one of its rows at least."""
-
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
 _MOST_FRAMES = 20
 _LEAST_FOR_INTERVAL = 8
@@ -153,6 +151,12 @@ _SOFTWARE = """
 _SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
 
 
+FORGET = FORGET_EVIDENCE + "".join(
+    f"; DROP TABLE IF EXISTS {table}" for table in ("found", "numbered", "delays", "paid")
+)
+"""SQL that drops what ``find`` leaves."""
+
+
 def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
     """Fill ``findings``.
 
@@ -160,11 +164,13 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         UsageError: A rule's SQL is wrong; the message names file and line.
     """
     by_name = {rule.name: rule for rule in rules}
-    _ask(tables, by_name.values(), thresholds)
+    known = evidence(tables, thresholds)
+    _ask(tables, known, by_name.values(), thresholds)
+    if not tables.count("found"):
+        return
+    known.provide(("waited",))
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
-    if not found:
-        return
     ((users_waited_ns,),) = tables.sql(_USERS_WAITED).fetchall()
     for row in found:
         row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
@@ -224,10 +230,10 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
     }
 
 
-def _ask(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
-    gather(tables, thresholds)
+def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
     tables.execute(_FOUND)
-    for rule in _worth_asking(tables, tuple(rules), thresholds):
+    for rule in _worth_asking(tables, known, tuple(rules), thresholds):
+        known.provide_named(rule.sql)
         params = {"rule": rule.name, **used(rule.sql, thresholds)}
         try:
             tables.execute(_ASK.format(sql=rule.sql.rstrip("\n ;")), params)
@@ -237,45 +243,41 @@ def _ask(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
             raise UsageError(_explained(rule, str(error))) from None
 
 
-def _worth_asking(tables: Tables, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
-    """Give those of which every table that they need has a row; what all need is asked at once."""
+def _worth_asking(
+    tables: Tables, known: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]
+) -> list[Rule]:
+    """Give those of which every table that they need has a row.
+
+    What all need of a table is asked at once. Tables come before what is made of them: a rule that one of those refuses
+    needs no evidence.
+    """
+    wanted = {table for rule in rules for table in rule.needs}
+    for table in sorted(wanted, key=lambda table: (table in EVIDENCE, table)):
+        asking = [rule for rule in rules if table in rule.needs]
+        if asking:
+            met = set()
+            if table not in MADE_OF or tables.count(MADE_OF[table]):
+                known.provide((table,))
+                met = _met(tables, table, asking, thresholds)
+            rules = tuple(rule for rule in rules if table not in rule.needs or rule.needs[table] in met)
+    return [*rules]
+
+
+def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str, float]) -> set[str]:
+    """Give those conditions of rules for a table that hold for one of its rows at least."""
+    conditions = sorted({rule.needs[table] for rule in rules})
+    query = f"SELECT {', '.join(f'bool_or({condition})' for condition in conditions)} FROM {table}"
     try:
-        met = _met(tables, {need for rule in rules for need in rule.needs.items()}, thresholds)
+        told = tables.sql(query, used(query, thresholds)).fetchall()[0]
     except duckdb.OutOfMemoryException:
         raise
-    except duckdb.Error:
-        for rule in rules:
-            _refuse_wrong_needs(tables, rule, thresholds)
-        raise
-    return [rule for rule in rules if met.issuperset(rule.needs.items())]
-
-
-def _refuse_wrong_needs(tables: Tables, rule: Rule, thresholds: Mapping[str, float]) -> None:
-    try:
-        _met(tables, rule.needs.items(), thresholds)
     except duckdb.Error as error:
-        raise UsageError(f"{rule.path}:{rule.lines['needs']}: needs: {str(error).strip()}") from None
-
-
-def _met(tables: Tables, needs: Iterable[Need], thresholds: Mapping[str, float]) -> set[Need]:
-    """Give those of these tables and conditions of which the table has a row."""
-    asked: dict[str, list[str]] = {}
-    for table, condition in sorted(needs):
-        asked.setdefault(table, []).append(condition)
-    if not asked:
-        return set()
-    # Not side by side: DuckDB would look for the best order in which to join so many rows.
-    query = " UNION ALL ".join(
-        f"SELECT '{table}', [{', '.join(f'bool_or({condition})' for condition in conditions)}] FROM {table}"
-        for table, conditions in asked.items()
-    )
-    told = dict(tables.sql(query, used(query, thresholds)).fetchall())
-    return {
-        (table, condition)
-        for table, conditions in asked.items()
-        for condition, value in zip(conditions, told[table], strict=True)
-        if value
-    }
+        if len(rules) == 1:
+            raise UsageError(f"{rules[0].path}:{rules[0].lines['needs']}: needs: {str(error).strip()}") from None
+        for rule in rules:  # one of them is wrong, and says so by itself
+            _met(tables, table, [rule], thresholds)
+        raise
+    return {condition for condition, is_met in zip(conditions, told, strict=True) if is_met}
 
 
 def _explained(rule: Rule, error: str) -> str:

@@ -96,6 +96,10 @@ _NODES = """
 """
 
 
+FORGET = "DROP TABLE IF EXISTS machines; DROP TABLE IF EXISTS through"
+"""SQL that drops what ``link_hops`` leaves."""
+
+
 def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
     """Fill ``links`` and ``nodes``.
 

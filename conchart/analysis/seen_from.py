@@ -179,4 +179,5 @@ def see_from(tables: Tables, viewpoint: SeenFrom) -> None:
             f"DELETE FROM {name} WHERE stream IN (SELECT stream FROM shifts);"
             f"INSERT INTO {name} BY NAME FROM moved; DROP TABLE moved"
         )
+    tables.execute("DROP TABLE shifts; DROP TABLE lives")
     tables.execute(f"UPDATE captures SET seen_from = {literal(viewpoint)}")

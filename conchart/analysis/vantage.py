@@ -74,8 +74,9 @@ _ENDS = f"""
         LEFT JOIN hosts s ON s.capture = seen.capture AND s.address = server_ip AND s.routers = {_routers("server")}"""
 
 _TELL = f"""
-    UPDATE connections SET vantage = place FROM (
-        SELECT stream,
+    CREATE OR REPLACE TEMP TABLE places AS
+    FROM (
+        SELECT stream, seen.capture,
             CASE
                 WHEN local_end = 'both' THEN NULL
                 WHEN local_end = 'client' AND c.own THEN 'client'
@@ -93,16 +94,16 @@ _TELL = f"""
             SELECT capture, isn_client, isn_server FROM connections
             GROUP BY ALL HAVING min(hash(client_ip, server_ip)) <> max(hash(client_ip, server_ip))) translated
             ON translated.capture = seen.capture
-                AND translated.isn_client = seen.isn_client AND translated.isn_server = seen.isn_server
-    ) AS told WHERE connections.stream = told.stream AND place IS NOT NULL
+                AND translated.isn_client = seen.isn_client AND translated.isn_server = seen.isn_server)
 """
 
 _HOMES = f"""
     CREATE OR REPLACE TEMP TABLE homes AS
     WITH at_home AS (
         SELECT DISTINCT capture, client_ip AS address, {_routers("client")} AS routers
-        FROM connections WHERE vantage = 'client'
-        UNION SELECT DISTINCT capture, server_ip, {_routers("server")} FROM connections WHERE vantage = 'server'),
+        FROM connections JOIN places USING (stream, capture) WHERE place = 'client'
+        UNION SELECT DISTINCT capture, server_ip, {_routers("server")}
+        FROM connections JOIN places USING (stream, capture) WHERE place = 'server'),
     card AS (
         SELECT capture, min(mac) AS mac FROM at_home JOIN hosts USING (capture, address, routers)
         WHERE routers = 0 GROUP BY capture HAVING count(DISTINCT mac) = 1),
@@ -117,8 +118,9 @@ _HOMES = f"""
 """The hosts that are the capturing machine: some connection tells, or their card."""
 
 _TELL_REST = f"""
-    UPDATE connections SET vantage = place FROM (
-        SELECT stream,
+    INSERT INTO places BY NAME
+    FROM (
+        SELECT stream, seen.capture,
             CASE
                 WHEN at_client.address IS NOT NULL AND at_server.address IS NULL
                     AND coalesce(s.ns >= c.ns * {MUCH_FARTHER}, true) THEN 'client'
@@ -133,9 +135,24 @@ _TELL_REST = f"""
             AND at_client.routers = coalesce({_routers("client")}, -1)
         LEFT JOIN homes at_server ON at_server.capture = seen.capture AND at_server.address = server_ip
             AND at_server.routers = coalesce({_routers("server")}, -1)
-        WHERE vantage IS NULL AND local_end IS DISTINCT FROM 'both'
-    ) AS told WHERE connections.stream = told.stream AND place IS NOT NULL
+        WHERE stream IN (SELECT stream FROM places WHERE place IS NULL) AND local_end IS DISTINCT FROM 'both')
+    WHERE place IS NOT NULL
 """
+
+_KEEP = """
+    UPDATE connections SET vantage = place FROM places WHERE connections.stream = places.stream AND place IS NOT NULL
+"""
+"""Once for all: an update of a table is dearer than a narrow table beside it."""
+
+FORGET = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS places; DROP TABLE IF EXISTS homes"
+"""SQL that drops what ``locate`` leaves."""
+
+
+_HALF_TOLD = """
+    SELECT capture FROM places GROUP BY capture
+    HAVING bool_or(place IS NULL) AND bool_or(place IN ('client', 'server')) LIMIT 1
+"""
+"""Captures of which the place is known for some connections, and of these one is the end itself."""
 
 
 def locate(tables: Tables, override: Vantage | None = None) -> None:
@@ -145,10 +162,10 @@ def locate(tables: Tables, override: Vantage | None = None) -> None:
     else:
         tables.execute(_HOSTS)
         tables.execute(_TELL)
-        found = _found(tables)
-        if any(None in vantages and len(vantages & {"client", "server"}) for vantages in found.values()):
+        if tables.sql(_HALF_TOLD).fetchall():
             tables.execute(_HOMES)
             tables.execute(_TELL_REST)
+        tables.execute(_KEEP)
     for capture, vantages in _found(tables).items():
         told = sorted(vantage for vantage in vantages if vantage)
         if told:

@@ -91,7 +91,11 @@ def explain_phases(tables: Tables) -> None:
     tables.execute(_EXPLAIN, {"most_pairs": MOST_PAIRS})
 
 
-def charge_servers(tables: Tables) -> None:
-    """Fill ``connections.waited_ns`` and ``times``, whose rows add up to the lifetimes of a server's connections."""
+def count_waits(tables: Tables) -> None:
+    """Fill ``connections.waited_ns``."""
     tables.execute(_WAIT)
+
+
+def charge_servers(tables: Tables) -> None:
+    """Fill ``times``, whose rows add up to the lifetimes of a server's connections."""
     tables.execute(_CHARGE)

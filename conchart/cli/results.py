@@ -127,6 +127,7 @@ class Results:
         from conchart.cli.terminal import print_on, terminal
         from conchart.exports.text import print_summary
 
+        trace.provide("findings")  # a rule that is wrong is told before anything is printed
         print_on(terminal(), partial(print_summary, trace, options=self.options, verbose=self.verbose))
 
 
@@ -225,7 +226,5 @@ def _fails(trace: Trace, least: str) -> bool:
 
 
 def _extent(trace: Trace) -> str:
-    (connections, span), *_ = trace.sql(
-        "SELECT (SELECT count(*) FROM connections), coalesce(max(last_at) - min(first_at), 0) FROM captures"
-    ).fetchall()
-    return f"{count_of(connections, 'connection')}, {format_ns(span)}"
+    ((span,),) = trace.stored("SELECT coalesce(max(last_at) - min(first_at), 0) FROM captures").fetchall()
+    return f"{count_of(trace.count('connections'), 'connection')}, {format_ns(span)}"

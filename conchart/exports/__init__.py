@@ -89,7 +89,7 @@ def write(tables: Tables, path: Path, *, table: str | None, options: DrawOptions
         UsageError: As ``check``.
         OutputError: The file cannot be written; what was there before is untouched.
     """
-    captures = [name for (name,) in tables.sql("SELECT path FROM captures ORDER BY capture").fetchall()]
+    captures = [name for (name,) in tables.stored("SELECT path FROM captures ORDER BY capture").fetchall()]
     check(path, table=table, form=form, captures=captures)
     suffix = _suffix(path, form)
     with whole_file(path) as unfinished:

@@ -14,10 +14,12 @@ import pytest
 import conchart
 from conchart import Trace, UsageError
 from conchart.analysis import findings
-from conchart.analysis.evidence import gather
+from conchart.analysis.evidence import EVIDENCE, evidence
 from conchart.analysis.findings import advice, fill, find
 from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from conchart.schema import TABLES
 from conchart.sql import used
+from conchart.steps import Steps
 from conchart.tables import Tables
 from tests.conftest import ROOT
 
@@ -35,7 +37,9 @@ WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 def gathered() -> Iterator[Trace]:
     """A capture with all that rules read."""
     with conchart.read(CAPTURE) as trace:
-        gather(trace, chosen_thresholds({}))
+        for table in TABLES:
+            trace.sql(f"FROM {table.name}")
+        evidence(trace, chosen_thresholds({})).provide(EVIDENCE)
         yield trace
 
 
@@ -174,8 +178,10 @@ def test_the_name_of_no_finding_is_told_with_its_line(key: str, tmp_path: Path) 
 def test_wrong_sql_is_told_with_its_line(good: str, bad: str, line: int, words: str, tmp_path: Path) -> None:
     assert good in GOOD
     (tmp_path / "mine.md").write_text(GOOD.replace(good, bad, 1))
-    with pytest.raises(UsageError, match=rf"(?s)mine\.md:{line}: .*(?:{words})"):
-        conchart.read(CAPTURE, findings=[tmp_path])
+    with conchart.read(CAPTURE, findings=[tmp_path]) as trace:
+        for _ in range(2):  # who asks again is told again
+            with pytest.raises(UsageError, match=rf"(?s)mine\.md:{line}: .*(?:{words})"):
+                trace.provide("findings")
 
 
 def test_adding_a_finding_is_adding_a_file(tmp_path: Path) -> None:
@@ -282,17 +288,20 @@ def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Pat
 )
 def test_a_need_that_is_wrong_is_told_with_its_line(needs: str, words: str, tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text(GOOD.replace("{asked: true}", needs))
-    with pytest.raises(UsageError, match=rf"mine\.md:4: needs: (?s:.*){words}"):
-        conchart.read(CAPTURE, findings=[tmp_path])
+    with (
+        conchart.read(CAPTURE, findings=[tmp_path]) as trace,
+        pytest.raises(UsageError, match=rf"mine\.md:4: needs: (?s:.*){words}"),
+    ):
+        trace.provide("findings")
 
 
 @pytest.mark.parametrize("capture", sorted({folder for rule in RULES for folder in rule.fault}))
 def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped: set[str] = set()
 
-    def ask_all(tables: Tables, rules: tuple[Rule, ...], values: dict[str, float]) -> list[Rule]:
+    def ask_all(tables: Tables, known: Steps, rules: tuple[Rule, ...], values: dict[str, float]) -> list[Rule]:
         skipped.update(rule.name for rule in rules)
-        skipped.difference_update(rule.name for rule in worth_asking(tables, rules, values))
+        skipped.difference_update(rule.name for rule in worth_asking(tables, known, rules, values))
         return list(rules)
 
     worth_asking = findings._worth_asking
