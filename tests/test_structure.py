@@ -18,7 +18,7 @@ PACKAGE = ROOT / "conchart"
 STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "version", "_native"),
     ("units", "lanes", "printable", "paths", "display_filter"),
-    ("bpf", "dissecting", "memory", "proxies", "rules", "saved", "selection"),
+    ("bpf", "dissecting", "memory", "proxies", "rules", "saved", "selection", "steps"),
     ("live", "tables"),
     ("analysis",),
     ("predicting",),

@@ -243,9 +243,7 @@ def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mappin
             raise UsageError(_explained(rule, str(error))) from None
 
 
-def _worth_asking(
-    tables: Tables, known: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]
-) -> list[Rule]:
+def _worth_asking(tables: Tables, known: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
     """Give those of which every table that they need has a row.
 
     What all need of a table is asked at once. Tables come before what is made of them: a rule that one of those refuses
