@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 _WORD = re.compile(r"\w+")
 _ANY_TABLE = re.compile(r"(?i)\b(query|query_table)\s*\(|\bdatabase\b")
-"""SQL that reads tables whose names it does not spell out: ``EXPORT DATABASE``, ``COPY FROM DATABASE``, ``query(…)``."""
+"""SQL that may read tables that it does not name: ``EXPORT DATABASE``, ``COPY FROM DATABASE``, ``query(…)``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
-"""Analysis is paid for by whoever asks: each step runs before the first query that needs it, reads and writes what it
-says, and nothing else runs."""
+"""Analysis is paid for by whoever asks.
+
+Each step runs before the first query that needs it, reads and writes what it says, and nothing else runs.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
