@@ -18,6 +18,8 @@ from conchart.units import format_bytes, parse_bytes
 
 LEAST = 128_000_000
 """With less, DuckDB cannot even sort the connections of a large capture."""
+_MOST = 1 << 60
+"""DuckDB reads no larger number; no machine has so much."""
 _PLACES = ("/var/tmp", "/tmp")
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -36,7 +38,7 @@ def table_limit(allowed: int | str | None) -> int:
     size = parse_bytes(allowed) if isinstance(allowed, str) else allowed
     if size < LEAST:
         raise UsageError(f"memory: {format_bytes(size)} is too little: give at least {format_bytes(LEAST)}")
-    return size
+    return min(size, _MOST)
 
 
 def _memories() -> Iterator[int]:

@@ -6,20 +6,25 @@ write one.
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
-
-import yaml
+from typing import Literal
 
 from conchart.errors import UsageError
+from conchart.front_matter import front_matter
+from conchart.units import format_bytes
 
 _DELIMITER = "---"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's, which is ten times as fast, where PyYAML has it."""
+_LARGEST = 1_000_000
+"""Bytes of a finding's file: conchart's own have at most 8,000."""
+_MOST = 10**18
+"""Of a threshold: 31 years in nanoseconds. More would not fit into the 64 bits of an instant, when added to one."""
+_FIRST_LINE = 2
+"""Of the front matter: the delimiter comes before."""
+_FOLDER = Path(__file__).parent / "findings"
 
 WHATIFS = ("keepalive", "resume", "tls13", "0rtt", "nodelay", "tls-off")
 """What ``conchart whatif`` can change at a server, as its options name it."""
@@ -122,23 +127,21 @@ def parse_rule(path: str, text: str) -> Rule:
     Raises:
         UsageError: It is no rule; the message names file and line.
     """
-    lines = text.split("\n")
-    if lines[0] != _DELIMITER or _DELIMITER not in lines[1:]:
-        raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
-    end = lines.index(_DELIMITER, 1)
-    front = "\n".join(lines[1:end])
-    told, places, listed = _mapping(path, front, first_line=2)
+    front, rest = _halves(path, text)
+    read = front_matter(path, front, first_line=_FIRST_LINE)
+    told, places = dict(read.told), {name: line + _FIRST_LINE for name, line in read.lines.items()}
+    end = _FIRST_LINE + front.count("\n") + 1
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
-        raise UsageError(f"{path}:{end + 2}: a finding has one block of ```sql, not {len(blocks)}")
-    fixes = _fixes(path, told.pop("fixes", None), listed.get("fixes"))
+        raise UsageError(f"{path}:{end + 1}: a finding has one block of ```sql, not {len(blocks)}")
+    fixes = _fixes(path, told.pop("fixes", None), places.get("fixes", 1), read.items.get("fixes", []))
     try:
         rule = Rule(
             name=Path(path).stem,
             **(told | {name: _names(name, told.get(name)) for name in _LISTS} | {"needs": _needs(told.get("needs"))}),
             fixes=fixes,
             sql=blocks[0][1],
-            page="\n".join(lines[end + 1 :]).strip("\n"),
+            page=rest.strip("\n"),
             path=path,
             sql_line=text.count("\n", 0, blocks[0].start(1)) + 1,
             lines=places,
@@ -151,13 +154,26 @@ def parse_rule(path: str, text: str) -> Rule:
     return rule
 
 
-def _fixes(path: str, told: object, node: yaml.Node | None) -> tuple[Fix, ...]:
-    if told is None or node is None:
+def front_of(text: str) -> str:
+    """Give the front matter of a rule that can be read."""
+    return _halves("", text)[0]
+
+
+def _halves(path: str, text: str) -> tuple[str, str]:
+    """Part the front matter from the rest of a file."""
+    lines = text.split("\n")
+    if lines[0] != _DELIMITER or _DELIMITER not in lines[1:]:
+        raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
+    end = lines.index(_DELIMITER, 1)
+    return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
+
+
+def _fixes(path: str, told: object, line: int, items: Iterable[int]) -> tuple[Fix, ...]:
+    if told is None:
         return ()
     if not isinstance(told, list):
-        raise UsageError(f"{path}:{node.start_mark.line + 2}: fixes is a list")
-    lines = (item.start_mark.line + 2 for item in node.value)
-    return tuple(_fix(f"{path}:{line}", fix) for fix, line in zip(told, lines, strict=True))
+        raise UsageError(f"{path}:{line}: fixes is a list")
+    return tuple(_fix(f"{path}:{item + _FIRST_LINE}", fix) for item, fix in zip(items, told, strict=True))
 
 
 def _fix(place: str, told: object) -> Fix:
@@ -195,24 +211,6 @@ def _plain(error: Exception) -> str:
     return str(error)
 
 
-def _mapping(path: str, text: str, *, first_line: int) -> tuple[dict[str, Any], dict[str, int], dict[str, yaml.Node]]:
-    """Give the values by their names, the line of each, and the nodes of the lists."""
-    loader = _LOADER(text)
-    try:
-        node = loader.get_single_node()
-        told = loader.construct_document(node) if node else None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = first_line + (mark.line if mark else 0)
-        raise UsageError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from None
-    finally:
-        loader.dispose()
-    if not isinstance(told, dict) or node is None:
-        raise UsageError(f"{path}:{first_line}: expected lines of the form name: value")
-    lines = {key.value: key.start_mark.line + first_line for key, _ in node.value}
-    return told, lines, {key.value: value for key, value in node.value}
-
-
 def _check(rule: Rule) -> None:
     allowed = {"about": ("server", "client", "capture"), "severity": ("cost", "note", "failure", "quality")}
     for name, values in allowed.items():
@@ -229,11 +227,10 @@ def _check(rule: Rule) -> None:
 
 @cache
 def _own_rules() -> tuple[Rule, ...]:
-    folder = resources.files("conchart").joinpath("findings")
-    files = sorted(
-        (file.name, file.read_text(encoding="utf-8")) for file in folder.iterdir() if file.name.endswith(".md")
+    files = sorted(file.name for file in _FOLDER.iterdir() if file.suffix == ".md")
+    return tuple(
+        parse_rule(f"conchart/findings/{name}", (_FOLDER / name).read_text(encoding="utf-8")) for name in files
     )
-    return tuple(parse_rule(f"conchart/findings/{name}", text) for name, text in files)
 
 
 def load_rules(folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Rule, ...]:
@@ -246,7 +243,7 @@ def load_rules(folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Rule, ..
     for folder in folders:
         try:
             files = sorted(Path(folder).glob("*.md"))
-            rules |= {path.stem: parse_rule(str(path), path.read_text(encoding="utf-8")) for path in files}
+            rules |= {path.stem: parse_rule(str(path), _text(path)) for path in files}
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read findings in {os.fspath(folder)!r}: {error}") from None
         if not files:
@@ -256,6 +253,16 @@ def load_rules(folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Rule, ..
             if unknown := set(getattr(rule, name)) - rules.keys():
                 raise UsageError(f"{rule.path}:{rule.lines[name]}: {name}: no finding {', '.join(sorted(unknown))}")
     return tuple(rules.values())
+
+
+def _text(path: Path) -> str:
+    """Give what a file says. What is none (a pipe, a device) may never end."""
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise UsageError(f"{path} is no file: a finding is a file of Markdown")
+    if about.st_size > _LARGEST:
+        raise UsageError(f"{path} has {format_bytes(about.st_size)}: a finding has at most {format_bytes(_LARGEST)}")
+    return path.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,16 +277,19 @@ class Threshold:
 def thresholds() -> dict[str, Threshold]:
     """Give every threshold by its name."""
     path = "conchart/findings/thresholds.yaml"
-    text = resources.files("conchart").joinpath("findings", "thresholds.yaml").read_text(encoding="utf-8")
-    return {name: Threshold(**told) for name, told in _mapping(path, text, first_line=1)[0].items()}
+    read = front_matter(path, (_FOLDER / "thresholds.yaml").read_text(encoding="utf-8"), first_line=1)
+    return {name: Threshold(**told) for name, told in read.told.items()}
 
 
 def chosen_thresholds(given: Mapping[str, float]) -> dict[str, float]:
     """Give the value of each threshold, some of them given.
 
     Raises:
-        UsageError: There is no such threshold.
+        UsageError: There is no such threshold, or it cannot have that value.
     """
     if unknown := given.keys() - thresholds().keys():
         raise UsageError(f"no threshold {', '.join(sorted(unknown))}; there are {', '.join(sorted(thresholds()))}")
+    for name, value in given.items():
+        if not 0 <= value <= _MOST:  # nor is it NaN
+            raise UsageError(f"the threshold {name} cannot be {value}: give a number from 0 to {_MOST}")
     return {name: threshold.value for name, threshold in thresholds().items()} | dict(given)

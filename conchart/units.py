@@ -16,7 +16,7 @@ _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s"))
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
-_PART = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*(h|min|ms|us|µs|ns|m|s|)")
+_PART = re.compile(r"(\d{1,40})(?:\.(\d{1,9}))?\s*(h|min|ms|us|µs|ns|m|s|)")
 _PART_NS = {
     "h": 3600 * SECOND,
     "min": 60 * SECOND,
@@ -29,7 +29,9 @@ _PART_NS = {
     "ns": 1,
 }
 _AMOUNT = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-_EPOCH_SECONDS = re.compile(r"@(\d+)(?:\.(\d{1,9}))?")
+_INSTANTS = 1 << 63
+_TOO_LATE = "after the year 2262, where 64 bits of nanoseconds end"
+_EPOCH_SECONDS = re.compile(r"@(\d{1,40})(?:\.(\d{1,9}))?")
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 
 
@@ -201,6 +203,16 @@ class When:
     relative: bool
     """True: nanoseconds after the first packet of the capture. False: since the Unix epoch."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no packet can have.
+
+        Raises:
+            UsageError: Its nanoseconds need more than 64 bits.
+        """
+        if not -_INSTANTS <= self.ns < _INSTANTS:
+            side = "before the year 1677, where 64 bits of nanoseconds begin" if self.ns < 0 else _TOO_LATE
+            raise UsageError(f"cannot read the time {format_when(self)}: it is {side}")
+
 
 def parse_when(text: str) -> When:
     """Read an instant as people write it.
@@ -211,10 +223,7 @@ def parse_when(text: str) -> When:
     Raises:
         UsageError: It is none of these.
     """
-    when = _parse_when(text.strip())
-    if when.ns >= 1 << 63:
-        raise UsageError(f"cannot read the time {text!r}: it is after the year 2262, where 64 bits of nanoseconds end")
-    return when
+    return _parse_when(text.strip())
 
 
 def format_when(when: When) -> str:
@@ -259,5 +268,6 @@ def _iso_seconds(text: str, iso: re.Match[str]) -> int:
         # astimezone() takes a time without a zone for local time.
         moment = datetime.fromisoformat(day_time + zone).astimezone(timezone.utc)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"cannot read the time {text!r}: {error}") from None
+        words = "a zone is less than 24 hours away from UTC" if "timedelta" in str(error) else error
+        raise UsageError(f"cannot read the time {text!r}: {words}") from None
     return (moment - _EPOCH) // timedelta(seconds=1)

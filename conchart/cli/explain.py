@@ -21,6 +21,8 @@ from conchart.trace import Trace
 from conchart.units import count_of
 
 _FORMATS = (".html",)
+_LAST_STREAM = (1 << 31) - 1
+"""The core counts no further: of a larger number, no capture has a connection."""
 
 
 @click.command()
@@ -52,7 +54,7 @@ def explain(
             raise UsageError(f"cannot write {output}: explain writes {' '.join(_FORMATS)}")
     if selection["seen_from"] not in (None, "capture"):
         raise UsageError("explain tells each packet as captured, and when it was at both ends: it has no --seen-from")
-    with read_captures((capture,), selection, explain=stream) as trace:
+    with read_captures((capture,), selection, explain=min(stream, _LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
             trace.write(output, options=DrawOptions(names=not no_names, explained=stream))

@@ -70,6 +70,8 @@ def live(
         raise UsageError("packets are read once more for .pcapng: keep them, too (--keep slow.pcap)")
     results.check(captures=())
     lasting_ns = parse_duration(duration) if duration is not None else None
+    if lasting_ns == 0:
+        raise UsageError(f"-d {duration}: nothing comes in no time: give a longer one (30s), or leave -d out")
     expression = selection.pop("filter")
     if expression:
         bpf.compiler(expression)

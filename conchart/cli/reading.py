@@ -124,11 +124,12 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _threshold(text: str) -> tuple[str, float]:
     """Read ``NAME=VALUE``; an integer stays one, since a float has no room for an instant."""
     name, _, value = text.partition("=")
-    with suppress(ValueError):
-        return name, int(value)
-    with suppress(ValueError):
-        if math.isfinite(number := float(value)):
-            return name, number
+    if name:
+        with suppress(ValueError):
+            return name, int(value)
+        with suppress(ValueError):
+            if math.isfinite(number := float(value)):
+                return name, number
     raise UsageError(f"cannot read the threshold {text!r}: give a name and a number (reuse_least=5)")
 
 

@@ -109,10 +109,12 @@ class Followed(Growing):
         """Read it from its beginning.
 
         Raises:
-            CaptureError: There is no such file.
+            CaptureError: There is no such file, or it is something else.
         """
         super().__init__(os.fspath(path))
         try:
+            if not stat.S_ISREG(Path(path).stat().st_mode):
+                raise CaptureError(f"{self.name}: is no file, which could be followed: read it without --follow")
             self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115  (the pump closes it)
         except OSError as error:
             raise CaptureError(f"{self.name}: {error.strerror or error}") from None

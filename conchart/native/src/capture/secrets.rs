@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::pcapng::{Pcapng, SECRETS, key_log};
@@ -58,7 +59,12 @@ impl Gathered {
 }
 
 fn read(path: &Path, keys: &Keys) -> io::Result<Complaints> {
-    let mut text = BufReader::new(File::open(path)?);
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Err(io::Error::other("is a device, which may never end: a key log is a file or a pipe"));
+    }
+    let mut text = BufReader::new(file);
     let (mut line, mut complaints) = (Vec::new(), Complaints::default());
     while text.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? > 0 {
         keys.add_line(&line, &mut complaints);
