@@ -97,6 +97,12 @@ impl Secrets {
         self.0.get(at).copied().flatten()
     }
 
+    /// Can everything be opened after the ServerHello, whatever the version?
+    fn suffice(&self) -> bool {
+        let traffic = [Label::ClientHandshake, Label::ServerHandshake, Label::ClientTraffic, Label::ServerTraffic];
+        self.get(Label::Master).is_some() || traffic.into_iter().all(|label| self.get(label).is_some())
+    }
+
     pub fn set(&mut self, label: Label, secret: Secret) {
         let at = Label::ALL.iter().position(|&known| known == label);
         if let Some(slot) = at.and_then(|at| self.0.get_mut(at)) {
@@ -129,21 +135,73 @@ struct Store {
 }
 
 /// All secrets of a run: cheap to clone, every clone sees what is added.
-#[derive(Clone, Debug, Default)]
-pub struct Keys(Rc<RefCell<Store>>);
+#[derive(Clone, Default)]
+pub struct Keys(Rc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    store: RefCell<Store>,
+    /// Adds the secrets that lie further on in the captures.
+    search: RefCell<Option<Box<Search>>>,
+}
+
+/// Looks for more secrets, and adds them.
+type Search = dyn FnOnce(&Keys);
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Keys")
+    }
+}
 
 impl Keys {
-    /// No secrets at all, of any connection.
+    /// Calls `search` once, when a secret is asked for that is not known: it costs a walk through the captures.
+    pub fn search_if_needed(&self, search: impl FnOnce(&Self) + 'static) {
+        *self.0.search.borrow_mut() = Some(Box::new(search));
+    }
+
+    fn search(&self) {
+        let search = self.0.search.borrow_mut().take();
+        if let Some(search) = search {
+            search(self);
+        }
+    }
+
+    /// Are there secrets of any connection?
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        let store = self.0.borrow();
+    pub fn are_any(&self) -> bool {
+        if self.is_empty() {
+            self.search();
+        }
+        !self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        let store = self.0.store.borrow();
         store.connections.is_empty() && store.sessions.is_empty()
     }
 
     /// What is known about the connection of that client random or session id.
     #[must_use]
     pub fn of(&self, random: &Random, session_id: &[u8]) -> Option<Secrets> {
-        let store = self.0.borrow();
+        self.known(random, session_id).filter(Secrets::suffice).or_else(|| {
+            self.search();
+            self.known(random, session_id)
+        })
+    }
+
+    /// The secret of the early data of that client random.
+    #[must_use]
+    pub fn of_early_data(&self, random: &Random) -> Option<Secret> {
+        let early = || self.known(random, &[])?.get(Label::ClientEarly);
+        early().or_else(|| {
+            self.search();
+            early()
+        })
+    }
+
+    fn known(&self, random: &Random, session_id: &[u8]) -> Option<Secrets> {
+        let store = self.0.store.borrow();
         let mut found = store.connections.get(random).cloned();
         if let Some(&master) = store.sessions.get(session_id) {
             let secrets = found.get_or_insert_default();
@@ -157,7 +215,7 @@ impl Keys {
     /// A session of that id and master secret was established: who resumes it uses the secret again, and no key log
     /// need name the new connection (RFC 5246 section 7.3).
     pub fn remember_session(&self, id: &[u8], master: Secret) {
-        let mut store = self.0.borrow_mut();
+        let mut store = self.0.store.borrow_mut();
         if !id.is_empty() && store.sessions.len() < MAX_CONNECTIONS {
             store.sessions.insert(id.into(), master);
         }
@@ -165,7 +223,7 @@ impl Keys {
 
     /// The server gave that ticket to a session of that master secret.
     pub fn remember_ticket(&self, ticket: &[u8], master: Secret) {
-        let mut store = self.0.borrow_mut();
+        let mut store = self.0.store.borrow_mut();
         if !ticket.is_empty() && store.tickets.len() < MAX_TICKETS {
             store.tickets.insert(Sha256::digest(ticket).into(), master);
         }
@@ -174,7 +232,7 @@ impl Keys {
     /// The master secret of the session that a ticket resumes.
     #[must_use]
     pub fn of_ticket(&self, ticket: &[u8]) -> Option<Secret> {
-        let store = self.0.borrow();
+        let store = self.0.store.borrow();
         if store.tickets.is_empty() {
             return None;
         }
@@ -191,7 +249,7 @@ impl Keys {
     /// Takes in the next line of a key log.
     pub fn add_line(&self, line: &[u8], complaints: &mut Complaints) {
         complaints.lines += 1;
-        match self.0.borrow_mut().line(line.trim_ascii()) {
+        match self.0.store.borrow_mut().line(line.trim_ascii()) {
             Line::Empty => {}
             Line::Valid => complaints.valid += 1,
             Line::Excess => complaints.excess += 1,
@@ -269,7 +327,7 @@ fn hex(digits: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
 
     const RANDOM: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
@@ -314,6 +372,42 @@ mod tests {
         assert_eq!(keys.add(line.as_bytes()).valid, 1);
         let secrets = keys.of(&[0; 32], &[0x0a, 0x0b]).unwrap();
         assert_eq!(secrets.get(Label::Master).unwrap().bytes(), [0xef; 48]);
+    }
+
+    #[test]
+    fn more_secrets_are_looked_for_once_and_only_where_those_that_are_known_do_not_suffice() {
+        let line = |label: Label| format!("{} {RANDOM} {}\n", label.name(), "ab".repeat(32)).into_bytes();
+        let searched = Rc::new(RefCell::new(0));
+        let with = |known: &[Label], further: &'static [Label]| {
+            let keys = Keys::default();
+            known.iter().for_each(|&label| {
+                keys.add(&line(label));
+            });
+            let searched = Rc::clone(&searched);
+            keys.search_if_needed(move |keys| {
+                *searched.borrow_mut() += 1;
+                further.iter().for_each(|&label| {
+                    keys.add(&line(label));
+                });
+            });
+            keys
+        };
+        let traffic = &Label::ALL[2..];
+        let keys = with(&[Label::Master], &[]);
+        assert!(keys.are_any() && keys.of(&random(), &[]).is_some());
+        let keys = with(traffic, &[]);
+        assert!(keys.are_any() && keys.of(&random(), &[]).is_some());
+        assert_eq!(*searched.borrow(), 0);
+        // Half of them came before: the other half comes later.
+        let keys = with(&traffic[..2], &[Label::ClientTraffic, Label::ServerTraffic]);
+        assert!(keys.are_any() && *searched.borrow() == 0);
+        assert!(keys.of(&random(), &[]).unwrap().suffice() && keys.of(&[0; 32], &[]).is_none());
+        assert_eq!(*searched.borrow(), 1);
+        let keys = with(&[Label::Master], &[Label::ClientEarly]);
+        assert!(keys.of_early_data(&random()).is_some() && *searched.borrow() == 2);
+        let keys = with(&[], &[]);
+        assert!(!keys.are_any() && !keys.are_any());
+        assert_eq!(*searched.borrow(), 3);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! are in order, and sum to the connection's lifetime. Where intervals overlap the stronger cause wins,
 //! between equal ones the one that began first (design.md section 5); where none covers, nobody owes anybody a byte: idle.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 use crate::exchange::Exchange;
 use crate::stream::Moment;
@@ -104,21 +105,95 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
 }
 
-/// Intervals that overlap without an end; more, and the older half is charged as it stands.
+/// Intervals that are held because they may still overlap later ones; beyond, all of them are dropped.
 const MAX_INTERVALS: usize = 4_096;
 
-/// Tiles one connection.
+/// Tiles one connection: a sweep over the edges of its intervals, so that each interval costs its places in two heaps.
 ///
 /// Invariant: everything before `cursor` has been handed out, or is in `last`.
 #[derive(Clone, Debug, Default)]
 pub struct Tiler {
     cursor: Option<Moment>,
-    intervals: Vec<Phase>,
+    /// Starts and ends that the sweep has not reached, the earliest on top.
+    edges: BinaryHeap<ByRank<Edge>>,
+    /// Intervals that the sweep is inside of, the one that is charged on top. Others may be over already.
+    covering: BinaryHeap<ByRank<Covering>>,
+    /// Intervals whose end the sweep has not reached.
+    held: usize,
+    /// Intervals pushed so far.
+    pushed: u64,
     last: Option<Phase>,
     opened: Option<Moment>,
     /// Nothing is known yet about a connection that the capture joined midway.
     unknown: bool,
+    /// While nothing is known: the earliest start of the intervals that are held.
+    first_known: Option<i64>,
 }
+
+/// An instant at which an interval starts or ends.
+#[derive(Clone, Debug)]
+struct Edge {
+    at: Moment,
+    /// The interval that starts here; `None` where one ends.
+    starts: Option<Covering>,
+}
+
+/// An interval and its place in the order in which intervals were pushed.
+#[derive(Clone, Debug)]
+struct Covering {
+    interval: Phase,
+    number: u64,
+}
+
+/// What stands in a heap, the greatest rank on top.
+trait Ranked {
+    type Rank: Ord;
+    fn rank(&self) -> Self::Rank;
+}
+
+impl Ranked for Edge {
+    type Rank = Reverse<(i64, u64)>;
+
+    /// The earliest is the greatest. Of packets with one timestamp the first is the bound.
+    fn rank(&self) -> Self::Rank {
+        Reverse((self.at.at, self.at.frame()))
+    }
+}
+
+impl Ranked for Covering {
+    type Rank = (Kind, Reverse<i64>, u64);
+
+    /// The stronger cause is charged; of equal ones the one that began first, and then the one pushed last.
+    fn rank(&self) -> Self::Rank {
+        (self.interval.kind, Reverse(self.interval.start.at), self.number)
+    }
+}
+
+/// Compares by rank.
+#[derive(Clone, Debug)]
+struct ByRank<T>(T);
+
+impl<T: Ranked> Ord for ByRank<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        #[cfg(test)]
+        tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
+        self.0.rank().cmp(&other.0.rank())
+    }
+}
+
+impl<T: Ranked> PartialOrd for ByRank<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Ranked> PartialEq for ByRank<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T: Ranked> Eq for ByRank<T> {}
 
 impl Tiler {
     /// Starts the tiling. What comes before the first interval is `unseen` if `midstream`, else idle.
@@ -139,20 +214,31 @@ impl Tiler {
     /// Adds an interval. One that ends before it starts (clocks, reordering) is empty and changes nothing.
     pub fn push(&mut self, interval: Phase) {
         if interval.end.at > interval.start.at {
-            self.intervals.push(interval);
-        } else if self.unknown && self.intervals.is_empty() {
+            self.hold(interval);
+        } else if self.unknown && self.held == 0 {
             // It takes no time, but from here on something is known of the connection.
-            self.intervals.push(Phase { end: interval.start, ..interval });
+            self.hold(Phase { end: interval.start, ..interval });
         }
+    }
+
+    fn hold(&mut self, interval: Phase) {
+        let start = interval.start.at;
+        self.first_known = Some(self.first_known.map_or(start, |known| known.min(start)));
+        self.edges.push(ByRank(Edge { at: interval.end, starts: None }));
+        let starts = Some(Covering { interval, number: self.pushed });
+        self.edges.push(ByRank(Edge { at: interval.start, starts }));
+        self.pushed += 1;
+        self.held += 1;
     }
 
     /// Hands out the phases before `until`: no later interval will start earlier.
     pub fn hand_out(&mut self, until: Moment, out: &mut impl FnMut(Phase)) {
-        if self.intervals.len() > MAX_INTERVALS {
-            self.tile(until, out);
-            self.intervals.clear();
-        } else {
-            self.tile(until, out);
+        let excess = self.held > MAX_INTERVALS;
+        self.tile(until, out);
+        if excess {
+            self.edges.clear();
+            self.covering.clear();
+            (self.held, self.first_known) = (0, None);
         }
     }
 
@@ -169,25 +255,11 @@ impl Tiler {
         if until.at <= cursor.at {
             return;
         }
-        let mut edges: Vec<Moment> = (self.intervals.iter())
-            .flat_map(|interval| [interval.start, interval.end])
-            .filter(|edge| edge.at > cursor.at && edge.at <= until.at)
-            .chain([until])
-            .collect();
-        // Of packets with one timestamp the first is the bound.
-        edges.sort_unstable_by_key(|edge| (edge.at, edge.frame()));
-        edges.dedup_by_key(|edge| edge.at);
-        let first_known = self.intervals.iter().map(|interval| interval.start.at).min();
-        for edge in edges {
-            let covering = (self.intervals.iter())
-                .filter(|interval| interval.start.at <= cursor.at && interval.end.at >= edge.at)
-                .max_by_key(|interval| (interval.kind, Reverse(interval.start.at)));
-            let nothing =
-                if self.unknown && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
-            let phase = match covering {
-                Some(&interval) => Phase { start: cursor, end: edge, ..interval },
-                None => Phase::without_exchange(nothing, cursor, edge),
-            };
+        while self.pass_edge(cursor.at).is_some() {}
+        while cursor.at < until.at {
+            let bound = self.edges.peek().map(|edge| edge.0.at);
+            let end = Moment::earliest([bound, Some(until)]).unwrap_or(until);
+            let phase = self.charge(cursor, end);
             match &mut self.last {
                 Some(last) if last.continues(&phase) => last.end = phase.end,
                 last => {
@@ -196,129 +268,48 @@ impl Tiler {
                     }
                 }
             }
-            cursor = edge;
+            cursor = end;
+            while self.pass_edge(cursor.at).is_some() {}
         }
         self.cursor = Some(cursor);
-        self.unknown &= first_known.is_none_or(|at| at >= cursor.at);
-        self.intervals.retain(|interval| interval.end.at > cursor.at);
+        self.unknown &= self.first_known.is_none_or(|at| at >= cursor.at);
+        if self.unknown {
+            // Every interval that is held starts here or later.
+            let here = self.covering_at(cursor.at).map(|_| cursor.at);
+            self.first_known = here.or_else(|| self.edges.peek().map(|edge| edge.0.at.at));
+        }
+    }
+
+    /// Passes an edge that is not later than `at`, if there is one.
+    fn pass_edge(&mut self, at: i64) -> Option<()> {
+        self.edges.peek().filter(|edge| edge.0.at.at <= at)?;
+        match self.edges.pop()?.0.starts {
+            Some(starts) => self.covering.push(ByRank(starts)),
+            None => self.held = self.held.saturating_sub(1),
+        }
+        Some(())
+    }
+
+    /// What the time from `cursor` to the next edge is charged to.
+    fn charge(&mut self, cursor: Moment, end: Moment) -> Phase {
+        if let Some(interval) = self.covering_at(cursor.at) {
+            return Phase { start: cursor, end, ..interval };
+        }
+        let is_unseen = self.unknown && self.first_known.is_none_or(|at| at >= end.at);
+        Phase::without_exchange(if is_unseen { Kind::Unseen } else { Kind::Idle }, cursor, end)
+    }
+
+    /// The strongest interval that goes on after `at`.
+    fn covering_at(&mut self, at: i64) -> Option<Phase> {
+        while let Some(strongest) = self.covering.peek() {
+            if strongest.0.interval.end.at > at {
+                return Some(strongest.0.interval);
+            }
+            self.covering.pop();
+        }
+        None
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-    use super::*;
-    use crate::stream::Side;
-    use proptest::prelude::*;
-
-    fn moment(at: i64) -> Moment {
-        Moment::new(at, at.unsigned_abs() + 1, Side::Client)
-    }
-
-    fn interval(kind: Kind, start: i64, end: i64) -> Phase {
-        Phase::without_exchange(kind, moment(start), moment(end))
-    }
-
-    fn tile(intervals: &[Phase], opened: i64, closed: i64, midstream: bool) -> Vec<Phase> {
-        let mut tiler = Tiler::default();
-        let mut phases = Vec::new();
-        tiler.begin(moment(opened), midstream);
-        for &interval in intervals {
-            tiler.push(interval);
-        }
-        tiler.finish(moment(closed), &mut |phase| phases.push(phase));
-        phases
-    }
-
-    fn story(phases: &[Phase]) -> Vec<(Kind, i64, i64)> {
-        phases.iter().map(|p| (p.kind, p.start.at, p.end.at)).collect()
-    }
-
-    #[test]
-    fn time_that_no_interval_covers_is_idle() {
-        let phases = tile(&[interval(Kind::Syn, 0, 10), interval(Kind::Wait, 20, 30)], 0, 40, false);
-        let expected = [(Kind::Syn, 0, 10), (Kind::Idle, 10, 20), (Kind::Wait, 20, 30), (Kind::Idle, 30, 40)];
-        assert_eq!(story(&phases), expected);
-    }
-
-    #[test]
-    fn before_the_first_known_event_a_midstream_connection_is_unseen() {
-        let phases = tile(&[interval(Kind::Wait, 20, 30)], 0, 40, true);
-        let expected = [(Kind::Unseen, 0, 20), (Kind::Wait, 20, 30), (Kind::Idle, 30, 40)];
-        assert_eq!(story(&phases), expected);
-        assert_eq!(story(&tile(&[], 0, 40, true)), [(Kind::Unseen, 0, 40)]);
-    }
-
-    #[test]
-    fn transfer_beats_wait_and_wait_beats_request() {
-        let intervals =
-            [interval(Kind::Request, 0, 30), interval(Kind::Wait, 10, 40), interval(Kind::Transfer, 20, 25)];
-        let expected = [(Kind::Request, 0, 10), (Kind::Wait, 10, 20), (Kind::Transfer, 20, 25), (Kind::Wait, 25, 40)];
-        assert_eq!(story(&tile(&intervals, 0, 40, false)), expected);
-    }
-
-    #[test]
-    fn of_two_waits_the_one_that_began_first_is_charged() {
-        let wait = |exchange, start, end| Phase { exchange: Some(exchange), ..interval(Kind::Wait, start, end) };
-        let phases = tile(&[wait(0, 0, 20), wait(1, 5, 30)], 0, 30, false);
-        let charged: Vec<_> = phases.iter().map(|p| (p.exchange, p.start.at, p.end.at)).collect();
-        assert_eq!(charged, [(Some(0), 0, 20), (Some(1), 20, 30)]);
-    }
-
-    #[test]
-    fn two_handshakes_are_two_phases() {
-        let tls = |number, start, end| Phase { handshake: Some(number), ..interval(Kind::Tls, start, end) };
-        let phases = tile(&[tls(0, 0, 20), tls(1, 20, 30)], 0, 30, false);
-        let charged: Vec<_> = phases.iter().map(|p| (p.handshake, p.start.at, p.end.at)).collect();
-        assert_eq!(charged, [(Some(0), 0, 20), (Some(1), 20, 30)]);
-    }
-
-    #[test]
-    fn an_interval_that_ends_before_it_starts_changes_nothing() {
-        let phases = tile(&[interval(Kind::Wait, 30, 20)], 0, 40, false);
-        assert_eq!(story(&phases), [(Kind::Idle, 0, 40)]);
-    }
-
-    fn kinds() -> impl Strategy<Value = Kind> {
-        prop::sample::select(vec![Kind::Syn, Kind::Tls, Kind::Request, Kind::Wait, Kind::Transfer, Kind::Unseen])
-    }
-
-    proptest! {
-        #[test]
-        fn phases_touch_and_cover_the_lifetime(
-            spans in prop::collection::vec((kinds(), 0i64..100, 0i64..100), 0..12),
-            closed in 1i64..120,
-            midstream: bool,
-        ) {
-            let intervals: Vec<Phase> = spans.iter().map(|&(kind, a, b)| interval(kind, a, b)).collect();
-            let phases = tile(&intervals, 0, closed, midstream);
-            prop_assert_eq!(phases[0].start.at, 0);
-            prop_assert_eq!(phases.last().unwrap().end.at, closed);
-            for pair in phases.windows(2) {
-                prop_assert_eq!(pair[0].end, pair[1].start);
-                prop_assert!(!pair[0].continues(&pair[1]));
-            }
-            prop_assert!(phases.iter().all(|p| p.end.at > p.start.at));
-        }
-
-        #[test]
-        fn handing_out_on_the_way_changes_nothing(
-            spans in prop::collection::vec((kinds(), 0i64..100, 4i64..20), 0..12),
-        ) {
-            // Four packets have each timestamp.
-            let coarse = |frame: i64| Moment::new(frame / 4, frame.unsigned_abs() + 1, Side::Client );
-            let span = |kind, a, b| Phase { start: coarse(a), end: coarse(b), ..interval(kind, a, b) };
-            let mut intervals: Vec<Phase> = spans.iter().map(|&(kind, a, n)| span(kind, a, a + n)).collect();
-            intervals.sort_by_key(|i| i.start.frame());
-            let mut tiler = Tiler::default();
-            let mut phases = Vec::new();
-            tiler.begin(moment(0), false);
-            for &interval in &intervals {
-                tiler.hand_out(interval.start, &mut |phase| phases.push(phase));
-                tiler.push(interval);
-            }
-            tiler.finish(moment(150), &mut |phase| phases.push(phase));
-            prop_assert_eq!(phases, tile(&intervals, 0, 150, false));
-        }
-    }
-}
+mod tests;

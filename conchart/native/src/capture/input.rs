@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::ahead::Ahead;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Input of a decompressor is read in pieces of this size.
@@ -95,8 +96,8 @@ pub(super) struct Unpacked {
     pub(super) taken: Arc<AtomicU64>,
 }
 
-/// Looks at the first bytes of `source` and undoes their compression.
-pub(super) fn unpack(source: Box<dyn Read + Send>) -> io::Result<Unpacked> {
+/// Looks at the first bytes of `source` and undoes their compression, that of a file on a thread of its own.
+pub(super) fn unpack(source: Box<dyn Read + Send>, is_file: bool) -> io::Result<Unpacked> {
     let taken = Arc::new(AtomicU64::new(0));
     let mut counted = Counted { source, taken: Arc::clone(&taken) };
     let mut head = Vec::with_capacity(4);
@@ -114,6 +115,8 @@ pub(super) fn unpack(source: Box<dyn Read + Send>) -> io::Result<Unpacked> {
             Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?)
         }
     };
+    let reads_ahead = is_file && packing != Packing::Plain;
+    let bytes = if reads_ahead { Box::new(Ahead::new(bytes)?) } else { bytes };
     Ok(Unpacked { bytes, packing, taken })
 }
 

@@ -6,6 +6,7 @@
 //!
 //! A damaged file yields every frame before the damage, then the error once, then the end.
 
+mod ahead;
 mod clock;
 mod fault;
 pub mod filter;
@@ -33,12 +34,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{CaptureError, Damage};
-use crate::keys::Keys;
 use crate::notes::{About, Notes};
 use fault::Fault;
 use input::Packing;
 use pcap::Pcap;
 use pcapng::{Met, Pcapng};
+use secrets::Collector;
 use window::Window;
 use writing::Block;
 
@@ -95,6 +96,7 @@ pub struct CaptureReader {
     taken: Arc<AtomicU64>,
     /// What is read, where it is a pipe.
     pipe: Option<File>,
+    is_file: bool,
     log: Log,
     over: bool,
 }
@@ -112,15 +114,18 @@ impl CaptureReader {
     pub fn open(source: &Source) -> Result<Self, CaptureError> {
         let name = source.name();
         match source.open() {
-            Ok((bytes, pipe)) => Self::start(bytes, name).map(|reader| Self { pipe, ..reader }),
+            Ok((bytes, pipe)) => {
+                let is_file = pipe.is_none() && *source != Source::Stdin;
+                Self::start(bytes, name, is_file).map(|reader| Self { pipe, ..reader })
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(CaptureError::NotFound { name }),
             Err(source) => Err(CaptureError::Io { name, source }),
         }
     }
 
-    /// Reads a capture from any stream; `name` is what messages call it.
-    fn start(source: Box<dyn Read + Send>, name: String) -> Result<Self, CaptureError> {
-        let unpacked = match input::unpack(source) {
+    /// Reads a capture from any stream; `name` is what messages call it. `is_file`: the stream never waits for anybody.
+    fn start(source: Box<dyn Read + Send>, name: String, is_file: bool) -> Result<Self, CaptureError> {
+        let unpacked = match input::unpack(source, is_file) {
             Ok(unpacked) => unpacked,
             Err(source) => return Err(CaptureError::Io { name, source }),
         };
@@ -149,7 +154,7 @@ impl CaptureReader {
             let _ = window.ensure(16);
             return Err(not_a_capture(name, window.ahead()));
         };
-        Ok(Self { name, window, format, packing, taken: unpacked.taken, pipe: None, log, over: false })
+        Ok(Self { name, window, format, packing, taken: unpacked.taken, pipe: None, is_file, log, over: false })
     }
 
     /// Would [`Self::next`] wait for a pipe, and go on waiting after `patience`? Of what is compressed that is not known.
@@ -239,11 +244,17 @@ impl CaptureReader {
         damaged(&self.name, &self.log, self.packing, fault)
     }
 
-    /// Adds the TLS secrets that are met on the way to `keys`; without, they are stepped over.
-    pub fn collect_secrets(&mut self, keys: Keys) {
+    /// Collects the TLS secrets that are met on the way; without, they are stepped over.
+    pub fn collect_secrets(&mut self, collector: Collector) {
         if let Format::Pcapng(pcapng) = &mut self.format {
-            pcapng.keys = Some(keys);
+            pcapng.secrets = Some(collector);
         }
+    }
+
+    /// Is it a plain file, which somebody else can look through once more?
+    #[must_use]
+    pub fn can_be_read_again(&self) -> bool {
+        self.is_file && self.packing == Packing::Plain
     }
 
     /// The link type of a pcap file; a pcapng file has one for each interface.

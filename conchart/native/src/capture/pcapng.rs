@@ -13,10 +13,10 @@ use std::ops::Range;
 use super::clock::Clock;
 use super::fault::Fault;
 use super::link_type::LinkType;
+use super::secrets::Collector;
 use super::window::{MAX_RECORD, Window};
 use super::{Log, Order, Packet};
 use crate::error::grouped;
-use crate::keys::Keys;
 use crate::notes::About;
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -78,7 +78,7 @@ pub(super) struct Pcapng {
     /// Drops of the sections before.
     dropped: Option<u64>,
     /// Where TLS secrets go that are met on the way.
-    pub(super) keys: Option<Keys>,
+    pub(super) secrets: Option<Collector>,
 }
 
 impl Pcapng {
@@ -97,7 +97,7 @@ impl Pcapng {
             links: Vec::new(),
             resolution_ns: 0,
             dropped: None,
-            keys: None,
+            secrets: None,
         }
     }
 
@@ -179,8 +179,13 @@ impl Pcapng {
             let is_read = matches!(
                 kind,
                 SECTION_HEADER | INTERFACE | OBSOLETE_PACKET | SIMPLE_PACKET | STATISTICS | ENHANCED_PACKET
-            ) || kind == SECRETS && self.keys.is_some();
+            ) || kind == SECRETS
+                && self.secrets.as_ref().is_some_and(|secrets| !secrets.can_be_read_again());
             if !is_read {
+                if kind == SECRETS && !every && whole <= u64::from(MAX_RECORD) {
+                    self.pass_secrets(window, block, whole)?;
+                    continue;
+                }
                 let held = usize::try_from(whole).ok().filter(|len| every && *len <= MAX_RECORD as usize);
                 match held {
                     Some(len) => window.ensure(len),
@@ -199,6 +204,7 @@ impl Pcapng {
             };
             window.ensure(len).map_err(|short| Fault::cut(block, "a block", whole, short))?;
             let range = window.take(len);
+            let end = window.offset();
             let bytes = window.get(range.clone());
             let trailer = bytes.last_chunk::<4>().map(|bytes| self.order.u32(*bytes));
             if trailer != Some(announced) {
@@ -213,7 +219,7 @@ impl Pcapng {
                 INTERFACE => self.interface(body).map(|()| None),
                 STATISTICS => self.statistics(body).map(|()| None),
                 SECRETS => {
-                    self.secrets(body, log);
+                    self.secrets(body, end, log);
                     Ok(None)
                 }
                 SIMPLE_PACKET => self.simple_packet(body, log).map(Some),
@@ -300,12 +306,23 @@ impl Pcapng {
         Ok(())
     }
 
-    fn secrets(&mut self, body: Body<'_>, log: &mut Log) {
-        let Some((keys, text)) = self.keys.as_ref().zip(key_log(body.order, body.rest)) else {
-            return;
-        };
-        keys.add(text);
-        if log.frames > 0 {
+    /// Secrets of a file that can be read again: whatever is wrong with their block, it is stepped over.
+    #[cold]
+    fn pass_secrets(&mut self, window: &mut Window, block: u64, whole: u64) -> Result<(), Fault> {
+        let len = usize::try_from(whole).unwrap_or(usize::MAX);
+        window.ensure(len).map_err(|short| Fault::cut(block, "a block", whole, short))?;
+        let range = window.take(len);
+        if let Some(secrets) = &self.secrets {
+            let body = window.get(range).get(8..).unwrap_or_default();
+            secrets.add(key_log(self.order, body), window.offset(), self.order);
+        }
+        Ok(())
+    }
+
+    fn secrets(&mut self, body: Body<'_>, end: u64, log: &mut Log) {
+        let text = key_log(body.order, body.rest);
+        let is_late = self.secrets.as_ref().is_some_and(|secrets| !secrets.add(text, end, body.order));
+        if is_late && log.frames > 0 {
             let number = log.number;
             log.notes.add(About::KeyLog, || {
                 format!(

@@ -1,13 +1,17 @@
-//! TLS secrets that can be had before the first packet: key logs, and those inside pcapng files, wherever in the
-//! file they stand: also after the packets they are for.
+//! TLS secrets of a run: key logs, and those inside pcapng files, wherever in the file they stand: also after the
+//! packets they are for.
 //!
-//! In: files that can be read twice. Out: [`Keys`]. Of a capture only block headers are looked at, everything else
-//! is stepped over; what is wrong with the file is for the reader of its packets to say.
+//! In: key logs, captures, and secrets that are met as the captures are read. Out: [`Keys`]. A file that can be read
+//! twice is looked through from there on when a TLS handshake asks for a secret that is not known, and not before: of
+//! most captures every byte is read once. Of a capture only block headers are looked at then, everything else is stepped
+//! over; what is wrong with the file is for the reader of its packets to say.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::pcapng::{Pcapng, SECRETS, key_log};
 use super::window::MAX_RECORD;
@@ -20,41 +24,119 @@ use crate::notes::{About, Notes};
 const MAX_LINE: u64 = 4096;
 
 /// Everything that was found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Gathered {
     pub keys: Keys,
-    /// Names of the captures whose secrets are all here; those of others come with their packets.
-    pub scanned: Vec<String>,
     /// What was wrong with the key logs.
     pub notes: Notes,
+    captures: Rc<RefCell<Captures>>,
+}
+
+/// How far captures were read, and what was wrong with the key logs in them.
+#[derive(Debug, Default)]
+struct Captures {
+    all: Vec<(Source, Known)>,
+    notes: Notes,
+}
+
+/// Which secrets of a capture are known.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    /// Those before this block, which stands in a section of this byte order.
+    Until(u64, Order),
+    All,
+}
+
+/// Where secrets go that are met as a capture is read.
+pub struct Collector {
+    keys: Keys,
+    /// Which capture it is, where it can be read once more: there, no secret comes too late.
+    place: Option<(Rc<RefCell<Captures>>, usize)>,
 }
 
 impl Gathered {
-    /// Reads key logs and looks through captures.
+    /// Reads key logs.
     ///
     /// # Errors
-    /// A key log that cannot be read, or without a single secret. A capture that cannot be read is no error here.
+    /// A key log that cannot be read, or without a single secret.
     pub fn from(key_logs: &[PathBuf], captures: &[Source]) -> Result<Self, CaptureError> {
-        let mut found = Self::default();
+        let (keys, mut notes) = (Keys::default(), Notes::default());
         for path in key_logs {
             let name = path.display().to_string();
-            let complaints = match read(path, &found.keys) {
+            let complaints = match read(path, &keys) {
                 Ok(Complaints { valid: 0, lines, .. }) => return Err(CaptureError::NotAKeyLog { name, lines }),
                 Ok(complaints) => complaints,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CaptureError::NotFound { name }),
                 Err(source) => return Err(CaptureError::Io { name, source }),
             };
-            note(&mut found.notes, &name, complaints);
+            note(&mut notes, &name, complaints);
         }
-        for source in captures {
-            let Source::Path(path) = source else { continue };
-            let Self { keys, notes, .. } = &mut found;
-            let scanned = scan(path, &mut |text| note(notes, &source.name(), keys.add(text)));
+        let all = captures.iter().map(|source| (source.clone(), Known::Until(0, Order::Little))).collect();
+        let captures = Rc::new(RefCell::new(Captures { all, notes: Notes::default() }));
+        let further = Rc::clone(&captures);
+        keys.search_if_needed(move |keys| further.borrow_mut().look_through(keys));
+        Ok(Self { keys, notes, captures })
+    }
+
+    /// For the reader of that capture.
+    pub fn collector(&self, capture: usize, can_be_read_again: bool) -> Collector {
+        let place = can_be_read_again.then(|| (Rc::clone(&self.captures), capture));
+        Collector { keys: self.keys.clone(), place }
+    }
+
+    /// That capture was read to its end.
+    pub fn was_read(&self, capture: usize) {
+        self.captures.borrow_mut().set(capture, Known::All);
+    }
+
+    /// What was wrong with the key logs inside captures.
+    pub fn notes_on_captures(&self) -> Notes {
+        std::mem::take(&mut self.captures.borrow_mut().notes)
+    }
+}
+
+impl Captures {
+    fn set(&mut self, capture: usize, read: Known) {
+        if let Some((_, known)) = self.all.get_mut(capture) {
+            *known = read;
+        }
+    }
+
+    /// Adds all secrets that are not known.
+    fn look_through(&mut self, keys: &Keys) {
+        let Self { all, notes } = self;
+        for (source, read) in all {
+            let (Source::Path(path), Known::Until(from, order)) = (&*source, *read) else { continue };
+            let scanned = scan(path, from, order, &mut |text| note(notes, &source.name(), keys.add(text)));
             if scanned.unwrap_or(false) {
-                found.scanned.push(source.name());
+                *read = Known::All;
             }
         }
-        Ok(found)
+    }
+}
+
+impl Collector {
+    /// Takes in a key log that was met; the next block begins at `end`, in a section of this `order`. False if it may
+    /// come too late for some connections.
+    pub(super) fn add(&self, text: Option<&[u8]>, end: u64, order: Order) -> bool {
+        let Some((captures, capture)) = &self.place else {
+            let Some(text) = text else { return true };
+            self.keys.add(text);
+            return false;
+        };
+        let mut captures = captures.borrow_mut();
+        let Some((source, Known::Until(..))) = captures.all.get(*capture) else { return true };
+        let name = source.name();
+        if let Some(text) = text {
+            note(&mut captures.notes, &name, self.keys.add(text));
+        }
+        captures.set(*capture, Known::Until(end, order));
+        true
+    }
+
+    /// No secret comes too late.
+    pub(super) fn can_be_read_again(&self) -> bool {
+        self.place.is_some()
     }
 }
 
@@ -86,16 +168,17 @@ fn note(notes: &mut Notes, name: &str, complaints: Complaints) {
     }
 }
 
-/// Hands every key log in `path` to `found`; false when the file is no plain pcapng file.
-fn scan(path: &Path, found: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+/// Hands every key log in `path` from the block at `from` on, in a section of this `order`, to `found`; false when the
+/// file is no plain pcapng file.
+fn scan(path: &Path, from: u64, mut order: Order, found: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    // Opening a pipe would wait for somebody who writes into it.
+    if !std::fs::metadata(path)?.is_file() {
         return Ok(false);
     }
-    let mut file = BufReader::with_capacity(1 << 16, file);
-    let mut order = Order::Little;
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    file.seek(SeekFrom::Start(from))?;
     let mut head = [0; 8];
-    let mut is_first = true;
+    let mut is_first = from == 0;
     while file.read_exact(&mut head).is_ok() {
         if is_first && !Pcapng::knows(&head) {
             return Ok(false);

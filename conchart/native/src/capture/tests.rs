@@ -11,9 +11,17 @@ use super::samples::{Shot, Writer, gzip, pcap, pcapng, ten_shots, zstd};
 use super::{CaptureReader, Facts, Source};
 use crate::error::{CaptureError, Damage};
 
-/// All frames, the error if there was one, the facts.
+/// All frames, the error if there was one, the facts: of a file those of a pipe.
 fn read(bytes: &[u8]) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {
-    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), "t.pcap".to_owned()).unwrap();
+    let [of_file, of_pipe] = [true, false].map(|is_file| read_as(bytes, is_file));
+    let told =
+        |found: &(Vec<Shot>, Option<Box<Damage>>, Facts)| (found.1.as_ref().map(ToString::to_string), found.2.clone());
+    assert_eq!((&of_file.0, told(&of_file)), (&of_pipe.0, told(&of_pipe)));
+    of_file
+}
+
+fn read_as(bytes: &[u8], is_file: bool) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), "t.pcap".to_owned(), is_file).unwrap();
     let (mut shots, mut damage) = (Vec::new(), None);
     loop {
         match reader.next() {
@@ -37,7 +45,7 @@ fn times(shots: &[Shot]) -> Vec<i64> {
 }
 
 fn refuse(bytes: &[u8], name: &str) -> CaptureError {
-    match CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), name.to_owned()) {
+    match CaptureReader::start(Box::new(Cursor::new(bytes.to_vec())), name.to_owned(), true) {
         Ok(_) => panic!("accepted"),
         Err(error) => error,
     }
@@ -99,7 +107,7 @@ fn truncated_compression_gives_every_frame_before_the_cut() {
 #[test]
 fn bytes_read_are_counted_as_they_are_in_the_file() {
     let packed = gzip(&pcap(Little, 1, &ten_shots()));
-    let mut reader = CaptureReader::start(Box::new(Cursor::new(packed.clone())), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(packed.clone())), "t".to_owned(), true).unwrap();
     while reader.next().unwrap().is_some() {}
     assert_eq!(reader.bytes_read(), packed.len() as u64);
 }
@@ -219,7 +227,7 @@ fn sections_may_change_byte_order_and_start_interfaces_anew() {
         section.section().interface(1, 0, &[(9, &[resolution])]).enhanced(0, 7, b"xyz", 3);
         bytes.extend(section.bytes);
     }
-    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned(), true).unwrap();
     let mut found = Vec::new();
     while let Some(frame) = reader.next().unwrap() {
         found.push(frame.at);
@@ -292,7 +300,7 @@ fn records_that_wireshark_numbers_keep_their_numbers() {
         });
     }
     file.u32(6);
-    let mut reader = CaptureReader::start(Box::new(Cursor::new(file.bytes)), "t".to_owned()).unwrap();
+    let mut reader = CaptureReader::start(Box::new(Cursor::new(file.bytes)), "t".to_owned(), true).unwrap();
     let mut numbers = Vec::new();
     let damage = loop {
         match reader.next() {
@@ -442,7 +450,7 @@ proptest! {
         ],
     ) {
         let all = [head, bytes].concat();
-        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(all)), "t".to_owned()) {
+        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(all)), "t".to_owned(), true) {
             while let Ok(Some(_)) = reader.next() {}
             let _ = reader.facts();
         }
@@ -461,7 +469,7 @@ proptest! {
             let position = position.index(bytes.len());
             bytes[position] = byte;
         }
-        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned()) {
+        if let Ok(mut reader) = CaptureReader::start(Box::new(Cursor::new(bytes)), "t".to_owned(), true) {
             while let Ok(Some(_)) = reader.next() {}
             let _ = reader.facts();
         }

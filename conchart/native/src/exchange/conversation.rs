@@ -77,7 +77,7 @@ impl Conversation {
     /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still
     /// to come begins before it. `None` when nothing is under way.
     #[must_use]
-    pub fn earliest_open(&self) -> Option<Moment> {
+    pub fn earliest_open(&mut self) -> Option<Moment> {
         Moment::earliest([self.ledger.earliest(), self.layer.pending()])
     }
 

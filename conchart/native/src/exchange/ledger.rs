@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::beginnings::Beginnings;
 use super::{Exchange, Span};
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
@@ -14,6 +15,8 @@ use crate::tls::{Handshake, Transcript};
 
 /// Pipelined requests that may wait for their response.
 const MAX_OPEN: usize = 1024;
+/// So few open exchanges are looked at one by one.
+const FEW: usize = 16;
 
 /// An exchange that is still going on.
 pub(super) struct Entry {
@@ -30,6 +33,10 @@ pub(super) struct Ledger {
     next: u32,
     /// Invariant: numbers are consecutive and end at `next - 1`.
     open: VecDeque<Entry>,
+    /// When they began, where there are more than [`FEW`].
+    beginnings: Option<Box<Beginnings>>,
+    /// Exchanges before this number have at most this confidence.
+    doubted: (u32, f64),
     ready: VecDeque<Exchange>,
     unseen: VecDeque<(Moment, Moment)>,
     next_handshake: u32,
@@ -45,6 +52,8 @@ impl Default for Ledger {
             announced: None,
             next: 0,
             open: VecDeque::new(),
+            beginnings: None,
+            doubted: (0, f64::INFINITY),
             ready: VecDeque::new(),
             unseen: VecDeque::new(),
             next_handshake: 0,
@@ -98,9 +107,13 @@ impl Ledger {
 
     /// The open exchange of that number; `None` once it can be handed out.
     pub fn get(&mut self, number: u32) -> Option<&mut Entry> {
-        let oldest = self.open.front()?.exchange.number;
-        let index = usize::try_from(number.checked_sub(oldest)?).ok()?;
-        self.open.get_mut(index)
+        if let Some(beginnings) = &mut self.beginnings {
+            beginnings.touch(number);
+            if beginnings.len() > 8 * MAX_OPEN {
+                self.beginnings = None;
+            }
+        }
+        self.open.get_mut(place(&self.open, number)?)
     }
 
     /// The oldest open exchange whose response has not begun and that `fits`.
@@ -112,11 +125,14 @@ impl Ledger {
         self.open.iter().find(waiting).map(|e| e.exchange.number)
     }
 
-    /// Lowers the confidence of every open exchange.
+    /// Lowers the confidence of every open exchange. Those of which as much was said before stay as they are.
     pub fn doubt(&mut self, confidence: f64) {
-        for entry in &mut self.open {
+        let (before, limit) = self.doubted;
+        let known = if confidence >= limit { place(&self.open, before).unwrap_or(0) } else { 0 };
+        for entry in self.open.iter_mut().skip(known) {
             entry.exchange.doubt(confidence);
         }
+        self.doubted = (self.next, confidence);
     }
 
     /// Takes back the newest exchange, which turned out not to be one.
@@ -125,6 +141,7 @@ impl Ledger {
             return None;
         }
         self.next = number;
+        self.doubted.0 = self.doubted.0.min(number);
         self.open.pop_back().map(|entry| entry.exchange)
     }
 
@@ -192,10 +209,36 @@ impl Ledger {
 
     /// First byte of all that is not yet handed out. It need not be the oldest exchange's: of that, nobody may have
     /// seen the request.
-    pub fn earliest(&self) -> Option<Moment> {
-        let hellos = self.handshakes.iter().filter_map(|handshake| handshake.hello);
-        Moment::earliest(self.under_way().filter_map(Exchange::opened).chain(hellos).map(Some))
+    pub fn earliest(&mut self) -> Option<Moment> {
+        let open = self.earliest_open();
+        let ready = self.ready.iter().map(Exchange::opened);
+        let hellos = self.handshakes.iter().map(|handshake| handshake.hello);
+        Moment::earliest(ready.chain(hellos).chain([open]))
     }
+
+    fn earliest_open(&mut self) -> Option<Moment> {
+        if self.open.len() <= FEW {
+            self.beginnings = None;
+            return Moment::earliest(self.open.iter().map(|entry| entry.exchange.opened()));
+        }
+        // Entries that are no longer good are fewer than those that are, or the index is made anew.
+        let limit = 4 * self.open.len();
+        let beginnings = self.beginnings.take().filter(|known| known.len() <= limit);
+        let mut beginnings = beginnings.unwrap_or_else(|| {
+            let mut new = Box::<Beginnings>::default();
+            self.open.iter().for_each(|entry| new.touch(entry.exchange.number));
+            new
+        });
+        let began = |number| self.open.get(place(&self.open, number)?)?.exchange.opened();
+        let earliest = beginnings.earliest(began);
+        self.beginnings = Some(beginnings);
+        earliest
+    }
+}
+
+/// Where the exchange of that number is in `open`, or would be.
+fn place(open: &VecDeque<Entry>, number: u32) -> Option<usize> {
+    usize::try_from(number.checked_sub(open.front()?.exchange.number)?).ok()
 }
 
 /// Most connections have one exchange at a time: a queue makes room for four at its first.
@@ -209,6 +252,7 @@ fn reserve_one<T>(queue: &mut VecDeque<T>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_first_byte_may_be_of_a_later_exchange() {
@@ -222,5 +266,89 @@ mod tests {
         ledger.get(numbers[1]).unwrap().exchange.response.extend(moment(4), 1);
         ledger.release_all();
         assert_eq!(ledger.earliest(), Some(moment(4)));
+    }
+
+    /// The definition: every exchange is looked at.
+    fn earliest_of_all(ledger: &Ledger) -> Option<Moment> {
+        Moment::earliest(ledger.under_way().map(Exchange::opened))
+    }
+
+    fn moment(at: u32) -> Moment {
+        Moment::new(at.into(), u64::from(at) + 1, Side::Client)
+    }
+
+    proptest! {
+        #[test]
+        fn the_earliest_and_the_doubt_are_those_of_the_definition(
+            steps in prop::collection::vec((0u8..8, 0usize..80, 0u32..1_000), 0..400),
+        ) {
+            let (mut ledger, mut numbers, mut confidence) = (Ledger::default(), Vec::new(), Vec::new());
+            for (step, which, at) in steps {
+                let number = numbers.get(which % numbers.len().max(1)).copied().unwrap_or(0);
+                match step {
+                    0..=2 => {
+                        numbers.push(ledger.open("h2", 0));
+                        confidence.push(1.0);
+                    }
+                    3 => {
+                        if let Some(entry) = ledger.get(number) {
+                            entry.exchange.request.extend(moment(at), 1);
+                        }
+                    }
+                    4 => {
+                        if let Some(entry) = ledger.get(number) {
+                            entry.exchange.response = Span::default();
+                            entry.exchange.response.extend(moment(at), 1);
+                        }
+                    }
+                    5 => {
+                        if let Some(entry) = ledger.get(number) {
+                            entry.exchange.ended = Some(moment(at));
+                        }
+                        ledger.release();
+                    }
+                    6 if at < 200 => {
+                        if let Some(&last) = numbers.last()
+                            && ledger.withdraw(last).is_some()
+                        {
+                            numbers.pop();
+                            confidence.pop();
+                        }
+                    }
+                    _ => {
+                        let limit = f64::from(at % 7) / 8.0;
+                        let open = ledger.open.len();
+                        confidence.iter_mut().rev().take(open).for_each(|known: &mut f64| *known = known.min(limit));
+                        ledger.doubt(limit);
+                    }
+                }
+                if at % 3 == 0 {
+                    while ledger.next_exchange().is_some() {}
+                }
+                prop_assert_eq!(ledger.earliest(), earliest_of_all(&ledger));
+                let doubted = ledger.open.iter().map(|entry| entry.exchange.confidence);
+                prop_assert!(doubted.eq(confidence.iter().skip(confidence.len() - ledger.open.len()).copied()));
+            }
+        }
+    }
+
+    #[test]
+    fn exchanges_that_wait_are_looked_at_once_and_not_at_every_packet() {
+        let looks = |count: u32| {
+            let mut ledger = Ledger::default();
+            let mut looks = 0;
+            for at in 0..count {
+                let number = ledger.open("dns", 0);
+                ledger.get(number).unwrap().exchange.request.extend(moment(at), 1);
+                let before = ledger.beginnings.as_ref().map_or(0, |beginnings| beginnings.looks);
+                ledger.earliest();
+                let after = ledger.beginnings.as_ref().map_or(0, |beginnings| beginnings.looks);
+                looks += after.checked_sub(before).unwrap_or(after);
+                while ledger.next_exchange().is_some() {}
+            }
+            looks
+        };
+        let [few, many] = [8_000, 32_000].map(looks);
+        assert!(few < 32_000 && 5 * many <= 22 * few, "{few} looks, of four times as much {many}");
     }
 }

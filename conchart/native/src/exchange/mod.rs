@@ -14,6 +14,7 @@
 //! the reader. Nothing else here knows the protocol.
 
 mod backlog;
+mod beginnings;
 mod body;
 mod control;
 mod conversation;
@@ -29,6 +30,7 @@ mod names;
 mod opaque;
 mod prelude;
 mod provenance;
+mod questions;
 mod quic;
 mod reader;
 mod sealed_http2;

@@ -180,7 +180,8 @@ impl SealedHttp2 {
             entry.exchange.doubt(record.confidence);
         }
         let confidence = if self.asked.len() > 1 { SEVERAL } else { ALONE };
-        for asked in &self.asked {
+        // Those before were among several when the last but one came.
+        for asked in self.asked.iter().rev().take(2) {
             if let Some(entry) = ledger.get(asked.number) {
                 entry.exchange.doubt(confidence);
             }

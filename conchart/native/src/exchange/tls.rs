@@ -68,7 +68,7 @@ pub(super) struct OverTls {
 impl OverTls {
     /// A connection from its ClientHello or ServerHello on.
     pub fn new(opening: &Opening<'_>) -> Self {
-        Self::over(Tls::new(opening.keys.cloned()), opening)
+        Self::over(Tls::new(opening.keys.filter(|keys| keys.are_any()).cloned()), opening)
     }
 
     /// A connection whose handshake was over before the capture began.

@@ -200,8 +200,8 @@ impl<T> Table<T> {
     }
 
     /// The flows that have not become rows.
-    pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
-        self.flows.iter().filter_map(Option::as_deref)
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow<T>> {
+        self.flows.iter_mut().filter_map(Option::as_deref_mut)
     }
 
     /// Takes a flow out of the table: it becomes rows.

@@ -113,9 +113,12 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         secrets,
     };
     for (capture, source) in sources.iter().enumerate() {
-        run.file(i32::try_from(capture).unwrap_or(i32::MAX), source)?;
+        run.file(capture, source)?;
     }
     run.end_all()?;
+    if let Some(first) = run.done.first_mut() {
+        first.notes.extend(run.secrets.notes_on_captures());
+    }
     for mut tally in run.done {
         tally.conclude();
         run.out.capture(tally)?;
@@ -148,13 +151,12 @@ struct Run<O> {
 }
 
 impl<O: Output> Run<O> {
-    fn file(&mut self, capture: i32, source: &Source) -> Result<(), Failure> {
+    fn file(&mut self, place: usize, source: &Source) -> Result<(), Failure> {
+        let capture = i32::try_from(place).unwrap_or(i32::MAX);
         self.tally = Tally { capture, path: source.name(), first_frame: self.frames + 1, ..Tally::default() };
         self.tally.notes = std::mem::take(&mut self.secrets.notes);
         let mut reader = CaptureReader::open(source).map_err(Failure::Capture)?;
-        if !self.secrets.scanned.contains(&self.tally.path) {
-            reader.collect_secrets(self.secrets.keys.clone());
-        }
+        reader.collect_secrets(self.secrets.collector(place, reader.can_be_read_again()));
         loop {
             if self.is_idle(&reader)? {
                 continue;
@@ -165,7 +167,10 @@ impl<O: Output> Run<O> {
                         break;
                     }
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    self.secrets.was_read(place);
+                    break;
+                }
                 Err(damage) if self.tally.packets > 0 => {
                     self.tally.truncated = true;
                     self.tally.note_error(About::Damage, &damage);
@@ -421,8 +426,7 @@ impl<O: Output> Run<O> {
         packets: Packets,
         midstream: bool,
     ) -> usize {
-        let keys = Some(&self.secrets.keys).filter(|keys| !keys.is_empty()).cloned();
-        let traffic = Traffic::new(self.tally.capture, packets, midstream, keys);
+        let traffic = Traffic::new(self.tally.capture, packets, midstream, Some(self.secrets.keys.clone()));
         let index = self.flows.open(transport, ends, seen.at, traffic);
         if let Some(flow) = self.flows.flow(index) {
             let is_explained = self.chooser.explains(flow.stream);

@@ -248,11 +248,11 @@ impl Traffic {
 
     /// Tells what the rows would be if nothing came any more. Requests that are under way are charged until `now`, the
     /// latest frame; from where something else is on its way that cannot be told yet, nothing is.
-    pub fn so_far<O: Output>(flow: &Flow<Self>, now: Arrival, out: &mut Outbox<O>) -> Result<(), Stopped> {
+    pub fn so_far<O: Output>(flow: &mut Flow<Self>, now: Arrival, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        let mut until = flow.content.speech.begun().and_then(|conversation| conversation.earliest_open());
         let Self { capture, packets, speech, app, announced, tiler, .. } = &flow.content;
         let said = if let Speech::Begun(conversation) = speech { Some(conversation) } else { None };
         let (mut tiler, mut end, mut last) = (tiler.clone(), packets.closing(), packets.last());
-        let mut until = said.and_then(|conversation| conversation.earliest_open());
         begin(&mut tiler, packets, until.unwrap_or(end));
         let asked = Moment::earliest(said.iter().flat_map(|said| said.under_way()).map(Exchange::opened));
         if let Some(said) = said.filter(|_| asked.is_some() && asked == until) {

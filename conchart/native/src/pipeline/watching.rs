@@ -61,7 +61,7 @@ impl<O: Output> Run<O> {
     fn show(&mut self, reader: &CaptureReader) -> Result<(), Stopped> {
         self.out.begin_so_far()?;
         let now = Arrival { at: self.latest, frame: self.frames };
-        for flow in self.flows.iter() {
+        for flow in self.flows.iter_mut() {
             Traffic::so_far(flow, now, &mut self.out)?;
         }
         for tally in self.done.iter().chain([&self.tally]) {

@@ -11,10 +11,9 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use super::Span;
 use super::ledger::Ledger;
+use super::questions::Questions;
 use super::reader::{Reader, Start, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
@@ -76,7 +75,7 @@ fn sniff_stream(prefix: &[u8]) -> Verdict {
 /// The DNS messages of one flow.
 pub(super) struct Dns {
     framing: Framing,
-    asked: VecDeque<Asked>,
+    asked: Questions<Asked>,
 }
 
 /// How messages follow each other.
@@ -87,9 +86,7 @@ enum Framing {
 
 /// A query that was seen.
 struct Asked {
-    number: u32,
     from: Side,
-    id: u16,
     question: Option<Question>,
     answered: bool,
 }
@@ -112,14 +109,14 @@ struct Stream {
 impl Dns {
     /// Over UDP: a chunk is a datagram.
     pub fn over_datagrams() -> Self {
-        Self { framing: Framing::Datagrams, asked: VecDeque::new() }
+        Self { framing: Framing::Datagrams, asked: Questions::new(MAX_ASKED) }
     }
 
     /// Over TCP.
     pub fn over_stream(start: Start) -> Self {
         let stream = || Stream { out_of_step: start.is_midstream(), ..Stream::default() };
         let streams = BySide { client: stream(), server: stream() };
-        Self { framing: Framing::Stream(Box::new(streams)), asked: VecDeque::new() }
+        Self { framing: Framing::Stream(Box::new(streams)), asked: Questions::new(MAX_ASKED) }
     }
 
     fn stream(&mut self, from: Side) -> Option<&mut Stream> {
@@ -201,7 +198,7 @@ impl Dns {
 
     fn query(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
         let again = |asked: &Asked| !asked.answered && asked.from == from && asked.is(&message);
-        if self.asked.iter().any(again) {
+        if self.asked.of(message.id.into()).any(|asked| again(&asked.about)) {
             return;
         }
         let number = open(ledger, from, message.question.as_ref(), offset);
@@ -216,11 +213,20 @@ impl Dns {
         let (asker, status) = (from.peer(), Some(u16::from(message.rcode)));
         let fits = |asked: &Asked| asked.from == asker && asked.is(&message);
         // The response to a query that was sent again comes again.
-        let is_known = self.asked.iter().any(fits) || message.is_multicast();
-        let number = match self.asked.iter_mut().find(|asked| !asked.answered && fits(asked)) {
-            Some(asked) => {
-                asked.answered = true;
-                asked.number
+        let (mut is_known, mut waiting) = (message.is_multicast(), None);
+        for asked in self.asked.of(message.id.into()).filter(|asked| fits(&asked.about)) {
+            is_known = true;
+            if !asked.about.answered {
+                waiting = Some(asked.number);
+                break;
+            }
+        }
+        let number = match waiting {
+            Some(number) => {
+                if let Some(asked) = self.asked.get(number) {
+                    asked.answered = true;
+                }
+                number
             }
             None if is_known => return,
             // Nobody saw the query.
@@ -237,10 +243,7 @@ impl Dns {
     }
 
     fn remember(&mut self, number: u32, from: Side, message: Message, answered: bool) {
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
-        }
-        self.asked.push_back(Asked { number, from, id: message.id, question: message.question, answered });
+        self.asked.push(message.id.into(), number, Asked { from, question: message.question, answered });
     }
 }
 
@@ -311,13 +314,14 @@ fn open(ledger: &mut Ledger, requester: Side, question: Option<&Question>, offse
 }
 
 impl Asked {
-    /// Is `message` this query again, or a response to it? A refusal may lack the question.
+    /// Is `message`, of the same id, this query again, or a response to it? A refusal may lack the question.
     fn is(&self, message: &Message) -> bool {
-        let same = match (&self.question, &message.question) {
+        #[cfg(test)]
+        tests::COMPARED.set(tests::COMPARED.get() + 1);
+        match (&self.question, &message.question) {
             (Some(asked), Some(question)) => asked.is(question),
             _ => true,
-        };
-        self.id == message.id && same
+        }
     }
 }
 

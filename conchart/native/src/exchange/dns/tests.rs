@@ -1,6 +1,8 @@
 //! Messages of a lab (`captures/udp`), conversations made of them, and laws.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -16,6 +18,11 @@ pub(super) const RESPONSE: &[u8] =
 /// No such name.
 pub(super) const NXDOMAIN: &[u8] =
     b"\x1a\x2b\x81\x83\x00\x01\x00\x00\x00\x00\x00\x00\x04shop\x07example\x00\x00\x01\x00\x01";
+
+thread_local! {
+    /// Queries that were compared with a message.
+    pub(super) static COMPARED: Cell<u64> = const { Cell::new(0) };
+}
 
 fn moment(frame: u64) -> Moment {
     Moment::new(frame.cast_signed() * 1000, frame, Side::Client)
@@ -206,7 +213,7 @@ fn no_more_queries_are_remembered_than_that() {
     for number in 0..3000_u16 {
         let message = [&number.to_be_bytes()[..], &QUERY[2..]].concat();
         flow = flow.client(&message);
-        assert!(flow.dns.asked.len() <= MAX_ASKED);
+        assert!(flow.dns.asked.iter().count() <= MAX_ASKED);
     }
     assert_eq!(flow.finish().len(), 3000);
 }
@@ -284,5 +291,29 @@ proptest! {
         let exchanges = flow.finish();
         prop_assert_eq!(exchanges.len(), 5);
         prop_assert!(exchanges.iter().all(|exchange| exchange.request.bytes == 32 && exchange.request.done));
+    }
+}
+
+#[test]
+fn a_message_is_compared_with_queries_of_its_id_only() {
+    let compared = |count: u16, id: fn(u16) -> u16| {
+        COMPARED.set(0);
+        let mut flow = Flow::udp();
+        for number in 0..count {
+            let id = id(number).to_be_bytes();
+            for message in [QUERY, QUERY, RESPONSE] {
+                flow = flow.say(
+                    if message == QUERY { Side::Client } else { Side::Server },
+                    &[&id, &message[2..]].concat(),
+                    0,
+                );
+            }
+        }
+        COMPARED.get()
+    };
+    let ids: [fn(u16) -> u16; 2] = [|number| number, |number| number.wrapping_mul(40_503)];
+    for id in ids {
+        let [few, many] = [250, 1_000].map(|count| compared(count, id));
+        assert!(few <= 1_000 && 5 * many <= 22 * few, "{few} comparisons, of four times as many queries {many}");
     }
 }

@@ -13,11 +13,10 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use super::Span;
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
+use super::questions::Questions;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers::{self, Verdict};
 use super::trail::Trail;
@@ -48,7 +47,7 @@ pub(super) fn response(prefix: &[u8]) -> Verdict {
 /// The messages of one connection.
 pub(super) struct Ldap {
     streams: BySide<Stream>,
-    asked: VecDeque<Asked>,
+    asked: Questions<Asked>,
     start: Start,
     /// A packet may yet begin with something else.
     may_switch: bool,
@@ -58,8 +57,6 @@ pub(super) struct Ldap {
 
 /// An operation that is under way.
 struct Asked {
-    id: u32,
-    number: u32,
     then: Then,
     /// It was abandoned: what still comes is not waited for.
     over: bool,
@@ -89,7 +86,7 @@ impl Ldap {
         let stream = || Stream { out_of_step: opening.start.is_midstream(), ..Stream::new(Trail::default(), None) };
         Self {
             streams: BySide { client: stream(), server: stream() },
-            asked: VecDeque::new(),
+            asked: Questions::new(MAX_ASKED),
             start: opening.start,
             may_switch: opening.may_switch,
             tls_follows: false,
@@ -160,7 +157,7 @@ impl Ldap {
             return;
         }
         // What is missing may be the answer to any of them.
-        for asked in &self.asked {
+        for asked in self.asked.iter() {
             if let Some(entry) = ledger.get(asked.number) {
                 entry.exchange.doubt(GUESSED);
                 entry.exchange.response.revealed.get_or_insert(by);
@@ -209,11 +206,10 @@ impl Ldap {
         // A number is used again when its operation is over.
         let before = self.forget(id);
         let abandoned = if let Then::Abandoned(id) = request.then { Some(id) } else { None };
-        let abandoned = self.asked.iter_mut().find(|asked| Some(asked.id) == abandoned);
-        let abandoned = abandoned.map(|asked| {
+        let abandoned = abandoned.and_then(|id| self.of(id));
+        if let Some(asked) = abandoned.and_then(|number| self.asked.get(number)) {
             asked.over = true;
-            asked.number
-        });
+        }
         for number in before.into_iter().chain(abandoned) {
             if let Some(entry) = ledger.get(number) {
                 entry.exchange.ended = span.last;
@@ -229,14 +225,15 @@ impl Ldap {
             exchange.ended = if answered { None } else { span.last };
         }
         if answered {
-            self.remember(Asked { id, number, then: request.then, over: false });
+            self.asked.push(id, number, Asked { then: request.then, over: false });
         }
     }
 
     fn response(&mut self, ledger: &mut Ledger, id: u32, response: &Response, span: Span, offset: u64) {
-        let (number, then) = match self.asked.iter().find(|asked| asked.id == id) {
-            Some(asked) if asked.over => return,
-            Some(asked) => (asked.number, asked.then),
+        let known = self.asked.of(id).next().map(|asked| (asked.number, asked.about.then, asked.about.over));
+        let (number, then) = match known {
+            Some((_, _, true)) => return,
+            Some((number, then, false)) => (number, then),
             // Nobody saw the request, or there is none.
             None => {
                 let number = ledger.open(PROTOCOL, offset);
@@ -245,7 +242,7 @@ impl Ldap {
                     entry.exchange.method = method.map(Into::into);
                 }
                 if !response.is_last {
-                    self.remember(Asked { id, number, then: Then::Response, over: false });
+                    self.asked.push(id, number, Asked { then: Then::Response, over: false });
                 }
                 (number, Then::Response)
             }
@@ -263,17 +260,15 @@ impl Ldap {
         }
     }
 
-    fn remember(&mut self, asked: Asked) {
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
-        }
-        self.asked.push_back(asked);
+    /// The exchange of the operation of that number.
+    fn of(&self, id: u32) -> Option<u32> {
+        self.asked.of(id).next().map(|asked| asked.number)
     }
 
     /// The operation of that number is over; its exchange, unless it was abandoned.
     fn forget(&mut self, id: u32) -> Option<u32> {
-        let position = self.asked.iter().position(|asked| asked.id == id)?;
-        self.asked.remove(position).filter(|asked| !asked.over).map(|asked| asked.number)
+        let number = self.of(id)?;
+        self.asked.remove(number).filter(|asked| !asked.over).map(|_| number)
     }
 }
 

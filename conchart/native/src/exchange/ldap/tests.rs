@@ -318,7 +318,7 @@ fn a_snap_length_that_leaves_the_beginning_costs_nothing() {
 
 #[test]
 fn what_is_incomplete_goes_out_as_it_stands() {
-    let talk = Talk::new().client(&bind(1)[..40]);
+    let mut talk = Talk::new().client(&bind(1)[..40]);
     assert_eq!(talk.conversation.earliest_open(), Some(moment(1)));
     let found = talk.exchanges();
     assert_eq!((told(&found[0]), found[0].request.done), (row("bind", "cn=reader,dc=example", 1, None, None), false));
@@ -366,8 +366,8 @@ fn messages_are_told_from_other_bytes() {
 fn no_more_operations_are_remembered_than_that() {
     let mut talk = Ldap::new(&opening());
     for id in 0..3000 {
-        talk.remember(Asked { id, number: id, then: Then::Response, over: false });
-        assert!(talk.asked.len() <= MAX_ASKED);
+        talk.asked.push(id, id, Asked { then: Then::Response, over: false });
+        assert!(talk.asked.iter().count() <= MAX_ASKED);
     }
     let mut endless = Talk::new().client(b"\x30\x84\x0f\xff\xff\xff\x02\x01\x01\x4a\x84\x0f\xff\xff\xf0o=");
     for _ in 0..1000 {

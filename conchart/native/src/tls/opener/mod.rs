@@ -278,8 +278,7 @@ impl Opener {
     /// The suite of early data is that of the session which is resumed: any of the offered ones whose hash
     /// has the length of the secret.
     fn expect_early(&mut self, from: Side) {
-        let secrets = self.random.and_then(|random| self.keys.of(&random, &[]));
-        let Some(secret) = secrets.and_then(|secrets| secrets.get(Label::ClientEarly)) else {
+        let Some(secret) = self.random.and_then(|random| self.keys.of_early_data(&random)) else {
             return;
         };
         let suites = self.offered.iter().filter(|&&code| code >> 8 == 0x13);
