@@ -22,7 +22,7 @@ from conchart.sql import ANSWER, COSTLIEST, literal
 from conchart.stalls import DETAIL, STALLS
 from conchart.tables import Tables
 from conchart.telling.rows import first_instant
-from conchart.telling.servers import Server
+from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
 from conchart.units import format_count
 
@@ -48,8 +48,8 @@ class Swimlanes:
     links: int
 
 
-def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swimlanes:
-    """Collect the lanes, in the order of the servers listed; within a server the longest wait comes first.
+def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
+    """Collect the lanes, in the order of the servers; within a server the longest wait comes first.
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
@@ -105,11 +105,7 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
                 for kind in STALLS
             ],
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
-            "groups": {
-                "endpoint": [server.endpoint for server in listed],
-                "title": [server.title for server in listed],
-                "role": [server.role for server in listed],
-            },
+            "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
             "explained": options.explained,
             "tables": packer.told,

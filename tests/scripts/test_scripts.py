@@ -21,7 +21,6 @@ from conchart.charts.packed import Packer, compress_json
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.printable import printable
-from conchart.telling.servers import servers
 from tests.conftest import ROOT, empty_trace
 
 HERE = Path(__file__).parent
@@ -176,7 +175,7 @@ def _seen() -> dict[str, object]:
 
 def _lanes(path: Path, viewpoint: SeenFrom) -> dict[str, object]:
     with read(path, packets=True, seen_from=viewpoint) as trace:
-        lanes = swimlanes(trace, servers(trace, names=True), DrawOptions(packets=True))
+        lanes = swimlanes(trace, DrawOptions(packets=True))
     return {"data": compress_json(lanes.data | {"findings": []}), "blocks": lanes.blocks}
 
 
