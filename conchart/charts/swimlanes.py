@@ -65,6 +65,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
         "packets": _packets(origin, options),
     }
     packer = Packer()
+    limits: tuple[str, ...] = ()
     with drawn_lanes(tables):
         counts = {
             name: packer.add(name, tables, query)
@@ -72,10 +73,11 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
         }
         # A ladder tells packets as captured, and works out itself when they were at both ends.
         if not seen_from:
-            with ladders(tables, origin, options) as told:
+            with ladders(tables, origin, options) as (told, left):
                 for name, query in told.items():
                     packer.add(name, tables, query, longest=_LONGEST)
-        limits = tuple(_limits(tables, total, counts))
+                limits = left
+        limits = (*_limits(tables, total, counts), *limits)
     return Swimlanes(
         limits=limits,
         links=counts["links"],

@@ -61,7 +61,7 @@ class Spans:
         for _, last, place in self._spans[self._begun : begun]:
             heappush(self._open, (place, last))
         self._begun = begun
-        found = []
+        found: list[tuple[int, int]] = []
         while self._open and len(found) < most:
             one = heappop(self._open)
             if one[1] >= at:
