@@ -183,8 +183,7 @@ class Outlines {
    */
   constructor(kinds, prefix, view) {
     this.prefix = prefix;
-    const aside = around(view).x0;
-    this.traces = kinds.flatMap((kind) => [{ kind, inferred: false, outline: new Outline(aside) }, { kind, inferred: true, outline: new Outline(aside) }]);
+    this.traces = kinds.flatMap((kind) => [{ kind, inferred: false, outline: new Outline(beside(view)) }, { kind, inferred: true, outline: new Outline(beside(view)) }]);
   }
 
   /**
@@ -212,6 +211,11 @@ class Outlines {
  * @param {View} view
  */
 const around = ({ x0, x1 }) => ({ x0: x0 - (x1 - x0) / 4, x1: x1 + (x1 - x0) / 4 });
+/**
+ * An instant left of all that is drawn.
+ * @param {View} view
+ */
+const beside = ({ x0, x1 }) => x0 - (x1 - x0) / 2;
 /* Bars narrower than so many pixels are drawn together with their neighbours. */
 const LEAST_BAR = 2;
 /* Marks of trouble that are nearer to each other are one. */
@@ -314,7 +318,7 @@ function stallTraces(rows, view, model, pixel, colours) {
   if (!model.stalls) return [];
   const { from, start, end } = model.stalls;
   const { x0, x1 } = around(view);
-  const outline = new Outline(x0);
+  const outline = new Outline(beside(view));
   for (const row of rows) {
     const [top, bottom] = [row.top + row.height * (row.height < 12 ? 0.7 : 0.86), row.top + row.height * 0.97];
     for (const lane of during(row.lanes, model, { x0, x1 }, view.shift)) {
