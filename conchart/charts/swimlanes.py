@@ -157,7 +157,8 @@ def lane_rows(origin: int, *, names: bool) -> str:
             {name} AS name, app, connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration,
             opened_by = 'client' AS opened_up, closed_by = 'client' AS closed_up,
             connections.waited_ns, connections.first_frame, {last}, packets_client, packets_server,
-            bytes_client, bytes_server, retransmits_client, retransmits_server, syn_retransmits, out_of_order_client, out_of_order_server,
+            bytes_client, bytes_server, retransmits_client, retransmits_server, syn_retransmits,
+            out_of_order_client, out_of_order_server,
             zero_windows_client, zero_windows_server, missing_client, missing_server,
             rtt_client_ns, rtt_server_ns, least_rtt_client_ns, least_rtt_server_ns,
             fin_by, rst_by, {syn}
