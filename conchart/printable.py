@@ -14,7 +14,8 @@ def printable(text: str, limit: int = 200) -> str:
     """Replace every character that is no plain glyph by ``\ufffd``, and cut at ``limit`` characters with ``…``."""
     if len(text) > limit:
         text = text[: limit - 1] + "…"
-    if text.isascii() and text.isprintable():
+    # What Python calls printable has none of these characters, and not every character that is safe.
+    if text.isprintable():
         return text
     return "".join("\ufffd" if unicodedata.category(character) in _UNSAFE else character for character in text)
 

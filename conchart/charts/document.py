@@ -13,6 +13,7 @@ The same values give the same bytes: no dates, no random ids.
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from conchart.charts.packed import compress, compress_json
+from conchart.charts.packed import compress_json
 from conchart.phases import PHASES
 from conchart.telling.splits import STEPS
 from conchart.units import format_count, format_ns
@@ -75,7 +76,7 @@ class Fixed:
     style: Markup
     script: Markup
     plotly: str
-    """Compressed, in base64."""
+    """Compressed, in base64; ``tests.charts.pack_plotly`` packs it."""
 
 
 def prepare(template: str, scripts: tuple[str, ...]) -> Fixed:
@@ -89,21 +90,27 @@ _PREPARING = Lock()
 
 @cache
 def _prepared(template: str, scripts: tuple[str, ...]) -> Fixed:
-    plotly, script = _plotly(), _script(scripts)
+    script = _script(scripts)
+    folder = resources.files("conchart.charts").joinpath("plotly")
+    about = json.loads(folder.joinpath("about.json").read_text(encoding="utf-8"))
     return Fixed(
         template=_template(template),
-        policy=_policy(plotly, script),
+        policy=_policy(about["policy"], policy_hash(script)),
         style=Markup(_style()),
         script=Markup(script),
-        plotly=compress([plotly.encode()]),
+        plotly=base64.b64encode(folder.joinpath("plotly.min.js.deflate").read_bytes()).decode(),
     )
 
 
+def policy_hash(script: str) -> str:
+    """Give the source expression that names an inline script (CSP level 3, section 2.3.1: hash-source)."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
 def _policy(*scripts: str) -> str:
-    """Nothing may be loaded, and only these scripts run (CSP level 3, section 6.7.2: source lists, hashes)."""
-    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    """Nothing may be loaded, and only these scripts run (CSP level 3, section 6.7.2: source lists)."""
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        f"default-src 'none'; script-src {' '.join(scripts)}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -112,12 +119,6 @@ def _template(name: str) -> Any:  # noqa: ANN401  (jinja2's template type tells 
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters.update(brief=format_ns, count=format_count)
     return environment.from_string(_resource("templates", name))
-
-
-def _plotly() -> str:
-    # Not plotly.offline, which imports all of Plotly for it.
-    script = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
-    return script.replace("\r\n", "\n")  # as browsers normalise it before they hash it
 
 
 def _script(names: tuple[str, ...]) -> str:

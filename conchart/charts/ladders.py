@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from conchart.errors import MissingToolError
-from conchart.explaining import Ladder, connections, ladder
+from conchart.explaining import Ladder, connections, count_complete, ladder
 from conchart.explaining.bytes import dissected
 from conchart.options import DrawOptions
 from conchart.tables import Tables
+from conchart.units import count_of, format_count
 
 _TYPES = {
     "rungs": "lane INTEGER, frame BIGINT, seen_at BIGINT, up BOOLEAN, flags VARCHAR, bytes INTEGER, seq BIGINT, "
@@ -22,18 +23,28 @@ _TYPES = {
 }
 
 
+MAX_PACKETS = 100_000
+"""Of all ladders together; those whose users waited the longest come first."""
+MAX_RUNGS = 2_000
+"""Of one ladder."""
+MAX_CLOCKS = 3
+"""Exchanges of one ladder of which is told what other programs would print."""
+
+
 @contextmanager
-def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[dict[str, str]]:
-    """Give the query for each table, as long as the block lasts. Instants are counted from ``origin``."""
+def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+    """Give the query for each table, and what is left out, as long as the block lasts.
+
+    Instants are counted from ``origin``.
+    """
     lanes = dict(tables.sql("SELECT stream, lane FROM drawn").fetchall())
-    shown = [
-        (lanes[one.stream], ladder(one)) for one in connections(tables, names=options.names) if one.stream in lanes
-    ]
+    gathered = connections(tables, names=options.names, most=MAX_PACKETS, first=options.explained)
+    shown = [(lanes[one.stream], ladder(one, most_clocks=MAX_CLOCKS)) for one in gathered if one.stream in lanes]
     shown.sort(key=lambda pair: pair[0])
     found = {
         "rungs": _rungs(shown, origin),
         "silences": _silences(shown, origin),
-        "facts": ((lane, *fact) for lane, one in shown for fact in one.facts),
+        "facts": ((lane, *fact) for lane, one in shown for fact in _facts(one)),
         "clocks": (
             (lane, clock.exchange, clock.program, clock.name, clock.took_ns, clock.meaning)
             for lane, one in shown
@@ -45,12 +56,30 @@ def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[dict[
         for name, told in found.items():
             types = dict(column.split() for column in _TYPES[name].split(", "))
             lent.enter_context(tables.lent(f"page_{name}", types, told))
-        yield {name: f"FROM page_{name}" for name in found}
+        yield {name: f"FROM page_{name}" for name in found}, tuple(_limits(count_complete(tables), len(shown)))
+
+
+def _limits(complete: int, shown: int) -> Iterator[str]:
+    if shown < complete:
+        yield (
+            f"{format_count(shown)} of {format_count(complete)} connections have a ladder here: those waited for "
+            "longest. conchart explain CAPTURE STREAM prints that of any."
+        )
+
+
+def _facts(one: Ladder) -> Iterator[tuple[str, str]]:
+    yield from one.facts
+    if len(one.rungs) > MAX_RUNGS:
+        yield (
+            "left out",
+            f"{count_of(len(one.rungs) - MAX_RUNGS, 'packet')} after the first {format_count(MAX_RUNGS)}: "
+            f"conchart explain CAPTURE {one.stream}",
+        )
 
 
 def _rungs(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
     for lane, one in shown:
-        for rung in one.rungs:
+        for rung in one.rungs[:MAX_RUNGS]:
             yield (
                 lane,
                 rung.frame,
@@ -69,7 +98,8 @@ def _rungs(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[objec
 
 def _silences(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
     for lane, one in shown:
-        for silence in one.silences:
+        end_at = one.rungs[:MAX_RUNGS][-1].seen_at
+        for silence in (silence for silence in one.silences if silence.end_at <= end_at):
             yield (lane, silence.start_frame, silence.start_at - origin, silence.took_ns, silence.says)
 
 

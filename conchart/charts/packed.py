@@ -22,6 +22,18 @@ _LEVEL = 4
 """A third faster than zlib's own choice, and a few per cent larger."""
 
 
+def counted_from(base: str, name: str, value: str, start: str) -> str:
+    """SQL: a column that travels as what is added to another one of its row, which is often nothing, or next to it.
+
+    Args:
+        base: The other column, as the page has it; one of the lanes, ``lanes.opened`` say, is that of the row's lane.
+        name: Of the column.
+        value: What it is, as SQL.
+        start: What the other one is, as SQL.
+    """
+    return f'{value} - coalesce({start}, 0) AS "{name}@{base}"'
+
+
 class Packer:
     """Packs tables while the next ones are still being asked for; compressing needs no GIL."""
 
@@ -39,9 +51,11 @@ class Packer:
         columns: list[dict[str, Any]] = []
         parts: list[bytes] = []
         for title, width, delta, least, planes, valid, texts in packed:
+            named, _, base = title.partition("@")
             columns.append(
                 {
-                    "name": title,
+                    "name": named,
+                    "base": base or None,
                     "width": width,
                     "delta": delta,
                     "least": least,

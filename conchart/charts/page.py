@@ -13,10 +13,10 @@ from conchart.options import DrawOptions
 from conchart.phases import PHASES
 from conchart.stalls import STALLS
 from conchart.tables import Tables
-from conchart.telling.findings import Finding, count_findings, findings
+from conchart.telling.findings import Finding, findings, tally_findings
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
-from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares
+from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares, totals
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
 from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
@@ -75,8 +75,9 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     """
     (overview,) = rows(tables, OVERVIEW)
     files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
-    listed = servers(tables, names=options.names)
-    lanes = swimlanes(tables, listed, options)
+    listed = servers(tables, names=options.names, most=MAX_SERVERS)
+    whole = totals(tables)
+    lanes = swimlanes(tables, options)
     said = remarks(tables)
     wrong = findings(tables, names=options.names, most=MAX_FINDINGS)
     return render_document(
@@ -97,11 +98,11 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         in_vain=in_vain(tables),
         stalls=stall_costs(tables),
         findings=wrong,
-        more_findings=count_findings(tables) - len(wrong),
-        servers=_bars(listed),
-        more_servers=max(0, len(listed) - MAX_SERVERS),
-        waited_ns=sum(server.waited_ns for server in listed if server.role != "backend"),
-        total_ns=sum(server.total_ns for server in listed),
+        more_findings=sum(one.count for one in tally_findings(tables, without=wrong)),
+        servers=_bars(listed[:MAX_SERVERS], whole.longest_ns),
+        more_servers=max(0, whole.count - MAX_SERVERS),
+        waited_ns=whole.waited_ns,
+        total_ns=whole.total_ns,
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
         steps=STEPS if lanes.links else (),
@@ -158,9 +159,8 @@ def _instant(at: int) -> str:
         return f"from {at} ns since 1970"
 
 
-def _bars(listed: list[Server]) -> list[dict[str, Any]]:
-    """The first servers of the list, with what the template needs besides."""
-    longest = max((server.waited_ns for server in listed), default=0)
+def _bars(listed: list[Server], longest: int) -> list[dict[str, Any]]:
+    """Servers, with what the template needs besides; ``longest``: what users waited for one."""
     return [
         {
             "server": server,
@@ -168,7 +168,7 @@ def _bars(listed: list[Server]) -> list[dict[str, Any]]:
             "waited": [_slice(part, server.waited_ns) for part in server.waited],
             "besides": [_slice(part, server.total_ns) for part in server.besides],
         }
-        for server in listed[:MAX_SERVERS]
+        for server in listed
     ]
 
 

@@ -7,7 +7,6 @@ Coordinates are pixels of a picture that is 900 high or 1600 wide; a larger one 
 """
 
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,9 +27,9 @@ from conchart.options import DrawOptions
 from conchart.phases import PHASES, PhaseKind
 from conchart.printable import endpoint
 from conchart.tables import Tables
-from conchart.telling.findings import findings
+from conchart.telling.findings import tally_findings
 from conchart.telling.rows import first_instant, rows
-from conchart.telling.servers import Server, headline, servers, shares
+from conchart.telling.servers import groups, headline, servers, shares
 from conchart.units import count_of, format_count, format_ns, format_tick, tick_step
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
@@ -216,15 +215,18 @@ class _Drawing:
 
 
 def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
-    listed = servers(tables, names=options.names)
-    _title(drawing, tables, listed, options)
+    _title(drawing, tables, options)
     ((end_at,),) = tables.sql("SELECT max(closed_at) FROM connections").fetchall()
     origin = first_instant(tables)
     lanes = _lanes(tables, origin, names=options.names)
     if not lanes:
         drawing.text(drawing.width / 2, drawing.height / 2, "no connections", 22, soft=True, align="center")
         return
-    titles = [f"{server.endpoint}  {server.title}".rstrip() + f"  ({server.role})" for server in listed]
+    told = groups(tables, names=options.names)
+    titles = [
+        f"{address}  {title}".rstrip() + f"  ({role})"
+        for address, title, role in zip(told["endpoint"], told["title"], told["role"], strict=True)
+    ]
     laid = lay_rows(lanes, titles, drawing.height - _TOP - _FOOT)
     labels = [drawing.width_of(row.label, _label_size(row)) for row in laid if row.kind == "track" and row.label]
     left = MARGIN + min(_MOST_LABEL, max([_LEAST_LABEL, *labels])) + _BESIDE
@@ -239,7 +241,7 @@ def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     _footnote(plot, tables, len(lanes), unlinked)
 
 
-def _title(drawing: _Drawing, tables: Tables, listed: list[Server], options: DrawOptions) -> None:
+def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     """Write the names of the captures, what users waited for, and what is wrong."""
     room = drawing.width - 2 * MARGIN
     files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
@@ -248,18 +250,19 @@ def _title(drawing: _Drawing, tables: Tables, listed: list[Server], options: Dra
         "SELECT (SELECT count(*) FROM connections), coalesce(max(last_at) - min(first_at), 0) FROM captures"
     ).fetchall()
     told = [f"{count_of(count, 'connection')} in {format_ns(span)}"]
-    for server in headline(listed)[:1]:
+    for server in headline(servers(tables, names=options.names, most=1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
         called = f" ({server.title})" if server.title else ""
         told.append(f"waited {format_ns(server.waited_ns)} for {server.endpoint}{called}: {parts}")
     drawing.text(MARGIN, 70, drawing.fit(" · ".join(told), room, 17), 17, soft=True)
-    drawing.text(MARGIN, 98, _findings(drawing, tables, room, names=options.names), 17)
+    drawing.text(MARGIN, 98, _findings(drawing, tables, room), 17)
 
 
-def _findings(drawing: _Drawing, tables: Tables, room: float, *, names: bool) -> str:
+def _findings(drawing: _Drawing, tables: Tables, room: float) -> str:
     """As many findings as one line holds, worst first; the last words say how many there are besides."""
-    counts = Counter(f"{found.severity}: {found.title}" for found in findings(tables, names=names))
-    titles = [title if count == 1 else f"{title} (×{count})" for title, count in counts.items()]
+    titles = [
+        f"{one.severity}: {one.title}" + (f" (×{one.count})" if one.count > 1 else "") for one in tally_findings(tables)
+    ]
     if not titles:
         return "Findings: none"
     for shown in range(len(titles), 0, -1):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conchart.charts.ladders import ladders
-from conchart.charts.packed import Packer
+from conchart.charts.packed import Packer, counted_from
 from conchart.explaining.clocks import WHY
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
@@ -22,7 +22,7 @@ from conchart.sql import ANSWER, COSTLIEST, literal
 from conchart.stalls import DETAIL, STALLS
 from conchart.tables import Tables
 from conchart.telling.rows import first_instant
-from conchart.telling.servers import Server
+from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
 from conchart.units import format_count
 
@@ -48,8 +48,8 @@ class Swimlanes:
     links: int
 
 
-def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swimlanes:
-    """Collect the lanes, in the order of the servers listed; within a server the longest wait comes first.
+def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
+    """Collect the lanes, in the order of the servers; within a server the longest wait comes first.
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
@@ -59,12 +59,13 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
     queries = {
         "phases": phase_rows(),
         "stalls": stall_rows(origin),
-        "exchanges": _exchanges(origin, names=options.names),
+        "exchanges": _exchanges(names=options.names),
         "links": link_rows(),
-        "handshakes": _handshakes(origin, names=options.names),
+        "handshakes": _handshakes(names=options.names),
         "packets": _packets(origin, options),
     }
     packer = Packer()
+    limits: tuple[str, ...] = ()
     with drawn_lanes(tables):
         counts = {
             name: packer.add(name, tables, query)
@@ -72,10 +73,11 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
         }
         # A ladder tells packets as captured, and works out itself when they were at both ends.
         if not seen_from:
-            with ladders(tables, origin, options) as told:
+            with ladders(tables, origin, options) as (told, left):
                 for name, query in told.items():
                     packer.add(name, tables, query, longest=_LONGEST)
-        limits = tuple(_limits(tables, total, counts))
+                limits = left
+        limits = (*_limits(tables, total, counts), *limits)
     return Swimlanes(
         limits=limits,
         links=counts["links"],
@@ -105,11 +107,7 @@ def swimlanes(tables: Tables, listed: list[Server], options: DrawOptions) -> Swi
                 for kind in STALLS
             ],
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
-            "groups": {
-                "endpoint": [server.endpoint for server in listed],
-                "title": [server.title for server in listed],
-                "role": [server.role for server in listed],
-            },
+            "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
             "explained": options.explained,
             "tables": packer.told,
@@ -129,14 +127,14 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
         CREATE TEMP TABLE drawn AS
         WITH counted AS (SELECT stream, count(*) AS parts FROM phases GROUP BY stream),
         ranked AS (
-            SELECT stream, server_ip, server_port, row_number() OVER costly AS cost_rank,
+            SELECT stream, server_ip, server_port, opened_at, first_frame, row_number() OVER costly AS cost_rank,
                 coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
             FROM connections LEFT JOIN counted USING (stream)
             WINDOW costly AS (ORDER BY {COSTLIEST})),
         placed AS (
             SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
             FROM servers)
-        SELECT stream, "group"::INTEGER AS "group",
+        SELECT stream, "group"::INTEGER AS "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
             (row_number() OVER (ORDER BY "group", cost_rank) - 1)::INTEGER AS lane
         FROM ranked JOIN placed USING (server_ip, server_port)
         WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
@@ -151,24 +149,29 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
 def lane_rows(origin: int, *, names: bool) -> str:
     """The connections, from the top."""
     name = "server_name" if names else "NULL::VARCHAR"
+    number = counted_from("stream", "transport_stream", "transport_stream", "stream")
+    last = counted_from("first_frame", "last_frame", "last_frame", "connections.first_frame")
+    syn = counted_from("opened", "syn", "syn_at", "opened_at")
     return f"""
-        SELECT stream, "group", transport, transport_stream, client_ip, client_port, server_ip, server_port,
+        SELECT stream, "group", transport, {number}, client_ip, client_port, server_ip, server_port,
             {name} AS name, app, connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration,
             opened_by = 'client' AS opened_up, closed_by = 'client' AS closed_up,
-            connections.waited_ns, first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server,
-            retransmits_client, retransmits_server, syn_retransmits, out_of_order_client, out_of_order_server,
+            connections.waited_ns, connections.first_frame, {last}, packets_client, packets_server,
+            bytes_client, bytes_server, retransmits_client, retransmits_server, syn_retransmits,
+            out_of_order_client, out_of_order_server,
             zero_windows_client, zero_windows_server, missing_client, missing_server,
             rtt_client_ns, rtt_server_ns, least_rtt_client_ns, least_rtt_server_ns,
-            fin_by, rst_by, syn_at - {origin} AS syn
+            fin_by, rst_by, {syn}
         FROM connections JOIN drawn USING (stream) ORDER BY lane"""
 
 
 def phase_rows() -> str:
     """They touch: where one begins is where the one before ended, and the first where its connection opened."""
     kinds = " ".join(f"WHEN '{kind.name}' THEN {number}" for number, kind in enumerate(PHASES))
+    end = counted_from("start_frame", "end_frame", "end_frame", "start_frame")
     return f"""
         SELECT lane, (CASE kind {kinds} END)::UTINYINT AS kind, end_at - start_at AS duration,
-            end_by = 'client' AS end_up, start_frame, end_frame, coalesce(inferred, false) AS inferred, exchange
+            end_by = 'client' AS end_up, start_frame, {end}, coalesce(inferred, false) AS inferred, exchange
         FROM phases JOIN drawn USING (stream) ORDER BY lane, start_at, end_at, start_frame LIMIT {MAX_PHASES}"""
 
 
@@ -187,12 +190,17 @@ def stall_rows(origin: int) -> str:
         ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
 
 
-def _exchanges(origin: int, *, names: bool) -> str:
+def _exchanges(*, names: bool) -> str:
     host = "host" if names else "NULL::VARCHAR AS host"
+    request = counted_from("lanes.opened", "request", "request_at", "lane_opened_at")
+    request_frame = counted_from("lanes.first_frame", "request_frame", "request_frame", "lane_first_frame")
+    response_frame = counted_from("request_frame", "response_frame", "response_frame", "request_frame")
+    service = counted_from("wait_ns", "service_ns", "service_ns", "wait_ns")
+    answered = counted_from("wait_ns", "answered", "(response_at - request_at)", "wait_ns")
     return f"""
-        SELECT lane, number, request_at - {origin} AS request, protocol, method, {host}, target, {ANSWER} AS answer,
-            request_bytes, response_bytes, request_frame, response_frame, request_ns, wait_ns, transfer_ns, service_ns,
-            response_at - request_at AS answered,
+        SELECT lane, number, {request}, protocol, method, {host}, target, {ANSWER} AS answer,
+            request_bytes, response_bytes, {request_frame}, {response_frame},
+            request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence
         FROM exchanges JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
@@ -213,10 +221,11 @@ def link_rows() -> str:
         LIMIT {MAX_LINKS}"""
 
 
-def _handshakes(origin: int, *, names: bool) -> str:
+def _handshakes(*, names: bool) -> str:
     sni = "sni" if names else "NULL::VARCHAR AS sni"
+    hello = counted_from("lanes.opened", "hello", "hello_at", "lane_opened_at")
     return f"""
-        SELECT lane, number, hello_at - {origin} AS hello, ready_at - hello_at AS ready_ns,
+        SELECT lane, number, {hello}, ready_at - hello_at AS ready_ns,
             coalesce(hello_by, 'client') = 'client' AS hello_up, coalesce(ready_by, 'client') = 'client' AS ready_up,
             version, cipher, named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start,
             alert, certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,

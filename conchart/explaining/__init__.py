@@ -5,9 +5,9 @@ packets are kept have none, but for the connection that ``read(explain=…)`` na
 """
 
 from conchart.explaining.clocks import Clock, clocks
-from conchart.explaining.connection import Connection, connections
+from conchart.explaining.connection import Connection, connections, count_complete
 from conchart.explaining.ladder import Ladder, ladder
 from conchart.explaining.rungs import Rung
 from conchart.explaining.silences import Silence
 
-__all__ = ["Clock", "Connection", "Ladder", "Rung", "Silence", "clocks", "connections", "ladder"]
+__all__ = ["Clock", "Connection", "Ladder", "Rung", "Silence", "clocks", "connections", "count_complete", "ladder"]

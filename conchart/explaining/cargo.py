@@ -4,10 +4,14 @@ In: a connection. Out: of each packet a list of :class:`Cargo`. What encryption 
 handshake, as far as that tells, and marked.
 """
 
-from collections import defaultdict
+from bisect import bisect_right
+from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 from conchart.explaining.connection import Connection
+from conchart.explaining.spans import SIDES, Spans
 from conchart.telling.rows import Row
 
 HELLO_RETRY = "HelloRetryRequest"
@@ -49,27 +53,30 @@ def _line(name: str, exchange: Row) -> str:
 def cargo(connection: Connection) -> dict[int, list[Cargo]]:
     """Say of each frame of the connection what it carries, but for what TCP says by itself."""
     carried: dict[int, list[Cargo]] = defaultdict(list)
-    for frame, one in _records(connection):
+    sides = {sender: (name, Spans(connection.exchanges, name)) for name, sender in SIDES.items()}
+    for frame, one in _records(connection, {sender: spans for sender, (_, spans) in sides.items()}):
         carried[frame].append(one)
-    for packet in connection.packets:
+    several = len(connection.exchanges) > 1
+    for packet in sorted(connection.packets, key=lambda packet: packet["seen_at"]):
         if packet["bytes"]:
-            carried[packet["frame"]] += _parts(connection.exchanges, packet)
+            name, spans = sides[packet["sender"]]
+            carried[packet["frame"]] += _parts(name, spans, packet["seen_at"], several=several)
     return carried
 
 
-def _records(connection: Connection) -> list[tuple[int, Cargo]]:
+def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[int, Cargo]]:
     """What the records carry, each in the frame that ends it."""
     found: list[tuple[int, Cargo]] = []
-    messages = list(connection.messages)
+    messages = _Messages(connection.messages)
     flights: dict[tuple[int, str], list[tuple[int, Row]]] = defaultdict(list)
+    handshakes = _Handshakes(connection.handshakes)
     for record in connection.records:
         frame, sender = record["end_frame"], record["sender"]
-        read = [m for m in messages if m["sender"] == sender and m["end_frame"] <= frame and _is_of(m, record)]
-        handshake = _handshake(connection, record)
+        read = messages.read_in(record)
+        handshake = handshakes.at(record["end_at"])
         if read:
             for message in read:
-                messages.remove(message)
-                name = HELLO_RETRY if _is_retry(message, handshake, connection) else message["kind"]
+                name = HELLO_RETRY if messages.is_retry(message, handshake) else message["kind"]
                 found.append((frame, Cargo(name=name, row=handshake)))
         elif record["kind"] == "Handshake" and record["cover"] != "clear":
             found.append((frame, Cargo(name="Finished", row=handshake, hidden=True)))
@@ -83,10 +90,11 @@ def _records(connection: Connection) -> list[tuple[int, Cargo]]:
                 continue  # as above
             flights[handshake["number"], sender].append((len(found), record))
             found.append((frame, Cargo(name="handshake message", row=handshake, hidden=True)))
-        else:
-            found += [(frame, one) for one in _application(connection.exchanges, record, handshake)]
+        elif not sides[sender].any_between(record["start_at"], record["end_at"]):
+            found.append((frame, _application(record, handshake)))
+    by_number = {handshake["number"]: handshake for handshake in connection.handshakes}
     for (number, sender), flight in flights.items():
-        handshake = next(h for h in connection.handshakes if h["number"] == number)
+        handshake = by_number[number]
         names = _flight(handshake, sender)
         if len(names) == len(flight):
             for (place, record), name in zip(flight, names, strict=True):
@@ -102,22 +110,52 @@ def _records(connection: Connection) -> list[tuple[int, Cargo]]:
     return found
 
 
-def _is_of(message: Row, record: Row) -> bool:
-    return bool(record["kind"] in ("Handshake", "SSLv2") if not message["opened"] else record["cover"] == "opened")
+class _Messages:
+    """The handshake messages that could be read, until the record that ends each is asked for."""
+
+    def __init__(self, messages: list[Row]) -> None:
+        self._waiting: dict[tuple[str, bool], deque[tuple[int, int]]] = defaultdict(deque)
+        """By sender, and whether keys opened it: frame that ends a message, and its place."""
+        for place, message in sorted(enumerate(messages), key=lambda told: (told[1]["end_frame"], told[0])):
+            self._waiting[message["sender"], bool(message["opened"])].append((message["end_frame"], place))
+        self._messages = messages
+        self._hellos: dict[int | None, list[Row]] = defaultdict(list)
+        for message in messages:
+            if message["kind"] == "ServerHello":
+                self._hellos[message["handshake"]].append(message)
+
+    def read_in(self, record: Row) -> list[Row]:
+        """Give the messages that end in a record, in their order, each once."""
+        kinds = [False] if record["kind"] in ("Handshake", "SSLv2") else []
+        kinds += [True] if record["cover"] == "opened" else []
+        places = []
+        for opened in kinds:
+            waiting = self._waiting[record["sender"], opened]
+            while waiting and waiting[0][0] <= record["end_frame"]:
+                places.append(waiting.popleft()[1])
+        return [self._messages[place] for place in sorted(places)]
+
+    def is_retry(self, message: Row, handshake: Row | None) -> bool:
+        """Tell a ServerHello that asks for another ClientHello (RFC 8446 section 4.1.4)."""
+        if handshake is None or not handshake["hello_retry"] or message["kind"] != "ServerHello":
+            return False
+        hellos = self._hellos[message["handshake"]]
+        return len(hellos) > 1 and hellos[0] is message
 
 
-def _is_retry(message: Row, handshake: Row | None, connection: Connection) -> bool:
-    """A ServerHello that asks for another ClientHello (RFC 8446 section 4.1.4)."""
-    if handshake is None or not handshake["hello_retry"] or message["kind"] != "ServerHello":
-        return False
-    hellos = [m for m in connection.messages if m["kind"] == "ServerHello" and m["handshake"] == message["handshake"]]
-    return len(hellos) > 1 and hellos[0] is message
+class _Handshakes:
+    """The handshakes of a connection, by when they begin."""
 
+    def __init__(self, handshakes: list[Row]) -> None:
+        self._handshakes = handshakes
+        begun = sorted((h["hello_at"] or 0, place) for place, h in enumerate(handshakes))
+        self._at = [at for at, _ in begun]
+        self._last = list(accumulate((place for _, place in begun), max))
 
-def _handshake(connection: Connection, record: Row) -> Row | None:
-    """The handshake in which a record was sent, or after which."""
-    begun = [h for h in connection.handshakes if h["hello_at"] is None or h["hello_at"] <= record["end_at"]]
-    return begun[-1] if begun else None
+    def at(self, instant: int) -> Row | None:
+        """Give the handshake in which something was sent, or after which."""
+        begun = bisect_right(self._at, instant)
+        return self._handshakes[self._last[begun - 1]] if begun else None
 
 
 def _in_flight(record: Row, handshake: Row) -> bool:
@@ -148,49 +186,33 @@ def _flight(handshake: Row, sender: str) -> list[str]:
     return ["EncryptedExtensions", *request, *proof, "Finished"]
 
 
-def _application(exchanges: list[Row], record: Row, handshake: Row | None) -> list[Cargo]:
-    """What a record of application data is, if it is no part of an exchange."""
-    if any(
-        _overlaps(exchange, name, record["start_at"], record["end_at"], record["sender"])
-        for exchange in exchanges
-        for name in _SIDES
-    ):
-        return []
+def _application(record: Row, handshake: Row | None) -> Cargo:
+    """What a record of application data is that is no part of an exchange."""
     if handshake is None:
-        return [Cargo(name="data", hidden=record["cover"] == "sealed")]
+        return Cargo(name="data", hidden=record["cover"] == "sealed")
     hidden = record["cover"] == "sealed"
     if hidden and handshake["version"] == "TLSv1.3" and record["bytes"] == _ALERT_BYTES:
-        return [Cargo(name="Alert", row=handshake, hidden=True)]
+        return Cargo(name="Alert", row=handshake, hidden=True)
     if hidden and handshake["version"] == "TLSv1.3" and record["sender"] == "server":
-        return [Cargo(name="NewSessionTicket", row=handshake, hidden=True)]
+        return Cargo(name="NewSessionTicket", row=handshake, hidden=True)
     early = handshake["server_hello_at"] is None or record["end_at"] <= handshake["server_hello_at"]
     name = "early data" if handshake["early_data_offered"] and early else "data"
-    return [Cargo(name=name, row=handshake, hidden=hidden)]
+    return Cargo(name=name, row=handshake, hidden=hidden)
 
 
-_SIDES = {"request": "client", "response": "server"}
 _ALERT_BYTES = 24
 """Of TLS 1.3: header, level, description, type, and 16 of authentication. Nothing else is so short, but a KeyUpdate."""
 _MOST_PARTS = 3
 """Exchanges told of one packet; HTTP/2 may have parts of dozens."""
 
 
-def _overlaps(exchange: Row, name: str, start_at: int, end_at: int, sender: str) -> bool:
-    first, last = exchange[f"{name}_at"], exchange[f"{name}_done_at"]
-    return sender == _SIDES[name] and first is not None and end_at >= first and (last is None or start_at <= last)
-
-
-def _parts(exchanges: list[Row], packet: Row) -> list[Cargo]:
+def _parts(name: str, spans: Spans, seen_at: int, *, several: bool) -> list[Cargo]:
     """Which parts of exchanges came with a packet."""
-    found: list[Cargo] = []
-    seen_at = packet["seen_at"]
-    for exchange in exchanges:
-        for name in _SIDES:
-            if _overlaps(exchange, name, seen_at, seen_at, packet["sender"]):
-                begins, ends = seen_at == exchange[f"{name}_at"], seen_at == exchange[f"{name}_done_at"]
-                part = "" if begins and ends else "begins" if begins else "ends" if ends else "goes on"
-                number = exchange["number"] if len(exchanges) > 1 else None
-                found.append(Cargo(name=name, row=exchange, part=part, number=number))
-    told = [one for one in found if one.part != "goes on"] or found
-    more = len(told) - _MOST_PARTS
-    return [*told[:_MOST_PARTS], Cargo(name=f"and {more} more")] if more > 0 else told
+    touched, count = spans.touching(seen_at, _MOST_PARTS)
+    told = []
+    for exchange in touched:
+        begins, ends = seen_at == exchange[f"{name}_at"], seen_at == exchange[f"{name}_done_at"]
+        part = "" if begins and ends else "begins" if begins else "ends" if ends else "goes on"
+        told.append(Cargo(name=name, row=exchange, part=part, number=exchange["number"] if several else None))
+    more = count - len(told)
+    return [*told, Cargo(name=f"and {more} more")] if more > 0 else told

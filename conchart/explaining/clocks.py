@@ -34,9 +34,9 @@ class Clock:
     meaning: str
 
 
-def clocks(connection: Connection) -> Iterator[Clock]:
-    """Give the figures of each exchange whose request and response are known."""
-    for exchange in connection.exchanges:
+def clocks(connection: Connection, most: int | None = None) -> Iterator[Clock]:
+    """Give the figures of each exchange whose request and response are known; ``most``: of the first so many."""
+    for exchange in connection.exchanges[:most]:
         if None not in (exchange["request_at"], exchange["response_at"], exchange["response_done_at"]):
             yield from _of(connection, exchange)
 

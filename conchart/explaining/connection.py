@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from conchart.sql import ANSWER
+from conchart.sql import ANSWER, COSTLIEST
 from conchart.stalls import DETAIL
 from conchart.tables import Tables
 from conchart.telling.rows import Row, rows
@@ -49,23 +49,41 @@ class Connection:
         return {side: self.about[f"rtt_{side}_ns"] or 0 for side in ("client", "server")}
 
 
-def connections(tables: Tables, stream: int | None = None, *, names: bool = True) -> Iterator[Connection]:
+_COMPLETE = """
+    SELECT connections.*, kept FROM connections
+    JOIN (SELECT stream, count(*) AS kept FROM packets
+        WHERE coalesce(mark <> 'duplicate', true) GROUP BY stream) USING (stream)
+    WHERE kept >= coalesce(packets_client, 0) + coalesce(packets_server, 0)
+"""
+
+
+def count_complete(tables: Tables) -> int:
+    """Count the connections of which every packet is kept."""
+    ((count,),) = tables.sql(f"SELECT count(*) FROM ({_COMPLETE})").fetchall()
+    return int(count)
+
+
+def connections(
+    tables: Tables, stream: int | None = None, *, names: bool = True, most: int | None = None, first: int | None = None
+) -> Iterator[Connection]:
     """Gather the connections of which every packet is kept.
 
     Args:
         tables: Of the trace.
         stream: This one only.
         names: With the names found in the capture.
+        most: Packets of all of them together, from which on no more are gathered; whose users waited the longest come
+            first.
+        first: The stream that comes before all others then.
     """
+    before = f"sum(kept) OVER (ORDER BY stream IS DISTINCT FROM {'NULL' if first is None else first}, {COSTLIEST} ROWS"
     abouts = list(
         rows(
             tables,
             f"""
-            SELECT connections.* FROM connections
-            JOIN (SELECT stream, count(*) AS kept FROM packets
-                WHERE coalesce(mark <> 'duplicate', true) GROUP BY stream) USING (stream)
+            SELECT * EXCLUDE kept FROM ({_COMPLETE})
             WHERE {"true" if stream is None else f"stream = {stream}"}
-                AND kept >= coalesce(packets_client, 0) + coalesce(packets_server, 0)
+            {"" if most is None else f"QUALIFY coalesce({before} UNBOUNDED PRECEDING) - kept, 0) < {most}"}
             ORDER BY stream
             """,
         )

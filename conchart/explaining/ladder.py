@@ -3,8 +3,10 @@
 In: a connection. Out: :class:`Ladder`.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from conchart.explaining.cargo import cargo
 from conchart.explaining.clocks import Clock, clocks
@@ -33,8 +35,8 @@ class Ladder:
     clocks: list[Clock]
 
 
-def ladder(connection: Connection) -> Ladder:
-    """Explain a connection."""
+def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
+    """Explain a connection; ``most_clocks``: with what other programs would print of so many exchanges, not of all."""
     about = connection.about
     carried = cargo(connection)
     steps = list(rungs(connection, carried))
@@ -47,7 +49,7 @@ def ladder(connection: Connection) -> Ladder:
         rungs=steps,
         silences=list(silences(connection, steps)),
         facts=list(_facts(connection, any(one.hidden for here in carried.values() for one in here))),
-        clocks=list(clocks(connection)),
+        clocks=list(clocks(connection, most_clocks)),
     )
 
 
@@ -63,6 +65,7 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         cost = f": {total} × {format_ns(each)} = {format_ns(total * each)} of distance" if each else ""
         told = ", ".join(f"{words} {count}" for words, count in trips)
         yield "round trips", f"at least {total} ({told}){cost}"
+    stalled = _Stalled(connection.stalls)
     for handshake in connection.handshakes:
         computed = [
             f"{side} {format_ns(ns)}"
@@ -70,7 +73,7 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
             if (ns := handshake[f"{side}_compute_ns"]) is not None
         ]
         if computed:
-            held = sum(s["end_at"] - s["start_at"] for s in connection.stalls if _is_inside(s, handshake))
+            held = stalled.touching(handshake["hello_at"], handshake["ready_at"])
             inside = f" (stalls of {format_ns(held)} are in it)" if held else ""
             yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}{inside}"
     if hidden:
@@ -83,9 +86,22 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         yield "phases", ", ".join(names)
 
 
-def _is_inside(stall: Row, handshake: Row) -> bool:
-    begins, ends = handshake["hello_at"], handshake["ready_at"]
-    return begins is not None and ends is not None and stall["start_at"] < ends and stall["end_at"] > begins
+class _Stalled:
+    """How long stalls last that lie in a stretch of time, or partly."""
+
+    def __init__(self, stalls: list[Row]) -> None:
+        self._begun, self._over = (
+            sorted((int(stall[end]), int(stall["end_at"] - stall["start_at"])) for stall in stalls)
+            for end in ("start_at", "end_at")
+        )
+        self._sums = [[0, *accumulate(took for _, took in ends)] for ends in (self._begun, self._over)]
+
+    def touching(self, begins: int | None, ends: int | None) -> int:
+        """Add up those that begin before the stretch ends, less those that end before it begins."""
+        if begins is None or ends is None:
+            return 0
+        begun = self._sums[0][bisect_left(self._begun, (ends,))]
+        return begun - self._sums[1][bisect_left(self._over, (begins + 1,))]
 
 
 def _phases(connection: Connection) -> list[tuple[str, int]]:

@@ -3,6 +3,7 @@
 In: a connection. Out: a :class:`Rung` per packet, in the order in which they were seen.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -67,8 +68,7 @@ def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterato
 
 def _counted(words: list[str]) -> Iterator[str]:
     """Several of the same in a row are counted."""
-    for word in dict.fromkeys(words):
-        times = words.count(word)
+    for word, times in Counter(words).items():
         yield f"{times} × {word}" if times > 1 else word
 
 

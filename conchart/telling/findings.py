@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from conchart.printable import endpoint
 from conchart.schema import SEVERITIES
+from conchart.sql import literal
 from conchart.tables import Tables
 from conchart.telling.rows import Row, rows
 from conchart.units import count_of, format_count, format_ns, format_range, format_share
@@ -119,22 +120,42 @@ _FINDINGS = """
         coalesce(client_ip, '') AS client, coalesce(hop, '') AS hop, streams, frames, count, cost_ns, critical_ns,
         shared_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
         CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
-    FROM findings WHERE coalesce(root, number) IN (SELECT number FROM findings WHERE root IS NULL ORDER BY ALL {limit})
+    FROM findings WHERE coalesce(root, number) IN (
+        SELECT number FROM findings WHERE root IS NULL AND severity IN ({severities}) ORDER BY ALL {limit})
     ORDER BY root IS NULL, number
 """
 
 
-def count_findings(tables: Tables) -> int:
-    """Count what stands for itself."""
-    ((count,),) = tables.sql("SELECT count(*) FROM findings WHERE root IS NULL").fetchall()
-    return int(count)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Findings of one severity and title that stand for themselves."""
+
+    severity: str
+    title: str
+    count: int
 
 
-def findings(tables: Tables, *, names: bool = True, most: int | None = None) -> list[Finding]:
+def tally_findings(tables: Tables, *, without: Iterable[Finding] = ()) -> list[Tally]:
+    """Count what stands for itself, but for some findings: by severity and title, the worst first."""
+    left = ", ".join(str(finding.number) for finding in without) or "-1"
+    found = tables.sql(
+        f"""
+        SELECT severity, title, count(*) FROM findings WHERE root IS NULL AND number NOT IN ({left})
+        GROUP BY ALL ORDER BY min(number)
+        """
+    ).fetchall()
+    return [Tally(severity=severity, title=title, count=count) for severity, title, count in found]
+
+
+def findings(
+    tables: Tables, *, names: bool = True, most: int | None = None, severities: Iterable[str] = SEVERITIES
+) -> list[Finding]:
     """List what stands for itself, worst first, with what it brings with it; of more than ``most``, the first ones."""
+    limit = "" if most is None else f"LIMIT {most}"
+    query = _FINDINGS.format(limit=limit, severities=", ".join(map(literal, severities)))
     inside: dict[int, list[Finding]] = {}
     listed: list[Finding] = []
-    for row in rows(tables, _FINDINGS.format(limit="" if most is None else f"LIMIT {most}")):
+    for row in rows(tables, query):
         root = row.pop("root")
         found = _finding(row, tuple(inside.get(row["number"], ())), names=names)
         (listed if root is None else inside.setdefault(root, [])).append(found)
@@ -151,8 +172,10 @@ def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Fin
     return Finding(**(row | lists), consequences=consequences)
 
 
-def by_severity(listed: Iterable[Finding]) -> str:
+def by_severity(listed: Iterable[Tally]) -> str:
     """Count them: ``1 serious, 2 notes``; empty where there are none."""
-    counts = Counter(finding.severity for finding in listed)
+    counts: Counter[str] = Counter()
+    for one in listed:
+        counts[one.severity] += one.count
     nouns = {"note": ("note", "notes"), "warning": ("warning", "warnings"), "serious": ("serious", "serious")}
     return ", ".join(count_of(counts[word], *nouns[word]) for word in reversed(SEVERITIES) if counts[word])

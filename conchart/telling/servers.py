@@ -4,14 +4,14 @@ In: the tables ``servers`` and ``times``. Out: :class:`Server` in the order in w
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conchart.phases import PHASES, PhaseKind
 from conchart.printable import endpoint
 from conchart.stalls import stall_kind
 from conchart.tables import Tables
-from conchart.telling.rows import Row, rows
+from conchart.telling.rows import Columns, Row, columns, rows
 from conchart.telling.splits import Split, splits
 from conchart.units import count_of, format_ns, format_share
 
@@ -98,9 +98,7 @@ class Server:
     @property
     def title(self) -> str:
         """Names in one text, e.g. ``a.example, b.example and 4 more``."""
-        listed = ", ".join(self.names[:MAX_NAMES])
-        more = len(self.names) - MAX_NAMES
-        return f"{listed} and {more} more" if more > 0 else listed
+        return _title(self.names, len(self.names))
 
     @property
     def in_vain(self) -> str:
@@ -112,18 +110,33 @@ class Server:
         )
 
 
-_SERVERS = "SELECT * EXCLUDE (rank, tier, refused_ns, unanswered_ns) FROM servers ORDER BY rank, server_ip, server_port"
-_TIMES = "FROM times ORDER BY server_ip, server_port, number"
+_HEADS = "role IN ('front', 'server') AND waited_ns > 0 AND NOT unread"
+"""SQL: a server that the headline may name."""
+_ORDER = "ORDER BY rank, server_ip, server_port"
+_CHOSEN = f"""
+    SELECT * EXCLUDE (place, heads, heads_before) FROM (
+        SELECT *, count(*) FILTER (heads) OVER (ORDER BY place) - heads::INTEGER AS heads_before
+        FROM (SELECT *, row_number() OVER ({_ORDER}) AS place, coalesce({_HEADS}, false) AS heads FROM servers))
+    WHERE place <= {{most}} OR (heads AND heads_before < {HEADLINES})
+"""
 
 
-def servers(tables: Tables, *, names: bool = True) -> list[Server]:
-    """List the servers: the costliest front first, after it what stands behind it."""
+def servers(tables: Tables, *, names: bool = True, most: int | None = None) -> list[Server]:
+    """List the servers: the costliest front first, after it what stands behind it.
+
+    Args:
+        tables: Of the trace.
+        names: With the names found in the capture.
+        most: Of more, the first ones, and after them those of the headline.
+    """
+    chosen = "FROM servers" if most is None else _CHOSEN.format(most=most)
+    among = f"SEMI JOIN ({chosen}) USING (server_ip, server_port)"
     told: dict[tuple[str, int], list[Row]] = {}
-    for row in rows(tables, _TIMES):
+    for row in rows(tables, f"FROM times {among} ORDER BY server_ip, server_port, number"):
         told.setdefault((row["server_ip"], row["server_port"]), []).append(row)
-    split = splits(tables)
+    split = splits(tables, among)
     found = []
-    for row in rows(tables, _SERVERS):
+    for row in rows(tables, f"SELECT * EXCLUDE (rank, tier, refused_ns, unanswered_ns) FROM ({chosen}) {_ORDER}"):
         key = (row["server_ip"], row["server_port"])
         times = told.get(key, [])
         waited = tuple(parts((time["phase"], time["kind"], time["detail"], time["waited_ns"]) for time in times))
@@ -131,6 +144,49 @@ def servers(tables: Tables, *, names: bool = True) -> list[Server]:
         row["names"] = tuple(row["names"]) if names else ()
         found.append(Server(**row, waited=waited, besides=besides, split=split.get(key)))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """All servers, added up."""
+
+    count: int
+    waited_ns: int
+    """What users waited for; what stands behind a front is part of the front's."""
+    longest_ns: int
+    """Of one server."""
+    total_ns: int
+
+
+def totals(tables: Tables) -> Totals:
+    """Add up the servers."""
+    ((count, waited, longest, total),) = tables.sql(
+        """
+        SELECT count(*), coalesce(sum(waited_ns) FILTER (role <> 'backend'), 0)::HUGEINT,
+            coalesce(max(waited_ns), 0), coalesce(sum(total_ns), 0)::HUGEINT
+        FROM servers
+        """
+    ).fetchall()
+    return Totals(count=count, waited_ns=waited, longest_ns=longest, total_ns=total)
+
+
+def groups(tables: Tables, *, names: bool = True) -> Columns:
+    """Give address, title and role of every server, in the order of :func:`servers`."""
+    named = f"names[:{MAX_NAMES}]" if names else "[]::VARCHAR[]"
+    found = columns(
+        tables, f"SELECT server_ip, server_port, role, {named} AS names, len(names) AS named FROM servers {_ORDER}"
+    )
+    return {
+        "endpoint": [endpoint(*one) for one in zip(found["server_ip"], found["server_port"], strict=True)],
+        "title": [_title(*one) for one in zip(found["names"], found["named"], strict=True)],
+        "role": found["role"],
+    }
+
+
+def _title(names: Sequence[str], count: int) -> str:
+    """Write the first names, and how many more there are."""
+    listed = ", ".join(names[:MAX_NAMES])
+    return f"{listed} and {count - MAX_NAMES} more" if listed and count > MAX_NAMES else listed
 
 
 def parts(times: Iterable[tuple[str, str | None, str | None, int]]) -> Iterator[Part]:

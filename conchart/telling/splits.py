@@ -95,9 +95,9 @@ class Split:
         return f"of {format_ns(self.wait_ns)} wait: {', '.join(told)}"
 
 
-def splits(tables: Tables) -> dict[tuple[str, int], Split]:
-    """Give the split of each front, by its address and port."""
+def splits(tables: Tables, among: str = "") -> dict[tuple[str, int], Split]:
+    """Give the split of each front, by its address and port; ``among``: SQL that joins those that are wanted."""
     return {
         (row.pop("server_ip"), row.pop("server_port")): Split(**row)
-        for row in rows(tables, "FROM splits ORDER BY server_ip, server_port")
+        for row in rows(tables, f"FROM splits {among} ORDER BY server_ip, server_port")
     }

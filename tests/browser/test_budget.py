@@ -1,6 +1,7 @@
 """A page of very many connections: small enough to be sent, with nothing left out, and quick to move about in.
 
-Times are printed, not asserted (``pytest -s``): machines differ.
+What a movement costs is counted: how often the lanes are drawn for it, points that Plotly is given, elements that it
+makes of them. Times are printed (``pytest -s``): machines differ.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from tests.conftest import empty_trace
 pytestmark = pytest.mark.timeout(600)
 
 CONNECTIONS = 180_000
-BUDGET = 25_000_000
+BUDGET = 15_000_000
 """Bytes beside Plotly."""
 
 COUNTS = """
@@ -36,14 +37,33 @@ COUNTS = """
     new Response(packed.stream().pipeThrough(new DecompressionStream("deflate-raw"))).json()
       .then(({ tables }) => done(Object.fromEntries(Object.entries(tables).map(([name, { rows }]) => [name, rows]))));
 """
-# From a key to the frame after Plotly has drawn what it asked for.
+# From a key to the frame after Plotly has drawn: milliseconds, drawings, points, elements that were made for it.
 PRESS = """
     const [key, done] = arguments;
     const [lanes, plot] = ["lanes", "plot"].map((id) => document.getElementById(id));
+    const { react } = Plotly;
+    let [drawings, elements] = [0, 0];
+    document.createElementNS = (...told) => {
+      elements += 1;
+      return Document.prototype.createElementNS.apply(document, told);
+    };
+    Plotly.react = (element, ...told) => {
+      if (element === plot) drawings += 1;
+      return react(element, ...told);
+    };
     const began = performance.now();
-    plot.once("plotly_afterplot", () => requestAnimationFrame(() => done(performance.now() - began)));
+    plot.once("plotly_afterplot", () => requestAnimationFrame(() => {
+      Plotly.react = react;
+      delete document.createElementNS;
+      const points = plot.data.reduce((sum, { x }) => sum + x.length, 0);
+      done([performance.now() - began, drawings, points, elements]);
+    }));
     lanes.dispatchEvent(new KeyboardEvent("keydown", { key }));
 """
+MOST_POINTS = 10_000
+"""Two for a bar, of what a screen can show of a million phases."""
+MOST_ELEMENTS = 600
+"""For marks, labels and each colour: none for a bar."""
 
 
 @contextmanager
@@ -90,7 +110,11 @@ def test_a_page_of_180000_connections_has_them_all_and_answers(large: Path, chro
     lanes = page.driver.find_element(By.ID, "lanes")
     page.driver.set_script_timeout(60)
     for key in ("+", "+", "+", "ArrowRight", "ArrowRight", "ArrowLeft", "-", "0"):
-        print(f"{key}: {page.driver.execute_async_script(PRESS, key):.0f} ms")  # noqa: T201
+        took, drawings, points, elements = page.driver.execute_async_script(PRESS, key)
+        print(f"{key}: {took:.0f} ms, {points} points, {elements} elements")  # noqa: T201
+        assert drawings == 1, key
+        assert 0 < points <= MOST_POINTS, key
+        assert elements <= MOST_ELEMENTS, key
     assert page.run(RANGE) == whole
     lanes.send_keys("+", Keys.ARROW_RIGHT)
     wait_for(page, lambda: page.run(RANGE)[0] > whole[0])

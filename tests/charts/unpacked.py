@@ -23,11 +23,17 @@ def column(told: dict[str, Any], data: bytes, rows: int) -> list[Any]:
     return values
 
 
-def table(told: dict[str, Any], data: bytes) -> dict[str, list[Any]]:
-    """Read a table as lists by the names of its columns."""
-    rows, columns, at = told["rows"], {}, 0
+def table(told: dict[str, Any], data: bytes, lanes: dict[str, list[Any]] | None = None) -> dict[str, list[Any]]:
+    """Read a table as lists by the names of its columns; some are counted from others, or from those of the lanes."""
+    columns: dict[str, list[Any]] = {}
+    rows, at = told["rows"], 0
     for one in told["columns"]:
-        columns[one["name"]] = column(one, data[at:], rows)
+        values = column(one, data[at:], rows)
+        if one["base"]:
+            _, of_lanes, name = one["base"].rpartition("lanes.")
+            base = [(lanes or {})[name][lane] for lane in columns["lane"]] if of_lanes else columns[name]
+            values = [None if v is None else v + (b or 0) for v, b in zip(values, base, strict=True)]
+        columns[one["name"]] = values
         at += (one["width"] + one["valid"]) * rows
     assert at == len(data)
     return columns
@@ -69,7 +75,9 @@ class Page(HTMLParser):
     def data(self) -> dict[str, Any]:
         """What scripts are told, with the tables as columns; what belongs to a lane names its stream, too."""
         data: dict[str, Any] = json.loads(self.block("data"))
-        tables = {name: table(told, self.block(f"data-{name}")) for name, told in data.pop("tables", {}).items()}
+        tables: dict[str, dict[str, list[Any]]] = {}
+        for name, told in data.pop("tables", {}).items():
+            tables[name] = table(told, self.block(f"data-{name}"), tables.get("lanes"))
         for columns in tables.values():
             if "lane" in columns:
                 columns["stream"] = [tables["lanes"]["stream"][lane] for lane in columns["lane"]]

@@ -4,11 +4,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 import conchart
 from conchart import Trace
 from conchart.explaining import Clock, Ladder, connections, ladder
+from conchart.explaining.ladder import _Stalled
 from conchart.exports.text.ladder import print_ladder
 from conchart.exports.text.sheet import Sheet, plain_console
 from tests.conftest import ROOT
@@ -142,3 +145,11 @@ def test_lines_stay_within_the_terminal(tmp_path: Path) -> None:
         print_ladder(ladder_of(trace, 0), Sheet(Console(file=sink, width=90, color_system=None, force_terminal=False)))
     lines = told.read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 90
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=12), st.integers(0, 30), st.integers(0, 9))
+def test_stalls_of_a_handshake_are_those_that_it_touches(stalls: list[tuple[int, int]], begins: int, took: int) -> None:
+    rows = [{"start_at": start, "end_at": start + lasted} for start, lasted in stalls]
+    held = sum(lasted for start, lasted in stalls if start < begins + took and start + lasted > begins)
+    assert _Stalled(rows).touching(begins, begins + took) == held
+    assert _Stalled(rows).touching(None, begins) == 0

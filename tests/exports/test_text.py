@@ -11,6 +11,8 @@ from rich.console import Console
 import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
+from conchart.exports.text.lanes import _Lane, _stretches
+from conchart.exports.text.strip import Axis, Stretch, draw_strip
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
@@ -179,3 +181,25 @@ def test_a_number_is_not_torn_from_its_unit(story: Trace) -> None:
     for width in range(60, 100):
         for line in shown(story, width=width).splitlines():
             assert not re.match(r" *(%|[nµm]?s)(\W|$)", line), width
+
+
+@pytest.mark.parametrize("colours", [False, True])
+def test_a_strip_of_many_phases_is_made_of_as_many_stretches_as_it_can_show(colours: bool) -> None:
+    lived = 400_000
+    with empty_trace() as trace:
+        trace.execute(
+            f"""
+            INSERT INTO phases BY NAME
+            SELECT 7 AS stream, CASE i * i % 7 % 3 WHEN 0 THEN 'request' WHEN 1 THEN 'wait' ELSE 'transfer' END AS kind,
+                {T0} + 40 * i AS start_at, {T0} + 40 * i + if(i % 5 = 0, 0, 40) AS end_at
+            FROM range({lived // 40}) AS t(i)
+            """
+        )
+        whole = [Stretch(*row) for row in trace.sql("SELECT kind, start_at, end_at FROM phases").fetchall()]
+        lane = _Lane(stream=7, server="", label="", result="", life=Stretch("unseen", T0, T0 + lived))
+        axis = Axis(T0, T0 + lived, 30, colours)
+        (found,) = _stretches(trace, [lane], axis).values()
+    assert len(whole) == lived // 40
+    # Of each kind one in a slot, and those that lie in two.
+    assert len(found) <= 4 * axis.slots
+    assert draw_strip(found, axis) == draw_strip(whole, axis)

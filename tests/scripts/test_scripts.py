@@ -17,11 +17,10 @@ import pytest
 from conchart import read
 from conchart.analysis.seen_from import VIEWPOINTS, SeenFrom
 from conchart.charts import comparison, page
-from conchart.charts.packed import Packer, compress_json
+from conchart.charts.packed import Packer, compress_json, counted_from
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.printable import printable
-from conchart.telling.servers import servers
 from tests.conftest import ROOT, empty_trace
 
 HERE = Path(__file__).parent
@@ -136,6 +135,12 @@ QUERIES = {
     "texts": r"""
         SELECT * FROM (VALUES ('', NULL, 'a'), ('</script>', 'x', 'a'), (NULL, 'ä€😀', 'b'), ('<!--', 'x', 'a'),
             (chr(8238) || 'evil' || chr(0), '"\', 'b')) AS t(a, b, c)""",
+    "lanes": "SELECT * FROM (VALUES (7), (NULL), (9_000_000_000_000), (0), (1), (4)) AS t(opened)",
+    "counted": f"""
+        SELECT lane, a, {counted_from("a", "b", "b", "a")}, {counted_from("lanes.opened", "c", "c", "opened")}
+        FROM (VALUES (0, 5, 7, NULL), (0, NULL, 3, 1), (2, 4, NULL, 9_000_000_000_001), (5, -8, 2_147_483_648, 0))
+            AS t(lane, a, b, c)
+        JOIN (VALUES (0, 7), (2, 9_000_000_000_000), (5, 4)) AS l(lane, opened) USING (lane) ORDER BY lane, b""",
     "laned": "SELECT * FROM (VALUES (0, 0), (0, 1), (2, 0), (5, 0), (5, 1)) AS t(lane, n)",
     "empty": "SELECT 1 AS number, 'x' AS word WHERE false",
 }
@@ -150,6 +155,10 @@ def _packed() -> dict[str, object]:
             packer.add(name, trace, query)
             relation = trace.sql(query)
             expected[name] = [dict(zip(relation.columns, map(_told, row), strict=True)) for row in relation.fetchall()]
+        expected["counted"] = [
+            dict(zip(("lane", "a", "b", "c"), row, strict=True))
+            for row in ((0, None, 3, 1), (0, 5, 7, None), (2, 4, None, 9_000_000_000_001), (5, -8, 2_147_483_648, 0))
+        ]
     data = compress_json({"title": "blocks", "tables": packer.told})
     return {"title": "blocks", "data": data, "blocks": packer.blocks(), "expected": expected}
 
@@ -176,7 +185,7 @@ def _seen() -> dict[str, object]:
 
 def _lanes(path: Path, viewpoint: SeenFrom) -> dict[str, object]:
     with read(path, packets=True, seen_from=viewpoint) as trace:
-        lanes = swimlanes(trace, servers(trace, names=True), DrawOptions(packets=True))
+        lanes = swimlanes(trace, DrawOptions(packets=True))
     return {"data": compress_json(lanes.data | {"findings": []}), "blocks": lanes.blocks}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.findings import Finding, by_severity, findings
+from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
 from tests.charts.story import MS
 from tests.conftest import ROOT, empty_trace
 
@@ -70,8 +70,10 @@ def test_what_two_have_in_common_is_shown_once() -> None:
 
 
 def test_they_are_counted_by_severity() -> None:
-    listed = [finding(severity=word) for word in ("note", "serious", "note", "warning", "serious")]
-    assert by_severity(listed) == "2 serious, 1 warning, 2 notes"
+    listed = [Tally(severity=word, title=word, count=n) for word, n in (("note", 2), ("serious", 1), ("warning", 1))]
+    assert (
+        by_severity([*listed, Tally(severity="serious", title="another", count=1)]) == "2 serious, 1 warning, 2 notes"
+    )
     assert by_severity([]) == ""
 
 
@@ -129,3 +131,17 @@ def test_whoever_saves_a_trace_saves_its_findings(tmp_path: Path) -> None:
         trace.write(tmp_path / "a.duckdb")
     with Trace.load(tmp_path / "a.duckdb") as again:
         assert findings(again) == listed
+
+
+def test_of_many_findings_those_that_are_shown_are_made_and_the_others_counted() -> None:
+    with empty_trace() as trace:
+        for number in range(40):
+            row(trace, number, title=f"T{number % 2}", severity=("serious", "warning", "note")[number % 3])
+        told = findings(trace, most=5, severities=("serious", "warning"))
+        left = tally_findings(trace, without=told)
+        assert [one.number for one in told] == [0, 1, 3, 4, 6]
+        assert sum(one.count for one in left) == 35
+        assert {(one.severity, one.title) for one in left} == {
+            (word, title) for word in ("serious", "warning", "note") for title in ("T0", "T1")
+        }
+        assert [(one.severity, one.count) for one in tally_findings(trace)][:2] == [("serious", 7), ("warning", 7)]

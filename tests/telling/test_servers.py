@@ -1,6 +1,6 @@
 """What is said of a server: parts, shares, the headline."""
 
-from conchart.telling.servers import headline, in_vain, servers, shares
+from conchart.telling.servers import Totals, groups, headline, in_vain, servers, shares, totals
 from tests.charts.story import MS, US, Story
 from tests.conftest import TellTrace
 
@@ -115,3 +115,32 @@ def test_names_are_cut_and_counted(trace_of: TellTrace) -> None:
     story.capture()
     (server,) = servers(trace_of(story))
     assert server.title == "a, b, c and 2 more"
+
+
+def test_of_many_servers_those_that_are_shown_are_made_with_those_of_the_headline(trace_of: TellTrace) -> None:
+    story = Story()
+    for number in range(30):
+        story.connect(("10.0.0.1", 1 + number), (f"10.1.0.{number}", 80), 0, [("wait", (40 - number) * MS)])
+    story.capture()
+    trace = trace_of(story)
+    listed = servers(trace)
+    some = servers(trace, most=2)
+    assert some == listed[:3]
+    assert headline(some) == headline(listed)
+    assert totals(trace) == Totals(
+        count=30,
+        waited_ns=sum(server.waited_ns for server in listed),
+        longest_ns=listed[0].waited_ns,
+        total_ns=sum(server.total_ns for server in listed),
+    )
+
+
+def test_groups_are_the_servers_without_what_they_cost(trace_of: TellTrace, proxy_story: Story) -> None:
+    trace = trace_of(proxy_story)
+    for names in (True, False):
+        listed = servers(trace, names=names)
+        assert groups(trace, names=names) == {
+            "endpoint": [server.endpoint for server in listed],
+            "title": [server.title for server in listed],
+            "role": [server.role for server in listed],
+        }

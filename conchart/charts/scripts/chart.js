@@ -2,7 +2,7 @@
    The vertical axis is in pixels from the top of all rows, the horizontal one in nanoseconds since the first packet, or,
    where lanes are aligned, since each connection's own. */
 
-import { bars, density, firstAfter } from "./detail.js";
+import { bars, density, during, firstAfter } from "./detail.js";
 import { clip, count, exact, grouped, plain, plural, unitFor } from "./format.js";
 import { HEADING } from "./tree.js";
 
@@ -132,16 +132,58 @@ const phaseInset = (row, kind) => (kind.name === "idle" ? [0.36, 0.36] : row.hei
  */
 const stepInset = (row) => (row.height < 12 ? [0.25, 0.4] : [0.32, 0.38]);
 
-/* Outlines by kind, certain and inferred, which plotly fills. */
+/* Boxes of one colour as a line without a gap, because plotly makes an element of the page for each piece of a line. It is
+   drawn in steps, first across and then up or down: from box to box along their upper edges, from row to row beside the
+   picture, and back there in the end, so that it encloses the boxes and nothing else. */
+export class Outline {
+  /** @param {number} aside an instant left of all that is in view */
+  constructor(aside) {
+    this.aside = aside;
+    /** @type {number[]} */
+    this.x = [];
+    /** @type {number[]} */
+    this.y = [];
+    this.level = NaN;
+  }
+
+  /**
+   * @param {number} left
+   * @param {number} right
+   * @param {number} top
+   * @param {number} bottom
+   */
+  box(left, right, top, bottom) {
+    const { x, y } = this;
+    if (top !== this.level) {
+      x.push(this.aside);
+      y.push(top);
+      this.level = top;
+    }
+    x.push(left, right);
+    y.push(bottom, top);
+  }
+
+  /**
+   * What plotly fills.
+   * @param {string} name
+   * @param {object} filled
+   */
+  drawn(name, filled) {
+    const [x, y] = [[...this.x, this.aside], [...this.y, this.y[0]]];
+    return { type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name, x, y, line: { shape: "hv", simplify: false }, ...filled };
+  }
+}
+
+/* Outlines by kind, certain and inferred. */
 class Outlines {
   /**
    * @param {Kind[]} kinds
    * @param {string} prefix
+   * @param {View} view
    */
-  constructor(kinds, prefix) {
+  constructor(kinds, prefix, view) {
     this.prefix = prefix;
-    /** @type {{kind: Kind, inferred: boolean, x: (number | null)[], y: (number | null)[]}[]} */
-    this.traces = kinds.flatMap((kind) => [{ kind, inferred: false, x: [], y: [] }, { kind, inferred: true, x: [], y: [] }]);
+    this.traces = kinds.flatMap((kind) => [{ kind, inferred: false, outline: new Outline(beside(view)) }, { kind, inferred: true, outline: new Outline(beside(view)) }]);
   }
 
   /**
@@ -153,15 +195,11 @@ class Outlines {
    * @param {number} bottom
    */
   box(kind, inferred, left, right, top, bottom) {
-    const { x, y } = this.traces[2 * kind + Number(inferred)];
-    x.push(left, right, right, left, left, null);
-    y.push(top, top, bottom, bottom, top, null);
+    this.traces[2 * kind + Number(inferred)].outline.box(left, right, top, bottom);
   }
 
   drawn() {
-    return this.traces.filter(({ x }) => x.length).map(({ kind, inferred, x, y }) => ({
-      type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: this.prefix + kind.name, x, y,
-      line: { simplify: false },
+    return this.traces.filter(({ outline }) => outline.x.length).map(({ kind, inferred, outline }) => outline.drawn(this.prefix + kind.name, {
       fillcolor: kind.colour,
       ...(inferred || kind.hatched ? { fillpattern: { shape: "/", fillmode: "replace", bgcolor: kind.colour, fgcolor: kind.hatched ? "#444" : "rgba(255,255,255,.85)", size: 6, solidity: 0.28 } } : {}),
     }));
@@ -173,6 +211,11 @@ class Outlines {
  * @param {View} view
  */
 const around = ({ x0, x1 }) => ({ x0: x0 - (x1 - x0) / 4, x1: x1 + (x1 - x0) / 4 });
+/**
+ * An instant left of all that is drawn.
+ * @param {View} view
+ */
+const beside = ({ x0, x1 }) => x0 - (x1 - x0) / 2;
 /* Bars narrower than so many pixels are drawn together with their neighbours. */
 const LEAST_BAR = 2;
 /* Marks of trouble that are nearer to each other are one. */
@@ -187,7 +230,7 @@ const LEAST_APART = 4;
  */
 function drawTracks(outlines, rows, view, model, pixel) {
   for (const row of rows) {
-    bars(model.phases, row.lanes, around(view), LEAST_BAR * pixel, view.shift, (kind, inferred, start, end) => {
+    bars(model.phases, during(row.lanes, model, around(view), view.shift), around(view), LEAST_BAR * pixel, view.shift, (kind, inferred, start, end) => {
       const [above, below] = phaseInset(row, model.kinds[kind]);
       outlines.box(kind, inferred, start, Math.max(end, start + pixel), row.top + row.height * above, row.top + row.height * (1 - below));
     });
@@ -259,7 +302,7 @@ const MAX_WITHIN = 200;
  * @param {Model} model
  */
 function within(row, view, model) {
-  const inView = row.lanes.filter((lane) => model.closed[lane] - view.shift(lane) >= view.x0 && model.opened[lane] - view.shift(lane) <= view.x1);
+  const inView = during(row.lanes, model, view, view.shift);
   return inView.length > MAX_WITHIN ? [] : inView;
 }
 
@@ -274,12 +317,11 @@ function within(row, view, model) {
 function stallTraces(rows, view, model, pixel, colours) {
   if (!model.stalls) return [];
   const { from, start, end } = model.stalls;
-  /** @type {(number | null)[][]} */
-  const [x, y] = [[], []];
   const { x0, x1 } = around(view);
+  const outline = new Outline(beside(view));
   for (const row of rows) {
     const [top, bottom] = [row.top + row.height * (row.height < 12 ? 0.7 : 0.86), row.top + row.height * 0.97];
-    for (const lane of row.lanes) {
+    for (const lane of during(row.lanes, model, { x0, x1 }, view.shift)) {
       const by = view.shift(lane);
       const last = from[lane + 1];
       for (let i = firstAfter(end, x0 + by, from[lane], last); i < last && start[i] - by < x1; i += 1) {
@@ -289,14 +331,11 @@ function stallTraces(rows, view, model, pixel, colours) {
           i += 1;
           right = Math.max(right, end[i] - by);
         }
-        right = Math.min(right, x1);
-        x.push(left, right, right, left, left, null);
-        y.push(top, top, bottom, bottom, top, null);
+        outline.box(left, Math.min(right, x1), top, bottom);
       }
     }
   }
-  if (!x.length) return [];
-  return [{ type: "scatter", mode: "none", fill: "toself", hoverinfo: "skip", showlegend: false, name: "stalled", x, y, line: { simplify: false }, fillcolor: colours.ink }];
+  return outline.x.length ? [outline.drawn("stalled", { fillcolor: colours.ink })] : [];
 }
 
 /**
@@ -334,10 +373,10 @@ function packetTraces(rows, view, model, colours, pixel) {
     // Of marks that would hide each other one is drawn.
     /** @type {Map<string, number>} */
     const drawn = new Map();
-    for (const lane of row.lanes) {
+    const { reach } = model;
+    for (const lane of during(row.lanes, model, { x0: view.x0 - reach, x1: view.x1 + reach }, view.shift)) {
       const by = view.shift(lane);
       const last = model.offsets.packets[lane + 1];
-      const { reach } = model;
       for (let i = firstAfter(captured, view.x0 + by - 1 - reach, model.offsets.packets[lane], last); i < last && captured[i] - by <= view.x1 + reach; i += 1) {
         if (at[i] - by < view.x0 || at[i] - by > view.x1) continue;
         const name = mark.get(i) in MARKS ? mark.get(i) : "other";
@@ -370,10 +409,10 @@ function packetTraces(rows, view, model, colours, pixel) {
  * @param {View} view
  * @param {Model} model
  */
-function countPackets(rows, view, { offsets, tables, viewpoints }) {
+function countPackets(rows, view, { offsets, tables, viewpoints, opened, closed }) {
   const at = viewpoints?.captured.packets.at || tables.packets.values("at");
   let sum = 0;
-  for (const row of rows) for (const lane of row.lanes) {
+  for (const row of rows) for (const lane of during(row.lanes, { opened, closed }, view, view.shift)) {
     const [by, first, last] = [view.shift(lane), offsets.packets[lane], offsets.packets[lane + 1]];
     sum += firstAfter(at, view.x1 + by, first, last) - firstAfter(at, view.x0 + by - 1, first, last);
   }
@@ -432,8 +471,8 @@ export function figure(model, rows, view, chosen) {
   const headings = visible.filter((row) => row.kind !== "track");
   const pixel = (view.x1 - view.x0) / inner.width;
   const axis = timeAxis(view.x0, view.x1, inner.width, view.axis, model.startAt);
-  const phases = new Outlines(model.kinds, "");
-  const steps = new Outlines(model.steps, "inside wait: ");
+  const phases = new Outlines(model.kinds, "", view);
+  const steps = new Outlines(model.steps, "inside wait: ", view);
   drawTracks(phases, tracks, view, model, pixel);
   drawStrips(phases, strips, view, model, inner.width);
   if (model.steps.length) drawSplits(steps, tracks, view, model, pixel);

@@ -2,8 +2,10 @@
 
 /**
  * What the page says of a column.
- * @typedef {{name: string, width: number, delta: boolean, least: number, valid: boolean, texts: string[] | null}} Told
+ * @typedef {{name: string, base: string | null, width: number, delta: boolean, least: number, valid: boolean, texts: string[] | null}} Told
  */
+/* What columns of the lane that a row belongs to are called, where another column is counted from them. */
+const OF_LANES = "lanes.";
 
 /**
  * Undo base64 (RFC 4648 section 4). Letter by letter, as an iterator would give them, takes thirty times as long.
@@ -34,7 +36,7 @@ export async function inflate(text) {
  * @param {number} rows
  */
 export function readValues(told, bytes, at, rows) {
-  const values = told.width > 3 || told.delta || told.least < 0 || told.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
+  const values = told.base || told.width > 3 || told.delta || told.least < 0 || told.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
   const { width, delta, least } = told;
   let before = least;
   for (let row = 0; row < rows; row += 1) {
@@ -79,8 +81,9 @@ export class Table {
    * @param {Told[]} told
    * @param {number} rows
    * @param {Uint8Array} bytes
+   * @param {Table} [lanes]
    */
-  constructor(told, rows, bytes) {
+  constructor(told, rows, bytes, lanes) {
     this.length = rows;
     /** @type {Map<string, Column>} */
     this.columns = new Map();
@@ -90,7 +93,23 @@ export class Table {
       at += column.width * rows;
       const valid = column.valid ? bytes.subarray(at, at + rows) : null;
       at += column.valid ? rows : 0;
+      if (column.base) this.count(values, column.base, lanes);
       this.columns.set(column.name, new Column(column.name, values, valid, column.texts));
+    }
+  }
+
+  /**
+   * Values that were counted from another column, from nought: that of the same row, or of the row's lane.
+   * @param {Float64Array | Int32Array} values
+   * @param {string} base
+   * @param {Table} [lanes]
+   */
+  count(values, base, lanes) {
+    const of = base.startsWith(OF_LANES) ? this.values("lane") : null;
+    const from = of && lanes ? lanes.column(base.slice(OF_LANES.length)) : this.column(base);
+    for (let row = 0; row < values.length; row += 1) {
+      const there = of ? of[row] : row;
+      if (!from.valid || from.valid[there]) values[row] += from.values[there];
     }
   }
 
@@ -162,7 +181,7 @@ export async function readBlocks(document) {
   blocks.forEach((block, i) => {
     const name = block.getAttribute("data-table") || "";
     const { rows, columns } = data.tables[name];
-    tables[name] = new Table(columns, rows, packed[i]);
+    tables[name] = new Table(columns, rows, packed[i], tables.lanes);
     block.remove();
   });
   return { data, tables };

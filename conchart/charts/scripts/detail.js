@@ -22,6 +22,26 @@ export function firstAfter(ends, at, low, high) {
 }
 
 /**
+ * Of connections that follow each other on a lane, those that are open in a window.
+ * @param {number[]} lanes one after the other
+ * @param {{opened: ArrayLike<number>, closed: ArrayLike<number>}} model
+ * @param {{x0: number, x1: number}} window
+ * @param {(lane: number) => number} shift what is subtracted from a lane's times
+ */
+export function during(lanes, { opened, closed }, { x0, x1 }, shift) {
+  const first = (/** @type {(lane: number) => boolean} */ is) => {
+    let [low, high] = [0, lanes.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (is(lanes[middle])) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  };
+  return lanes.slice(first((lane) => closed[lane] - shift(lane) >= x0), first((lane) => opened[lane] - shift(lane) > x1));
+}
+
+/**
  * The bars of a lane: (kind, inferred, start, end) each. Phases too narrow to be seen alone are drawn together, in the
  * colour of the kind that has most of their time.
  * @param {Phases} phases
@@ -45,8 +65,10 @@ export function bars(phases, lanes, window, pixel, shift, draw) {
   };
   for (const lane of lanes) {
     const by = shift(lane);
+    const first = phases.from[lane];
     const last = phases.from[lane + 1];
-    for (let i = firstAfter(phases.end, window.x0 + by, phases.from[lane], last); i < last; i += 1) {
+    // Of most connections all phases are in the window: nothing is to be looked for.
+    for (let i = phases.start[first] - by >= window.x0 ? first : firstAfter(phases.end, window.x0 + by, first, last); i < last; i += 1) {
       const start = phases.start[i] - by;
       if (start >= window.x1) break;
       const end = phases.end[i] - by;

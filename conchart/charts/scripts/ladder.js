@@ -7,14 +7,12 @@ import { brief, count, el, exact, inMs, plural, svg } from "./format.js";
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./model.js").Row} Row */
 
-/* Arrows of a ladder; more, and the page says where the rest is. */
-const MAX_RUNGS = 2000;
-const MAX_CLOCKS = 3;
 /* Of the picture to scale, in pixels: its width, what is left and right of client and server, its least height per arrow. */
 const PICTURE = 920;
 const ASIDE = 150;
 const HEAD = 26;
 const LEAST_STEP = 7;
+const LEAST_BAND = 0.25;
 const LETTER_HEIGHT = 11;
 
 /**
@@ -38,7 +36,15 @@ const numbers = (rung) => [
  * @param {Lane} lane
  * @param {number} at
  */
-const phaseAt = (lane, at) => lane.phases.find((phase) => at < phase.end) || lane.phases[lane.phases.length - 1];
+function phaseAt({ phases }, at) {
+  let [low, high] = [0, phases.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at < phases[middle].end) high = middle;
+    else low = middle + 1;
+  }
+  return phases[low];
+}
 
 /**
  * The arrow of a packet, or the gap of a silence, as a row of a table.
@@ -106,7 +112,11 @@ function scaled(model, lane, rungs, silences) {
     into.append(node);
     return node;
   };
+  // Of phases that are too short to be told apart here, one is drawn.
+  let drawn = -Infinity;
   for (const phase of lane.phases) {
+    if (y(phase.end) - drawn < LEAST_BAND) continue;
+    drawn = y(phase.end);
     const band = add("rect", { x: 0, y: y(phase.start), width: 8, height: Math.max(0.5, y(phase.end) - y(phase.start)), class: "band" });
     band.setAttribute("style", `fill: var(--${model.kinds[phase.kind].name})`);
     add("title", {}, `${model.kinds[phase.kind].title} ${exact(phase.duration)}`, band);
@@ -143,11 +153,10 @@ function scaled(model, lane, rungs, silences) {
 
 /**
  * What other programs would print of the same exchanges.
- * @param {Row[]} clocks
+ * @param {Row[]} shown
  * @param {string[]} why
  */
-function others(clocks, why) {
-  const shown = clocks.filter((clock) => clock.exchange < MAX_CLOCKS);
+function others(shown, why) {
   if (!shown.length) return [];
   const several = shown.some((clock) => clock.exchange !== shown[0].exchange);
   return [
@@ -194,7 +203,6 @@ export function ladderPanel(model, lane, way) {
   if (!rungs.length)
     return [el("p", { class: "note ladder-missing" }, "This capture is too large for the page to hold each packet. What each packet of this connection is for: ", el("code", {}, `conchart explain CAPTURE ${lane.stream}`))];
   const silences = model.rowsOf(lane.index, "silences");
-  const shown = rungs.slice(0, MAX_RUNGS);
   const buttons = /** @type {[string, boolean][]} */ ([["evenly", false], ["to scale", true]]).map(([words, toScale]) => {
     const button = el("button", { type: "button", "aria-pressed": String(toScale === way.toScale), "data-scale": String(toScale) }, words);
     button.addEventListener("click", () => way.onScale(toScale));
@@ -204,7 +212,6 @@ export function ladderPanel(model, lane, way) {
   return [el("section", { class: "ladder", "aria-label": `Ladder of connection ${lane.stream}` },
     el("div", { class: "heading" }, el("h4", {}, "Packet by packet"), el("span", { class: "grow" }), ...buttons),
     el("dl", {}, facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.says)))),
-    el("div", { class: "scrolled" }, way.toScale ? scaled(model, lane, shown, silences) : evenly(model, lane, shown, new Map(silences.map((silence) => [silence.frame, silence])))),
-    rungs.length > shown.length ? el("p", { class: "note" }, `and ${count(rungs.length - shown.length)} more packets: conchart explain CAPTURE ${lane.stream}`) : null,
+    el("div", { class: "scrolled" }, way.toScale ? scaled(model, lane, rungs, silences) : evenly(model, lane, rungs, new Map(silences.map((silence) => [silence.frame, silence])))),
     ...others(model.rowsOf(lane.index, "clocks"), model.clocksDiffer), ...dissected(model.rowsOf(lane.index, "fields")))];
 }

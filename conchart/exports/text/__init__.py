@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conchart.exports.text.attribution import attribution, causes, waits
+from conchart.exports.text.attribution import MOST_SERVERS, attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts, hints
 from conchart.exports.text.findings import finding_lines
@@ -16,7 +16,7 @@ from conchart.exports.text.lanes import lanes
 from conchart.exports.text.sheet import Sheet, plain_console
 from conchart.options import DrawOptions
 from conchart.tables import Tables
-from conchart.telling.servers import servers
+from conchart.telling.servers import servers, totals
 
 
 def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
@@ -36,13 +36,14 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
     """Print facts about the capture, what is wrong, where the time went, why, and the lanes, within the width."""
     sheet = Sheet(console)
     width, colours, names = sheet.width, sheet.colours, options.names
-    listed = servers(tables, names=names)
+    listed = servers(tables, names=names, most=MOST_SERVERS)
     sheet.tell(facts(tables))
     sheet.label("Findings", finding_lines(tables, sheet.room, names=names, verbose=verbose))
     sheet.tell(waits(tables, listed))
     sheet.tell(hints(tables))
     sheet.section(
-        "Where the time went (what users waited for, then the rest)", attribution(listed, width, colours=colours)
+        "Where the time went (what users waited for, then the rest)",
+        attribution(listed[:MOST_SERVERS], totals(tables).count, width, colours=colours),
     )
     sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
     sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))

@@ -15,7 +15,7 @@ from conchart.telling.servers import Part, Server, headline, in_vain, shares
 from conchart.telling.stalls import stall_costs
 from conchart.units import count_of, format_ns, format_share
 
-_MOST_SERVERS = 12
+MOST_SERVERS = 12
 
 
 def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
@@ -32,9 +32,9 @@ def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
         yield "In vain", unserved
 
 
-def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[Text]:
-    """Give the lines of the table; the costliest server comes first."""
-    for number, server in enumerate(listed[:_MOST_SERVERS]):
+def attribution(listed: list[Server], count: int, width: int, *, colours: bool) -> Iterator[Text]:
+    """Give the lines of the table, the costliest server first; ``count``: how many servers there are in all."""
+    for number, server in enumerate(listed):
         if number:
             yield Text()
         title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
@@ -46,8 +46,8 @@ def attribution(listed: list[Server], width: int, *, colours: bool) -> Iterator[
         if server.split:
             for line in wrapped(str(server.split), width, indent="  "):
                 yield Text(line)
-    if len(listed) > _MOST_SERVERS:
-        yield Text(f"… and {count_of(len(listed) - _MOST_SERVERS, 'more server')}")
+    if count > len(listed):
+        yield Text(f"… and {count_of(count - len(listed), 'more server')}")
 
 
 def _numbers(server: Server) -> str:

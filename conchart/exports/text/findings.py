@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from conchart.exports.text.words import wrapped
+from conchart.schema import SEVERITIES
 from conchart.tables import Tables
-from conchart.telling.findings import Finding, by_severity, findings
+from conchart.telling.findings import Finding, by_severity, findings, tally_findings
 from conchart.units import count_of
 
 MOST_FINDINGS = 5
@@ -17,10 +18,13 @@ _INDENT = "  "
 
 def finding_lines(tables: Tables, width: int, *, names: bool, verbose: bool) -> Iterator[Text]:
     """Give the lines. Unless all are asked for, notes are counted, and so is what is beyond ``MOST_FINDINGS``."""
-    listed = findings(tables, names=names)
-    if not listed:
+    if verbose:
+        told = findings(tables, names=names)
+    else:
+        told = findings(tables, names=names, most=MOST_FINDINGS, severities=SEVERITIES[1:])
+    left = tally_findings(tables, without=told) if not verbose else []
+    if not told and not left:
         yield Text("none")
-    told = listed if verbose else [finding for finding in listed if finding.severity != "note"][:MOST_FINDINGS]
     for finding in told:
         first, *others = _sentences(finding, verbose=verbose)
         for number, line in enumerate(wrapped(first, width, indent=_INDENT)):
@@ -31,9 +35,8 @@ def finding_lines(tables: Tables, width: int, *, names: bool, verbose: bool) -> 
         for sentence in others:
             for line in wrapped(sentence, width - len(_INDENT), indent=_INDENT):
                 yield Text(_INDENT + line)
-    left = [finding for finding in listed if finding not in told]
     if left:
-        titles = dict.fromkeys(finding.title for finding in left)
+        titles = dict.fromkeys(one.title for one in left)
         what = f"{by_severity(left)}: {'; '.join(titles)} (-v tells all)"
         for line in wrapped(f"and {what}" if told else what, width, indent=_INDENT):
             yield Text(line)

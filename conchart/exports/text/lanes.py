@@ -29,16 +29,23 @@ _LANES = f"""
 """
 
 _PHASES = """
-    SELECT stream, kind, start_at, end_at FROM phases WHERE list_contains($streams, stream) ORDER BY stream, start_at
+    SELECT stream, kind, min(start_at) AS start_at, (min(start_at) + sum(end_at - start_at))::BIGINT
+    FROM phases WHERE list_contains($streams, stream)
+    GROUP BY stream, kind, (start_at - $start)::HUGEINT * $slots // $span,
+        ((end_at - $start)::HUGEINT * $slots - 1) // $span
+    ORDER BY stream, start_at
 """
+"""Phases of one kind in one slot become one: of a connection they do not overlap, so the slot is filled as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lane:
+    stream: int
     server: str
     label: str
     result: str
-    stretches: list[Stretch]
+    life: Stretch
+    """What is drawn where it has no phases."""
 
 
 def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator[Text]:
@@ -50,10 +57,11 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator
     label_width = min(max(cell_len(lane.label) for lane in drawn), max(20, width // 4))
     result_width = max(cell_len(lane.result) for lane in drawn)
     axis = Axis(start, end, max(16, width - label_width - result_width - 4), colours)
+    stretches = _stretches(tables, drawn, axis)
     for server, group in groupby(drawn, key=lambda lane: lane.server):
         yield Text(server, "bold")
         for lane in group:
-            strip = draw_strip(lane.stretches, axis)
+            strip = draw_strip(stretches[lane.stream], axis)
             yield Text.assemble(f"  {fit(lane.label, label_width)} ", strip, f" {lane.result:>{result_width}}")
     for line in scale(axis):
         yield Text(" " * (label_width + 3) + line, "dim")
@@ -61,26 +69,34 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator
         yield Text(
             f"… and {count_of(count - len(drawn), 'more connection')}, with less to wait for: -w out.html draws them"
         )
-    kinds = {stretch.kind for lane in drawn for stretch in lane.stretches}
+    kinds = {stretch.kind for lane in stretches.values() for stretch in lane}
     yield Text()
     signs = ((phase, swatch(phase, colours=colours)) for phase in PHASES if phase.name in kinds)
     yield from flow((Text.assemble(sign, f" {phase.name}") for phase, sign in signs), width)
 
 
 def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
-    rows = tables.sql(_LANES).fetchall()
-    stretches: dict[int, list[Stretch]] = {row[3]: [] for row in rows}
-    for stream, kind, start, end in tables.sql(_PHASES, {"streams": list(stretches)}).fetchall():
-        stretches[stream].append(Stretch(kind, start, end))
     return [
         _Lane(
+            stream=stream,
             server=f"{endpoint(server_ip, server_port)}  {names_text(called) if names else ''}".rstrip(),
             label=f"{stream:>3} {endpoint(client_ip, client_port)}",
             result=format_ns(closed_at - opened_at) + ("" if state in _ORDINARY else f" {state}"),
-            stretches=stretches[stream] or [Stretch("unseen", opened_at, closed_at)],
+            life=Stretch("unseen", opened_at, closed_at),
         )
-        for server_ip, server_port, called, stream, client_ip, client_port, state, opened_at, closed_at in rows
+        for server_ip, server_port, called, stream, client_ip, client_port, state, opened_at, closed_at in tables.sql(
+            _LANES
+        ).fetchall()
     ]
+
+
+def _stretches(tables: Tables, drawn: list[_Lane], axis: Axis) -> dict[int, list[Stretch]]:
+    """Give what fills the slots of each lane: no more than a strip can show, however many phases there are."""
+    found: dict[int, list[Stretch]] = {lane.stream: [] for lane in drawn}
+    asked = {"streams": list(found), "start": axis.start, "span": axis.span, "slots": axis.slots}
+    for stream, kind, start, end in tables.sql(_PHASES, asked).fetchall():
+        found[stream].append(Stretch(kind, start, end))
+    return {lane.stream: found[lane.stream] or [lane.life] for lane in drawn}
 
 
 def scale(axis: Axis) -> Iterator[str]:

@@ -46,10 +46,15 @@ class Axis:
         """Length of the axis; never 0."""
         return max(1, self.end - self.start)
 
+    @property
+    def slots(self) -> int:
+        """How many parts of it are told apart: eighths of cells, or cells with a letter each."""
+        return self.cells * (8 if self.colours else 1)
+
 
 def draw_strip(stretches: Sequence[Stretch], axis: Axis) -> Text:
     """Draw stretches on an axis: the phase that fills most of a slot takes it, and no connection is invisible."""
-    slots = _slots(stretches, axis, 8 if axis.colours else 1)
+    slots = _slots(stretches, axis)
     if not any(slots):
         return _mark_instant(stretches, axis)
     if not axis.colours:
@@ -66,9 +71,9 @@ def swatch(phase: PhaseKind, *, colours: bool) -> tuple[str, Style]:
     return (_HATCH if phase.hatched else "█"), Style(color=phase.colour)
 
 
-def _slots(stretches: Sequence[Stretch], axis: Axis, per_cell: int) -> list[PhaseKind | None]:
+def _slots(stretches: Sequence[Stretch], axis: Axis) -> list[PhaseKind | None]:
     """For each slot of the axis the phase that fills most of it; the earlier in ``PHASES`` wins a tie."""
-    count = axis.cells * per_cell
+    count = axis.slots
     filled: list[Counter[PhaseKind]] = [Counter() for _ in range(count)]
     for stretch in stretches:
         # In units of 1/count of a nanosecond, a slot is `span` long: integers throughout.
