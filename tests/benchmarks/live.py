@@ -1,9 +1,9 @@
 """Real captures for the benchmark: nginx, wrk and h2load in network namespaces of their own, and tcpdump beside them.
 
 In: a shape, where its ends are, and a number of packets. Out: a pcap file as tcpdump writes it, whose last connections
-are cut where it stopped. On *loopback* client and server share an address, as on a developer's machine; *apart*, each has
-an address and a namespace of its own, and tcpdump listens at the server's end of the link between them. Needs root (or a
-user namespace), iproute2, nginx, wrk, openssl and tcpdump; HTTP/2 also h2load. The keys live as long as the run.
+are cut where it stopped. On *loopback* client and server share an address, as on a developer's machine; *apart*, each
+has an address and a namespace of its own, and tcpdump listens at the server's end of the link between them. Needs root
+(or a user namespace), iproute2, nginx, wrk, openssl and tcpdump; HTTP/2 also h2load. The keys live as long as the run.
 Captures are real, so no two are alike: compare tools on one of them, never one with another.
 
     python -m tests.benchmarks.live resumed /tmp/resumed.pcap --packets 1000000 --ends apart

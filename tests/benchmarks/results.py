@@ -50,7 +50,9 @@ class Result:
             return None
         # A slow tool has fewer rounds.
         pairs = zip(self.runs[tool], self.runs[to], strict=False)
-        quotients = [ours / theirs for one, other in pairs if (theirs := part(other, quantity)) and (ours := part(one, quantity))]
+        quotients = [
+            ours / theirs for one, other in pairs if (theirs := part(other, quantity)) and (ours := part(one, quantity))
+        ]
         return median(quotients) if quotients else None
 
     @property

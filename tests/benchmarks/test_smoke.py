@@ -33,7 +33,9 @@ def test_a_generated_capture_is_read_whole_and_clean(tmp_path: Path, shape: Shap
         assert trace.sql(f"SELECT {counts} FROM captures").fetchall() == [(packets, packets, 0, 0, snapped, 0, False)]
         states = "state, app, sum(retransmits_client + retransmits_server + out_of_order_client + out_of_order_server)"
         query = f"SELECT {states}, count(*) FROM connections GROUP BY state, app"
-        connections = BULK_CONNECTIONS if shape in ("bulk", "headers", "small") else packets // PACKETS_PER_CONNECTION[shape]
+        connections = (
+            BULK_CONNECTIONS if shape in ("bulk", "headers", "small") else packets // PACKETS_PER_CONNECTION[shape]
+        )
         encrypted = shape in ("full", "resumed")
         assert trace.sql(query).fetchall() == [("complete", "tls" if encrypted else "http/1.1", 0, connections)]
         handshakes = "SELECT kind, outcome, count(*) FROM handshakes GROUP BY ALL"
