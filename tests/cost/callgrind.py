@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.conftest import ROOT
+from tests.benchmarks.tools import ROOT
 
 MANIFEST = ROOT / "conchart" / "native" / "Cargo.toml"
 COUNTED = "*read::counted*"

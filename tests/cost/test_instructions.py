@@ -47,7 +47,7 @@ def test_the_record_has_every_capture_of_the_budget(tmp_path: Path) -> None:
 HELD = {
     "ports of a scan": "SELECT count(*) FROM connections WHERE client_ip = '10.0.0.1'",
     "clients, one after the other": "SELECT count(DISTINCT (client_ip, client_port)) FROM connections",
-    "clients, all open at once": "SELECT count_if(closed_at > ALL (SELECT opened_at FROM connections)) FROM connections",
+    "clients, all open at once": "SELECT count_if(closed_at > all(SELECT opened_at FROM connections)) FROM connections",
     "requests, one after the other": "SELECT count(*) FROM exchanges WHERE status = 200",
     "requests, pipelined": "SELECT count(*) FROM exchanges WHERE status = 200",
     "HTTP/2 streams, one after the other": "SELECT count(*) FROM exchanges WHERE status = 200",
