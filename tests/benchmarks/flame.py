@@ -88,7 +88,7 @@ def named(symbol: str) -> str:
     symbol = re.sub(r"(::h[0-9a-f]{16}|\+0x[0-9a-f]+)$", "", symbol)
     while (shorter := re.sub(r"<[^<>]*>", "", re.sub(r"<([^<> ]+) as [^<>]+>", r"\1", symbol))) != symbol:
         symbol = shorter
-    return re.sub(r"^:+|conchart_native::", "", symbol) or "[unknown]"
+    return re.sub(r"^:+|:+$|conchart_native::", "", symbol) or "[unknown]"
 
 
 def folded(found: Iterable[list[str]]) -> Bar:

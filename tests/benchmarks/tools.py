@@ -123,14 +123,16 @@ def measure(tool: Tool) -> Run:
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, os.rusage_result]:  # type: ignore[name-defined]
     """Exit code and resources of exactly this child."""
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage
-        if time.perf_counter() > deadline:
+    try:
+        while time.perf_counter() <= deadline:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return process.returncode, usage
+            time.sleep(0.002)
+        raise TimeoutError
+    finally:
+        # Whoever is interrupted here leaves nothing running.
+        if process.returncode is None:
             process.kill()
-            os.wait4(process.pid, 0)
-            process.returncode = -9
-            raise TimeoutError
-        time.sleep(0.002)
+            process.wait()
