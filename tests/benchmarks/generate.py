@@ -22,7 +22,7 @@ import click
 from tests.laws.hello import Tls, application, filler
 from tests.laws.talk import ACK, FIN, PSH, SYN
 
-Shape = Literal["full", "resumed", "keepalive", "bulk", "headers"]
+Shape = Literal["full", "resumed", "keepalive", "bulk", "headers", "small"]
 MACS = bytes.fromhex("020000000001020000000002")
 FILE_HEADER = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 262_144, 1)
 TIME = struct.Struct("<II").pack
@@ -240,9 +240,15 @@ def bulk_connection(responses: int) -> Iterator[Template]:
 def bulk(packets: int) -> Iterator[bytes]:
     """Eight downloads side by side, six packets of one and then six of the next."""
     responses = max((packets // BULK_CONNECTIONS - 8) * 2 // 3, 2)
-    flows = deque(flow(number, [], 80) for number in range(BULK_CONNECTIONS))
-    for current in flows:
-        current.templates = bulk_connection(responses)
+    return interleaved([bulk_connection(responses) for _ in range(BULK_CONNECTIONS)])
+
+
+def interleaved(connections: list[Iterator[Template]]) -> Iterator[bytes]:
+    """Six packets of one connection and then six of the next."""
+    flows: deque[Flow] = deque()
+    for number, templates in enumerate(connections):
+        flows.append(flow(number, [], 80))
+        flows[-1].templates = templates
     written = 0
     while flows:
         current = flows.popleft()
@@ -262,12 +268,34 @@ def headers(packets: int) -> Iterator[bytes]:
         yield PACKET_HEADER.pack(seconds, micros, kept, length) + record[PACKET_HEADER.size : PACKET_HEADER.size + kept]
 
 
+def trickle(chunks: int) -> Iterator[Template]:
+    """One HTTP/1.1 response of tiny chunks, each in a segment of its own and acknowledged at once."""
+    script = Script()
+    script.open()
+    script.say(True, b"GET /ticker HTTP/1.1\r\nHost: ticker.example.com\r\nUser-Agent: benchmark\r\n\r\n")
+    script.say(False, b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(chunks):
+        script.say(False, b"8\r\n12345678\r\n")
+        script.add(True, ACK)
+        yield from script.packets
+        script.packets.clear()
+    script.say(False, b"0\r\n\r\n")
+    script.close()
+    yield from script.packets
+
+
+def small(packets: int) -> Iterator[bytes]:
+    """Connections of small packets and nothing else, side by side."""
+    return interleaved([trickle(max((packets // BULK_CONNECTIONS - 9) // 2, 1)) for _ in range(BULK_CONNECTIONS)])
+
+
 SHAPES: dict[Shape, Callable[[int], Iterator[bytes]]] = {
     "full": full,
     "resumed": resumed,
     "keepalive": keepalive,
     "bulk": bulk,
     "headers": headers,
+    "small": small,
 }
 
 

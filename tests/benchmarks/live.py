@@ -1,10 +1,12 @@
-"""Real captures for the benchmark: nginx and wrk in a network namespace of their own, and tcpdump beside them.
+"""Real captures for the benchmark: nginx, wrk and h2load in network namespaces of their own, and tcpdump beside them.
 
-In: a shape and a number of packets. Out: a pcap file as tcpdump writes it, whose last connections are cut where it
-stopped. Needs root (or a user namespace), iproute2, nginx, wrk, openssl and tcpdump. The keys live as long as the run.
+In: a shape, where its ends are, and a number of packets. Out: a pcap file as tcpdump writes it, whose last connections
+are cut where it stopped. On *loopback* client and server share an address, as on a developer's machine; *apart*, each
+has an address and a namespace of its own, and tcpdump listens at the server's end of the link between them. Needs root
+(or a user namespace), iproute2, nginx, wrk, openssl and tcpdump; HTTP/2 also h2load. The keys live as long as the run.
 Captures are real, so no two are alike: compare tools on one of them, never one with another.
 
-    python -m tests.benchmarks.live resumed /tmp/resumed.pcap --packets 1000000
+    python -m tests.benchmarks.live resumed /tmp/resumed.pcap --packets 1000000 --ends apart
 """
 
 from __future__ import annotations
@@ -19,16 +21,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import click
 
-from tests.benchmarks.generate import SHAPES, Shape
+from tests.benchmarks.generate import SNAPSHOT
 
+Shape = Literal["full", "resumed", "keepalive", "bulk", "headers", "http2"]
+Ends = Literal["loopback", "apart"]
 PROGRAMS = ("ip", "nginx", "wrk", "openssl", "tcpdump")
 START_S = 10
 STOP_S = 10
 TIMEOUT_S = 300
 BULK_BYTES = 64 << 20
+ETHERNET = ("mtu", "1500", "gso_max_segs", "1", "up")
+"""No super-segments: packets are what a cable would carry."""
+CLIENT, SERVER = "192.0.2.1", "192.0.2.2"
 
 CONFIGURATION = """
 daemon off; master_process off; user root;
@@ -41,8 +49,8 @@ http {
     ssl_certificate @RUN@/server.crt; ssl_certificate_key @RUN@/server.key;
     ssl_protocols TLSv1.3; ssl_session_cache off; ssl_session_tickets @TICKETS@;
     server {
-        listen 127.0.0.1:80;
-        listen 127.0.0.1:443 ssl;
+        listen 80;
+        listen 443 ssl @HTTP2@;
         root @RUN@/files;
     }
 }
@@ -51,7 +59,7 @@ http {
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What wrk asks nginx for."""
+    """What wrk, or h2load for HTTP/2, asks nginx for."""
 
     url: str
     connections: int
@@ -59,22 +67,47 @@ class Traffic:
     """One request per connection."""
     tickets: bool = False
     """The server gives session tickets; wrk comes back with them."""
+    http2: bool = False
+    snapshot: int = 0
+    """Bytes that are kept of each packet; all of them when 0."""
+
+    def load(self, server: str) -> list[str]:
+        """The words of a client that asks until it is stopped, at the latest after the longest run."""
+        address = self.url.replace("SERVER", server)
+        if self.http2:
+            streams = ["-c", str(self.connections), "-m", "10", "-t", "1"]
+            return ["h2load", *streams, "-D", str(TIMEOUT_S), address]
+        header = ["-H", "Connection: close"] if self.close else []
+        return ["wrk", "-t", "1", "-c", str(self.connections), "-d", f"{TIMEOUT_S}s", *header, address]
 
 
 TRAFFIC: Mapping[Shape, Traffic] = {
-    "full": Traffic("https://127.0.0.1/page", 50, close=True),
-    "resumed": Traffic("https://127.0.0.1/page", 50, close=True, tickets=True),
-    "keepalive": Traffic("http://127.0.0.1/page", 50),
-    "bulk": Traffic("http://127.0.0.1/image", 8),
+    "full": Traffic("https://SERVER/page", 50, close=True),
+    "resumed": Traffic("https://SERVER/page", 50, close=True, tickets=True),
+    "keepalive": Traffic("http://SERVER/page", 50),
+    "bulk": Traffic("http://SERVER/image", 8),
+    "headers": Traffic("http://SERVER/image", 8, snapshot=SNAPSHOT),
+    "http2": Traffic("https://SERVER/page", 20, http2=True),
 }
 
 
-def missing() -> list[str]:
-    """What this machine lacks; nothing, and captures can be made."""
-    return [name for name in PROGRAMS if not shutil.which(name)] + (["root"] if os.geteuid() else [])
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where programs run: words that go before theirs, the server's address, and the interface that is captured."""
+
+    client: Sequence[str]
+    server: Sequence[str]
+    address: str
+    interface: str
 
 
-def capture(shape: Shape, path: Path, packets: int) -> str:
+def missing(shape: Shape = "full") -> list[str]:
+    """What this machine lacks; nothing, and captures of the shape can be made."""
+    programs = (*PROGRAMS, "h2load") if TRAFFIC[shape].http2 else PROGRAMS
+    return [name for name in programs if not shutil.which(name)] + (["root"] if os.geteuid() else [])
+
+
+def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback") -> str:
     """Write ``packets`` packets of a shape to ``path``.
 
     Returns:
@@ -88,20 +121,19 @@ def capture(shape: Shape, path: Path, packets: int) -> str:
     with ExitStack() as undo:
         run = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="conchart-benchmark-")))
         prepare(run, traffic)
-        network = undo.enter_context(namespace())
-        undo.enter_context(
-            running([*network, "nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")])
-        )
-        wait_until(lambda: listens(network, 443), "nginx listens")
+        network = undo.enter_context(loopback() if ends == "loopback" else apart())
+        words = ["nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")]
+        undo.enter_context(running([*network.server, *words]))
+        wait_until(lambda: listens(network.server, 443), "nginx listens")
         said = run / "tcpdump"
         # Its buffer holds what comes while the others have the processors.
-        words = ["tcpdump", "-i", "lo", "-n", "-B", "262144", "-Z", "root", "-c", str(packets), "-w", str(path)]
+        words = ["tcpdump", "-i", network.interface, "-n", "-B", "262144", "-s", str(traffic.snapshot)]
+        words += ["-Z", "root", "-c", str(packets), "-w", str(path), "tcp"]
         with said.open("wb") as log:
-            dumping = undo.enter_context(running([*network, *words], stderr=log))
+            dumping = undo.enter_context(running([*network.server, *words], stderr=log))
         wait_until(lambda: b"listening" in said.read_bytes(), "tcpdump listens")
-        header = ["-H", "Connection: close"] if traffic.close else []
-        load = ["wrk", "-t", "1", "-c", str(traffic.connections), "-d", f"{TIMEOUT_S}s", *header, traffic.url]
-        undo.enter_context(running([*network, *load], stdout=subprocess.DEVNULL))
+        load = [*network.client, *traffic.load(network.address)]
+        undo.enter_context(running(load, stdout=subprocess.DEVNULL))
         try:
             dumping.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -117,6 +149,7 @@ def prepare(run: Path, traffic: Traffic) -> None:
     (files / "page").write_bytes(b"conchart " * 128)
     (files / "image").write_bytes(os.urandom(1 << 20) * (BULK_BYTES >> 20))
     text = CONFIGURATION.replace("@RUN@", str(run)).replace("@TICKETS@", "on" if traffic.tickets else "off")
+    text = text.replace("@HTTP2@", "http2" if traffic.http2 else "")
     (run / "conf").write_text(text)
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(run / "server.key")]
     words = ["openssl", "req", "-x509", *key, "-out", str(run / "server.crt"), "-days", "2", "-subj", "/CN=benchmark"]
@@ -124,17 +157,39 @@ def prepare(run: Path, traffic: Traffic) -> None:
 
 
 @contextmanager
-def namespace() -> Iterator[list[str]]:
-    """A network namespace with a loopback of Ethernet's MTU and segments: the words that run a program in it."""
-    name = f"conchart-benchmark-{os.getpid()}"
+def namespace(role: str) -> Iterator[str]:
+    """A network namespace, and its name. The kernel takes its links away with it."""
+    name = f"conchart-benchmark-{role}-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
-        # No super-segments: packets are what a cable would carry.
-        loopback = ["link", "set", "lo", "mtu", "1500", "gso_max_segs", "1", "up"]
-        subprocess.run(["ip", "-n", name, *loopback], check=True)
-        yield ["ip", "netns", "exec", name]
+        subprocess.run(["ip", "-n", name, "link", "set", "lo", *ETHERNET], check=True)
+        yield name
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+def inside(name: str) -> list[str]:
+    """The words that run a program in a namespace."""
+    return ["ip", "netns", "exec", name]
+
+
+@contextmanager
+def loopback() -> Iterator[Network]:
+    """Client and server on one machine's loopback, with the same address."""
+    with namespace("both") as name:
+        yield Network(inside(name), inside(name), "127.0.0.1", "lo")
+
+
+@contextmanager
+def apart() -> Iterator[Network]:
+    """Client and server in namespaces of their own, with a link between them."""
+    with namespace("client") as client, namespace("server") as server:
+        ends = ["eth0", "netns", client, "type", "veth", "peer", "name", "eth0", "netns", server]
+        subprocess.run(["ip", "link", "add", *ends], check=True)
+        for name, address in ((client, CLIENT), (server, SERVER)):
+            subprocess.run(["ip", "-n", name, "address", "add", f"{address}/24", "dev", "eth0"], check=True)
+            subprocess.run(["ip", "-n", name, "link", "set", "eth0", *ETHERNET], check=True)
+        yield Network(inside(client), inside(server), SERVER, "eth0")
 
 
 @contextmanager
@@ -173,14 +228,15 @@ def wait_until(ready: Callable[[], bool], what: str) -> None:
 
 
 @click.command()
-@click.argument("shape", type=click.Choice(list(SHAPES)))
+@click.argument("shape", type=click.Choice(get_args(Shape)))
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--packets", default=1_000_000, show_default=True, type=click.IntRange(min=1))
-def main(shape: Shape, path: Path, packets: int) -> None:
+@click.option("--ends", default="loopback", show_default=True, type=click.Choice(get_args(Ends)))
+def main(shape: Shape, path: Path, packets: int, ends: Ends) -> None:
     """Capture real traffic of SHAPE to PATH."""
-    if lacking := missing():
+    if lacking := missing(shape):
         raise click.ClickException(f"this machine lacks {', '.join(lacking)}")
-    said = capture(shape, path, packets)
+    said = capture(shape, path, packets, ends)
     click.echo(f"{path}: {packets:,} packets, {path.stat().st_size:,} bytes ({said})")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from tests.benchmarks import live, run
+from tests.benchmarks import live, record, run
 from tests.benchmarks.generate import (
     BULK_CONNECTIONS,
     PACKETS_PER_CONNECTION,
@@ -19,7 +20,9 @@ from tests.benchmarks.generate import (
     Shape,
     generate,
 )
-from tests.benchmarks.run import BEFORE, CONCHART, PAGE, PAST, REFERENCE, SUMMARY, Result, Run
+from tests.benchmarks.results import Result
+from tests.benchmarks.targets import verdicts
+from tests.benchmarks.tools import CONCHART, OURS, PAGE, PAST, REFERENCE, TEXT, Run, Tool, measure
 from tests.conftest import ROOT
 
 
@@ -33,7 +36,9 @@ def test_a_generated_capture_is_read_whole_and_clean(tmp_path: Path, shape: Shap
         assert trace.sql(f"SELECT {counts} FROM captures").fetchall() == [(packets, packets, 0, 0, snapped, 0, False)]
         states = "state, app, sum(retransmits_client + retransmits_server + out_of_order_client + out_of_order_server)"
         query = f"SELECT {states}, count(*) FROM connections GROUP BY state, app"
-        connections = BULK_CONNECTIONS if shape in ("bulk", "headers") else packets // PACKETS_PER_CONNECTION[shape]
+        connections = (
+            BULK_CONNECTIONS if shape in ("bulk", "headers", "small") else packets // PACKETS_PER_CONNECTION[shape]
+        )
         encrypted = shape in ("full", "resumed")
         assert trace.sql(query).fetchall() == [("complete", "tls" if encrypted else "http/1.1", 0, connections)]
         handshakes = "SELECT kind, outcome, count(*) FROM handshakes GROUP BY ALL"
@@ -60,65 +65,139 @@ def test_the_same_capture_is_generated_twice(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@pytest.mark.skipif(bool(live.missing()), reason="needs root, iproute2, nginx, wrk, openssl and tcpdump")
-@pytest.mark.parametrize(("shape", "kind"), [("resumed", "psk"), ("full", "full"), ("keepalive", None)])
-def test_a_live_capture_is_of_its_shape(tmp_path: Path, shape: Shape, kind: str | None) -> None:
+@pytest.mark.skipif(bool(live.missing("http2")), reason="needs root, iproute2, nginx, wrk, h2load, openssl and tcpdump")
+@pytest.mark.parametrize(
+    ("shape", "ends", "kind", "requests"),
+    [("resumed", "loopback", "psk", 1), ("full", "apart", "full", 1), ("keepalive", "apart", None, 2)]
+    + [("headers", "loopback", None, 0), ("http2", "loopback", "full", 2)],
+)
+def test_a_live_capture_is_of_its_shape(
+    tmp_path: Path, shape: live.Shape, ends: live.Ends, kind: str | None, requests: int
+) -> None:
     path = tmp_path / "input.pcap"
-    assert live.capture(shape, path, 3_000).startswith("3000 packets captured")
+    assert live.capture(shape, path, 3_000, ends).startswith("3000 packets captured")
     with conchart.read(path) as trace:
         kinds = "SELECT mode(kind) FROM handshakes WHERE outcome = 'complete' AND version = 'TLSv1.3'"
         assert trace.sql(kinds).fetchall() == [(kind,)]
-        per_connection = "SELECT count(*) / count(DISTINCT stream) > 2 FROM exchanges"
-        assert trace.sql(per_connection).fetchall() == [(shape == "keepalive",)]
+        per_connection = "SELECT count(*) / count(DISTINCT stream) FROM exchanges"
+        ((found,),) = trace.sql(per_connection).fetchall()
+        assert found > 1 if requests > 1 else found <= 1
+        shared = "SELECT DISTINCT client_ip = server_ip FROM connections"
+        assert trace.sql(shared).fetchall() == [(ends == "loopback",)]
+        ((snapped,),) = trace.sql("SELECT snapped FROM captures").fetchall()
+        assert (snapped > 0) == (shape == "headers")
 
 
-def test_the_runner_measures_time_and_memory_of_a_read(tmp_path: Path) -> None:
+@pytest.mark.timeout(300)
+def test_the_runner_measures_time_and_memory_of_each_of_ours(tmp_path: Path) -> None:
     path = tmp_path / "input.pcap"
     packets = generate("full", path, 2_000)
-    result = run.benchmark("full", path, packets, 2, [CONCHART])
-    best = result.best(CONCHART)
-    assert best.problem is None
-    assert best.seconds is not None
-    assert 0 < best.seconds < 30
-    assert best.busy is not None
-    assert best.busy > 0
-    assert best.memory is not None
-    assert best.memory > 2**20
-    assert f"{packets:,} packets" in best.note
-    assert result.best(REFERENCE).problem == "left out"
+    result, _ = run.benchmark(path, 1, name="generated full", shape="full", only=[*OURS], before=ROOT)
+    assert result.packets == packets
+    for tool in OURS:
+        for middle in (result.middle(tool), result.middle(tool + PAST)):
+            assert middle.problem is None
+            assert middle.seconds is not None
+            assert 0 < middle.seconds < 30
+            assert middle.busy is not None
+            assert middle.busy > 0
+            assert middle.memory is not None
+            assert middle.memory > 2**20
+            assert (middle.written or 0) > 100_000 if tool == PAGE else middle.written is None
+    assert result.connections == packets // PACKETS_PER_CONNECTION["full"]
+    assert result.ratio(CONCHART) is None
+    assert result.problem(REFERENCE) == "left out"
 
 
-def test_a_missing_tool_and_a_failing_one_are_reported(tmp_path: Path) -> None:
-    assert run.measure(["no-such-tool-anywhere"]).problem == "not installed"
-    problem = run.measure([sys.executable, "-c", "raise SystemExit('no good')"]).problem
+def test_a_missing_tool_and_a_failing_one_are_reported() -> None:
+    assert measure(Tool(["no-such-tool-anywhere"])).problem == "not installed"
+    problem = measure(Tool([sys.executable, "-c", "raise SystemExit('no good')"])).problem
     assert problem == "exit 1: no good"
 
 
+def test_a_ratio_is_the_median_of_the_ratios_of_the_rounds(tmp_path: Path) -> None:
+    """The second round was slow for both; the slow tool ran once."""
+    copies = [Run(1.0, 0.5, 1), Run(4.0, 1.0, 1), Run(1.0, 0.5, 1)]
+    ours = [Run(2.0, 1.0, 1), Run(8.0, 2.0, 1), Run(1.0, 2.0, 1)]
+    runs = {REFERENCE: copies, CONCHART: ours, "argus": [Run(50.0, 5.0, 1)]}
+    result = Result("generated full", "full", tmp_path, 1, runs)
+    assert (result.ratio(CONCHART), result.ratio(CONCHART, "busy")) == (2.0, 2.0)
+    assert result.ratio("argus") == 50.0
+    assert result.middle(CONCHART).seconds == 2.0
+
+
+def of_one_round(name: str, path: Path, **costs: Run) -> Result:
+    """A result where every tool ran once; the copy took a second."""
+    named = {"read": CONCHART, "text": TEXT, "page": PAGE, "past": CONCHART + PAST, "argus": "argus"}
+    runs = {REFERENCE: [Run(1.0, 1.0, 1)]} | {named[key]: [run] for key, run in costs.items()}
+    return Result(name, name.split()[-1], path, 1, runs)
+
+
+def missed(*results: Result) -> list[str]:
+    return [text.partition(": ")[2] for met, text in verdicts(list(results)) if not met]
+
+
 def test_verdicts_compare_with_the_targets(tmp_path: Path) -> None:
+    mib = 2**20
+    good = of_one_round(
+        "loopback resumed",
+        tmp_path,
+        read=Run(2.0, 3.0, 200 * mib, connections=100_000),
+        text=Run(2.2, 3.0, 200 * mib),
+        page=Run(2.4, 3.0, 340 * mib, written=11 * mib),
+        past=Run(1.9, 3.0, 1),
+        argus=Run(2.1, 3.1, 1),
+    )
+    assert missed(good) == []
+    bad = of_one_round(
+        "loopback resumed",
+        tmp_path,
+        read=Run(2.1, 3.0, 201 * mib, connections=100_000),
+        text=Run(2.5, 3.0, 200 * mib),
+        page=Run(2.6, 3.0, 351 * mib, written=13 * mib),
+        past=Run(1.9, 3.0, 1),
+        argus=Run(2.2, 2.9, 1),
+    )
+    assert missed(bad) == [
+        "2.10 x tcpdump -w /dev/null; target 2.0 x",
+        "reading takes 201 MiB; target 200 MiB",
+        "the summary takes 0.40 s beyond reading; target 0.3 s",
+        "the page takes 2.60 s; target 2.50 s",
+        "the page takes 351 MiB; target 350 MiB",
+        "the page has 13.0 MiB; target 12.0 MiB",
+        "argus takes 1.05 x the wall and 0.97 x the processor time of conchart.read; target > 1 x",
+        "conchart.read: 1.11 x the time of before; target 1.1 x",
+    ]
+
+
+def test_memory_may_not_grow_with_a_transfer(tmp_path: Path) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
-    small.write_bytes(struct.pack("<I", 0))
+    small.write_bytes(bytes(4))
     large.write_bytes(bytes(16))
     results = [
-        Result("bulk", path, 1, {REFERENCE: [Run(1.0, 1.0, 1)], CONCHART: [Run(seconds, seconds, memory)]} | absent())
-        for path, seconds, memory in ((small, 0.7, 100 * 2**20), (large, 0.9, 200 * 2**20))
+        of_one_round("generated quarter bulk", small, read=Run(0.4, 0.4, 100)),
+        of_one_round("generated bulk", large, read=Run(0.4, 0.4, 200)),
     ]
-    assert [met for met, _ in run.verdicts(results)] == [True, True, False, True, False]
-    results[1].runs[BEFORE] = [Run(1.0, 1.0, 150 * 2**20)]
-    assert [met for met, _ in run.verdicts(results)] == [True, True, False, False, True, False]
-    results[1].runs |= {PAGE: [Run(1.2, 1.2, 1)], PAGE + PAST: [Run(1.0, 1.0, 1)]}
-    assert [met for met, _ in run.verdicts(results)] == [True, True, False, False, True, False, False]
+    assert missed(*results) == ["a file 4.0 times as large takes 2.00 times the memory; target 1.25"]
 
 
-@pytest.mark.parametrize("tool", [PAGE, SUMMARY])
-def test_what_is_drawn_is_measured_without_the_reading(tmp_path: Path, tool: str) -> None:
-    path = tmp_path / "input.pcap"
-    packets = generate("keepalive", path, 2_000)
-    result = run.benchmark("keepalive", path, packets, 1, [tool, tool + PAST], before=ROOT)
-    for best in (result.best(tool), result.best(tool + PAST)):
-        assert best.problem is None
-        assert best.seconds is not None
-        assert f"{packets:,} packets" in best.note
-        assert best.seconds < float(best.note.split()[-2]), "less than its process took"
+def test_the_page_and_the_curve_agree_with_the_record() -> None:
+    text = record.PAGE.read_text()
+    assert f"{record.BEGIN}\n\n{record.shown(record.lines())}\n\n{record.END}" in text
+    assert record.fingerprint() in record.CURVE.read_text()
+
+
+def test_a_line_of_the_record_names_the_machine_and_nothing_of_whose_it_is(tmp_path: Path) -> None:
+    result = of_one_round(
+        "loopback resumed", tmp_path, read=Run(2.0, 3.0, 2**27, connections=5), argus=Run(4.0, 2.0, 2**20)
+    )
+    line = record.line("a landing", ROOT, [result], "", 1)
+    assert line["machine"].keys() == {"cpu", "cores", "memory_gb", "kernel"}
+    one = line["captures"]["loopback resumed"]
+    assert one["tools"] == {CONCHART: {"wall": 2.0, "cpu": 3.0, "mib": 128}}
+    assert one["peers"] == {"argus": {"wall": 4.0, "cpu": 2.0, "mib": 1}}
+    assert str(ROOT) not in json.dumps(line)
+    assert "2.00 × (3.00 ×), 128 MiB" in record.shown([line])
 
 
 def wire_sizes(path: Path) -> list[int]:
@@ -131,8 +210,3 @@ def wire_sizes(path: Path) -> list[int]:
             sizes.append(size)
             file.seek(captured, 1)
     return sizes
-
-
-def absent() -> dict[str, list[Run]]:
-    """The tools that were not there."""
-    return {tool: [Run(problem="not installed")] for tool in ("tcptrace -n", "tshark -z conv,tcp")}

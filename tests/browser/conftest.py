@@ -16,13 +16,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 CHROMEDRIVER = shutil.which("chromedriver")
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A browser with an empty profile that talks to nobody, and logs what pages ask for and complain about."""
-    if not (CHROMIUM and CHROMEDRIVER):
-        pytest.skip("no chromium with chromedriver on this machine")
+def chrome(profile: Path) -> webdriver.Chrome:
+    """A browser that talks to nobody, and logs what pages ask for and complain about."""
     options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
+    options.binary_location = CHROMIUM or ""
     for flag in (
         "--headless=new",
         "--no-sandbox",
@@ -33,12 +30,20 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
         "--disable-background-networking",
         "--disable-component-update",
         "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        f"--user-data-dir={profile}",
         "--window-size=1200,1000",
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    return webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """A browser with an empty profile."""
+    if not (CHROMIUM and CHROMEDRIVER):
+        pytest.skip("no chromium with chromedriver on this machine")
+    driver = chrome(tmp_path_factory.mktemp("chromium"))
     yield driver
     driver.quit()
 

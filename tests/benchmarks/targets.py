@@ -1,0 +1,118 @@
+"""The targets of speed and memory, and whether a run met them.
+
+In: results. Out: verdicts in words, with both numbers. A shape without a target is measured, and that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.benchmarks.results import Result
+from tests.benchmarks.tools import CONCHART, OURS, PAGE, PAST, PEERS, REFERENCE, TEXT
+
+MAX_RATIO = {"full": 2.0, "resumed": 2.0, "keepalive": 1.5, "bulk": 0.5, "headers": 1.0}
+"""Reading, in times of tcpdump's copy."""
+SHORT = ("full", "resumed")
+"""Shapes of many short TLS connections."""
+MAX_MEMORY = 200 * 2**20
+"""Of reading 100,000 connections, or fewer."""
+MEMORY_CONNECTIONS = 100_000
+SUMMARY_S = 0.3
+"""What the whole summary may take beyond reading."""
+PAGE_CONNECTIONS = 104_000
+"""A page of as many connections, or fewer, stays within the next four."""
+PAGE_S = 2.5
+PAGE_MEMORY = 350 * 2**20
+PAGE_BYTES = 12 * 2**20
+OPEN_S = 2.0
+ZOOM_S = 0.100
+MAX_SLOWER = 1.10
+"""How much longer anything may take than in the other checkout."""
+MAX_GROWTH = 1.25
+"""How much more memory four times the file may take when the connections stay as few."""
+
+Verdict = tuple[bool, str]
+
+
+def verdicts(results: list[Result]) -> list[Verdict]:
+    """The targets, each met or not, in words with both numbers."""
+    said: list[Verdict] = []
+    for result in results:
+        where = f"{result.name}, {result.packets:,} packets"
+        judges = (_reading, _memory, _summary, _page, _peers, _before)
+        said += [(met, f"{where}: {text}") for judge in judges for met, text in judge(result)]
+    return said + list(_growth(results))
+
+
+def _reading(result: Result) -> Iterator[Verdict]:
+    limit = MAX_RATIO.get(result.shape)
+    if problem := result.problem(CONCHART):
+        yield False, f"{CONCHART}: {problem}"
+    elif limit is not None:
+        ratio = result.ratio(CONCHART)
+        if ratio is None:
+            yield False, f"no time of {REFERENCE} to compare with"
+        else:
+            yield ratio <= limit, f"{ratio:.2f} x {REFERENCE}; target {limit} x"
+
+
+def _memory(result: Result) -> Iterator[Verdict]:
+    memory = result.middle(CONCHART).memory
+    if memory is not None and result.shape in SHORT:
+        limit = MAX_MEMORY * max(1.0, result.connections / MEMORY_CONNECTIONS)
+        yield memory <= limit, f"reading takes {memory / 2**20:,.0f} MiB; target {limit / 2**20:,.0f} MiB"
+
+
+def _summary(result: Result) -> Iterator[Verdict]:
+    reading, summary = result.middle(CONCHART).seconds, result.middle(TEXT).seconds
+    if reading is not None and summary is not None:
+        text = f"the summary takes {summary - reading:.2f} s beyond reading; target {SUMMARY_S} s"
+        yield summary - reading <= SUMMARY_S, text
+
+
+def _page(result: Result) -> Iterator[Verdict]:
+    page = result.middle(PAGE)
+    if result.shape not in SHORT or page.seconds is None or page.memory is None or page.written is None:
+        return
+    times = max(1.0, result.connections / PAGE_CONNECTIONS)
+    yield page.seconds <= PAGE_S * times, f"the page takes {page.seconds:.2f} s; target {PAGE_S * times:.2f} s"
+    most = PAGE_MEMORY * times
+    yield page.memory <= most, f"the page takes {page.memory / 2**20:,.0f} MiB; target {most / 2**20:,.0f} MiB"
+    most = PAGE_BYTES * times
+    yield page.written <= most, f"the page has {page.written / 2**20:.1f} MiB; target {most / 2**20:.1f} MiB"
+
+
+def _peers(result: Result) -> Iterator[Verdict]:
+    """Ahead of each peer in wall and processor time."""
+    for peer in PEERS:
+        wall, busy = result.ratio(peer, to=CONCHART), result.ratio(peer, "busy", to=CONCHART)
+        if wall is not None and busy is not None:
+            text = f"{peer} takes {wall:.2f} x the wall and {busy:.2f} x the processor time of {CONCHART}; target > 1 x"
+            yield wall > 1 and busy > 1, text
+
+
+def _before(result: Result) -> Iterator[Verdict]:
+    for tool in OURS:
+        slower = result.ratio(tool, to=tool + PAST)
+        if slower is not None:
+            yield slower <= MAX_SLOWER, f"{tool}: {slower:.2f} x the time of before; target {MAX_SLOWER} x"
+
+
+def _growth(results: list[Result]) -> Iterator[Verdict]:
+    """Real transfers are as many as there was time for: only the generated ones are alike."""
+    sizes = [result for result in results if result.shape == "bulk" and result.name.startswith("generated")]
+    memories = [memory for result in sizes if (memory := result.middle(CONCHART).memory) is not None]
+    if len(memories) > 1:
+        growth = memories[-1] / memories[0]
+        files = sizes[-1].capture.stat().st_size / sizes[0].capture.stat().st_size
+        text = f"bulk: a file {files:.1f} times as large takes {growth:.2f} times the memory; target {MAX_GROWTH}"
+        yield growth <= MAX_GROWTH, text
+
+
+def browsing(name: str, opened: float, zoom: float, connections: int) -> list[Verdict]:
+    """What somebody who opens the page in Chromium waits for."""
+    times = max(1.0, connections / PAGE_CONNECTIONS)
+    return [
+        (opened <= OPEN_S * times, f"{name}: Chromium opens the page in {opened:.2f} s; target {OPEN_S * times:.2f} s"),
+        (zoom <= ZOOM_S * times, f"{name}: zoom and pan take {zoom:.3f} s (p95); target {ZOOM_S * times:.3f} s"),
+    ]
