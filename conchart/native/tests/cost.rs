@@ -138,6 +138,27 @@ fn a_syn_that_is_refused_takes_few_allocations() {
     assert!(allocations <= 10.0, "{allocations}");
 }
 
+/// Tens of thousands of closed connections wait for strays, however they were closed.
+#[test]
+fn a_connection_that_both_sides_reset_keeps_nothing_of_what_was_said() {
+    const CONNECTIONS: u16 = 4_000;
+    let (asked, answered) = (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (next, acked) = (8 + asked.len() as u32, 10 + answered.len() as u32);
+    let mut talk = Script::new();
+    let (_, without) = talk.read("idle");
+    for port in (0..CONNECTIONS).map(|port| 40_000 + port) {
+        talk.packet([port, 80], (7, 0), SYN, b"");
+        talk.packet([80, port], (9, 8), SYN | ACK, b"");
+        talk.packet([port, 80], (8, 10), PSH | ACK, asked);
+        talk.packet([80, port], (10, next), PSH | ACK, answered);
+        talk.packet([port, 80], (next, acked), RST | ACK, b"");
+        talk.packet([80, port], (acked, next), RST | ACK, b"");
+    }
+    let (_, with) = talk.read("reset");
+    let bytes = (with - without) / usize::from(CONNECTIONS);
+    assert!(bytes <= 2_000, "{bytes}");
+}
+
 #[test]
 fn a_sealed_record_takes_no_allocation() {
     let records = |count: u32| {

@@ -347,12 +347,12 @@ impl<O: Output> Run<O> {
             held = 0;
         }
         self.waiting_bytes = self.waiting_bytes + held - held_before;
-        let (is_closed, is_reset) = (tcp.is_closed(), tcp.is_reset());
+        let (is_closed, is_spent) = (tcp.is_closed(), tcp.is_spent());
         if segment.payload_len > 0 {
             traffic.report(stream, &mut self.out)?;
         }
         if is_closed {
-            if !is_reset {
+            if is_spent {
                 traffic.conclude(stream, &mut self.out)?;
             }
             self.flows.linger(index, seen.at);
