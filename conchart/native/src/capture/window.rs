@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 /// Usual length of the buffer: big reads, yet it stays in the cache beside the connections.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 128 << 10;
 /// No record (packet with its headers, or block) may be longer; the buffer never is.
 pub(super) const MAX_RECORD: u32 = 16 << 20;
 

@@ -61,6 +61,8 @@ pub(super) enum Start {
 }
 
 impl Start {
+    pub const ALL: [Self; 3] = [Self::Beginning, Self::Midstream, Self::Gap];
+
     /// May a message begin in any packet, and in none before?
     pub fn is_midstream(self) -> bool {
         self != Self::Beginning

@@ -5,6 +5,8 @@
 //!
 //! To add a protocol: write its reader in a file of its own, and add a row here for each way in which it begins.
 
+use std::sync::LazyLock;
+
 use super::dns::{self, Dns};
 use super::head;
 use super::http1::Http1;
@@ -49,7 +51,7 @@ pub(super) enum When {
 }
 
 impl When {
-    fn applies(self, start: Start) -> bool {
+    pub fn applies(self, start: Start) -> bool {
         match self {
             Self::Never => false,
             Self::Midstream => start.is_midstream(),
@@ -219,11 +221,31 @@ pub(super) fn judge(carrier: Carrier, prefix: &[u8], start: Start, all: bool) ->
 }
 
 /// Which row may begin like this in a packet of something unknown?
+///
+/// Every packet of something unknown is looked at: the few rows that may begin there are asked first, and nearly always
+/// all of them say No. Only where one does not, a row before it may have the packet.
 pub(super) fn judge_later(carrier: Carrier, packet: &[u8], start: Start) -> Option<&'static Row> {
+    if !later(carrier, start).iter().any(|row| (row.verdict)(packet) == Verdict::Yes) {
+        return None;
+    }
     match judge(carrier, packet, start, carrier == Carrier::Datagrams) {
         Judgement::Row(row) => Some(row).filter(|row| row.later.applies(start)),
         Judgement::None | Judgement::More => None,
     }
+}
+
+/// The rows that may begin in any packet of something unknown.
+pub(super) fn later(carrier: Carrier, start: Start) -> &'static [&'static Row] {
+    static LATER: LazyLock<Vec<(Carrier, Start, Vec<&'static Row>)>> = LazyLock::new(|| {
+        let carriers = [Carrier::Stream, Carrier::Datagrams].into_iter();
+        let all = carriers.flat_map(|carrier| Start::ALL.map(|start| (carrier, start)));
+        let applies = |row: &&Row, start| row.first.applies(start) && row.later.applies(start);
+        let rows =
+            |carrier, start| ROWS.iter().filter(move |row| row.carrier == carrier && applies(row, start)).collect();
+        all.map(|(carrier, start)| (carrier, start, rows(carrier, start))).collect()
+    });
+    let rows = LATER.iter().find(|(of, since, _)| (*of, *since) == (carrier, start));
+    rows.map_or(&[], |(_, _, rows)| rows)
 }
 
 /// The row of what a TLS handshake agreed on, if it has one.

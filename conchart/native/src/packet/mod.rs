@@ -125,6 +125,37 @@ pub struct Segment<'a> {
     pub captured: &'a [u8],
 }
 
+impl Segment<'_> {
+    /// The same, without the bytes that it borrows.
+    #[must_use]
+    pub fn without_bytes(&self) -> Segment<'static> {
+        let Self { source, destination, seq, ack, flags, window, mss, window_scale, timestamps, .. } = *self;
+        let Self { payload_len, ip_id, ttl, duplicate_sack, sacks_beyond_gap, .. } = *self;
+        let Self { capture_point, station, beyond_frame, .. } = *self;
+        Segment {
+            source,
+            destination,
+            seq,
+            ack,
+            flags,
+            window,
+            mss,
+            window_scale,
+            timestamps,
+            payload: &[],
+            payload_len,
+            ip_id,
+            ttl,
+            duplicate_sack,
+            sacks_beyond_gap,
+            capture_point,
+            station,
+            beyond_frame,
+            captured: &[],
+        }
+    }
+}
+
 /// A UDP datagram as it was captured (RFC 768); lengths come from the headers, never from padding.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {

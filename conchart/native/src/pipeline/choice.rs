@@ -35,6 +35,11 @@ impl Chooser {
         self.selection.explained == Some(stream)
     }
 
+    /// Is there such a flow, or will be?
+    pub(super) fn explains_any(&self) -> bool {
+        self.selection.explained.is_some()
+    }
+
     /// Is every frame wanted?
     pub(crate) fn takes_all(&self) -> bool {
         self.takes_all

@@ -2,6 +2,7 @@
 
 pub(crate) mod choice;
 mod steps;
+mod syn;
 mod traffic;
 pub mod watching;
 
@@ -19,12 +20,13 @@ use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Inco
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stalls::Passed;
-use crate::stream::{Arrival, BySide, Moment, Side};
+use crate::stream::{Arrival, BySide, Side};
 use crate::tally::Tally;
 use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
+use syn::Syn;
 use traffic::{Packets, Traffic};
 use watching::Watcher;
 
@@ -308,16 +310,22 @@ impl<O: Output> Run<O> {
         let (index, from) = match self.flows.locate(Transport::Tcp, source, destination, seen.at) {
             Slot::Open(index, from) if begins && self.is_of_another(index, from, segment) => {
                 self.end_at(index)?;
-                self.open_tcp(segment, seen)
+                match self.open_tcp(segment, seen) {
+                    Some(opened) => opened,
+                    None => return self.make_room(seen),
+                }
             }
             Slot::Open(index, from) => (index, from),
             Slot::Stray if !begins => {
                 self.strays += 1;
                 return Ok(());
             }
-            Slot::New | Slot::Stray => self.open_tcp(segment, seen),
+            Slot::New | Slot::Stray => match self.open_tcp(segment, seen) {
+                Some(opened) => opened,
+                None => return self.make_room(seen),
+            },
         };
-        let seen = seen.of(from);
+        let (arrived, seen) = (seen, seen.of(from));
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
         let is_detailed = self.chooser.is_detailed();
@@ -325,6 +333,7 @@ impl<O: Output> Run<O> {
         if traffic.is_transcribed() && !is_detailed && !is_explained {
             traffic.transcribe(None);
         }
+        traffic.connect();
         let Packets::Tcp(tcp) = &mut traffic.packets else { return Ok(()) };
         let held_before = tcp.waiting_bytes();
         let taken = tcp.segment(from, segment, seen, &mut traffic.speech);
@@ -343,29 +352,32 @@ impl<O: Output> Run<O> {
             held = 0;
         }
         self.waiting_bytes = self.waiting_bytes + held - held_before;
-        let (is_closed, is_reset) = (tcp.is_closed(), tcp.is_reset());
+        let (is_closed, is_spent) = (tcp.is_closed(), tcp.is_spent());
         if segment.payload_len > 0 {
             traffic.report(stream, &mut self.out)?;
         }
         if is_closed {
-            if !is_reset {
+            if is_spent {
                 traffic.conclude(stream, &mut self.out)?;
             }
             self.flows.linger(index, seen.at);
         }
-        self.make_room(seen)
+        self.make_room(arrived)
     }
 
     /// Does a SYN begin another connection between the same ends?
     fn is_of_another(&mut self, index: usize, from: Side, segment: &Segment<'_>) -> bool {
         let flow = self.flows.flow(index);
-        flow.is_some_and(
-            |flow| matches!(&flow.content.packets, Packets::Tcp(tcp) if tcp.is_other_incarnation(from, segment)),
-        )
+        flow.is_some_and(|flow| match &flow.content.packets {
+            Packets::Syn(syn) => syn.is_other_incarnation(from, segment),
+            Packets::Tcp(tcp) => tcp.is_other_incarnation(from, segment),
+            Packets::Udp(_) => false,
+        })
     }
 
-    /// Opens a connection, which begins with `segment` as far as the capture shows; says who sent that.
-    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Arrival) -> (usize, Side) {
+    /// Opens a connection, which begins with `segment` as far as the capture shows; says who sent that. `None`: it is a
+    /// SYN, which was taken in. One that the table `packets` wants is taken in as any other segment.
+    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Arrival) -> Option<(usize, Side)> {
         let Segment { source, destination, .. } = *segment;
         let midstream = !segment.flags.syn();
         let from = match (segment.flags.syn(), segment.flags.ack()) {
@@ -377,8 +389,15 @@ impl<O: Output> Run<O> {
                 likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
             }
         };
-        let packets = Packets::Tcp(Box::new(Connection::new(seen.of(from))));
-        (self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream), from)
+        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any();
+        let syn = Syn::new(segment, seen.of(from)).filter(|_| !is_wanted);
+        let is_taken = syn.is_some();
+        let packets = match syn {
+            Some(syn) => Packets::Syn(Box::new(syn)),
+            None => Packets::Tcp(Box::new(Connection::new(seen.of(from)))),
+        };
+        let index = self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream);
+        (!is_taken).then_some((index, from))
     }
 
     fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
@@ -387,7 +406,7 @@ impl<O: Output> Run<O> {
             Slot::Open(index, from) => (index, from),
             Slot::New | Slot::Stray => self.open_udp(datagram, seen),
         };
-        let seen = seen.of(from);
+        let (arrived, seen) = (seen, seen.of(from));
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
@@ -399,7 +418,7 @@ impl<O: Output> Run<O> {
         if self.chooser.is_detailed() || self.chooser.explains(stream) {
             self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
         }
-        self.make_room(seen)
+        self.make_room(arrived)
     }
 
     /// Opens a UDP conversation; says who sent its first datagram.
@@ -439,7 +458,7 @@ impl<O: Output> Run<O> {
 
     /// Ends flows before their time, when too many are open.
     #[inline]
-    fn make_room(&mut self, seen: Moment) -> Result<(), Failure> {
+    fn make_room(&mut self, seen: Arrival) -> Result<(), Failure> {
         if !self.flows.overflows() {
             return Ok(());
         }
@@ -447,7 +466,7 @@ impl<O: Output> Run<O> {
             // Of UDP, what comes later begins anew; a TCP connection is over for good.
             if flow.transport == Transport::Tcp {
                 self.tally.notes.add(About::EndedEarly, || {
-                    let (frame, stream) = (seen.frame(), flow.stream);
+                    let (frame, stream) = (seen.frame, flow.stream);
                     format!(
                         "frame {frame}: more than {MAX_OPEN} connections open at once; stream {stream} was ended early"
                     )
@@ -470,6 +489,7 @@ impl<O: Output> Run<O> {
         let (forced, duplicates) = match &packets {
             Packets::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),
             Packets::Udp(udp) => (0, udp.duplicates),
+            Packets::Syn(_) => (0, 0),
         };
         let tally = self.tally_of(capture);
         tally.duplicates += duplicates;

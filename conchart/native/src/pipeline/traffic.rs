@@ -4,6 +4,7 @@
 //! each is certain.
 
 use super::Failure;
+use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::flow::Flow;
 use crate::keys::Keys;
@@ -20,6 +21,8 @@ use crate::udp::Datagrams;
 
 /// What the packets of a flow amount to.
 pub(super) enum Packets {
+    /// Of a TCP connection, the SYN, and nothing else yet.
+    Syn(Box<Syn>),
     Tcp(Box<Connection>),
     Udp(Box<Datagrams>),
 }
@@ -28,6 +31,7 @@ impl Packets {
     /// Earliest packet.
     fn opened(&self) -> Moment {
         match self {
+            Self::Syn(syn) => syn.seen,
             Self::Tcp(tcp) => tcp.opened,
             Self::Udp(udp) => udp.opened,
         }
@@ -36,6 +40,7 @@ impl Packets {
     /// Latest packet.
     fn last(&self) -> Moment {
         match self {
+            Self::Syn(syn) => syn.seen,
             Self::Tcp(tcp) => tcp.last,
             Self::Udp(udp) => udp.last,
         }
@@ -44,6 +49,7 @@ impl Packets {
     /// When the ends began to close it; its last packet where nothing says so.
     fn closing(&self) -> Moment {
         match self {
+            Self::Syn(syn) => syn.seen,
             Self::Tcp(tcp) => tcp.closing().unwrap_or(tcp.last),
             Self::Udp(udp) => udp.last,
         }
@@ -53,15 +59,18 @@ impl Packets {
     fn rtt(&self) -> BySide<Option<i64>> {
         match self {
             Self::Tcp(tcp) => BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) },
-            Self::Udp(_) => BySide::default(),
+            Self::Syn(_) | Self::Udp(_) => BySide::default(),
         }
     }
 
     /// The TCP handshake, which ended before `first` at the latest.
     fn opening(&self, first: Moment) -> Option<Phase> {
-        let Self::Tcp(tcp) = self else { return None };
-        let opening = Phase::without_exchange(Kind::Syn, tcp.syn.or(tcp.syn_ack)?, tcp.ack.unwrap_or(first));
-        Some(Phase { inferred: tcp.syn.is_none(), ..opening })
+        let (start, end, inferred) = match self {
+            Self::Syn(syn) => (syn.seen, first, false),
+            Self::Tcp(tcp) => (tcp.syn.or(tcp.syn_ack)?, tcp.ack.unwrap_or(first), tcp.syn.is_none()),
+            Self::Udp(_) => return None,
+        };
+        Some(Phase { inferred, ..Phase::without_exchange(Kind::Syn, start, end) })
     }
 
     fn is_midstream(&self) -> bool {
@@ -137,6 +146,7 @@ impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
     pub fn new(capture: i32, packets: Packets, midstream: bool, keys: Option<Keys>) -> Self {
         let (carrier, stalls) = match packets {
+            Packets::Syn(_) => (Carrier::Stream, Stalls::default()),
             Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
             Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
@@ -169,11 +179,19 @@ impl Traffic {
         self.transcribed.is_some()
     }
 
+    /// More is to be taken in than a SYN, or nothing will: what was kept of the SYN becomes a connection.
+    pub fn connect(&mut self) {
+        if let Packets::Syn(syn) = &self.packets {
+            let (tcp, stalls) = syn.connect(&mut self.speech);
+            (self.packets, self.stalls) = (Packets::Tcp(tcp), stalls);
+        }
+    }
+
     /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
     pub fn lingers_until(&self) -> Option<i64> {
         match &self.packets {
             Packets::Tcp(tcp) => tcp.is_closed().then(|| tcp.lingers_until()),
-            Packets::Udp(_) => None,
+            Packets::Syn(_) | Packets::Udp(_) => None,
         }
     }
 
@@ -181,7 +199,7 @@ impl Traffic {
     pub fn waiting_bytes(&self) -> usize {
         match &self.packets {
             Packets::Tcp(tcp) => tcp.waiting_bytes(),
-            Packets::Udp(_) => 0,
+            Packets::Syn(_) | Packets::Udp(_) => 0,
         }
     }
 
@@ -286,6 +304,7 @@ impl Traffic {
     pub fn end<O: Output>(flow: &mut Flow<Self>, out: &mut Outbox<O>) -> Result<(), Failure> {
         let stream = flow.stream;
         let traffic = &mut flow.content;
+        traffic.connect();
         if let Packets::Tcp(tcp) = &mut traffic.packets {
             tcp.finish(&mut traffic.speech);
         }
@@ -308,6 +327,7 @@ impl Traffic {
 
 fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
     match &flow.content.packets {
+        Packets::Syn(syn) => rows::tcp(flow, about, &syn.connect(&mut Speech::Over).0),
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
         Packets::Udp(udp) => rows::udp(flow, about, udp),
     }

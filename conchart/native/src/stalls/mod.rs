@@ -23,6 +23,7 @@ use crate::tcp::{Connection, Mark, Taken};
 use found::Found;
 use opening::Opening;
 use sender::Sender;
+use size::Size;
 
 /// What kept the next byte from coming; where two stretches overlap, the later of this list has the time.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -200,8 +201,11 @@ impl Stalls {
 #[derive(Debug, Default)]
 struct Open {
     opening: Opening,
-    senders: BySide<Sender>,
     scales: BySide<Scale>,
+    /// The segment size that each side's SYN announces to its peer.
+    sizes: BySide<Option<u16>>,
+    /// From the first segment on that acknowledges or has data: a scan is a SYN each, and nothing else.
+    senders: Option<Box<BySide<Sender>>>,
 }
 
 impl Open {
@@ -211,19 +215,30 @@ impl Open {
         self.opening.segment(from, passed, found);
         if segment.flags.syn() {
             self.scales[from] = segment.window_scale.map_or(Scale::Absent, Scale::By);
-            self.senders[peer].may_send(segment.mss);
+            self.sizes[from] = self.sizes[from].or(Size::usable(segment.mss));
+            if let Some(senders) = &mut self.senders {
+                senders[peer].may_send(segment.mss);
+            }
         }
-        if segment.flags.rst() {
+        let has_data = taken.end > taken.position;
+        if segment.flags.rst() || !segment.flags.ack() && !has_data && self.senders.is_none() {
             return;
         }
+        let window = self.window(from, segment);
+        let sizes = self.sizes;
+        let senders = self.senders.get_or_insert_with(|| {
+            let mut senders = Box::<BySide<Sender>>::default();
+            senders.client.may_send(sizes.server);
+            senders.server.may_send(sizes.client);
+            senders
+        });
         if segment.flags.ack() {
-            let window = self.window(from, segment);
-            self.senders[peer].acknowledged(peer, passed, window, found);
+            senders[peer].acknowledged(peer, passed, window, found);
         }
         if taken.mark == Some(Mark::Keepalive) {
-            self.senders[from].probed();
-        } else if taken.end > taken.position {
-            self.senders[from].data(from, passed, found);
+            senders[from].probed();
+        } else if has_data {
+            senders[from].data(from, passed, found);
         }
     }
 

@@ -26,7 +26,12 @@ impl Size {
 
     /// The peer takes segments of this size, as its SYN says.
     pub fn announced(&mut self, mss: Option<u16>) {
-        self.mss = self.mss.or(mss.filter(|mss| u64::from(*mss) > Self::TIMESTAMPS));
+        self.mss = self.mss.or(Self::usable(mss));
+    }
+
+    /// A size that leaves room for data.
+    pub fn usable(mss: Option<u16>) -> Option<u16> {
+        mss.filter(|mss| u64::from(*mss) > Self::TIMESTAMPS)
     }
 
     /// The path carries no more than this.

@@ -59,6 +59,8 @@ pub(super) struct Assembler {
     /// Is it known where the stream starts? Until then, earlier bytes may still come.
     started: bool,
     pub fin_delivered: bool,
+    /// And everything before it was.
+    pub is_spent: bool,
     /// Where the stream starts, as far as is known.
     pub start: u64,
     /// Everything before this was delivered or passed over.
@@ -91,6 +93,7 @@ impl Default for Assembler {
             base: None,
             started: false,
             fin_delivered: false,
+            is_spent: false,
             start: ORIGIN,
             next: ORIGIN,
             high: 0,
@@ -277,6 +280,17 @@ impl Assembler {
     /// What the peer acknowledged, without the sequence number that the FIN takes.
     pub fn acknowledged(&self) -> u64 {
         self.clip(self.acked)
+    }
+
+    /// A RST that stands at `seq` ends the stream. Nothing of it is still to come if nothing is missing before.
+    pub fn break_off(&mut self, seq: Seq) {
+        self.fin_delivered = true;
+        self.is_spent = self.started && self.waiting.is_empty() && self.position(seq) <= self.next;
+    }
+
+    /// Is there nothing that waits, nor an end of which nobody was told?
+    pub fn is_quiet(&self) -> bool {
+        self.waiting.is_empty() && (self.fin.is_none() || self.fin_delivered && self.started)
     }
 
     /// Was the FIN acknowledged, too?

@@ -134,7 +134,7 @@ impl Connection {
         taken.mark = taken.mark.or(window).or_else(|| repeats_syn.then(|| self.repeated_syn(from)));
         self.advance(seen, receiver);
         if segment.flags.rst() && !self.halves[from].assembler.fin_delivered && !self.is_opening() {
-            self.halves[from].assembler.fin_delivered = true;
+            self.halves[from].assembler.break_off(segment.seq);
             receiver.fin(from, seen);
         }
         taken

@@ -6,12 +6,16 @@
 //! second capture of the same packet has neither (trap 9).
 //! A receiver that reports bytes as received twice (RFC 2883) has the last word, unless a repetition was seen anyway.
 
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
 use crate::copies::{ELSEWHERE_NS, HERE_NS, Place, Recent, UNNUMBERED_NS};
 use crate::packet::{Segment, Seq};
 
-/// What a repetition changes and a second capture does not: numbers, timestamps, everything else. No packet has neither
-/// flags nor numbers.
-type Print = [u64; 3];
+/// What a repetition changes and a second capture does not: numbers, timestamps, everything else, as one number. Each side
+/// of every open connection keeps several, and compares them at every packet.
+type Print = u64;
 
 fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
     let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
@@ -25,7 +29,8 @@ fn print(segment: &Segment<'_>, peer_packets: i64) -> Print {
         | u64::from(segment.window) << 16
         | u64::from(answer) << 8
         | u64::from(segment.flags.0);
-    [pair(segment.seq.0, segment.ack.0), pair(value, echo), rest]
+    // The lowest bit is set, so that it is not 0.
+    FixedState::default().hash_one((pair(segment.seq.0, segment.ack.0), pair(value, echo), rest)) | 1
 }
 
 /// The last few packets of one side.

@@ -36,6 +36,10 @@ impl Connection {
 
     /// Hands on what has become deliverable, and passes over gaps when patience or memory ends.
     pub(super) fn advance(&mut self, seen: Moment, receiver: &mut impl Receiver) {
+        if self.halves.client.assembler.is_quiet() && self.halves.server.assembler.is_quiet() {
+            // Nearly always.
+            return;
+        }
         if self.drain(receiver) {
             self.held_since = None;
         }
@@ -84,7 +88,7 @@ impl Connection {
                     && stream.is_started()
                     && stream.next >= end
                 {
-                    stream.fin_delivered = true;
+                    (stream.fin_delivered, stream.is_spent) = (true, true);
                     receiver.fin(side, seen);
                 }
             }

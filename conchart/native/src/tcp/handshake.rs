@@ -42,7 +42,8 @@ impl Connection {
     /// The least time from what passed to its acknowledgement by that side, SYN and SYN-ACK included.
     #[must_use]
     pub fn nearest(&self, side: Side) -> Option<i64> {
-        [self.handshake_rtt[side], self.least_rtt()[side]].into_iter().flatten().min()
+        let least = self.halves[side.peer()].classifier.round_trip_ns;
+        self.handshake_rtt[side].map_or(least, |trip| Some(least.map_or(trip, |least| trip.min(least))))
     }
 
     /// SYN and SYN-ACK. True when this repeats one.

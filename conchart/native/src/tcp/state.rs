@@ -55,6 +55,12 @@ impl Connection {
         self.is_reset() && !meant_an_older_one || (is_finished(Side::Client) && is_finished(Side::Server))
     }
 
+    /// True once nothing more can be handed on: both sides have ended, by FIN or RST, and all that they sent was.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.halves.client.assembler.is_spent && self.halves.server.assembler.is_spent
+    }
+
     /// Until when a closed connection waits for packets that are still its own.
     #[must_use]
     pub fn lingers_until(&self) -> i64 {

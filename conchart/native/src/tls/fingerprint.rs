@@ -3,10 +3,14 @@
 //! In: a whole [`ClientHello`]. Out: text. GREASE (RFC 8701) never counts.
 //!
 //! A capture holds thousands of hellos of few programs, and three digests cost more than all the rest
-//! of a handshake: the last fingerprints are remembered by what they are made of.
+//! of a handshake: the last fingerprints are remembered by what they depend on.
 
 use std::cell::RefCell;
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
@@ -31,49 +35,122 @@ pub(super) enum Transport {
 /// JA3 and JA4 of one kind of hello.
 #[derive(Clone)]
 pub(super) struct Fingerprints {
-    pub ja3: Box<str>,
-    pub ja4: Box<str>,
+    pub ja3: Arc<str>,
+    pub ja4: Arc<str>,
 }
 
 thread_local! {
-    /// What a fingerprint is made of, and the fingerprint; latest last.
-    static LATEST: RefCell<Vec<(Vec<u8>, Fingerprints)>> = const { RefCell::new(Vec::new()) };
+    static LATEST: RefCell<Latest> = RefCell::default();
+}
+
+/// What is remembered.
+#[derive(Default)]
+struct Latest {
+    /// Most programs say the same each time: a keyed hash of it tells, without looking at what counts. Latest last.
+    hellos: Vec<(u64, Fingerprints)>,
+    key: RandomState,
+    ja3: Memory,
+    ja4: Memory,
+}
+
+/// The last fingerprints of one kind, each with all that it depends on; latest last.
+///
+/// Browsers put GREASE and, since 2023, extensions at random places: what does not count is not in it, so that such
+/// hellos are alike to JA4. (To JA3 they are not: it depends on the order.)
+#[derive(Default)]
+struct Memory {
+    known: Vec<(Box<[u16]>, Arc<str>)>,
+    /// Room for what the next one is made of.
+    material: Vec<u16>,
+    /// How many had to be worked out.
+    #[cfg(test)]
+    worked_out: usize,
+}
+
+impl Memory {
+    /// The fingerprint of what `write` gives, which `work_out` makes where it is not known.
+    fn recall(&mut self, write: impl FnOnce(&mut Vec<u16>), work_out: impl FnOnce() -> Box<str>) -> Arc<str> {
+        self.material.clear();
+        write(&mut self.material);
+        if let Some((_, print)) = self.known.iter().rev().find(|(of, _)| **of == *self.material) {
+            return Arc::clone(print);
+        }
+        #[cfg(test)]
+        {
+            self.worked_out += 1;
+        }
+        let print = Arc::from(work_out());
+        if self.known.len() >= REMEMBERED {
+            self.known.remove(0);
+        }
+        self.known.push((self.material.as_slice().into(), Arc::clone(&print)));
+        print
+    }
 }
 
 /// The fingerprints of a hello; `over` is what carried it.
 pub(super) fn of(hello: &ClientHello<'_>, over: Transport) -> Fingerprints {
-    let material = material(hello, over);
-    LATEST.with_borrow_mut(|latest| {
-        if let Some((_, known)) = latest.iter().rev().find(|(of, _)| *of == material) {
+    LATEST.with_borrow_mut(|Latest { hellos, key, ja3: threes, ja4: fours }| {
+        let said = (hello.version, hello.ciphers, hello.groups, hello.point_formats, hello.versions);
+        let extended = (hello.signature_algorithms, hello.protocols().next(), &hello.extensions);
+        let hash = key.hash_one((over as u8, said, extended));
+        if let Some((_, known)) = hellos.iter().rev().find(|(of, _)| *of == hash) {
             return known.clone();
         }
-        let found = Fingerprints { ja3: ja3(hello), ja4: ja4(hello, over) };
-        if latest.len() >= REMEMBERED {
-            latest.remove(0);
+        let found = Fingerprints {
+            ja3: threes.recall(|material| write_ja3(hello, material), || ja3(hello)),
+            ja4: fours.recall(|material| write_ja4(hello, over, material), || ja4(hello, over)),
+        };
+        if hellos.len() >= REMEMBERED {
+            hellos.remove(0);
         }
-        latest.push((material, found.clone()));
+        hellos.push((hash, found.clone()));
         found
     })
 }
 
-/// Every byte that a fingerprint depends on, each list with its length.
-fn material(hello: &ClientHello<'_>, over: Transport) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(512);
-    bytes.push(over as u8);
-    bytes.extend(hello.version.to_be_bytes());
-    for list in [
-        hello.ciphers,
-        hello.groups,
-        hello.point_formats,
-        hello.versions,
-        hello.signature_algorithms,
-        hello.protocols().next().unwrap_or_default(),
-    ] {
-        bytes.extend(list.len().to_be_bytes());
-        bytes.extend(list);
-    }
-    bytes.extend(hello.extensions.iter().flat_map(|code| code.to_be_bytes()));
-    bytes
+/// How many fingerprints this thread had to work out: JA3 and JA4.
+#[cfg(test)]
+pub(super) fn worked_out() -> (usize, usize) {
+    LATEST.with_borrow(|latest| (latest.ja3.worked_out, latest.ja4.worked_out))
+}
+
+/// All that a JA3 depends on: lists, each with its length behind it.
+fn write_ja3(hello: &ClientHello<'_>, material: &mut Vec<u16>) {
+    material.push(hello.version);
+    push_list(material, codes(hello.ciphers));
+    push_list(material, hello.extensions.iter().copied());
+    push_list(material, codes(hello.groups));
+    push_list(material, hello.point_formats.iter().copied().map(u16::from));
+}
+
+/// All that a JA4 depends on, as [`write_ja3`].
+fn write_ja4(hello: &ClientHello<'_>, over: Transport, material: &mut Vec<u16>) {
+    material.extend([over as u16, highest_version(hello)]);
+    let ciphers = push_list(material, codes(hello.ciphers));
+    material.get_mut(ciphers).into_iter().for_each(<[u16]>::sort_unstable);
+    let extensions = push_list(material, hello.extensions.iter().copied());
+    material.get_mut(extensions).into_iter().for_each(<[u16]>::sort_unstable);
+    push_list(material, codes(hello.signature_algorithms));
+    // A list of nothing but GREASE is one.
+    material.push(hello.signature_algorithms.is_empty().into());
+    let protocol = hello.protocols().next().unwrap_or_default();
+    let ends = protocol.first().zip(protocol.last());
+    material.extend(ends.map(|(&first, &last)| u16::from_be_bytes([first, last])));
+}
+
+/// Adds the codes that are no GREASE, and how many they are; returns where they stand.
+fn push_list(material: &mut Vec<u16>, list: impl Iterator<Item = u16>) -> Range<usize> {
+    let from = material.len();
+    material.extend(list.filter(|&code| !is_grease(code)));
+    let to = material.len();
+    material.push(u16::try_from(to - from).unwrap_or(u16::MAX));
+    from..to
+}
+
+/// The highest version offered, as a code.
+fn highest_version(hello: &ClientHello<'_>) -> u16 {
+    codes(hello.versions).filter(|&code| !is_grease(code)).max().unwrap_or(hello.version)
 }
 
 /// MD5 over `version,ciphers,extensions,groups,point formats` in decimal.
@@ -95,8 +172,7 @@ fn ja3(hello: &ClientHello<'_>) -> Box<str> {
 fn ja4(hello: &ClientHello<'_>, over: Transport) -> Box<str> {
     let mut ciphers: Vec<u16> = codes(hello.ciphers).filter(|&code| !is_grease(code)).collect();
     let mut extensions: Vec<u16> = hello.extensions.iter().copied().filter(|&code| !is_grease(code)).collect();
-    let version = codes(hello.versions).filter(|&code| !is_grease(code)).max().unwrap_or(hello.version);
-    let version = match version {
+    let version = match highest_version(hello) {
         0x0304 => "13",
         0x0303 => "12",
         0x0302 => "11",

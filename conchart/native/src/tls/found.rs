@@ -2,6 +2,8 @@
 //!
 //! In: nothing. Out: plain values, and the texts of those that are one of a few.
 
+use std::sync::Arc;
+
 use super::Flights;
 use super::names::{Name, Version};
 use crate::stream::{Moment, Side};
@@ -153,8 +155,8 @@ pub struct Handshake {
     /// Flights of the server that the client waited for until it was ready.
     pub round_trips: Option<u32>,
     pub flights: Flights,
-    pub ja3: Option<Box<str>>,
-    pub ja4: Option<Box<str>>,
+    pub ja3: Option<Arc<str>>,
+    pub ja4: Option<Arc<str>>,
     /// True when encryption hides a boundary that we reasoned out (TLS 1.3).
     pub inferred: bool,
     /// How much of the connection can be opened.

@@ -33,6 +33,7 @@ mod tests;
 #[cfg(test)]
 pub(crate) use {opener::tests as sealed, tests::build};
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 pub use compute::Flights;
@@ -68,7 +69,8 @@ enum State {
 }
 
 /// What the caller has not fetched yet. Thousands of idle connections must not each keep the buffers of
-/// their busiest moment: this exists only while something is in it.
+/// their busiest moment: this exists only while something is in it. What was fetched is kept, once for all connections,
+/// with its room: nearly every record needs it.
 #[derive(Debug, Default)]
 struct Found {
     records: VecDeque<AppRecord>,
@@ -79,6 +81,29 @@ struct Found {
     announced: usize,
     /// It is still open how much the keys of the last of them open.
     undecided: bool,
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Box<Found>>> = const { Cell::new(None) };
+}
+
+impl Found {
+    fn is_empty(&self) -> bool {
+        self.records.is_empty() && self.clear.is_empty() && self.handshakes.is_empty()
+    }
+
+    /// An empty one, with room where there is some.
+    fn spare() -> Box<Self> {
+        SPARE.take().unwrap_or_default()
+    }
+
+    /// Keeps the room of an empty one, unless it is uncommonly much.
+    fn give_back(mut found: Box<Self>) {
+        (found.announced, found.undecided) = (0, false);
+        if found.records.capacity().max(found.clear.capacity()) <= 2 * MAX_HELD {
+            SPARE.set(Some(found));
+        }
+    }
 }
 
 /// The TLS layer of one connection.
@@ -300,15 +325,13 @@ impl Tls {
     }
 
     fn drop_fetched(&mut self) {
-        let is_empty =
-            |found: &Found| found.records.is_empty() && found.clear.is_empty() && found.handshakes.is_empty();
-        if self.found.as_deref().is_some_and(is_empty) {
-            self.found = None;
+        if let Some(found) = self.found.take_if(|found| found.is_empty()) {
+            Found::give_back(found);
         }
     }
 
     fn found(&mut self) -> &mut Found {
-        self.found.get_or_insert_default()
+        self.found.get_or_insert_with(Found::spare)
     }
 }
 

@@ -32,6 +32,20 @@ pub(super) struct Header {
     pub stream: u32,
 }
 
+/// The first bytes of a header whose others are still to come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Begun {
+    bytes: [u8; HEADER],
+    /// How many there are.
+    have: usize,
+}
+
+impl Begun {
+    pub fn is_empty(self) -> bool {
+        self.have == 0
+    }
+}
+
 impl Header {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let &[l2, l1, l0, kind, flags, s3, s2, s1, s0] = bytes.first_chunk::<HEADER>()?;
@@ -41,6 +55,21 @@ impl Header {
             flags,
             stream: u32::from_be_bytes([s3 & 0x7f, s2, s1, s0]),
         })
+    }
+
+    /// Takes bytes of a header off the front of `bytes`, behind those that came before; returns how many, and the header
+    /// once it is whole. Nearly always all of it comes at once.
+    pub fn collect(begun: &mut Begun, bytes: &[u8]) -> (usize, Option<Self>) {
+        if begun.have == 0
+            && let Some(header) = Self::read(bytes)
+        {
+            return (HEADER, Some(header));
+        }
+        let room = begun.bytes.get_mut(begun.have..).unwrap_or_default();
+        let taken = room.len().min(bytes.len());
+        room.iter_mut().zip(bytes).for_each(|(slot, &byte)| *slot = byte);
+        begun.have += taken;
+        (taken, if begun.have == HEADER { Self::read(&begun.bytes) } else { None })
     }
 
     pub fn ends_stream(self) -> bool {

@@ -18,7 +18,7 @@ use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use frame::{GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
+use frame::{Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
 use hpack::Decoder;
 use streams::{Headers, Streams};
 
@@ -47,7 +47,7 @@ enum State {
     /// So many bytes of the preface have come.
     Preface(usize),
     /// Between two frames, or in a frame's header.
-    Header(Vec<u8>),
+    Header(Begun),
     Payload {
         header: Header,
         left: u32,
@@ -83,7 +83,7 @@ impl Http2 {
     /// A connection from its beginning: the requester sends its preface.
     pub fn new(requester: Side) -> Self {
         let start =
-            |side| Direction::new(if side == requester { State::Preface(0) } else { State::Header(Vec::new()) });
+            |side| Direction::new(if side == requester { State::Preface(0) } else { State::Header(Begun::default()) });
         let directions = BySide { client: start(Side::Client), server: start(Side::Server) };
         Self { streams: Streams::new(), directions }
     }
@@ -109,7 +109,7 @@ impl Http2 {
         let direction = &mut self.directions[from];
         let packet_begins = direction.trail.begins_packet(chunk.seen);
         if packet_begins && matches!(direction.state, State::OutOfStep) && sniff_frames(chunk.bytes) == Verdict::Yes {
-            direction.state = State::Header(Vec::new());
+            direction.state = State::Header(Begun::default());
             direction.trail.end(ledger);
         }
         let mut bytes = chunk.bytes;
@@ -137,19 +137,18 @@ impl Http2 {
                 let alike = expected.iter().zip(bytes).take_while(|(a, b)| a == b).count();
                 *matched += alike;
                 if *matched == PREFACE.len() {
-                    direction.state = State::Header(Vec::new());
+                    direction.state = State::Header(Begun::default());
                 } else if alike < bytes.len() {
                     self.go_out_of_step(ledger, from);
                 }
                 alike.max(1)
             }
-            State::Header(kept) => {
-                if kept.is_empty() {
+            State::Header(begun) => {
+                if begun.is_empty() {
                     direction.begun = Some(seen);
                 }
-                let taken = (HEADER - kept.len()).min(bytes.len());
-                kept.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-                if let Some(header) = Header::read(kept) {
+                let (taken, header) = Header::collect(begun, bytes);
+                if let Some(header) = header {
                     self.begin(ledger, from, header, seen, offset);
                 }
                 taken.max(1)
@@ -231,7 +230,8 @@ impl Http2 {
     /// A frame is over.
     fn end(&mut self, ledger: &mut Ledger, from: Side, header: Header, seen: Moment) {
         let direction = &mut self.directions[from];
-        let State::Payload { kept, whole, .. } = std::mem::replace(&mut direction.state, State::Header(Vec::new()))
+        let State::Payload { kept, whole, .. } =
+            std::mem::replace(&mut direction.state, State::Header(Begun::default()))
         else {
             return;
         };

@@ -1,8 +1,11 @@
 //! The table as a whole: which row fits what, and who sent it.
 
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use super::talk::Talk;
 use crate::exchange::reader::Start;
-use crate::exchange::sniffers::{Judgement, judge};
+use crate::exchange::sniffers::{Judgement, judge, judge_later, later};
 use crate::exchange::{Carrier, likely_sender};
 use crate::stream::Side;
 use crate::tls::build::Hello;
@@ -81,4 +84,28 @@ fn what_is_spoken_does_not_change_without_end() {
     let found = talk.server("hi").exchanges();
     assert_eq!(found.iter().filter(|e| e.protocol == "proxy").count(), 8);
     assert_eq!(found.last().map(|e| (e.protocol, e.response.bytes)), Some(("unknown", 2)));
+}
+
+#[test]
+fn a_packet_of_something_unknown_is_asked_of_the_few_rows_that_may_begin_there() {
+    let asked = |start| later(Carrier::Stream, start).len();
+    assert_eq!([asked(Start::Beginning), asked(Start::Midstream)], [3, 11]);
+}
+
+proptest! {
+    /// Whom one asks first changes nothing: the row is the first that fits, if it may begin there.
+    #[test]
+    fn asking_few_rows_finds_what_asking_all_finds(start in select(&Start::ALL[..]), which in 0..6_usize, cut in 0..40_usize, tail in any::<[u8; 8]>()) {
+        let hello = Hello::tls13().record();
+        let begun = [&hello[..], PREFACE, SETTINGS, b"HTTP/1.1 200 OK\\r\\n", b"\\x05\\x01\\0", b"0\\x0c\\x02\\x01\\x01\\x60\\x07"];
+        let packet = [&begun[which][..cut.min(begun[which].len())], &tail].concat();
+        for carrier in [Carrier::Stream, Carrier::Datagrams] {
+            let first = match judge(carrier, &packet, start, carrier == Carrier::Datagrams) {
+                Judgement::Row(row) => Some(row).filter(|row| row.later.applies(start)),
+                Judgement::None | Judgement::More => None,
+            };
+            let found = judge_later(carrier, &packet, start);
+            assert_eq!(found.map(std::ptr::from_ref), first.map(std::ptr::from_ref));
+        }
+    }
 }

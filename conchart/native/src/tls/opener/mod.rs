@@ -174,10 +174,18 @@ impl Opener {
         if !side.collect(part) {
             return Opened::Kept;
         }
+        let (body, marks) = (std::mem::take(&mut side.body), std::mem::take(&mut side.marks));
+        let opened = self.open_whole(from, part, if body.is_empty() { part.bytes } else { &body }, &marks);
+        direction::give_back(body);
+        opened
+    }
+
+    /// Opens a record whose body is `bytes`, as far as it was captured; `part` ends it.
+    fn open_whole(&mut self, from: Side, part: &RecordPart<'_>, bytes: &[u8], marks: &[(usize, Moment)]) -> Opened {
+        let side = &mut self.sides[from];
+        let is_data = part.record.kind == APPLICATION_DATA;
         let start = side.end.replace(part.record.end());
         let skipped = start.map_or(0, |end| part.record.offset.saturating_sub(end));
-        let (body, marks) = (std::mem::take(&mut side.body), std::mem::take(&mut side.marks));
-        let bytes = if body.is_empty() { part.bytes } else { &body };
         if side.cut || part.missing > 0 || bytes.len() != usize::from(part.record.length) {
             side.unsure = true;
             if let Some(keys) = side.keys.first_mut() {
@@ -198,7 +206,7 @@ impl Opener {
             self.gaps.push(Clear::unopened(from, ends, (part.record.first, part.record.first), missing));
         }
         match opened {
-            Some((epoch, content)) => self.opened(from, part, epoch, content, &marks),
+            Some((epoch, content)) => self.opened(from, part, epoch, content, marks),
             None => {
                 side.fail();
                 if begun && is_data { self.unopened(from, part) } else { Opened::Sealed }

@@ -1,11 +1,13 @@
 //! Codes to text, hellos to fingerprints.
 
+use std::sync::Arc;
+
 use super::build::*;
 use crate::tls::hello::ClientHello;
 use crate::tls::{KeyCoverage, Kind, Outcome};
 use crate::tls::{fingerprint, names};
 
-fn prints(hello: &Hello) -> (Box<str>, Box<str>) {
+fn prints(hello: &Hello) -> (Arc<str>, Arc<str>) {
     let message = hello.message();
     let read = ClientHello::read(&message[4..], message.len() as u32 - 4);
     assert!(read.whole);
@@ -56,6 +58,25 @@ fn grease_never_counts() {
     let mut greased = Hello::tls13().codes(10, &[0x8a8a, 29]);
     greased.ciphers.insert(0, 0x0a0a);
     assert_eq!(prints(&plain), prints(&greased.extension(0xfafa, vec![])));
+}
+
+/// As browsers do: each hello has other GREASE, and its extensions in another order.
+#[test]
+fn hellos_of_one_program_are_worked_out_once() {
+    let with = |grease: u16, kinds: [u16; 3]| {
+        let mut hello = Hello::tls13().codes(10, &[grease, 29]);
+        hello.ciphers.insert(0, grease);
+        kinds.iter().fold(hello, |hello, &kind| hello.extension(kind, vec![])).extension(grease, vec![])
+    };
+    let first = prints(&with(0x0a0a, [18, 23, 27]));
+    let before = fingerprint::worked_out();
+    for grease in [0x1a1a, 0x2a2a, 0xfafa] {
+        assert_eq!(prints(&with(grease, [18, 23, 27])), first);
+    }
+    assert_eq!(fingerprint::worked_out(), before, "GREASE never counts");
+    let shuffled = prints(&with(0x3a3a, [27, 18, 23]));
+    assert_eq!((shuffled.1, shuffled.0 == first.0), (first.1, false), "JA4 sorts, JA3 does not");
+    assert_eq!(fingerprint::worked_out(), (before.0 + 1, before.1));
 }
 
 #[test]
