@@ -75,21 +75,24 @@ class Metered:
             named = statement.named_parameters
             own = {name: value for name, value in params.items() if name in named} if isinstance(params, dict) else params
             self._database.execute(statement, own)
-            self.count()
+            self.count(own["rule"] if isinstance(own, dict) and "rule" in own else None)
         return self
 
     def sql(self, query: str, params: Any = None) -> "_Relation":  # noqa: ANN401  (as DuckDB's)
         """Give a relation whose costs count when it is fetched."""
-        return _Relation(self, self._database.sql(query, params=params))
+        relation = self._database.sql(query, params=params)
+        if params is not None:  # then DuckDB has run it
+            self.count()
+        return _Relation(self, relation)
 
     def fetched(self, rows: int) -> None:
         """Count rows that became Python objects."""
         self._costs.fetched[_asking()] += rows
 
-    def count(self) -> None:
-        """Count what the last statement cost."""
+    def count(self, rule: str | None = None) -> None:
+        """Count what the last statement cost, with a rule's name where it is that of a rule."""
         told = self._database.get_profiling_information("json")
-        place, queue = _asking(), [json.loads(told)] if told else []
+        place, queue = _asking() + (f", {rule}" if rule else ""), [json.loads(told)] if told else []
         for operator in queue:  # grows while it is walked
             queue += (below := operator.get("children", ()))
             rows = operator.get("operator_cardinality", 0) + operator.get("operator_rows_scanned", 0)

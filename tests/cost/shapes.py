@@ -28,8 +28,8 @@ _CONNECTION = {
     "first_frame": "1 + 20 * i",
     "last_frame": "20 * i + 19",
     "syn_at": "opened_at",
-    "syn_ack_at": "opened_at + 200_000",
-    "ack_at": "opened_at + 300_000",
+    "syn_ack_at": "opened_at + syn - 100_000",
+    "ack_at": "opened_at + syn",
     "packets_client": "11",
     "packets_server": "9",
     "bytes_client": "400 + hash(i) % 900",
@@ -87,8 +87,8 @@ _EXCHANGE = {
 _HANDSHAKE = {
     "stream": "stream",
     "number": "0",
-    "hello_at": "opened_at + 300_000",
-    "server_hello_at": "opened_at + 500_000",
+    "hello_at": "opened_at + syn",
+    "server_hello_at": "opened_at + syn + 200_000",
     "ready_at": "begun_at",
     "complete_at": "begun_at",
     "version": "'TLSv1.3'",
@@ -128,6 +128,8 @@ class Shape:
     """From one request to the next, in nanoseconds."""
     wait: str = "4_000_000"
     """From a request to its response, in nanoseconds."""
+    syn: str = "300_000"
+    """From the first SYN to the end of the three-way handshake, in nanoseconds."""
     ends: Columns = field(default_factory=dict)
     """Of connections."""
     requests: Columns = field(default_factory=dict)
@@ -155,12 +157,13 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
         f"""
         CREATE OR REPLACE TEMP MACRO address(net, i) AS format('{{}}.{{}}.{{}}', net, i // 250 % 250, i % 250 + 1);
         CREATE TEMP TABLE told AS
-        SELECT *, opened_at + 300_000 + {tls} AS begun_at,
-            opened_at + 350_000 + {tls} + asked * each + ({sized(shape.lasting)}) AS closed_at
+        SELECT *, opened_at + syn + {tls} AS begun_at,
+            opened_at + syn + 50_000 + {tls} + asked * each + ({sized(shape.lasting)}) AS closed_at
         FROM (
             SELECT i, i::INTEGER AS stream, {START_AT} + ({sized(shape.opened)})::BIGINT AS opened_at,
                 ({sized(shape.asked)})::BIGINT AS asked, ({sized(shape.each)})::BIGINT AS each,
-                ({sized(shape.wait)})::BIGINT AS wait, ({sized(shape.stalls)})::BIGINT AS stalls
+                ({sized(shape.wait)})::BIGINT AS wait,
+                ({sized(shape.syn)})::BIGINT AS syn, ({sized(shape.stalls)})::BIGINT AS stalls
             FROM range({sized(shape.connections)}) AS t(i));
         CREATE TEMP TABLE asking AS SELECT *, unnest(range(asked)) AS k FROM told;
 
@@ -173,9 +176,9 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
         SELECT stream, exchange::INTEGER AS exchange, kind, start_at, end_at, 'client' AS start_by, 'server' AS end_by,
             1 + 20 * stream AS start_frame, 3 + 20 * stream AS end_frame, false AS inferred
         FROM (
-            SELECT stream, NULL AS exchange, 'syn' AS kind, opened_at AS start_at, opened_at + 300_000 AS end_at
+            SELECT stream, NULL AS exchange, 'syn' AS kind, opened_at AS start_at, opened_at + syn AS end_at
             FROM told
-            UNION ALL SELECT stream, NULL, 'tls', opened_at + 300_000, begun_at FROM told
+            UNION ALL SELECT stream, NULL, 'tls', opened_at + syn, begun_at FROM told
             UNION ALL SELECT stream, k, 'request', begun_at + k * each, begun_at + k * each + 100_000 FROM asking
             UNION ALL SELECT stream, k, 'wait', begun_at + k * each + 100_000, begun_at + k * each + 100_000 + wait
             FROM asking
@@ -188,9 +191,9 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
         WHERE end_at > start_at;
 
         INSERT INTO stalls BY NAME
-        SELECT stream, if(k = 0, 'syn-retransmission', 'rto') AS kind, if(k > 0, 'tail', NULL) AS detail,
+        SELECT stream, if(k = 0, 'syn-rto', 'rto') AS kind, if(k > 0, 'tail', NULL) AS detail,
             if(k = 0, 'client', 'server') AS side, if(k = 0, opened_at, begun_at + k * each + 100_000) AS start_at,
-            if(k = 0, opened_at + 250_000, begun_at + k * each + 1_100_000) AS end_at,
+            if(k = 0, opened_at + syn - 200_000, begun_at + k * each + 1_100_000) AS end_at,
             'client' AS start_by, 'server' AS end_by, 1 + 20 * i AS start_frame, 3 + 20 * i AS end_frame,
             3 + 20 * i AS released_frame, 0.9 AS confidence
         FROM (SELECT *, unnest(range(stalls)) AS k FROM told);
@@ -369,18 +372,19 @@ SHAPES = (
     ),
     Shape(name="many findings", stalls="1", tls={}, asked="3"),
     Shape(
-        name="one request, many backends with a SYN sent again",
-        connections="{n} + 1",
+        name="one request, for which a proxy tries many backends at once",
+        connections="3 * {n} + 2",
+        asked="(i < 2)::INTEGER",
         ends={
             "client_ip": "if(i = 0, '10.1.0.1', '10.3.0.1')",
-            "server_ip": "if(i = 0, '10.3.0.1', address('10.2', i))",
-            "syn_retransmits": "if(i = 0, 0, 1)",
+            "server_ip": "if(i = 0, '10.3.0.1', address('10.2', (i + 1) // 3))",
+            "state": "if(i > 1 AND i % 3 > 0, 'unanswered', 'complete')",
+            "syn_retransmits": "(i > 1 AND i % 3 > 0)::INTEGER",
         },
-        opened="if(i = 0, 0, 1_000_000 + i * 100)",
-        wait="if(i = 0, 90_000_000, 40_000_000 + i * 100)",
-        each="if(i = 0, 95_000_000, 45_000_000)",
-        stalls="if(i = 0, 0, 2)",
-        requests={"ids": "['one']"},
+        opened="i * 1_000_000",
+        lasting="if(i = 0, 0, {n} * 900_000)",
+        wait="if(i = 0, {n} * 4_000_000 + 2_000_000_000, 40_000_000)",
+        each="if(i = 0, {n} * 4_000_000 + 2_100_000_000, 45_000_000)",
     ),
     Shape(
         name="one request, backends one after the other",
