@@ -122,8 +122,8 @@ _SAME = f"""
         FROM exchanges JOIN (
             FROM connections SEMI JOIN forwarding USING (client_ip)) USING (stream)
         WHERE request_at IS NOT NULL)
-    -- The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired with
-    -- one of them, not with all.
+    -- The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired
+    -- with one of them, not with all.
     SELECT 'capturing' AS method, 1.0 AS confidence, min(address) OVER capturing AS one,
         address AS other
     FROM (
@@ -245,7 +245,7 @@ class Machine:
     confidence: float
 
 
-def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> list[Machine]:
+def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
     """Find the machines of which a capture shows more than one address or both sides, and fill the temporary tables.
 
     Args:
@@ -275,14 +275,12 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
         "SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"
     ).fetchall():
         union.join(address, address, None, 1.0)
-    machines = union.machines()
     places = (
         (address, number, machine.method, machine.confidence)
-        for number, machine in enumerate(machines)
+        for number, machine in enumerate(union.machines())
         for address in machine.addresses
     )
     tables.lend("machines", _MACHINES, places)
-    return machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +339,7 @@ class _Set:
 
 
 class _Union:
-    """Sets of addresses, joined pair by pair: the smaller one moves into the larger one, so that N pairs cost N log N."""
+    """Sets of addresses, joined pair by pair: the smaller one moves into the larger one, N pairs cost N log N."""
 
     def __init__(self) -> None:
         """Begin without any."""

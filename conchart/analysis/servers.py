@@ -34,8 +34,8 @@ _LINKED = """
         sum(weight) OVER (PARTITION BY front_ip, front_port), sum(weight) OVER (PARTITION BY back_ip, back_port))
     ORDER BY ALL
 """
-# By addresses, not by endpoints: a host that serves N ports and calls N ports has N x N pairs of endpoints. So every row
-# is one thing that was seen.
+# By addresses, not by endpoints: a host that serves N ports and calls N ports has N x N pairs of endpoints. Here, every
+# row is something that was seen.
 _CALLS = f"""
     SELECT DISTINCT client_ip AS front_ip, NULL AS front_port, server_ip AS back_ip, server_port AS back_port
     FROM {_ANSWERING} SEMI JOIN (SELECT server_ip AS client_ip FROM {_ANSWERING}) USING (client_ip)

@@ -1,7 +1,7 @@
 """Made-up captures of every shape, of any size, written into the tables by DuckDB itself.
 
-In: a trace without rows, a size. Out: the tables as the core would fill them. A shape says how it differs from the plain
-one, in which each connection has a client and a server of its own, and asks one request: columns as SQL of ``i``, the
+In: a trace without rows, a size. Out: the tables as the core would fill them. A shape says how it differs from the
+plain one, in which each connection has a client and a server of its own, and asks one request: columns as SQL of ``i``, the
 number of the connection, and ``k``, that of the request on it.
 """
 
@@ -215,7 +215,8 @@ _LOOPBACK = {"client_ip": "'127.0.0.1'", "server_ip": "'127.0.0.1'", "local_end"
 _HALF = "i < {n} // 2"
 _EVEN = "i % 2 = 0"
 # Of pairs, the even one is a request to a proxy, the odd one what the proxy asks for it.
-_PAIRED = {"opened": "i // 2 * 9_000_000 + i % 2 * 800_000", "wait": f"if({_EVEN}, 5_000_000, 1_000_000)"}
+_PAIR_OPENED = "i // 2 * 9_000_000 + i % 2 * 800_000"
+_PAIR_WAIT = f"if({_EVEN}, 5_000_000, 1_000_000)"
 
 SHAPES = (
     Shape(name="plain", tls={}),
@@ -252,7 +253,8 @@ SHAPES = (
             "server_ip": f"if({_EVEN}, '10.3.0.1', '10.2.0.1')",
             "server_port": "1_024 + i",
         },
-        **_PAIRED,
+        opened=_PAIR_OPENED,
+        wait=_PAIR_WAIT,
     ),
     Shape(
         name="own addresses, half serve, half call",
@@ -340,7 +342,8 @@ SHAPES = (
             "client_ip": f"if({_EVEN}, '10.1.0.1', '10.3.0.1')",
             "server_ip": f"if({_EVEN}, '10.3.0.1', '10.2.0.1')",
         },
-        **_PAIRED,
+        opened=_PAIR_OPENED,
+        wait=_PAIR_WAIT,
     ),
     Shape(
         name="proxied pairs, all at once",
@@ -362,7 +365,8 @@ SHAPES = (
             "server_ip": f"if({_EVEN}, '10.3.0.1', '10.2.0.1')",
             "mac_client": f"if({_EVEN}, '02:00:00:00:00:01', '02:00:00:00:00:03')",
         },
-        **_PAIRED,
+        opened=_PAIR_OPENED,
+        wait=_PAIR_WAIT,
     ),
     Shape(
         name="many names",
@@ -370,7 +374,7 @@ SHAPES = (
         tls={"sni": "'h' || i || '.example'"},
         requests={"host": "'h' || i || '.example'"},
     ),
-    Shape(name="many findings", stalls="1", tls={}, asked="3"),
+    Shape(name="many findings", stalls="1", syn="1_000_300_000", ends={"syn_retransmits": "1"}),
     Shape(
         name="one request, for which a proxy tries many backends at once",
         connections="3 * {n} + 2",
@@ -456,7 +460,8 @@ SHAPES = (
             "announced_port": f"if({_EVEN}, NULL, 4_000)",
         },
         lasting="{n} * 9_000_000",
-        **_PAIRED,
+        opened=_PAIR_OPENED,
+        wait=_PAIR_WAIT,
     ),
     Shape(
         name="one ClientHello, sent over and over",

@@ -36,6 +36,7 @@ def test_no_step_grows_faster_than_the_capture(shape: Shape) -> None:
             ("lines", small.lines, large.lines),
         )
         for place, count in after.items()
-        if count > MOST_GROWTH * max(before[place], LITTLE)
+        # A rule that the small capture gives no reason to ask has nothing to grow from.
+        if (before[place] or "_ask, " not in place) and count > MOST_GROWTH * max(before[place], LITTLE)
     }
     assert not grown
