@@ -2,7 +2,15 @@
 
 from collections.abc import Callable
 
-__all__ = ["CaptureError", "annotate_captures", "link_exchanges", "pack_columns", "read_capture", "survey_pools"]
+__all__ = [
+    "CaptureError",
+    "annotate_captures",
+    "link_exchanges",
+    "pack_columns",
+    "read_capture",
+    "share_waits",
+    "survey_pools",
+]
 
 class CaptureError(Exception):
     """Nothing could be read from a capture; the text is complete."""
@@ -73,6 +81,18 @@ def pack_columns(rows: object) -> tuple[int, list[tuple[str, int, bool, int, byt
         before; the value that they are counted from otherwise; the values' bytes, plane after plane from the lowest; a
         1 for each value that is known and a 0 for one that is not, or nothing where all are; the texts, where values
         are numbers of texts.
+    """
+
+def share_waits(pieces: object, order: list[int]) -> list[tuple[int, int]]:
+    """Tell how much of what each finding explains of users' waits is counted with another one.
+
+    Args:
+        pieces: Rows that speak Arrow, with the columns that ``analysis/findings.py`` selects; those of one finding
+            and one wait do not overlap.
+        order: The findings, as they count: where several lie over each other, the first one has the time.
+
+    Returns:
+        A finding and nanoseconds, of those that explain anything.
     """
 
 def survey_pools(connections: object, exchanges: object) -> object:

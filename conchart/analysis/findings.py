@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 
+from conchart._native import share_waits
 from conchart.analysis.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
@@ -87,34 +88,37 @@ _USERS_WAITED = """
     SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited
     WHERE user_stream = stream AND user_exchange = exchange
 """
-# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same.
+# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. Of every
+# pair of delays the overlap counts: between two events, as many pairs overlap as there are delays of the one times delays
+# of the other. So delays are walked in the order of time, and not compared with each other.
 _COMMON = """
-    SELECT one.id, other.id, sum(greatest(0, least(one.end_at, other.end_at) - greatest(one.start_at, other.start_at))),
-        count(DISTINCT one.stream)
-    FROM delays one
-    JOIN (SELECT unnest($rules::VARCHAR[]) AS rule, unnest($causes::VARCHAR[]) AS cause) USING (rule)
-    JOIN delays other ON other.rule = cause AND other.stream = one.stream
-        AND other.exchange IS NOT DISTINCT FROM one.exchange
-    WHERE other.id <> one.id
+    WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
+    pairs AS (
+        SELECT one.id AS one, other.id AS other, one.stream, one.exchange
+        FROM told one
+        JOIN (SELECT unnest($rules::VARCHAR[]) AS rule, unnest($causes::VARCHAR[]) AS cause) USING (rule)
+        JOIN told other ON other.rule = cause AND other.stream = one.stream
+            AND other.exchange IS NOT DISTINCT FROM one.exchange
+        WHERE other.id <> one.id),
+    events AS (
+        SELECT one, other, pairs.stream, pairs.exchange, unnest([start_at, greatest(start_at, end_at)]) AS instant,
+            unnest([1, -1]) AS ones, 0 AS others
+        FROM pairs JOIN delays ON id = one AND delays.stream = pairs.stream
+            AND delays.exchange IS NOT DISTINCT FROM pairs.exchange
+        UNION ALL
+        SELECT one, other, pairs.stream, pairs.exchange, unnest([start_at, greatest(start_at, end_at)]), 0,
+            unnest([1, -1])
+        FROM pairs JOIN delays ON id = other AND delays.stream = pairs.stream
+            AND delays.exchange IS NOT DISTINCT FROM pairs.exchange)
+    SELECT one, other, sum(lasting * together)::BIGINT, count(DISTINCT stream)
+    FROM (
+        SELECT one, other, stream, coalesce(lead(instant) OVER so_far - instant, 0) AS lasting,
+            sum(ones) OVER so_far * sum(others) OVER so_far AS together
+        FROM events
+        WINDOW so_far AS (PARTITION BY one, other, stream, exchange ORDER BY instant ROWS UNBOUNDED PRECEDING))
     GROUP BY ALL
 """
-_SHARED = """
-    WITH ranked AS (
-        SELECT unnest(ids) AS id, unnest(range(len(ids))) AS rank
-        FROM (SELECT from_json($ids, '["INTEGER"]') AS ids)),
-    mine AS (FROM paid JOIN ranked USING (id)),
-    pieces AS (
-        SELECT mine.id, mine.user_stream, mine.user_exchange, greatest(mine.start_at, worse.start_at) AS start_at,
-            least(mine.end_at, worse.end_at) AS end_at
-        FROM mine JOIN mine worse USING (user_stream, user_exchange)
-        WHERE worse.rank < mine.rank AND worse.start_at < mine.end_at AND mine.start_at < worse.end_at),
-    covered AS (
-        SELECT *, coalesce(max(end_at) OVER (
-            PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS until_at
-        FROM pieces)
-    SELECT id, sum(greatest(0, end_at - greatest(start_at, until_at)))::BIGINT FROM covered GROUP BY id
-"""
+_PAID = "SELECT id, user_stream, user_exchange, start_at, end_at FROM paid"
 # There may be as many as there are connections: they do not pass through Python.
 _NAME_STREAMS = """
     UPDATE findings SET streams = happened.streams
@@ -329,7 +333,7 @@ def _top(one: int, parents: Mapping[int, int]) -> int:
 
 def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
     """Give of each finding, in the order in which they count, what users waited for it that one before counts."""
-    return dict(tables.sql(_SHARED, {"ids": json.dumps(ids)}).fetchall())
+    return dict(share_waits(tables.sql(_PAID), ids))
 
 
 _PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")

@@ -61,6 +61,18 @@ _EXCHANGES = f"""
     ORDER BY request_at, stream, number"""
 """Both sides of every machine that has two, as linking wants them. An opening is a back without a number."""
 
+_HOPS = """
+    FROM (SELECT back_stream FROM through LIMIT 1)
+    UNION ALL FROM (
+        SELECT machine FROM (
+            SELECT machine, true AS accepts, hash(server_ip, server_port, transport) AS endpoint
+            FROM connections JOIN machines ON address = server_ip
+            UNION ALL SELECT machine, false, hash(server_ip, server_port, transport)
+            FROM connections JOIN machines ON address = client_ip)
+        GROUP BY machine HAVING bool_or(accepts) AND NOT bool_and(accepts) AND min(endpoint) <> max(endpoint) LIMIT 1)
+"""
+"""A row where there may be a hop: a connection that is handed through, or a machine that accepts and opens connections,
+not all to one endpoint: a server causes none of its own requests."""
 
 _HANDED_THROUGH = """
     INSERT INTO links BY NAME
@@ -107,7 +119,8 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better than the capture tells.
     """
-    if find_machines(tables, proxies) or tables.sql("FROM through LIMIT 1").fetchall():
+    find_machines(tables, proxies)
+    if tables.sql(_HOPS).fetchall():
         links = _native.link_exchanges(tables.sql(_EXCHANGES))
         with tables.filling():
             for batch in links:

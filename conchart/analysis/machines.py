@@ -21,9 +21,15 @@ MOST_STRANGERS = 16
 MOST_ADDRESSES = 8
 """Of one network card; behind one that has more, there is a network."""
 MOST_HANDED = 8
-"""Connections that one is handed on through; what more of them have alike was crafted or replayed."""
+"""Connections that one is handed on through; what more of them have alike was crafted or replayed. Also how many are
+looked at where many may be the one that is handed on: the last from an announced address, the nearest with as many
+bytes."""
+MOST_PENDING = 8
+"""Of a client's requests: one that a proxy hands on is among the last so many."""
 MOST_COMPARED = 200
 """Exchanges of a pair that are compared."""
+MOST_BEGUN = 64
+"""Waits that began before an exchange and are looked at for the one that it belongs to."""
 LEAST_NESTED = 0.8
 """Share of a client's exchanges that lie within waits for a server, if they are one machine."""
 FEW = 8
@@ -37,21 +43,40 @@ _THROUGH = f"""
     opened AS (
         SELECT concat(isn_client, ' ', isn_server) AS fact, stream, opened_at AS seen_at FROM connections
         WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL),
+    announcing AS (
+        SELECT stream, announced_ip AS ip, announced_port AS port, opened_at, opened_at + {SKEW_NS} AS by_at
+        FROM connections WHERE announced_ip IS NOT NULL),
+    announcable AS (
+        SELECT stream, client_ip AS ip, client_port AS port, opened_at, closed_at,
+            row_number() OVER (PARTITION BY client_ip, client_port ORDER BY opened_at, stream) AS place
+        FROM connections WHERE (client_ip, client_port) IN (SELECT (ip, port) FROM announcing)),
     announced AS (
         SELECT f.stream AS front_stream, b.stream AS back_stream
-        FROM connections b JOIN connections f ON f.client_ip = b.announced_ip AND f.client_port = b.announced_port
-        WHERE f.stream <> b.stream AND f.opened_at <= b.opened_at + {SKEW_NS} AND b.opened_at <= f.closed_at
+        FROM (
+            SELECT b.*, unnest(range(last.place - {MOST_HANDED - 1}, last.place + 1)) AS place
+            FROM announcing b ASOF JOIN (
+                SELECT ip, port, opened_at, max(place) AS place FROM announcable GROUP BY ALL) last
+                ON b.ip = last.ip AND b.port = last.port AND b.by_at >= last.opened_at) b
+        JOIN announcable f USING (ip, port, place)
+        WHERE f.stream <> b.stream AND b.opened_at <= f.closed_at
         QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1),
-    asked AS (SELECT stream, min(request_at) AS asked_at FROM exchanges GROUP BY stream),
-    asking AS (FROM connections JOIN asked USING (stream)),
+    asking AS (
+        SELECT stream, client_ip, server_ip, server_port, opened_at, closed_at, asked_at, bytes_client, bytes_server,
+            least(bytes_client, bytes_server) AS fewer, greatest(bytes_client, bytes_server) AS more
+        FROM connections JOIN (SELECT stream, min(request_at) AS asked_at FROM exchanges GROUP BY stream) USING (stream)
+        WHERE least(bytes_client, bytes_server) >= 64),
+    alike AS (
+        SELECT *, row_number() OVER (PARTITION BY server_ip, fewer, more ORDER BY opened_at, stream) AS place
+        FROM asking
+        QUALIFY min(server_port) OVER (PARTITION BY server_ip, fewer, more)
+            <> max(server_port) OVER (PARTITION BY server_ip, fewer, more)),
     mirrored AS (
         SELECT f.stream AS front_stream, b.stream AS back_stream
-        FROM asking f JOIN asking b ON f.asked_at < b.asked_at
-            AND f.server_ip = b.server_ip AND f.server_port <> b.server_port
-            AND f.bytes_client = b.bytes_server AND f.bytes_server = b.bytes_client
-            AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at
-        WHERE least(f.bytes_client, f.bytes_server) >= 64 AND b.client_ip <> f.client_ip
-        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at)) = 1),
+        FROM (SELECT *, unnest(range(place - {MOST_HANDED}, place + {MOST_HANDED + 1})) AS other FROM alike) b
+        JOIN alike f ON f.server_ip = b.server_ip AND f.fewer = b.fewer AND f.more = b.more AND f.place = b.other
+        WHERE f.asked_at < b.asked_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
+            AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at AND b.client_ip <> f.client_ip
+        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at), f.stream) = 1),
     same AS (
         SELECT 'client-hello' AS method, * FROM hellos UNION ALL SELECT 'translated', * FROM opened),
     pairs AS (
@@ -74,7 +99,8 @@ _THROUGH = f"""
         ELSE true END"""
 """Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
 translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
-proxy (a reverse tunnel), as many bytes the other way round."""
+proxy (a reverse tunnel), as many bytes the other way round. Every join is by a place in an order: nothing is compared
+with more than a fixed number of others, however many have the same address or as many bytes."""
 
 _NOTHING_THROUGH = """
     CREATE OR REPLACE TEMP TABLE through AS
@@ -83,23 +109,40 @@ _NOTHING_THROUGH = """
 """
 
 _SAME = f"""
-    -- The capturing machine's own addresses (cooked captures).
-    SELECT 'capturing' AS method, 1.0 AS confidence, a.address AS one, b.address AS other
-    FROM (SELECT DISTINCT capture, client_ip AS address FROM connections WHERE local_end IN ('client', 'both')) a
-    JOIN (SELECT DISTINCT capture, server_ip AS address FROM connections WHERE local_end IN ('server', 'both')) b
-        USING (capture)
+    WITH forwarding AS (
+        SELECT address, client AS client_ip, request_at, request_at + {SKEW_NS} AS by_at
+        FROM (
+            SELECT client_ip AS address, request_at, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
+            FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL
+            QUALIFY row_number() OVER (PARTITION BY client_ip ORDER BY request_at) <= {FEW})
+        WHERE address <> client),
+    forwarded AS (
+        SELECT client_ip, server_ip, request_at, coalesce(response_at, closed_at) AS until_at,
+            row_number() OVER (PARTITION BY client_ip ORDER BY request_at) AS place
+        FROM exchanges JOIN (
+            FROM connections SEMI JOIN forwarding USING (client_ip)) USING (stream)
+        WHERE request_at IS NOT NULL)
+    -- The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired
+    -- with one of them, not with all.
+    SELECT 'capturing' AS method, 1.0 AS confidence, min(address) OVER capturing AS one,
+        address AS other
+    FROM (
+        SELECT capture, client_ip AS address, true AS opens FROM connections WHERE local_end IN ('client', 'both')
+        UNION SELECT capture, server_ip, false FROM connections WHERE local_end IN ('server', 'both'))
+    WHERE address NOT IN (SELECT unnest($known::VARCHAR[]))
+    WINDOW capturing AS (PARTITION BY capture)
+    QUALIFY bool_or(opens) OVER capturing AND NOT bool_and(opens) OVER capturing
     -- What is handed through was accepted and opened by one machine.
     UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through
     WHERE method NOT IN ('translated', 'same-bytes')
     -- A request that names the client for which it is made (X-Forwarded-For).
-    UNION ALL SELECT 'forwarded-for', 0.98, f.server_ip, b.client_ip
-    FROM (SELECT *, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
-          FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL
-          QUALIFY row_number() OVER (PARTITION BY client_ip ORDER BY request_at) <= {FEW}) b
-    JOIN (FROM exchanges JOIN connections USING (stream)) f ON f.client_ip = b.client AND f.stream <> b.stream
-        AND b.request_at BETWEEN f.request_at - {SKEW_NS} AND coalesce(f.response_at, f.closed_at)
-    WHERE f.client_ip <> b.client_ip
-    GROUP BY ALL
+    UNION ALL SELECT DISTINCT 'forwarded-for', 0.98, f.server_ip, b.address
+    FROM (
+        SELECT b.*, unnest(range(last.place - {MOST_PENDING - 1}, last.place + 1)) AS place
+        FROM forwarding b
+        ASOF JOIN (SELECT client_ip, request_at, max(place) AS place FROM forwarded GROUP BY ALL) last
+            ON last.client_ip = b.client_ip AND b.by_at >= last.request_at) b
+    JOIN forwarded f USING (client_ip, place) WHERE b.request_at <= f.until_at
     -- One network card, and no router between it and the capture.
     UNION ALL SELECT 'network-card', 0.95, a.address, b.address
     FROM (SELECT DISTINCT capture, mac_server AS mac, server_ip AS address FROM connections
@@ -160,15 +203,26 @@ _NESTED = f"""
         SELECT * FROM asked
         QUALIFY (place - 1) % greatest(1, (count(*) OVER ()) // {MOST_COMPARED}) = 0),
     waits AS (
-        SELECT request_at, coalesce(response_at, closed_at) AS until_at
-        FROM exchanges JOIN connections USING (stream) WHERE server_ip = $server AND request_at IS NOT NULL),
+        SELECT request_at, until_at, max(until_at) OVER so_far AS longest_at, row_number() OVER so_far AS place
+        FROM (
+            SELECT request_at, coalesce(response_at, closed_at) AS until_at
+            FROM exchanges JOIN connections USING (stream) WHERE server_ip = $server AND request_at IS NOT NULL)
+        WINDOW so_far AS (ORDER BY request_at, until_at ROWS UNBOUNDED PRECEDING)),
     moved AS (
-        SELECT shift, place, request_at + shift AS request_at, until_at + shift AS until_at
+        SELECT shift, place, request_at + shift AS request_at, request_at + shift + {SKEW_NS} AS by_at,
+            until_at + shift - {SKEW_NS} AS until_at
         FROM sample, (SELECT unnest([0, 83000000, -131000000, 457000000, -719000000]) AS shift)),
+    -- Those that began last before it: whether one of all holds it, the longest tells.
+    last AS (
+        SELECT m.*, coalesce(w.place, 0) AS last, coalesce(m.until_at <= w.longest_at, false) AS nested
+        FROM moved m ASOF LEFT JOIN (
+            SELECT request_at, max(place) AS place, max(longest_at) AS longest_at FROM waits GROUP BY request_at) w
+            ON m.by_at >= w.request_at),
     held AS (
-        SELECT shift, place, bool_or(w.request_at IS NOT NULL) AS nested, min(m.request_at - w.request_at) AS after_ns
-        FROM moved m LEFT JOIN waits w
-            ON w.request_at <= m.request_at + {SKEW_NS} AND m.until_at <= w.until_at + {SKEW_NS}
+        SELECT shift, l.place, any_value(nested) AS nested,
+            min(l.request_at - w.request_at) FILTER (l.until_at <= w.until_at) AS after_ns
+        FROM (SELECT *, unnest(range(last - {MOST_BEGUN - 1}, last + 1)) AS of_wait FROM last) l
+        LEFT JOIN waits w ON w.place = l.of_wait
         GROUP BY ALL)
     SELECT count(*) FILTER (shift = 0), avg(nested::INTEGER) FILTER (shift = 0),
         avg(nested::INTEGER) FILTER (shift <> 0),
@@ -191,7 +245,7 @@ class Machine:
     confidence: float
 
 
-def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> list[Machine]:
+def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
     """Find the machines of which a capture shows more than one address or both sides, and fill the temporary tables.
 
     Args:
@@ -207,10 +261,8 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
     for proxy in given:
         for address in proxy:
             union.join(proxy[0], address, "given", 1.0)
-    same = tables.sql(f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL").fetchall() if endpoints > 1 else []
-    for method, confidence, one, other in same:
-        if one not in known and other not in known:
-            union.join(one, other, method, float(confidence))  # a DECIMAL of DuckDB
+    for method, confidence, one, other in _same(tables, known) if endpoints > 1 else ():
+        union.join(one, other, method, confidence)
     if strangers := list(_nested(tables, known | union.addresses())) if endpoints > 1 else []:
         asked: dict[str, set[str]] = {}
         for client, server in tables.sql("SELECT DISTINCT client_ip, server_ip FROM connections").fetchall():
@@ -219,19 +271,16 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> li
             taken = union.has(stranger.server) or union.has(stranger.client)
             if not taken and not stranger.asks_itself(asked, union):
                 union.join(stranger.server, stranger.client, "time", stranger.confidence)
-    (servers, clients), *_ = tables.sql(
-        "SELECT list(DISTINCT server_ip), list(DISTINCT client_ip) FROM connections"
-    ).fetchall()
-    for address in set(servers or ()) & set(clients or ()):
+    for (address,) in tables.sql(
+        "SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"
+    ).fetchall():
         union.join(address, address, None, 1.0)
-    machines = union.machines()
     places = (
         (address, number, machine.method, machine.confidence)
-        for number, machine in enumerate(machines)
+        for number, machine in enumerate(union.machines())
         for address in machine.addresses
     )
     tables.lend("machines", _MACHINES, places)
-    return machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +299,14 @@ class _Stranger:
             seen |= reached
             queue += reached
         return self.server in seen
+
+
+def _same(tables: Tables, known: set[str]) -> Iterator[tuple[str, float, str, str]]:
+    """Give what says of two addresses, of which nobody knows better, that they are one machine; and the addresses."""
+    query = f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL"
+    for method, confidence, one, other in tables.sql(query, {"known": sorted(known)}).fetchall():
+        if one not in known and other not in known:
+            yield method, float(confidence), one, other  # a DECIMAL of DuckDB
 
 
 def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
@@ -272,15 +329,22 @@ def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
         yield _Stranger(server=server, client=client, confidence=confidence)
 
 
+@dataclass(slots=True)
+class _Set:
+    """Addresses that are one machine, and the weakest reason for it: none where there is one address."""
+
+    addresses: set[str]
+    confidence: float = 1.0
+    method: str | None = None
+
+
 class _Union:
-    """Sets of addresses, joined pair by pair."""
+    """Sets of addresses, joined pair by pair: the smaller one moves into the larger one, N pairs cost N log N."""
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._sets: dict[str, set[str]] = {}
+        self._sets: dict[str, _Set] = {}
         """Of each address; those of one set share it."""
-        self._why: dict[str, tuple[float, str | None]] = {}
-        """Of each address: the weakest reason of its set."""
 
     def has(self, address: str) -> bool:
         """Say whether the address is in any set."""
@@ -288,7 +352,7 @@ class _Union:
 
     def machine_of(self, address: str) -> set[str]:
         """Give the set of an address; the address alone if it is in none."""
-        return self._sets.get(address, {address})
+        return self._sets[address].addresses if address in self._sets else {address}
 
     def addresses(self) -> set[str]:
         """Give the addresses of all sets."""
@@ -296,24 +360,21 @@ class _Union:
 
     def join(self, one: str, other: str, method: str | None, confidence: float) -> None:
         """Make the sets of two addresses one, for a reason; an address and itself are a set without one."""
-        ours, theirs = self._sets.setdefault(one, {one}), self._sets.setdefault(other, {other})
-        if ours is theirs and one != other:
+        ours, theirs = (self._sets.setdefault(address, _Set({address})) for address in (one, other))
+        if ours is theirs:
             return
-        ours |= theirs
-        weakest = min(
-            (self._why[address] for address in ours if address in self._why), default=(1.0, None), key=lambda w: w[0]
-        )
-        if one != other:
-            weakest = min(weakest, (confidence, method), key=lambda why: why[0]) if weakest[1] else (confidence, method)
-        for address in ours:
-            self._sets[address] = ours
-            self._why[address] = weakest
+        reasons = [(known.confidence, known.method) for known in (ours, theirs) if known.method]
+        confidence, method = min([*reasons, (confidence, method)], key=lambda reason: reason[0])
+        small, large = sorted((ours, theirs), key=lambda known: len(known.addresses))
+        large.addresses |= small.addresses
+        large.confidence, large.method = confidence, method
+        self._sets.update(dict.fromkeys(small.addresses, large))
 
     def machines(self) -> list[Machine]:
         """Give the sets, each with the weakest of its reasons, in the order of their addresses."""
-        distinct = {id(addresses): addresses for addresses in self._sets.values()}
-        found = []
-        for addresses in sorted(map(sorted, distinct.values())):
-            confidence, method = self._why[addresses[0]]
-            found.append(Machine(addresses=tuple(addresses), method=method, confidence=confidence))
-        return found
+        distinct = {id(known): known for known in self._sets.values()}
+        found = [
+            Machine(addresses=tuple(sorted(known.addresses)), method=known.method, confidence=known.confidence)
+            for known in distinct.values()
+        ]
+        return sorted(found, key=lambda machine: machine.addresses)

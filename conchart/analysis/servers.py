@@ -14,6 +14,8 @@ from conchart.tables import Tables
 
 Endpoint = tuple[str, int]
 """Address and port of a server."""
+Caller = tuple[str, int | None]
+"""Who calls servers: a server, or whatever is served at an address."""
 
 _ANSWERING = f"(FROM connections WHERE {SERVED} AND NOT {UNREAD})"
 """SQL: what tells who is a server: a port that refuses everybody is nobody's front."""
@@ -32,10 +34,11 @@ _LINKED = """
         sum(weight) OVER (PARTITION BY front_ip, front_port), sum(weight) OVER (PARTITION BY back_ip, back_port))
     ORDER BY ALL
 """
+# By addresses, not by endpoints: a host that serves N ports and calls N ports has N x N pairs of endpoints. Here, every
+# row is something that was seen.
 _CALLS = f"""
-    SELECT DISTINCT front.server_ip AS front_ip, front.server_port AS front_port, back.server_ip AS back_ip,
-        back.server_port AS back_port
-    FROM {_ANSWERING} back JOIN {_ANSWERING} front ON front.server_ip = back.client_ip
+    SELECT DISTINCT client_ip AS front_ip, NULL AS front_port, server_ip AS back_ip, server_port AS back_port
+    FROM {_ANSWERING} SEMI JOIN (SELECT server_ip AS client_ip FROM {_ANSWERING}) USING (client_ip)
     WHERE front_ip <> back_ip ORDER BY ALL
 """
 
@@ -114,23 +117,31 @@ def describe_servers(tables: Tables) -> None:
 
 def _standing(tables: Tables) -> Iterator[tuple[Endpoint, Endpoint, int]]:
     """Give each server of a chain, the front that it belongs to, and how many servers stand in between, and one."""
-    behind: dict[Endpoint, list[Endpoint]] = {}
+    behind: dict[Caller, list[Endpoint]] = {}
     for front_ip, front_port, back_ip, back_port, *_ in _pairs(tables):
         behind.setdefault((front_ip, front_port), []).append((back_ip, back_port))
+    if not behind:
+        return
     inner = {server for backs in behind.values() for server in backs}
-    weights = {(ip, port): weight for ip, port, weight in tables.sql(_WEIGHTS).fetchall()} if behind else {}
+    weights = {(ip, port): weight for ip, port, weight in tables.sql(_WEIGHTS).fetchall()}
+    calling = {server for server in weights if (server[0], None) in behind}
+    calling |= {(ip, port) for ip, port in behind if port is not None}
     # Servers that only call each other have no outermost one: nobody is a front.
-    fronts = sorted(behind.keys() - inner, key=lambda front: (-weights.get(front, 0), front))
+    fronts = sorted(calling - inner, key=lambda front: (-weights.get(front, 0), front))
     queue = [(front, front, 0) for front in fronts]
     seen = set(fronts)
     for server, root, tier in queue:  # grows while it is walked: breadth first
         yield server, root, tier
-        for back in behind.get(server, ()):
+        # What an address calls is placed once: its other ports would find all of it placed.
+        for back in [*behind.pop(server, ()), *behind.pop((server[0], None), ())]:
             if back not in seen:
                 seen.add(back)
                 queue.append((back, root, tier + 1))
 
 
 def _pairs(tables: Tables) -> list[tuple[Any, ...]]:
-    """Give who stands in front of whom, directly: address and port of the one, then of the other."""
+    """Give who stands in front of whom, directly: address and port of the one, then of the other.
+
+    Where an address calls, whatever its ports serve, it has no port.
+    """
     return tables.sql(_LINKED).fetchall() or tables.sql(_CALLS).fetchall()

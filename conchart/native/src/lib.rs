@@ -51,6 +51,8 @@ pub mod linking;
 
 pub mod pools;
 
+mod sharing;
+
 pub mod packing;
 
 #[cfg(feature = "extension-module")]

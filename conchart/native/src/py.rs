@@ -29,6 +29,7 @@ use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
 use crate::pools;
 use crate::portion::{Certainty, Output, Portion, Stopped};
+use crate::sharing;
 use crate::tables::Tables;
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
@@ -383,8 +384,21 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
     Ok(Batch { rows })
 }
 
+/// Tells what several findings explain of users' waits. See `_native.pyi`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
+fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> PyResult<Vec<(i32, i64)>> {
+    let mut read = Vec::new();
+    for batch in batches(pieces)? {
+        sharing::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
+    }
+    Ok(py.detach(|| sharing::share(read, &order)))
+}
+
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, survey_pools};
+    use super::{
+        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, survey_pools,
+    };
 }
