@@ -88,9 +88,9 @@ _USERS_WAITED = """
     SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited
     WHERE user_stream = stream AND user_exchange = exchange
 """
-# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. Of every
-# pair of delays the overlap counts: between two events, as many pairs overlap as there are delays of the one times delays
-# of the other. So delays are walked in the order of time, and not compared with each other.
+# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. The
+# overlap of every pair of delays counts. Between two events, the number of pairs that overlap is the number of delays of
+# the one times that of the other: a walk in the order of time tells it, without a comparison of pairs.
 _COMMON = """
     WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
     pairs AS (

@@ -11,9 +11,6 @@ and it is hostile:
 The same values give the same bytes: no dates, no random ids.
 """
 
-import base64
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +24,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from conchart.charts.packed import compress_json
+from conchart.charts.plotly_script import carried, policy_hash
 from conchart.phases import PHASES
 from conchart.telling.splits import STEPS
 from conchart.units import format_count, format_ns
@@ -76,7 +74,7 @@ class Fixed:
     style: Markup
     script: Markup
     plotly: str
-    """Compressed, in base64; ``tests.charts.pack_plotly`` packs it."""
+    """Compressed, in base64."""
 
 
 def prepare(template: str, scripts: tuple[str, ...]) -> Fixed:
@@ -91,20 +89,14 @@ _PREPARING = Lock()
 @cache
 def _prepared(template: str, scripts: tuple[str, ...]) -> Fixed:
     script = _script(scripts)
-    folder = resources.files("conchart.charts").joinpath("plotly")
-    about = json.loads(folder.joinpath("about.json").read_text(encoding="utf-8"))
+    plotly, policy = carried()
     return Fixed(
         template=_template(template),
-        policy=_policy(about["policy"], policy_hash(script)),
+        policy=_policy(policy, policy_hash(script)),
         style=Markup(_style()),
         script=Markup(script),
-        plotly=base64.b64encode(folder.joinpath("plotly.min.js.deflate").read_bytes()).decode(),
+        plotly=plotly,
     )
-
-
-def policy_hash(script: str) -> str:
-    """Give the source expression that names an inline script (CSP level 3, section 2.3.1: hash-source)."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
 def _policy(*scripts: str) -> str:
