@@ -47,8 +47,7 @@ class Tables:
 
     def create(self) -> None:
         """Make every table, empty."""
-        for table in TABLES:
-            self._database.execute(table.ddl)
+        self._database.execute(";".join(table.ddl for table in TABLES))
 
     @contextmanager
     def filling(self) -> Iterator[None]:
@@ -118,8 +117,11 @@ class Tables:
 
     def lend_batch(self, table: str, batch: object) -> None:
         """Make a temporary table of a batch of the native core."""
-        with self.filling():
+        self.execute("SET python_enable_replacements = true")
+        try:
             self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
+        finally:
+            self.execute("SET python_enable_replacements = false")
 
     @contextmanager
     def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:

@@ -1,0 +1,44 @@
+"""What a start costs that analyses next to nothing: counts of what is imported and asked, which are no noise."""
+
+import json
+import subprocess
+import sys
+
+import duckdb
+import pytest
+
+import conchart
+from conchart.exports.text import print_summary
+from conchart.exports.text.sheet import plain_console
+from conchart.options import DrawOptions
+from tests.conftest import ROOT
+
+CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
+NEEDLESS = {"concurrent.futures", "dpkt", "jinja2", "libpcap", "matplotlib", "numpy", "plotly", "scapy", "yaml"}
+"""What a summary has no use for, and takes long to import."""
+MOST_STATEMENTS = 160
+"""A capture of six connections costs what it costs to plan them: one to ten milliseconds for most."""
+
+
+def test_a_summary_imports_nothing_that_it_does_not_need() -> None:
+    run = f"import sys, json; from conchart.cli.command import run; code = run([{CAPTURE!r}])"
+    told = f"{run}; print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)"
+    ended = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    code, imported = json.loads(ended.stderr)
+    assert code == 0
+    assert NEEDLESS.intersection(imported) == set()
+
+
+def test_a_summary_asks_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected = duckdb.connect
+
+    def counting(*args: object) -> duckdb.DuckDBPyConnection:
+        connection = connected(*args)  # type: ignore[arg-type]
+        connection.execute("CALL enable_logging('QueryLog', storage = 'memory')")
+        return connection
+
+    monkeypatch.setattr(duckdb, "connect", counting)
+    with conchart.read(CAPTURE) as trace:
+        print_summary(trace, plain_console(sys.stdout), DrawOptions())
+        ((asked,),) = trace.sql("SELECT count(*) FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
+    assert 0 < asked <= MOST_STATEMENTS
