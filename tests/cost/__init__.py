@@ -1,1 +1,1 @@
-"""The law of cost: what a capture four times as large may cost, in rows touched and in lines of Python, never in seconds."""
+"""The law of cost: what a capture four times as large may cost, in rows and lines of Python, never in seconds."""
