@@ -73,9 +73,7 @@ class Metered:
         """Run statements one by one: a profile is that of the last one."""
         for statement in duckdb.extract_statements(statements):
             named = statement.named_parameters
-            own = (
-                {name: value for name, value in params.items() if name in named} if isinstance(params, dict) else params
-            )
+            own = {name: value for name, value in params.items() if name in named} if isinstance(params, dict) else params
             self._database.execute(statement, own)
             self.count(own["rule"] if isinstance(own, dict) and "rule" in own else None)
         return self
