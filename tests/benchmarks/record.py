@@ -176,7 +176,8 @@ def draw(kept: Sequence[Line]) -> None:
             dashes = "-" if name.startswith("loopback") else "--"
             axes.plot(*zip(*points, strict=True), marker="o", linestyle=dashes, label=name)
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} ×"))
+        for labelled in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            labelled(FuncFormatter(lambda value, _: f"{value:g} ×"))
         axes.set_ylabel("time of conchart.read ÷ tcpdump's copy")
         axes.set_xticks(range(len(kept)), [f"{one['what']}\n{one['date']}" for one in kept])
         axes.margins(x=0.15)

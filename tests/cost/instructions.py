@@ -83,17 +83,17 @@ def counted(jobs: Iterable[Job]) -> dict[str, int]:
         return dict(pool.map(Job.count, list(jobs)))
 
 
-def departures(recorded: Counts, now: Counts) -> list[str]:
+def departures(recorded: Counts, now: Counts, unit: str = "instructions") -> list[str]:
     """What is no longer as it was recorded, in words."""
     said = []
     for name in sorted(recorded.keys() | now.keys()):
         before, after = recorded.get(name), now.get(name)
         if before is None:
-            said.append(f"{name}: {after:,} instructions, not recorded")
+            said.append(f"{name}: {after:,} {unit}, not recorded")
         elif after is None:
             said.append(f"{name}: recorded, and not counted any more")
         elif abs(after / before - 1) > TOLERANCE:
-            said.append(f"{name}: {before:,} instructions before, {after:,} now ({after / before - 1:+.1%})")
+            said.append(f"{name}: {before:,} {unit} before, {after:,} now ({after / before - 1:+.1%})")
     return said
 
 

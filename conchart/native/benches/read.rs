@@ -14,7 +14,8 @@ use conchart_native::pipeline::{self, Failure, Selection};
 use conchart_native::portion::{Output, Portion, Stopped};
 use conchart_native::tables::Tables;
 
-/// As in the extension module, whose allocations are part of what reading costs.
+/// As in the extension module, whose allocations are part of what reading costs. (With that feature, the crate has it.)
+#[cfg(not(feature = "extension-module"))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
