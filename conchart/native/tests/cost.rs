@@ -1,4 +1,6 @@
 //! What the core may cost, counted: allocations per record and frame, bytes per open connection. Not timed.
+//! With Python comes an allocator of its own.
+#![cfg(not(feature = "extension-module"))]
 #![allow(unsafe_code, clippy::unwrap_used, clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::panic)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
