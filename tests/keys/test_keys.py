@@ -25,7 +25,7 @@ from conchart.telling.remarks import remarks
 from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer
 from tests.laws.files import Format
-from tests.laws.talk import Packet, Talk, every
+from tests.laws.talk import Packet, Say, Talk, every
 
 SUITES = (
     "ECDHE-RSA-AES128-GCM-SHA256",
@@ -122,13 +122,18 @@ def test_times_are_those_without_keys(make: Make, version: ssl.TLSVersion) -> No
             assert trace.sql(query).fetchall() == without.sql(query).fetchall()
 
 
-def with_secrets(made: Made, *, last: bool) -> bytes:
-    """The capture as pcapng, its key log in a Decryption Secrets Block at either end."""
-    head, *packets = Format(container="pcapng").parts(made.packets)
+def secrets_block(made: Made) -> bytes:
+    """The key log as a Decryption Secrets Block."""
     key_log = made.key_log.read_bytes()
     body = struct.pack("<II", 0x544C534B, len(key_log)) + key_log + b"\0" * (-len(key_log) % 4)
     length = struct.pack("<I", len(body) + 12)
-    block = struct.pack("<I", 10) + length + body + length
+    return struct.pack("<I", 10) + length + body + length
+
+
+def with_secrets(made: Made, *, last: bool) -> bytes:
+    """The capture as pcapng, its key log at either end."""
+    head, *packets = Format(container="pcapng").parts(made.packets)
+    block = secrets_block(made)
     return b"".join([head, *packets, block] if last else [head, block, *packets])
 
 
@@ -176,6 +181,33 @@ def test_secrets_in_a_pcapng_file_are_used_wherever_they_stand(make: Make, last:
     with conchart.read(inside) as trace:
         assert requests(trace) == SAID
         assert trace.sql("SELECT notes FROM captures").fetchall() == [([],)]
+
+
+@pytest.mark.parametrize(("tls", "secrets", "times"), [(False, False, 1), (True, True, 1), (True, False, 2)])
+def test_a_file_is_read_once_more_only_for_a_secret_that_is_not_known(
+    make: Make, tmp_path: Path, tls: bool, secrets: bool, times: int
+) -> None:
+    counters = Path("/proc/self/io")
+    if not counters.exists():
+        pytest.skip("only Linux counts what a process reads")
+    made = make()
+    form = Format(container="pcapng")
+    other = Talk(client=("10.0.0.7", 40_000), server=("10.0.0.9", 9_000), steps=[Say("client", bytes(4_000_000))])
+    header, *blocks = form.parts([*(made.packets if tls else ()), *other.packets()])
+    path = tmp_path / "long.pcapng"
+    path.write_bytes(header + (secrets_block(made) if secrets else b"") + b"".join(blocks))
+    conchart.read(made.path).close()  # modules are imported
+
+    def read() -> int:
+        found = re.search(r"rchar: (\d+)", counters.read_text())
+        assert found
+        return int(found[1])
+
+    before = read()
+    with conchart.read(path) as trace:
+        taken = read() - before
+        assert set(SAID).issubset(requests(trace)) == (tls and secrets)
+    assert round(taken / path.stat().st_size, 1) == times
 
 
 @pytest.mark.parametrize("last", [False, True])
