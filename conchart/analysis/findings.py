@@ -91,8 +91,8 @@ _USERS_WAITED = """
     WHERE user_stream = stream AND user_exchange = exchange
 """
 # How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. Of every
-# pair of delays the overlap counts: between two events, as many pairs overlap as there are delays of the one times delays
-# of the other. So delays are walked in the order of time, and not compared with each other.
+# pair of delays the overlap counts: between two events, as many pairs overlap as delays of the one times delays of the
+# other last. So delays are walked in the order of time, and not compared with each other.
 _COMMON = """
     WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
     pairs AS (

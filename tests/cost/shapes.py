@@ -1,8 +1,8 @@
 """Made-up captures of every shape, of any size, written into the tables by DuckDB itself.
 
 In: a trace without rows, a size. Out: the tables as the core would fill them. A shape says how it differs from the
-plain one, in which each connection has a client and a server of its own, and asks one request: columns as SQL of ``i``, the
-number of the connection, and ``k``, that of the request on it.
+plain one, in which each connection has a client and a server of its own, and asks one request: columns as SQL of
+``i``, the number of the connection, and ``k``, that of the request on it.
 """
 
 from collections.abc import Mapping
