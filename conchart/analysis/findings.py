@@ -89,7 +89,7 @@ _USERS_WAITED = """
     WHERE user_stream = stream AND user_exchange = exchange
 """
 # How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. The
-# overlap of every pair of delays counts. Between two events, the number of pairs that overlap is the number of delays of
+# overlap of every pair of delays counts. Between two events, the number of overlapping pairs is the number of delays of
 # the one times that of the other: a walk in the order of time tells it, without a comparison of pairs.
 _COMMON = """
     WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),

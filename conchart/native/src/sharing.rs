@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use arrow_array::{Array, Int32Array, Int64Array, RecordBatch};
+use arrow_array::{Int32Array, Int64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
 use crate::columns::Columns;
