@@ -306,7 +306,7 @@ impl Traffic {
     }
 }
 
-fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
+fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow {
     match &flow.content.packets {
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
         Packets::Udp(udp) => rows::udp(flow, about, udp),
