@@ -88,8 +88,9 @@ def test_views_macros_types_and_foreign_tables_stay_where_they_are(saved: Path) 
             r"phases.kind is VARCHAR, not ENUM\(.*\)",
         ),
         (
-            "CREATE OR REPLACE TABLE packets (stream INTEGER, frame BIGINT, seen_at BIGINT, sender ENUM('client', 'server'), "
-            "flags VARCHAR, bytes INTEGER, mark VARCHAR GENERATED ALWAYS AS (getvariable('x')))",
+            "CREATE OR REPLACE TABLE packets (stream INTEGER, frame BIGINT, seen_at BIGINT, "
+            "sender ENUM('client', 'server'), flags VARCHAR, bytes INTEGER, "
+            "mark VARCHAR GENERATED ALWAYS AS (getvariable('x')))",
             "packets.mark is computed",
         ),
     ],
