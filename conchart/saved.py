@@ -12,10 +12,8 @@ import duckdb
 
 from conchart.errors import CaptureError
 from conchart.paths import utf8_path
-from conchart.phases import PHASES
-from conchart.schema import ROLES, SEVERITIES, SIDES, TABLES, Table
+from conchart.schema import ROLES, SEVERITIES, TABLES, VOCABULARIES, Table
 from conchart.sql import literal
-from conchart.stalls import STALLS
 
 _MAGIC = slice(8, 12), b"DUCK"
 """Where a DuckDB file says what it is: after the checksum of its first block."""
@@ -23,20 +21,12 @@ _MAGIC = slice(8, 12), b"DUCK"
 _FARTHEST = (1 << 62) - 1
 """Instants are at most this far from 1970, so that differences are BIGINTs; so are sums of what is counted."""
 
-_PHASES = [phase.name for phase in PHASES]
-_STALLS = sorted({stall.name for stall in STALLS})
 _WORDS: dict[str, dict[str, Sequence[str]]] = {
-    "phases": {"kind": _PHASES},
-    "stalls": {"kind": _STALLS},
-    "stalled": {"phase": _PHASES, "kind": _STALLS},
-    "times": {"phase": _PHASES, "kind": _STALLS},
+    "times": {"phase": VOCABULARIES["PHASE"], "kind": VOCABULARIES["STALL"]},
     "servers": {"role": ROLES},
     "findings": {"severity": SEVERITIES},
-    "packets": {"sender": SIDES},
-    "records": {"sender": SIDES},
-    "messages": {"sender": SIDES},
 }
-"""Columns that charts have words and colours for."""
+"""Columns that charts have words and colours for, besides those whose type says which words they may have."""
 
 _COLUMNS = """
     SELECT column_name, data_type, column_default IS NOT NULL

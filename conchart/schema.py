@@ -17,6 +17,48 @@ ROLES = ("front", "backend", "server", "closed")
 SIDES = ("client", "server")
 """Values of ``sender``, and of what ends in ``_by``."""
 
+# In the order of the alphabet: an ENUM is ordered as it is declared, and whoever sorts expects texts.
+VOCABULARIES: dict[str, tuple[str, ...]] = {
+    "TRANSPORT": ("tcp", "udp"),
+    "SIDE": SIDES,
+    "SIDES": ("both", *SIDES),
+    "PLACE": ("client", "middle", "server"),
+    "STATE": ("complete", "midstream", "open", "refused", "reset", "unanswered"),
+    "SESSION": ("full", "psk", "psk-0rtt", "session-id", "ticket"),
+    "OUTCOME": ("complete", "failed", "incomplete"),
+    "COVERAGE": ("all", "none", "partial", "unsupported", "wrong"),
+    "PHASE": ("close", "idle", "request", "syn", "tls", "transfer", "unseen", "wait"),
+    "STALL": (
+        "delayed-ack",
+        "fast-retransmit",
+        "nagle",
+        "pmtu",
+        "receiver",
+        "rto",
+        "sender",
+        "slow-start",
+        "syn-rto",
+        "window-limited",
+        "zero-window",
+    ),
+    "DETAIL": (
+        "ack",
+        "black-hole",
+        "delayed-ack",
+        "handshake",
+        "icmp",
+        "middle",
+        "round-trip",
+        "spurious",
+        "syn",
+        "syn-ack",
+        "tail",
+    ),
+    "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
+    "COVER": ("clear", "opened", "sealed"),
+}
+"""The words of columns that have no others. Such a column is an ENUM: a byte per row, and compared as such."""
+
 SEVERITIES = ("note", "warning", "serious")
 """Values of ``findings.severity``, from the least to the worst."""
 
@@ -55,7 +97,12 @@ class Table:
 
 
 def _types(columns: str) -> dict[str, str]:
-    return dict(column.split() for column in columns.split(",") if column.strip())
+    pairs = (column.split() for column in columns.split(",") if column.strip())
+    return {name: _ENUMS.get(kind, kind) for name, kind in pairs}
+
+
+# A tuple is written as DuckDB writes the words of a type, which saved traces are compared by.
+_ENUMS = {name: f"ENUM{words!r}" for name, words in VOCABULARIES.items()}
 
 
 TABLES: tuple[Table, ...] = (
@@ -78,9 +125,9 @@ TABLES: tuple[Table, ...] = (
         known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
         "opened_at, closed_at, opened_by, closed_by, state, waited_ns",
         columns="""
-            stream INTEGER, capture INTEGER, transport VARCHAR, transport_stream INTEGER,
+            stream INTEGER, capture INTEGER, transport TRANSPORT, transport_stream INTEGER,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
-            opened_at BIGINT, closed_at BIGINT, opened_by VARCHAR, closed_by VARCHAR,
+            opened_at BIGINT, closed_at BIGINT, opened_by SIDE, closed_by SIDE,
             syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER, syn_ack_retransmits INTEGER,
             first_frame BIGINT, last_frame BIGINT,
             packets_client BIGINT, packets_server BIGINT, bytes_client BIGINT, bytes_server BIGINT,
@@ -90,14 +137,14 @@ TABLES: tuple[Table, ...] = (
             missing_client BIGINT, missing_server BIGINT,
             mss_client INTEGER, mss_server INTEGER,
             ttl_client INTEGER, ttl_server INTEGER,
-            mac_client VARCHAR, mac_server VARCHAR, local_end VARCHAR,
+            mac_client VARCHAR, mac_server VARCHAR, local_end SIDES,
             isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
-            fin_by VARCHAR, rst_by VARCHAR,
+            fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
-            rst_at BIGINT, rst_frame BIGINT, state VARCHAR, app VARCHAR
+            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR
         """,
-        worked_out="vantage VARCHAR, server_name VARCHAR, waited_ns BIGINT",
+        worked_out="vantage PLACE, server_name VARCHAR, waited_ns BIGINT",
     ),
     Table(
         name="handshakes",
@@ -106,20 +153,20 @@ TABLES: tuple[Table, ...] = (
         columns="""
             stream INTEGER, number INTEGER,
             hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
-            ready_at BIGINT, complete_at BIGINT, hello_by VARCHAR, ready_by VARCHAR, complete_by VARCHAR,
+            ready_at BIGINT, complete_at BIGINT, hello_by SIDE, ready_by SIDE, complete_by SIDE,
             hello_frame BIGINT, server_hello_frame BIGINT, ready_frame BIGINT, failed_frame BIGINT,
             version VARCHAR, version_offered VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
             alpn_offered VARCHAR, key_shares VARCHAR, client_random VARCHAR, quic_version VARCHAR,
-            kind VARCHAR, resumption_offered VARCHAR, early_data_offered BOOLEAN,
-            ticket_offered BOOLEAN, ticket_issued BOOLEAN, session_id_issued BOOLEAN, outcome VARCHAR,
+            kind SESSION, resumption_offered SESSION, early_data_offered BOOLEAN,
+            ticket_offered BOOLEAN, ticket_issued BOOLEAN, session_id_issued BOOLEAN, outcome OUTCOME,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
-            alert VARCHAR, alert_by VARCHAR,
+            alert VARCHAR, alert_by SIDE,
             certificates INTEGER, certificate_bytes INTEGER, client_certificate_bytes INTEGER,
             client_hello_bytes INTEGER, server_flight_bytes INTEGER,
             bytes_client BIGINT, bytes_server BIGINT, round_trips INTEGER,
             client_compute_ns BIGINT, server_compute_ns BIGINT, ech BOOLEAN,
             ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN,
-            keys VARCHAR, missing_keys VARCHAR
+            keys COVERAGE, missing_keys VARCHAR
         """,
     ),
     Table(
@@ -145,8 +192,8 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at, end_at, start_frame",
         known="kind, start_by, end_by, end_frame, inferred",
         columns="""
-            stream INTEGER, exchange INTEGER, handshake INTEGER, kind VARCHAR,
-            start_at BIGINT, end_at BIGINT, start_by VARCHAR, end_by VARCHAR,
+            stream INTEGER, exchange INTEGER, handshake INTEGER, kind PHASE,
+            start_at BIGINT, end_at BIGINT, start_by SIDE, end_by SIDE,
             start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
         """,
     ),
@@ -155,8 +202,8 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at",
         known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence",
         columns="""
-            stream INTEGER, kind VARCHAR, detail VARCHAR, side VARCHAR, start_at BIGINT, end_at BIGINT,
-            start_by VARCHAR, end_by VARCHAR,
+            stream INTEGER, kind STALL, detail DETAIL, side SIDE, start_at BIGINT, end_at BIGINT,
+            start_by SIDE, end_by SIDE,
             start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
@@ -191,7 +238,7 @@ TABLES: tuple[Table, ...] = (
         key="frame",
         known="stream, seen_at, sender, flags, bytes",
         columns="""
-            stream INTEGER, frame BIGINT, seen_at BIGINT, sender VARCHAR, flags VARCHAR, bytes INTEGER, mark VARCHAR,
+            stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER, mark MARK,
             seq BIGINT, ack BIGINT, window_bytes BIGINT, segment BLOB
         """,
     ),
@@ -200,7 +247,7 @@ TABLES: tuple[Table, ...] = (
         key="stream, number",
         known="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
         columns="""
-            stream INTEGER, number INTEGER, sender VARCHAR, kind VARCHAR, bytes INTEGER, cover VARCHAR,
+            stream INTEGER, number INTEGER, sender SIDE, kind VARCHAR, bytes INTEGER, cover COVER,
             start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT
         """,
     ),
@@ -209,7 +256,7 @@ TABLES: tuple[Table, ...] = (
         key="stream, number",
         known="handshake, sender, kind, code, bytes, start_at, end_at, start_frame, end_frame, opened",
         columns="""
-            stream INTEGER, number INTEGER, handshake INTEGER, sender VARCHAR, kind VARCHAR, code INTEGER,
+            stream INTEGER, number INTEGER, handshake INTEGER, sender SIDE, kind VARCHAR, code INTEGER,
             bytes INTEGER, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, opened BOOLEAN,
             body BLOB
         """,
@@ -219,8 +266,8 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at",
         known="end_at, phase, kind, side, start_frame, end_frame, confidence",
         worked_out="""
-            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase VARCHAR, kind VARCHAR,
-            detail VARCHAR, side VARCHAR, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase PHASE, kind STALL,
+            detail DETAIL, side SIDE, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
     Table(

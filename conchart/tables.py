@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import duckdb
 
 from conchart.schema import TABLE_BY_NAME, TABLES
+from conchart.sql import literal
 from conchart.steps import Step, Steps
 
 _FEW = 50_000
@@ -22,7 +23,9 @@ def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple
     One text: of parameters, DuckDB looks at each value by itself, for a tenth of a millisecond.
     """
     told = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
-    shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in types.items()}])
+    # JSON knows texts; whoever takes them makes ENUMs of them.
+    plain = {name: "VARCHAR" if kind.startswith("ENUM") else kind for name, kind in types.items()}
+    shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in plain.items()}])
     return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
 
 
@@ -103,7 +106,14 @@ class Tables:
         Raises:
             duckdb.Error: A column is missing, or is one too many.
         """
-        self._take(table, batch, TABLE_BY_NAME[table].from_core)
+        types, words = TABLE_BY_NAME[table].types, getattr(batch, "words", {})
+        values = {
+            name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]"
+            if name in words
+            else name
+            for name in TABLE_BY_NAME[table].from_core
+        }
+        self._take(table, batch, values)
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""
@@ -134,12 +144,13 @@ class Tables:
 
     def restore(self, table: str, batch: object) -> None:
         """Take rows of a whole table, with what analysis added to it, as a saved trace has them."""
-        self._take(table, batch, TABLE_BY_NAME[table].types)
+        self._take(table, batch, {name: name for name in TABLE_BY_NAME[table].types})
 
-    def _take(self, table: str, batch: object, columns: Iterable[str]) -> None:
+    def _take(self, table: str, batch: object, values: Mapping[str, str]) -> None:
         # The name in the statement is the Python variable: a registered batch would live as long as the transaction.
-        owed = ", ".join(columns)
-        self._database.execute(f"INSERT INTO {table} ({owed}) SELECT {owed}, * EXCLUDE ({owed}) FROM batch")
+        owed = ", ".join(values)
+        chosen = ", ".join(values.values())
+        self._database.execute(f"INSERT INTO {table} ({owed}) SELECT {chosen}, * EXCLUDE ({owed}) FROM batch")
 
     def owe(self, steps: Iterable[Step]) -> None:
         """Fill tables and columns by these steps, each when somebody first asks for what it writes."""

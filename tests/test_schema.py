@@ -10,7 +10,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.schema import TABLES, Table
+from conchart.schema import TABLES, VOCABULARIES, Table
 from tests.conftest import ROOT, empty_trace
 from tests.laws.files import Format
 from tests.laws.hello import Tls, record
@@ -37,8 +37,43 @@ def test_columns_and_types_are_the_documented_ones(table: Table) -> None:
     name = table.name
     with empty_trace() as trace:
         relation = trace.sql(f"FROM {name}")
-        built = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        built = {
+            column: kind.partition("(")[0]
+            for column, kind in zip(relation.columns, map(str, relation.types), strict=True)
+        }
     assert built == documented()[name]
+
+
+NAMED = {
+    "TRANSPORT": "flow/table.rs",
+    "SIDE": "rows.rs",
+    "STATE": "tcp/state.rs",
+    "SESSION": "tls/found.rs",
+    "OUTCOME": "tls/found.rs",
+    "COVERAGE": "tls/found.rs",
+    "PHASE": "phases.rs",
+    "STALL": "stalls/mod.rs",
+    "DETAIL": "stalls/mod.rs",
+    "MARK": "tcp/classifier.rs",
+    "COVER": "tls/transcript.rs",
+}
+"""Where the core has the words of a vocabulary: as the arms of one ``match``."""
+
+
+@pytest.mark.parametrize("vocabulary", NAMED)
+def test_the_core_has_no_other_words_than_the_schema(vocabulary: str) -> None:
+    """A word that the schema does not know would end the reading."""
+    source = (ROOT / "conchart/native/src" / NAMED[vocabulary]).read_text(encoding="utf-8")
+    functions = re.findall(r"-> &'static str \{\s+match \w+ \{(.*?)\n    \}", source, re.DOTALL)
+    named = [set(re.findall(r'=> "([^"]+)"', function)) for function in functions]
+    assert set(VOCABULARIES[vocabulary]) in named
+
+
+def test_a_vocabulary_is_in_the_order_of_the_alphabet() -> None:
+    """Then ORDER BY, min and max give of an ENUM what they give of a text."""
+    assert {name: list(words) for name, words in VOCABULARIES.items()} == {
+        name: sorted(words) for name, words in VOCABULARIES.items()
+    }
 
 
 def test_every_documented_table_exists() -> None:

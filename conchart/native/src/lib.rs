@@ -33,6 +33,8 @@ mod phases;
 
 mod stalls;
 
+mod words;
+
 pub mod tables;
 
 mod tally;

@@ -58,6 +58,17 @@ impl Column {
             DataType::UInt32 => numbers!(UInt32Type),
             DataType::Utf8 => array.as_string::<i32>().iter().for_each(|text| self.push_text(text)),
             DataType::LargeUtf8 => array.as_string::<i64>().iter().for_each(|text| self.push_text(text)),
+            // What DuckDB makes of ENUMs.
+            DataType::Dictionary(_, _) => match array.as_any_dictionary_opt() {
+                Some(words) if words.values().data_type() == &DataType::Utf8 && !words.values().is_empty() => {
+                    let texts = words.values().as_string::<i32>();
+                    let text = |key: usize| (key < texts.len()).then(|| texts.value(key));
+                    for (row, key) in words.normalized_keys().into_iter().enumerate() {
+                        self.push_text(text(key).filter(|_| words.keys().is_valid(row)));
+                    }
+                }
+                _ => return Err(ArrowError::NotYetImplemented(format!("packing {}", array.data_type()))),
+            },
             other => return Err(ArrowError::NotYetImplemented(format!("packing {other}"))),
         }
         Ok(())

@@ -35,7 +35,7 @@ pub trait Output {
 #[derive(Default)]
 pub struct Portion {
     captures: Vec<Tally>,
-    connections: Vec<ConnectionRow<'static>>,
+    connections: Vec<ConnectionRow>,
     /// With the round trips between the capture point and each end, in nanoseconds.
     handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
     /// With the round trip to the server.
@@ -130,7 +130,7 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn connection(&mut self, row: ConnectionRow<'static>) -> Result<(), Stopped> {
+    pub fn connection(&mut self, row: ConnectionRow) -> Result<(), Stopped> {
         self.portion.connections.push(row);
         self.added()
     }

@@ -4,6 +4,7 @@
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the
 //! batches that are full (`trace.py`), while more is being found.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::BufWriter;
@@ -30,7 +31,7 @@ use crate::pipeline::{self, Compile, Failure, Limit, Selection};
 use crate::pools;
 use crate::portion::{Certainty, Output, Portion, Stopped};
 use crate::sharing;
-use crate::tables::Tables;
+use crate::tables::{Filled, Tables};
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
 const QUEUE: usize = 64;
@@ -54,6 +55,13 @@ create_exception!(_native, CaptureError, PyException, "Nothing could be read fro
 #[pyclass(frozen, module = "conchart._native")]
 struct Batch {
     rows: RecordBatch,
+    words: Vec<(&'static str, Vec<&'static str>)>,
+}
+
+impl From<Filled> for Batch {
+    fn from(Filled { rows, words, .. }: Filled) -> Self {
+        Self { rows, words }
+    }
 }
 
 #[pymethods]
@@ -69,6 +77,12 @@ impl Batch {
         let schema = self.rows.schema();
         let reader = RecordBatchIterator::new([Ok(self.rows.clone())], schema);
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    /// Of each column of words: the words, whose numbers from 1 are in the rows; 0 is none.
+    #[getter]
+    fn words(&self) -> HashMap<&'static str, Vec<&'static str>> {
+        self.words.iter().cloned().collect()
     }
 
     fn __len__(&self) -> usize {
@@ -233,14 +247,14 @@ fn deliver(
             })
             .map_err(failed)?;
         py.check_signals()?;
-        for (table, rows) in tables.take() {
-            sink.call1(py, (table, Batch { rows }))?;
+        for full in tables.take() {
+            sink.call1(py, (full.table, Batch::from(full)))?;
         }
         if let Some((progress, read)) = progress.zip(read) {
             progress.call1(py, read)?;
         }
         if let Some(watch) = watch.as_mut().filter(|_| shown) {
-            watch.show(py, so_far.take().map(|(table, rows)| (table, Batch { rows })).collect())?;
+            watch.show(py, so_far.take().map(|full| (full.table, Batch::from(full))).collect())?;
         }
     }
     Ok(())
@@ -367,7 +381,7 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<
     }
     let mut tables = Tables::default();
     py.detach(|| linking::rows::link_rows(&rows, &mut tables).and_then(|()| tables.flush())).map_err(failed)?;
-    Ok(tables.take().map(|(_, rows)| Batch { rows }).collect())
+    Ok(tables.take().map(Batch::from).collect())
 }
 
 /// Tells what there was beside each connection of a pool. See `_native.pyi`.
@@ -381,7 +395,7 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
         pools::rows::read_requests(&batch.map_err(failed)?, &mut requests).map_err(failed)?;
     }
     let rows = py.detach(|| pools::rows::survey_rows(&members, &requests)).map_err(failed)?;
-    Ok(Batch { rows })
+    Ok(Batch { rows, words: Vec::new() })
 }
 
 /// Tells what several findings explain of users' waits. See `_native.pyi`.

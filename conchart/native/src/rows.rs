@@ -82,7 +82,7 @@ pub struct About {
 }
 
 /// The columns that every flow has. `stations`: who sent each side's first packet.
-fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow<'static> {
+fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow {
     let ips = BySide { client: flow.ends.client.ip, server: flow.ends.server.ip };
     ConnectionRow {
         stream: Some(flow.stream),
@@ -105,7 +105,7 @@ fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> 
     }
 }
 
-pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'static> {
+pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
@@ -154,7 +154,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
 }
 
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
-pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow<'static> {
+pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
     let stations = BySide { client: client.station, server: server.station };
     let is_answered = client.packets > 0 && server.packets > 0;
@@ -288,7 +288,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     }
 }
 
-pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
+pub fn phase(stream: i32, phase: &Phase) -> PhaseRow {
     PhaseRow {
         stream: Some(stream),
         exchange: phase.exchange.map(u32::cast_signed),
@@ -304,7 +304,7 @@ pub fn phase(stream: i32, phase: &Phase) -> PhaseRow<'static> {
     }
 }
 
-pub fn stall(stream: i32, stall: &Stall) -> StallRow<'static> {
+pub fn stall(stream: i32, stall: &Stall) -> StallRow {
     StallRow {
         stream: Some(stream),
         kind: Some(stall.kind.name()),

@@ -14,10 +14,11 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::packet::{Flags, Mac};
+use crate::words::WordBuilder;
 
 /// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
-/// takes half a millisecond to plan an INSERT.
-const BATCH_VALUES: usize = 1 << 18;
+/// takes one to two milliseconds to plan an INSERT.
+const BATCH_VALUES: usize = 1 << 19;
 /// Room for this much text per value in columns that need not grow.
 const TEXT_BYTES: usize = 16;
 
@@ -27,6 +28,7 @@ macro_rules! column {
     (value Float $a:lifetime) => { Option<f64> };
     (value Bool $a:lifetime) => { Option<bool> };
     (value Text $a:lifetime) => { Option<&$a str> };
+    (value Word $a:lifetime) => { Option<&'static str> };
     (value Texts $a:lifetime) => { &$a [String] };
     (value MaybeTexts $a:lifetime) => { Option<&$a [String]> };
     (value Address $a:lifetime) => { Option<IpAddr> };
@@ -39,6 +41,7 @@ macro_rules! column {
     (builder Float) => { Float64Builder };
     (builder Bool) => { BooleanBuilder };
     (builder Bytes) => { BinaryBuilder };
+    (builder Word) => { WordBuilder };
     (builder Texts) => { ListBuilder<StringBuilder> };
     (builder MaybeTexts) => { ListBuilder<StringBuilder> };
     (builder $text:ident) => { StringBuilder };
@@ -50,6 +53,12 @@ macro_rules! column {
     (sized Texts) => { ListBuilder::default() };
     (sized MaybeTexts) => { ListBuilder::default() };
     (sized $text:ident) => { StringBuilder::with_capacity(Self::ROWS, Self::ROWS * TEXT_BYTES) };
+    (finish Word $builder:expr) => { $builder.finish() };
+    (finish $kind:ident $builder:expr) => { Arc::new($builder.finish()) };
+    (words Word $builder:expr) => { Some($builder.words()) };
+    (words $kind:ident $builder:expr) => { None };
+    (sized Word $builder:expr) => { WordBuilder::with_words($builder.words(), Self::ROWS) };
+    (sized $kind:ident $builder:expr) => { column!(sized $kind) };
     (append Texts $builder:expr, $value:expr) => {
         $builder.append_value($value.iter().map(Some))
     };
@@ -66,16 +75,25 @@ macro_rules! column {
     (type Float) => { DataType::Float64 };
     (type Bool) => { DataType::Boolean };
     (type Bytes) => { DataType::Binary };
+    (type Word) => { DataType::UInt8 };
     (type Texts) => { DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))) };
     (type MaybeTexts) => { column!(type Texts) };
     (type $text:ident) => { DataType::Utf8 };
 }
 
 macro_rules! table {
-    ($(#[$doc:meta])* $table:ident of $row:ident as $name:literal { $($field:ident: $kind:ident),* $(,)? }) => {
+    ($(#[$doc:meta])* $table:ident of $row:ident as $($rest:tt)*) => {
+        table! { @ ($(#[$doc])*) $table of $row () 'static as $($rest)* }
+    };
+    ($(#[$doc:meta])* $table:ident of $row:ident<$a:lifetime> as $($rest:tt)*) => {
+        table! { @ ($(#[$doc])*) $table of $row (<$a>) $a as $($rest)* }
+    };
+    (@ ($(#[$doc:meta])*) $table:ident of $row:ident ($($of:tt)*) $a:lifetime as $name:literal {
+        $($field:ident: $kind:ident),* $(,)?
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
-        pub(crate) struct $row<'a> { $(pub $field: column!(value $kind 'a)),* }
+        pub(crate) struct $row $($of)* { $(pub $field: column!(value $kind $a)),* }
 
         /// Builder of the table.
         #[derive(Debug)]
@@ -91,27 +109,41 @@ macro_rules! table {
                 Self { schema: Arc::new(Schema::new(fields)), rows: 0, $($field: Default::default()),* }
             }
 
-            fn push(&mut self, row: $row<'_>) {
+            fn push(&mut self, row: $row) {
                 self.rows += 1;
                 $(column!(append $kind self.$field, row.$field);)*
             }
 
-            fn take(&mut self) -> Result<RecordBatch, ArrowError> {
-                let columns: Vec<ArrayRef> = vec![$(Arc::new(self.$field.finish())),*];
+            fn take(&mut self) -> Result<Filled, ArrowError> {
+                let columns: Vec<ArrayRef> = vec![$(column!(finish $kind self.$field)),*];
+                let words = [$((stringify!($field), column!(words $kind self.$field))),*];
                 // A table that filled a batch will fill another: its columns need not grow once more.
                 if self.rows >= Self::ROWS {
-                    $(self.$field = column!(sized $kind);)*
+                    $(self.$field = column!(sized $kind self.$field);)*
                 }
                 self.rows = 0;
-                RecordBatch::try_new(self.schema.clone(), columns)
+                Ok(Filled {
+                    table: Self::NAME,
+                    rows: RecordBatch::try_new(self.schema.clone(), columns)?,
+                    words: words.into_iter().filter_map(|(column, words)| Some((column, words?))).collect(),
+                })
             }
         }
     };
 }
 
+/// A batch of rows of one table.
+#[derive(Debug)]
+pub struct Filled {
+    pub table: &'static str,
+    pub rows: RecordBatch,
+    /// Of each column of words: the words, whose numbers are in the rows.
+    pub words: Vec<(&'static str, Vec<&'static str>)>,
+}
+
 table! {
     /// One capture file.
-    Captures of CaptureRow as "captures" {
+    Captures of CaptureRow<'a> as "captures" {
         capture: Int32, path: Text, format: Text, link_types: Text, packets: Int64, selected: Int64,
         bytes: Int64, first_frame: Int64, first_at: Int64, last_at: Int64, resolution_ns: Int64,
         truncated: Bool, undecodable: Int64, other: Int64, snapped: Int64, dropped: Int64,
@@ -121,43 +153,43 @@ table! {
 table! {
     /// One TCP connection or UDP conversation.
     Connections of ConnectionRow as "connections" {
-        stream: Int32, capture: Int32, transport: Text, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
-        server_port: Int32, opened_at: Int64, closed_at: Int64, opened_by: Text, closed_by: Text, syn_at: Int64, syn_ack_at: Int64,
+        stream: Int32, capture: Int32, transport: Word, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
+        server_port: Int32, opened_at: Int64, closed_at: Int64, opened_by: Word, closed_by: Word, syn_at: Int64, syn_ack_at: Int64,
         ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
         retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
         out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
-        ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Text,
+        ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Word,
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
-        rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Text, rst_by: Text, fin_client_at: Int64,
+        rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
-        state: Text,
+        state: Word,
         app: Text,
     }
 }
 table! {
     /// One TLS handshake.
-    Handshakes of HandshakeRow as "handshakes" {
+    Handshakes of HandshakeRow<'a> as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
-        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_by: Text, ready_by: Text,
-        complete_by: Text, hello_frame: Int64,
+        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_by: Word, ready_by: Word,
+        complete_by: Word, hello_frame: Int64,
         server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
         cipher: Text,
         named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
         client_random: Random,
-        quic_version: Text, kind: Text, resumption_offered: Text, early_data_offered: Bool, ticket_offered: Bool,
-        ticket_issued: Bool, session_id_issued: Bool, outcome: Text, hello_retry: Bool,
-        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Text,
+        quic_version: Text, kind: Word, resumption_offered: Word, early_data_offered: Bool, ticket_offered: Bool,
+        ticket_issued: Bool, session_id_issued: Bool, outcome: Word, hello_retry: Bool,
+        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Word,
         certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
         server_flight_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
         client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
-        keys: Text, missing_keys: Text,
+        keys: Word, missing_keys: Text,
     }
 }
 table! {
     /// One request and its response.
-    Exchanges of ExchangeRow as "exchanges" {
+    Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
         user_agent: Text, server_software: Text,
@@ -170,15 +202,15 @@ table! {
 table! {
     /// One stretch of a connection.
     Phases of PhaseRow as "phases" {
-        stream: Int32, exchange: Int32, handshake: Int32, kind: Text, start_at: Int64, end_at: Int64, start_by: Text,
-        end_by: Text, start_frame: Int64, end_frame: Int64, inferred: Bool,
+        stream: Int32, exchange: Int32, handshake: Int32, kind: Word, start_at: Int64, end_at: Int64, start_by: Word,
+        end_by: Word, start_frame: Int64, end_frame: Int64, inferred: Bool,
     }
 }
 table! {
     /// One stretch in which the next byte did not come.
     Stalls of StallRow as "stalls" {
-        stream: Int32, kind: Text, detail: Text, side: Text, start_at: Int64, end_at: Int64, start_by: Text,
-        end_by: Text, start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
+        stream: Int32, kind: Word, detail: Word, side: Word, start_at: Int64, end_at: Int64, start_by: Word,
+        end_by: Word, start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
     }
 }
 table! {
@@ -191,22 +223,22 @@ table! {
 }
 table! {
     /// One TCP segment or UDP datagram.
-    Packets of PacketRow as "packets" {
-        stream: Int32, frame: Int64, seen_at: Int64, sender: Text, flags: Letters, bytes: Int32, mark: Text,
+    Packets of PacketRow<'a> as "packets" {
+        stream: Int32, frame: Int64, seen_at: Int64, sender: Word, flags: Letters, bytes: Int32, mark: Word,
         seq: Int64, ack: Int64, window_bytes: Int64, segment: Bytes,
     }
 }
 table! {
     /// One TLS record.
-    Records of RecordRow as "records" {
-        stream: Int32, number: Int32, sender: Text, kind: Text, bytes: Int32, cover: Text, start_at: Int64,
+    Records of RecordRow<'a> as "records" {
+        stream: Int32, number: Int32, sender: Word, kind: Text, bytes: Int32, cover: Word, start_at: Int64,
         end_at: Int64, start_frame: Int64, end_frame: Int64,
     }
 }
 table! {
     /// One TLS handshake message.
-    Messages of MessageRow as "messages" {
-        stream: Int32, number: Int32, handshake: Int32, sender: Text, kind: Text, code: Int32, bytes: Int32,
+    Messages of MessageRow<'a> as "messages" {
+        stream: Int32, number: Int32, handshake: Int32, sender: Word, kind: Text, code: Int32, bytes: Int32,
         start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64, opened: Bool, body: Bytes,
     }
 }
@@ -224,8 +256,7 @@ pub struct Tables {
     packets: Packets,
     records: Records,
     messages: Messages,
-    /// Full batches, each with the name of its table.
-    finished: Vec<(&'static str, RecordBatch)>,
+    finished: Vec<Filled>,
 }
 
 macro_rules! add {
@@ -235,10 +266,10 @@ macro_rules! add {
             ///
             /// # Errors
             /// As [`Self::flush`].
-            pub(crate) fn $method(&mut self, row: $row<'_>) -> Result<(), ArrowError> {
+            pub(crate) fn $method(&mut self, row: $row) -> Result<(), ArrowError> {
                 self.$table.push(row);
                 if self.$table.rows >= $builder::ROWS {
-                    self.finished.push(($builder::NAME, self.$table.take()?));
+                    self.finished.push(self.$table.take()?);
                 }
                 Ok(())
             }
@@ -251,7 +282,7 @@ macro_rules! add {
         pub fn flush(&mut self) -> Result<(), ArrowError> {
             $(
                 if self.$table.rows > 0 {
-                    self.finished.push(($builder::NAME, self.$table.take()?));
+                    self.finished.push(self.$table.take()?);
                 }
             )*
             Ok(())
@@ -278,8 +309,8 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// The finished batches, in the order in which they became full, each with the name of its table.
-    pub fn take(&mut self) -> impl Iterator<Item = (&'static str, RecordBatch)> {
+    /// The finished batches, in the order in which they became full.
+    pub fn take(&mut self) -> impl Iterator<Item = Filled> {
         self.finished.drain(..)
     }
 
@@ -416,7 +447,8 @@ mod tests {
         for _ in 0..=Phases::ROWS {
             tables.phase(row).unwrap();
         }
-        let sizes = |tables: &mut Tables| tables.take().map(|(name, rows)| (name, rows.num_rows())).collect::<Vec<_>>();
+        let sizes =
+            |tables: &mut Tables| tables.take().map(|full| (full.table, full.rows.num_rows())).collect::<Vec<_>>();
         assert_eq!(sizes(&mut tables), [("phases", Phases::ROWS)]);
         tables.flush().unwrap();
         assert_eq!(sizes(&mut tables), [("phases", 1)]);

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use arrow_array::Array;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
 use conchart_native::capture::Source;
 use conchart_native::pipeline::{Failure, Selection, read};
 use conchart_native::portion::{Output, Portion, Stopped};
-use conchart_native::tables::Tables;
+use conchart_native::tables::{Filled, Tables};
 
 use crate::memory::bounded;
 
@@ -36,8 +36,9 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn add(&mut self, name: &'static str, batch: &RecordBatch) {
-        let table = self.tables.entry(name).or_default();
+    fn add(&mut self, full: &Filled) {
+        let batch = &full.rows;
+        let table = self.tables.entry(full.table).or_default();
         table.rows += batch.num_rows();
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
             let values: Column = if let Some(numbers) = column.as_primitive_opt::<Int64Type>() {
@@ -46,8 +47,11 @@ impl Numbers {
                 numbers.iter().map(|number| number.map(i64::from)).collect()
             } else {
                 if field.name() == "mark" {
-                    let marks = column.as_string::<i32>();
-                    let copies = marks.iter().map(|mark| Some(i64::from(mark == Some("duplicate"))));
+                    let words = full.words.iter().find(|(name, _)| name == field.name()).map(|(_, words)| words);
+                    let copy = words.and_then(|words| words.iter().position(|&word| word == "duplicate"));
+                    let codes = column.as_primitive::<UInt8Type>().values().iter();
+                    let copies =
+                        codes.map(|&code| Some(i64::from(copy.is_some_and(|copy| usize::from(code) == copy + 1))));
                     table.columns.entry("is_copy".to_owned()).or_default().extend(copies);
                 } else if let Some(lists) = column.as_list_opt::<i32>() {
                     let longest = (0..lists.len()).map(|row| lists.value(row).len()).max();
@@ -68,8 +72,8 @@ struct Collected {
 
 impl Collected {
     fn take_finished(&mut self) {
-        for (name, batch) in self.tables.take() {
-            self.numbers.add(name, &batch);
+        for full in self.tables.take() {
+            self.numbers.add(&full);
         }
     }
 }

@@ -325,7 +325,7 @@ impl Traffic {
     }
 }
 
-fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
+fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow {
     match &flow.content.packets {
         Packets::Syn(syn) => rows::tcp(flow, about, &syn.connect(&mut Speech::Over).0),
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
