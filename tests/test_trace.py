@@ -36,23 +36,23 @@ def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Cor
         ),
         Batch(
             "phases",
-            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'é☃' AS kind, {T0} AS start_at, true AS inferred",
+            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'tls' AS kind, {T0} AS start_at, true AS inferred",
         ),
     ]
 
     def core(paths: list[str], sink: Sink, **_: object) -> None:
         for batch in batches:
             sink("phases", batch)
-        sink("captures", Batch("captures", "SELECT 0::INTEGER AS capture, ['first', 'second'] AS notes"))
+        sink("captures", Batch("captures", "SELECT 0::INTEGER AS capture, ['first', 'é☃'] AS notes"))
 
     fake_core(core)
     with conchart.read("any.pcap") as trace:
         assert trace.phases.count("*").fetchall() == [(10,)]
         assert trace.sql("SELECT start_at, end_at FROM phases WHERE stream = 3").fetchall() == [(T0 + 3, T0 + 4)]
         assert trace.sql("SELECT exchange, kind, inferred FROM phases WHERE stream = 9").fetchall() == [
-            (None, "é☃", True)
+            (None, "tls", True)
         ]
-        assert trace.sql("SELECT notes FROM captures").fetchall() == [(["first", "second"],)]
+        assert trace.sql("SELECT notes FROM captures").fetchall() == [(["first", "é☃"],)]
     assert all(batch.streams > 0 for batch in batches)
     assert "pyarrow" not in sys.modules
     assert "pandas" not in sys.modules
@@ -74,6 +74,30 @@ def test_a_batch_that_has_not_exactly_the_columns_that_the_core_owes_is_refused(
     batch = Batch(table, story.sql(f"{select} FROM (SELECT {owed} FROM {table})"))
     fake_core(lambda paths, sink, **_: sink(table, batch))
     with pytest.raises(duckdb.Error, match=complaint):
+        conchart.read("any.pcap")
+
+
+def phases_whose_kind_is(kind: str) -> Batch:
+    """Make three phases of three streams; what the core says of ``kind`` may be of any type."""
+    told = {"stream": "i::INTEGER", "kind": kind, "start_at": f"{T0}::BIGINT"}
+    columns = (f"{told.get(name, 'NULL')} AS {name}" for name in TABLE_BY_NAME["phases"].from_core)
+    return Batch("phases", duckdb.sql(f"SELECT {', '.join(columns)} FROM range(3) r(i)"))
+
+
+def test_numbers_of_words_become_the_words_and_0_is_none(
+    fake_core: Callable[[Core], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = phases_whose_kind_is("i::UTINYINT")
+    monkeypatch.setattr(Batch, "words", {"kind": ["wait", "tls"]}, raising=False)
+    fake_core(lambda paths, sink, **_: sink("phases", batch))
+    with conchart.read("any.pcap") as trace:
+        assert trace.sql("SELECT kind FROM phases ORDER BY stream").fetchall() == [(None,), ("wait",), ("tls",)]
+
+
+def test_a_word_that_the_schema_does_not_have_is_refused(fake_core: Callable[[Core], None]) -> None:
+    batch = phases_whose_kind_is("'lunch'")
+    fake_core(lambda paths, sink, **_: sink("phases", batch))
+    with pytest.raises(duckdb.Error, match="lunch"):
         conchart.read("any.pcap")
 
 

@@ -105,7 +105,9 @@ def test_parquet_holds_the_table_that_was_asked_for(story: Trace, tmp_path: Path
     rows = duckdb.sql(f"FROM '{tmp_path / 'out.parquet'}'")
     stored = story.sql(f"FROM {table}")
     assert rows.columns[: len(stored.columns)] == stored.columns
-    assert [str(kind) for kind in rows.types][: len(stored.types)] == [str(kind) for kind in stored.types]
+    # Parquet has ENUMs as texts of which each is stored once.
+    types = ["VARCHAR" if str(kind).startswith("ENUM") else str(kind) for kind in stored.types]
+    assert [str(kind) for kind in rows.types][: len(types)] == types
     assert len(rows.fetchall()) == len(stored.fetchall())
 
 
