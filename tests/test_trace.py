@@ -36,7 +36,8 @@ def test_batches_are_appended_without_pyarrow_or_pandas(fake_core: Callable[[Cor
         ),
         Batch(
             "phases",
-            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'tls' AS kind, {T0} AS start_at, true AS inferred",
+            f"SELECT 9::INTEGER AS stream, NULL::INTEGER AS exchange, 'tls' AS kind, {T0} AS start_at, "
+            "true AS inferred",
         ),
     ]
 
