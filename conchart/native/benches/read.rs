@@ -28,8 +28,8 @@ struct Counting {
 
 impl Counting {
     fn count(&mut self) {
-        for (table, batch) in self.tables.take() {
-            *self.rows.entry(table).or_default() += batch.num_rows();
+        for filled in self.tables.take() {
+            *self.rows.entry(filled.table).or_default() += filled.rows.num_rows();
         }
     }
 }
