@@ -6,6 +6,7 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 
@@ -187,6 +188,16 @@ class Tables:
         """
         self._provide_named(query)
         return self._database.sql(query, params=params)
+
+    def fetch(self, query: str, params: object = None) -> list[tuple[Any, ...]]:
+        """Give the rows of a query. ``sql(…).fetchall()`` gives the same, and plans the query twice."""
+        return self.fetch_named(query, params)[1]
+
+    def fetch_named(self, query: str, params: object = None) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Give the names of the columns of a query, and its rows."""
+        self._provide_named(query)
+        answer = self._database.execute(query, params)
+        return [name for name, *_ in answer.description or ()], answer.fetchall()
 
     def execute(self, statement: str, params: object = None) -> None:
         """Run a statement that returns no rows: a new table or view, a ``COPY``.

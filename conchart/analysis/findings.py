@@ -175,7 +175,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     known.provide(("waited",))
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
-    ((users_waited_ns,),) = tables.sql(_USERS_WAITED).fetchall()
+    ((users_waited_ns,),) = tables.fetch(_USERS_WAITED)
     for row in found:
         row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
     roots = _roots(tables, found, by_name)
@@ -192,8 +192,8 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
             *_place(row),
         )
     )
-    software = {(end, ip, port): words for end, ip, port, words in tables.sql(_SOFTWARE).fetchall()}
-    servers = {(ip, port): (role, name) for ip, port, role, name in tables.sql(_SERVERS).fetchall()}
+    software = {(end, ip, port): words for end, ip, port, words in tables.fetch(_SOFTWARE)}
+    servers = {(ip, port): (role, name) for ip, port, role, name in tables.fetch(_SERVERS)}
     numbers = {row["id"]: number for number, row in enumerate(found)}
     for row in found:
         root = roots.get(row["id"])
@@ -270,7 +270,7 @@ def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str,
     conditions = sorted({rule.needs[table] for rule in rules})
     query = f"SELECT {', '.join(f'bool_or({condition})' for condition in conditions)} FROM {table}"
     try:
-        told = tables.sql(query, used(query, thresholds)).fetchall()[0]
+        told = tables.fetch(query, used(query, thresholds))[0]
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -290,8 +290,8 @@ def _explained(rule: Rule, error: str) -> str:
 
 
 def _rows(tables: Tables, query: str, params: object = None) -> list[Row]:
-    relation = tables.sql(query, params)
-    return [dict(zip(relation.columns, values, strict=True)) for values in relation.fetchall()]
+    names, told = tables.fetch_named(query, params)
+    return [dict(zip(names, values, strict=True)) for values in told]
 
 
 def _severity(rule: Rule, critical_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
@@ -313,7 +313,7 @@ def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[
     names, causes = ([*column] for column in zip(*pairs, strict=True))
     cost = {row["id"]: row["cost_ns"] for row in found}
     best: dict[int, tuple[float, int]] = {}
-    for one, other, common_ns, streams in tables.sql(_COMMON, {"rules": names, "causes": causes}).fetchall():
+    for one, other, common_ns, streams in tables.fetch(_COMMON, {"rules": names, "causes": causes}):
         share = common_ns / cost[one] if cost[one] else math.copysign(1, streams)
         if share >= 0.5:
             best[one] = max(best.get(one, (0, 0)), (share, -other))

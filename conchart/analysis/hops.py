@@ -120,7 +120,7 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
         proxies: Addresses of each proxy, where somebody knows better than the capture tells.
     """
     find_machines(tables, proxies)
-    if tables.sql(_HOPS).fetchall():
+    if tables.fetch(_HOPS):
         links = _native.link_exchanges(tables.sql(_EXCHANGES))
         with tables.filling():
             for batch in links:

@@ -252,7 +252,7 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better.
     """
-    ((endpoints,),) = tables.sql("SELECT count(DISTINCT (server_ip, server_port)) FROM connections").fetchall()
+    ((endpoints,),) = tables.fetch("SELECT count(DISTINCT (server_ip, server_port)) FROM connections")
     # Where there is one server, nobody stands before another.
     tables.execute(_THROUGH if endpoints > 1 else _NOTHING_THROUGH)
     union = _Union()
@@ -265,15 +265,13 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
         union.join(one, other, method, confidence)
     if strangers := list(_nested(tables, known | union.addresses())) if endpoints > 1 else []:
         asked: dict[str, set[str]] = {}
-        for client, server in tables.sql("SELECT DISTINCT client_ip, server_ip FROM connections").fetchall():
+        for client, server in tables.fetch("SELECT DISTINCT client_ip, server_ip FROM connections"):
             asked.setdefault(client, set()).add(server)
         for stranger in strangers:
             taken = union.has(stranger.server) or union.has(stranger.client)
             if not taken and not stranger.asks_itself(asked, union):
                 union.join(stranger.server, stranger.client, "time", stranger.confidence)
-    for (address,) in tables.sql(
-        "SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"
-    ).fetchall():
+    for (address,) in tables.fetch("SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"):
         union.join(address, address, None, 1.0)
     places = (
         (address, number, machine.method, machine.confidence)
@@ -304,17 +302,16 @@ class _Stranger:
 def _same(tables: Tables, known: set[str]) -> Iterator[tuple[str, float, str, str]]:
     """Give what says of two addresses, of which nobody knows better, that they are one machine; and the addresses."""
     query = f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL"
-    for method, confidence, one, other in tables.sql(query, {"known": sorted(known)}).fetchall():
+    for method, confidence, one, other in tables.fetch(query, {"known": sorted(known)}):
         if one not in known and other not in known:
             yield method, float(confidence), one, other  # a DECIMAL of DuckDB
 
 
 def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
     """Give the pairs that are one machine as far as time tells, the most nested first."""
-    pairs = [pair for pair in tables.sql(_NESTING).fetchall() if known.isdisjoint(pair)]
+    pairs = [pair for pair in tables.fetch(_NESTING) if known.isdisjoint(pair)]
     likely = [
-        (server, client, tables.sql(_NESTED, {"server": server, "client": client}).fetchall()[0])
-        for server, client in pairs
+        (server, client, tables.fetch(_NESTED, {"server": server, "client": client})[0]) for server, client in pairs
     ]
     for server, client, times in sorted(likely, key=lambda pair: -pair[2][1]):
         count, share, chance, after, after_by_chance, asked_per_wait = times

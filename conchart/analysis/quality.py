@@ -274,19 +274,19 @@ def _trips(nearest: str, farthest: str) -> str:
 
 def _apart(tables: Tables) -> Iterator[_Remark]:
     """Tell two takes from two parts of one: nothing of the earlier capture goes on in the later one."""
-    found = tables.sql(
+    found = tables.fetch(
         """
         SELECT path, first_at, last_at, capture IN (SELECT capture FROM connections) AS used
         FROM captures ORDER BY first_at, capture
         """
-    ).fetchall()
+    )
     if len(found) != 2 or not all(used for *_, used in found):
         return
     (before, _, ends_at, _), (after, begins_at, _, _) = found
-    ((shared,),) = tables.sql(
+    ((shared,),) = tables.fetch(
         "SELECT count(*) FROM connections WHERE opened_at <= $ends_at AND closed_at >= $begins_at",
         {"ends_at": ends_at, "begins_at": begins_at},
-    ).fetchall()
+    )
     if ends_at < begins_at and not shared:
         command = shlex.join(("conchart", "diff", before, after))
         yield _Remark(
@@ -298,12 +298,12 @@ def _apart(tables: Tables) -> Iterator[_Remark]:
 
 
 def _keys(tables: Tables) -> Iterator[_Remark]:
-    rows = tables.sql(
+    rows = tables.fetch(
         """
         SELECT server_ip, server_port, keys, missing_keys, connections, first_stream FROM coverage
         ORDER BY first_stream
         """
-    ).fetchall()
+    )
     if not rows:
         return
     opened, total = sum(row[4] for row in rows if row[2] == "all"), sum(row[4] for row in rows)
@@ -338,9 +338,9 @@ def _named(places: dict[str, int]) -> str:
 
 def _notes(tables: Tables) -> Iterator[_Remark]:
     """Give the notes on files: of several lines the first says what, the others what to do."""
-    for (note,) in tables.sql(
+    for (note,) in tables.fetch(
         "SELECT note FROM (SELECT capture, unnest(notes) AS note FROM captures) ORDER BY capture"
-    ).fetchall():
+    ):
         first, *others = (line.strip() for line in note.split("\n"))
         if first:
             yield _Remark(warning=True, kind="note", title=first, advice=" · ".join(others) or None)

@@ -123,7 +123,7 @@ def _standing(tables: Tables) -> Iterator[tuple[Endpoint, Endpoint, int]]:
     if not behind:
         return
     inner = {server for backs in behind.values() for server in backs}
-    weights = {(ip, port): weight for ip, port, weight in tables.sql(_WEIGHTS).fetchall()}
+    weights = {(ip, port): weight for ip, port, weight in tables.fetch(_WEIGHTS)}
     calling = {server for server in weights if (server[0], None) in behind}
     calling |= {(ip, port) for ip, port in behind if port is not None}
     # Servers that only call each other have no outermost one: nobody is a front.
@@ -144,4 +144,4 @@ def _pairs(tables: Tables) -> list[tuple[Any, ...]]:
 
     Where an address calls, whatever its ports serve, it has no port.
     """
-    return tables.sql(_LINKED).fetchall() or tables.sql(_CALLS).fetchall()
+    return tables.fetch(_LINKED) or tables.fetch(_CALLS)

@@ -162,7 +162,7 @@ def locate(tables: Tables, override: Vantage | None = None) -> None:
     else:
         tables.execute(_HOSTS)
         tables.execute(_TELL)
-        if tables.sql(_HALF_TOLD).fetchall():
+        if tables.fetch(_HALF_TOLD):
             tables.execute(_HOMES)
             tables.execute(_TELL_REST)
         tables.execute(_KEEP)
@@ -176,6 +176,6 @@ def locate(tables: Tables, override: Vantage | None = None) -> None:
 def _found(tables: Tables) -> dict[int, set[str | None]]:
     """The vantages of each capture's connections."""
     found: dict[int, set[str | None]] = {}
-    for capture, vantage in tables.sql("SELECT DISTINCT capture, vantage FROM connections").fetchall():
+    for capture, vantage in tables.fetch("SELECT DISTINCT capture, vantage FROM connections"):
         found.setdefault(capture, set()).add(vantage)
     return found

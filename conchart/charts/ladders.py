@@ -37,7 +37,7 @@ def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[tuple
 
     Instants are counted from ``origin``.
     """
-    lanes = dict(tables.sql("SELECT stream, lane FROM drawn").fetchall())
+    lanes = dict(tables.fetch("SELECT stream, lane FROM drawn"))
     gathered = connections(tables, names=options.names, most=MAX_PACKETS, first=options.explained)
     shown = [(lanes[one.stream], ladder(one, most_clocks=MAX_CLOCKS)) for one in gathered if one.stream in lanes]
     shown.sort(key=lambda pair: pair[0])

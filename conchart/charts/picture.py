@@ -216,7 +216,7 @@ class _Drawing:
 
 def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     _title(drawing, tables, options)
-    ((end_at,),) = tables.sql("SELECT max(closed_at) FROM connections").fetchall()
+    ((end_at,),) = tables.fetch("SELECT max(closed_at) FROM connections")
     origin = first_instant(tables)
     lanes = _lanes(tables, origin, names=options.names)
     if not lanes:
@@ -246,9 +246,9 @@ def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     room = drawing.width - 2 * MARGIN
     files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
     drawing.text(MARGIN, 36, drawing.fit(title_of(files), room, 27, bold=True), 27, bold=True)
-    ((count, span),) = tables.sql(
+    ((count, span),) = tables.fetch(
         "SELECT (SELECT count(*) FROM connections), coalesce(max(last_at) - min(first_at), 0) FROM captures"
-    ).fetchall()
+    )
     told = [f"{count_of(count, 'connection')} in {format_ns(span)}"]
     for server in headline(servers(tables, names=options.names, most=1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
@@ -441,14 +441,14 @@ def _stalls(plot: _Plot, tables: Tables) -> bool:
 
 def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
     """Draw a line from each front to the back that it caused, when that was asked; return how many are not drawn."""
-    found = tables.sql(
+    found = tables.fetch(
         f"""
         SELECT lane, back_lane,
             CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END - {plot.origin}
         FROM ({link_rows()}) JOIN connections ON stream = back_stream
         LEFT JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange
         """
-    ).fetchall()
+    )
     row_of, drawing = plot.row_of, plot.drawing
     ends = [(row_of[front], row_of[back], at) for front, back, at in found if front in row_of and back in row_of]
     if len(ends) > MOST_LINKS:
@@ -500,7 +500,7 @@ def _footnote(plot: _Plot, tables: Tables, drawn: int, unlinked: int) -> None:
     told = []
     if folded := sum(len(row.lanes) for row in plot.strips):
         told.append(f"of {count_of(folded, 'connection')} it is shown how many are in which phase")
-    ((total,),) = tables.sql("SELECT count(*) FROM connections").fetchall()
+    ((total,),) = tables.fetch("SELECT count(*) FROM connections")
     if total > drawn:
         told.append(f"{count_of(total - drawn, 'connection')} with less to wait for left out")
     if unlinked:

@@ -53,8 +53,8 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
-    ((end_at, total),) = tables.sql("SELECT max(closed_at), count(*) FROM connections").fetchall()
-    ((seen_from,),) = tables.sql("SELECT any_value(seen_from) FROM captures").fetchall()
+    ((end_at, total),) = tables.fetch("SELECT max(closed_at), count(*) FROM connections")
+    ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     origin = first_instant(tables)
     queries = {
         "phases": phase_rows(),
@@ -256,9 +256,7 @@ def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]
     ):
         if counts.get(name) == limit:
             stream = "front_stream" if name == "links" else "stream"
-            ((count,),) = tables.sql(
-                f"SELECT count(*) FROM {name} WHERE {stream} IN (SELECT stream FROM drawn)"
-            ).fetchall()
+            ((count,),) = tables.fetch(f"SELECT count(*) FROM {name} WHERE {stream} IN (SELECT stream FROM drawn)")
             if count > limit:
                 what = "requests" if name == "exchanges" else name
                 yield (

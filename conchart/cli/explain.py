@@ -67,7 +67,7 @@ def _found(trace: Trace, stream: int) -> Ladder:
     """Give the ladder of the stream, or say which streams there are."""
     for connection in connections(trace, stream):
         return ladder(connection)
-    ((known, last),) = trace.sql(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections").fetchall()
+    ((known, last),) = trace.fetch(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections")
     if known:
         raise UsageError(f"the packets of connection {stream} are not kept in this file: explain the capture itself")
     there = "there is no connection in it" if last is None else f"its connections are 0 to {last}"

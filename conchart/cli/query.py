@@ -58,7 +58,7 @@ def _print_csv(trace: Trace, relation: duckdb.DuckDBPyRelation) -> None:
     values = (harmless(f"#{place}", kind) for place, kind in enumerate(relation.types, 1))
     rows = relation.project(", ".join(f"({value})::VARCHAR AS column{place}" for place, value in enumerate(values)))
     # PIVOT makes headings of values. Asked for first: another statement would end the rows early.
-    headings = trace.sql(f"SELECT {', '.join(harmless(literal(name)) for name in relation.columns)}").fetchall()
+    headings = trace.fetch(f"SELECT {', '.join(harmless(literal(name)) for name in relation.columns)}")
     batch = rows.fetchmany(_ROWS_AT_A_TIME)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerows(headings)

@@ -162,7 +162,7 @@ def warn_of_filter(selection: dict[str, Any]) -> None:
 
 def warn_of_damage(trace: Trace) -> None:
     """Say what was wrong with captures that did not end as they should."""
-    for path, notes in trace.sql("SELECT path, notes FROM captures WHERE truncated ORDER BY capture").fetchall():
+    for path, notes in trace.fetch("SELECT path, notes FROM captures WHERE truncated ORDER BY capture"):
         for note in notes:
             click.echo(f"conchart: warning: {printable(path)}: {printable_lines(note, limit=500)}", err=True)
 

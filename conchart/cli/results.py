@@ -219,7 +219,7 @@ def _fails(trace: Trace, least: str) -> bool:
     """Tell whether there are findings of this severity or a worse one, and name them."""
     bad = SEVERITIES[SEVERITIES.index(least) :]
     query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
-    names = [printable(name) for (name,) in trace.sql(query, {"bad": list(bad)}).fetchall()]
+    names = [printable(name) for (name,) in trace.fetch(query, {"bad": list(bad)})]
     if names:
         click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
     return bool(names)

@@ -107,7 +107,7 @@ def _name(paths: Sequence[str]) -> str:
 
 
 def _work(tables: Tables) -> dict[Endpoint, int | None]:
-    return {(ip, port): told for ip, port, told in tables.sql(_WORK).fetchall()}
+    return {(ip, port): told for ip, port, told in tables.fetch(_WORK)}
 
 
 def _same_work(pair: Match, told: Sequence[int | None]) -> bool:

@@ -69,14 +69,12 @@ class Lanes:
 
 def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
     """Give the lanes, ordered by server and start."""
-    ((origin,),) = tables.sql(_ORIGIN).fetchall()
-    ((count,),) = tables.sql(_COUNT).fetchall()
+    ((origin,),) = tables.fetch(_ORIGIN)
+    ((count,),) = tables.fetch(_COUNT)
     ips, ports = [ip for ip, _ in compared], [port for _, port in compared]
-    rows = tables.sql(_LANES, {"ips": ips, "ports": ports, "origin": origin}).fetchall()
+    rows = tables.fetch(_LANES, {"ips": ips, "ports": ports, "origin": origin})
     pieces: dict[int, list[Piece]] = {row[1]: [] for row in rows}
-    for stream, kind, start_ns, end_ns, inferred in tables.sql(
-        _PHASES, {"streams": list(pieces), "origin": origin}
-    ).fetchall():
+    for stream, kind, start_ns, end_ns, inferred in tables.fetch(_PHASES, {"streams": list(pieces), "origin": origin}):
         pieces[stream].append(Piece(kind=kind, start_ns=start_ns, end_ns=end_ns, inferred=inferred))
     drawn = tuple(
         Lane(

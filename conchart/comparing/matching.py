@@ -48,7 +48,7 @@ _PLACES = """
 
 def placed_servers(tables: Tables) -> list[Placed]:
     """List the servers, costliest front first, without datagrams that nobody reads."""
-    places = {(ip, port): (tier, udp) for ip, port, tier, udp in tables.sql(_PLACES).fetchall()}
+    places = {(ip, port): (tier, udp) for ip, port, tier, udp in tables.fetch(_PLACES)}
     found = []
     for server in servers(tables):
         tier, datagrams = places[server.server_ip, server.server_port]

@@ -85,6 +85,6 @@ _SAMPLES = f"""
 def samples(tables: Tables) -> Samples:
     """Measure every server."""
     found: dict[Endpoint, dict[str, list[int]]] = {}
-    for ip, port, measure, values in tables.sql(_SAMPLES).fetchall():
+    for ip, port, measure, values in tables.fetch(_SAMPLES):
         found.setdefault((ip, port), {})[measure] = values
     return found

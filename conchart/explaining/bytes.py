@@ -37,7 +37,7 @@ def dissected(tables: Tables, stream: int) -> list[Dissected]:
     Raises:
         MissingToolError: Scapy is not installed.
     """
-    found = tables.sql(_MESSAGES, {"stream": stream}).fetchall()
+    found = tables.fetch(_MESSAGES, {"stream": stream})
     asked = [
         HandshakeMessage(kind=code, version=version, body=body, sender=sender)
         for _, code, body, sender, _, version in found
@@ -53,4 +53,4 @@ def segments(tables: Tables, stream: int) -> list[Packet]:
     from conchart.dissecting.packets import packet_list
 
     found = "SELECT frame, seen_at, segment FROM packets WHERE stream = $stream AND segment IS NOT NULL ORDER BY frame"
-    return packet_list(tables.sql(found, {"stream": stream}).fetchall())
+    return packet_list(tables.fetch(found, {"stream": stream}))

@@ -59,7 +59,7 @@ _COMPLETE = """
 
 def count_complete(tables: Tables) -> int:
     """Count the connections of which every packet is kept."""
-    ((count,),) = tables.sql(f"SELECT count(*) FROM ({_COMPLETE})").fetchall()
+    ((count,),) = tables.fetch(f"SELECT count(*) FROM ({_COMPLETE})")
     return int(count)
 
 

@@ -40,7 +40,7 @@ def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
     Raises:
         CaptureError: A capture is gone, or has changed since it was read.
     """
-    rows = tables.sql("SELECT path, packets, bytes, selection FROM captures ORDER BY capture").fetchall()
+    rows = tables.fetch("SELECT path, packets, bytes, selection FROM captures ORDER BY capture")
     chosen = told_selection(rows[0][3] or "" if rows else "")
     said = comments(tables, names=options.names)
     try:

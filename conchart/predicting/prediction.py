@@ -122,7 +122,7 @@ def _is_nowhere(connection: Connection) -> bool:
 
 
 def _why_not(tables: Tables, talk: Talk) -> str:
-    ((packets,),) = tables.sql("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
+    ((packets,),) = tables.fetch("SELECT coalesce(sum(selected), 0) FROM captures")
     if not packets:
         why = "it has no packets"
     elif not talk.connections:

@@ -133,7 +133,7 @@ def read_talk(tables: Tables) -> Talk:
     names = told.columns
     connections = {row[0]: _connection(dict(zip(names, row, strict=True))) for row in told.fetchall()}
     exchanges = {}
-    for stream, number, asked, sent, answered, done, *others in tables.sql(_EXCHANGES).fetchall():
+    for stream, number, asked, sent, answered, done, *others in tables.fetch(_EXCHANGES):
         connection = connections[stream]
         away = connection.carried_ns
         exchange = Exchange(
@@ -153,10 +153,10 @@ def read_talk(tables: Tables) -> Talk:
         connection.exchanges.sort(key=lambda exchange: exchange.asked_at)
         for place, exchange in enumerate(connection.exchanges):
             exchange.place = place
-    for stream, start_at, end_at, delayed in tables.sql(_HELD).fetchall():
+    for stream, start_at, end_at, delayed in tables.fetch(_HELD):
         connections[stream].held.append((start_at, end_at, delayed))
     _link(tables, exchanges)
-    ((unread,),) = tables.sql("SELECT count(*) FROM exchanges WHERE request_at IS NULL").fetchall()
+    ((unread,),) = tables.fetch("SELECT count(*) FROM exchanges WHERE request_at IS NULL")
     return Talk(connections=list(connections.values()), unread=unread)
 
 
@@ -188,7 +188,7 @@ def _connection(row: Row) -> Connection:
 
 
 def _link(tables: Tables, exchanges: dict[tuple[int, int], Exchange]) -> None:
-    for front_stream, front_exchange, back_stream, back_exchange in tables.sql(_LINKS).fetchall():
+    for front_stream, front_exchange, back_stream, back_exchange in tables.fetch(_LINKS):
         front = exchanges.get((front_stream, front_exchange))
         back = exchanges.get((back_stream, back_exchange))
         # A back that begins before its front would be waited for by what it waits for.

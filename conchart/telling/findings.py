@@ -138,12 +138,12 @@ class Tally:
 def tally_findings(tables: Tables, *, without: Iterable[Finding] = ()) -> list[Tally]:
     """Count what stands for itself, but for some findings: by severity and title, the worst first."""
     left = ", ".join(str(finding.number) for finding in without) or "-1"
-    found = tables.sql(
+    found = tables.fetch(
         f"""
         SELECT severity, title, count(*) FROM findings WHERE root IS NULL AND number NOT IN ({left})
         GROUP BY ALL ORDER BY min(number)
         """
-    ).fetchall()
+    )
     return [Tally(severity=severity, title=title, count=count) for severity, title, count in found]
 
 

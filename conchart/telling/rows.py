@@ -26,9 +26,8 @@ def _clean(value: object) -> object:
 
 def rows(tables: Tables, query: str) -> Iterator[Row]:
     """Run ``query`` and yield one dictionary per row; texts are cleaned."""
-    relation = tables.sql(query)
-    names = relation.columns
-    for values in relation.fetchall():
+    names, told = tables.fetch_named(query)
+    for values in told:
         yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
 
 
@@ -37,14 +36,13 @@ def first_instant(tables: Tables) -> int:
 
     Seen from an end, a connection may open before anything was captured.
     """
-    ((instant,),) = tables.sql(
+    ((instant,),) = tables.fetch(
         "SELECT least((SELECT min(first_at) FROM captures), (SELECT min(opened_at) FROM connections))"
-    ).fetchall()
+    )
     return instant or 0
 
 
 def columns(tables: Tables, query: str) -> Columns:
     """Run ``query`` and return one list per column, which is the smaller way to write a table as JSON."""
-    relation = tables.sql(query)
-    table = relation.fetchall()
-    return {name: [_clean(values[i]) for values in table] for i, name in enumerate(relation.columns)}
+    names, told = tables.fetch_named(query)
+    return {name: [_clean(values[i]) for values in told] for i, name in enumerate(names)}

@@ -160,13 +160,13 @@ class Totals:
 
 def totals(tables: Tables) -> Totals:
     """Add up the servers."""
-    ((count, waited, longest, total),) = tables.sql(
+    ((count, waited, longest, total),) = tables.fetch(
         """
         SELECT count(*), coalesce(sum(waited_ns) FILTER (role <> 'backend'), 0)::HUGEINT,
             coalesce(max(waited_ns), 0), coalesce(sum(total_ns), 0)::HUGEINT
         FROM servers
         """
-    ).fetchall()
+    )
     return Totals(count=count, waited_ns=waited, longest_ns=longest, total_ns=total)
 
 
@@ -224,13 +224,13 @@ def headline(listed: list[Server]) -> list[Server]:
 
 def in_vain(tables: Tables) -> str:
     """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was."""
-    ((refused, refused_ns, unanswered, unanswered_ns, count, ip, port),) = tables.sql(
+    ((refused, refused_ns, unanswered, unanswered_ns, count, ip, port),) = tables.fetch(
         """
         SELECT sum(refused), sum(refused_ns), sum(unanswered), sum(unanswered_ns), count(*), min(server_ip),
             min(server_port)
         FROM servers WHERE NOT unread AND refused + unanswered > 0
         """
-    ).fetchall()
+    )
     told = [
         f"{count_of(number, word, word)} ({format_ns(ns)})"
         for number, ns, word in ((refused, refused_ns, "refused"), (unanswered, unanswered_ns, "unanswered"))

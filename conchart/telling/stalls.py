@@ -32,15 +32,15 @@ class StallCost:
 
 def stall_costs(tables: Tables) -> list[StallCost]:
     """Name the kinds of stall that matter, the costliest first."""
-    ((lived,),) = tables.sql("SELECT coalesce(sum(total_ns), 0)::HUGEINT FROM servers").fetchall()
+    ((lived,),) = tables.fetch("SELECT coalesce(sum(total_ns), 0)::HUGEINT FROM servers")
     costs = (
         StallCost(kind=stall_kind(name, detail), total_ns=ns, connections=connections)
-        for name, detail, ns, connections in tables.sql(
+        for name, detail, ns, connections in tables.fetch(
             f"""
             SELECT kind, {DETAIL}, sum(end_at - start_at), count(DISTINCT stream) FROM stalled
             WHERE confidence >= {LEAST_TOLD} GROUP BY ALL
             """
-        ).fetchall()
+        )
     )
     told = [cost for cost in costs if cost.total_ns >= _LITTLE_NS or cost.total_ns * 100 >= lived]
     return sorted(told, key=lambda cost: (-cost.total_ns, cost.kind.meaning))[:MOST_TOLD]

@@ -18,9 +18,9 @@ RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renego
 
 def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     """Give label and text of each fact; the label is empty where a line continues the one before."""
-    for path, form, links, resolution in tables.sql(
+    for path, form, links, resolution in tables.fetch(
         "SELECT path, format, link_types, resolution_ns FROM captures ORDER BY capture"
-    ).fetchall():
+    ):
         stamps = f"{_TIMESTAMPS.get(resolution, format_ns(resolution))} timestamps" if resolution else None
         yield "Capture", f"{_path(path)} ({_joined((form, links, stamps))})"
     packets, selected, size, first_at, last_at = _row(
@@ -47,7 +47,7 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     if trouble := network(tables):
         yield "Network", ", ".join(trouble)
     if packets and not selected:
-        ((chosen,),) = tables.sql("SELECT any_value(selection) FROM captures").fetchall()
+        ((chosen,),) = tables.fetch("SELECT any_value(selection) FROM captures")
         yield "Selection", f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
     else:
         yield from quality(tables)
@@ -95,9 +95,7 @@ def hints(tables: Tables) -> Iterator[tuple[str, str]]:
 
 def _tally(tables: Tables, table: str, kind: str) -> str:
     """Count rows in all and by kind: ``3: 2 complete, 1 reset``."""
-    rows = tables.sql(
-        f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind"
-    ).fetchall()
+    rows = tables.fetch(f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind")
     total = sum(count for _, count in rows)
     if not total and table != "connections":
         return ""
@@ -106,7 +104,7 @@ def _tally(tables: Tables, table: str, kind: str) -> str:
 
 
 def _row(tables: Tables, query: str) -> tuple[int, ...]:
-    row: tuple[int, ...] = tables.sql(query).fetchall()[0]
+    row: tuple[int, ...] = tables.fetch(query)[0]
     return row
 
 

@@ -50,7 +50,7 @@ class _Lane:
 
 def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator[Text]:
     """Give the lines; of more than ``MOST_LANES`` connections, those are drawn whose users waited the longest."""
-    ((count, start, end),) = tables.sql("SELECT count(*), min(opened_at), max(closed_at) FROM connections").fetchall()
+    ((count, start, end),) = tables.fetch("SELECT count(*), min(opened_at), max(closed_at) FROM connections")
     if not count:
         return
     drawn = _lanes(tables, names=names)
@@ -84,9 +84,9 @@ def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
             result=format_ns(closed_at - opened_at) + ("" if state in _ORDINARY else f" {state}"),
             life=Stretch("unseen", opened_at, closed_at),
         )
-        for server_ip, server_port, called, stream, client_ip, client_port, state, opened_at, closed_at in tables.sql(
+        for server_ip, server_port, called, stream, client_ip, client_port, state, opened_at, closed_at in tables.fetch(
             _LANES
-        ).fetchall()
+        )
     ]
 
 
@@ -94,7 +94,7 @@ def _stretches(tables: Tables, drawn: list[_Lane], axis: Axis) -> dict[int, list
     """Give what fills the slots of each lane: no more than a strip can show, however many phases there are."""
     found: dict[int, list[Stretch]] = {lane.stream: [] for lane in drawn}
     asked = {"streams": list(found), "start": axis.start, "span": axis.span, "slots": axis.slots}
-    for stream, kind, start, end in tables.sql(_PHASES, asked).fetchall():
+    for stream, kind, start, end in tables.fetch(_PHASES, asked):
         found[stream].append(Stretch(kind, start, end))
     return {lane.stream: found[lane.stream] or [lane.life] for lane in drawn}
 
