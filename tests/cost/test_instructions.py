@@ -10,7 +10,7 @@ import pytest
 import conchart
 from tests.conftest import ROOT
 from tests.cost import instructions, made_up
-from tests.cost.instructions import STORIES, TIMES, N, departures, too_fast
+from tests.cost.instructions import STORIES, TIMES, departures, sizes, too_fast
 
 
 def test_within_three_percent_is_the_same() -> None:
@@ -28,10 +28,10 @@ def test_what_departs_is_said_with_both_numbers() -> None:
 
 
 def test_growth_faster_than_the_capture_is_said() -> None:
-    counts = {f"{shape}: {n}": n for shape in made_up.SHAPES for n in (N, TIMES * N)}
+    counts = {f"{shape}: {n}": n for shape in made_up.SHAPES for n in sizes(shape)}
     assert too_fast(counts) == []
     shape = next(iter(made_up.SHAPES))
-    counts[f"{shape}: {TIMES * N}"] = TIMES * TIMES * N
+    counts[f"{shape}: {sizes(shape)[1]}"] *= TIMES
     (said,) = too_fast(counts)
     assert said.startswith(f"{shape}: 16.00 times the instructions for 4 times as many")
 

@@ -72,10 +72,18 @@ def read(*paths: Path) -> Tables:
     """
     tables = Tables()
 
-    def take(table: str, batch: object) -> None:
+    def take(table: str, batch: Any) -> None:  # noqa: ANN401
         relation = _database().from_arrow(batch)
+        # Of a column of words the core gives numbers: from 1, and 0 for none.
+        words = [[None, *batch.words[name]] if name in batch.words else None for name in relation.columns]
         rows: list[Row] = getattr(tables, table)
-        rows += [dict(zip(relation.columns, row, strict=True)) for row in relation.fetchall()]
+        rows += [
+            {
+                name: known[value] if known else value
+                for name, known, value in zip(relation.columns, words, row, strict=True)
+            }
+            for row in relation.fetchall()
+        ]
 
     _native.read_capture(
         [str(path) for path in paths],

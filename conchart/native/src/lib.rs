@@ -53,7 +53,7 @@ pub mod linking;
 
 pub mod pools;
 
-mod sharing;
+pub mod sharing;
 
 pub mod packing;
 
