@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
-from conchart.analysis.waits import charge_servers, explain_phases
+from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.charts.page import write_html
 from conchart.options import DrawOptions
 from tests.browser.conftest import Opened
@@ -81,7 +81,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with timed("tables"):
             crowd(trace, CONNECTIONS)
         with timed("analysis"):
-            for work_out in (explain_phases, charge_servers, describe_servers, appraise):
+            for work_out in (explain_phases, count_waits, charge_servers, describe_servers, appraise):
                 work_out(trace)
         with timed("page"):
             write_html(trace, path, DrawOptions())

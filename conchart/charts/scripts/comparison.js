@@ -27,6 +27,8 @@ function sideModel({ lanes, groups }) {
   const model = {
     kinds: data.kinds, steps: [], stalls: null, tables: {}, groups,
     phases: { from, kind: column(0), start: column(1), end: column(2), inferred: column(3) },
+    opened: lanes.map(({ phases: [first] }) => (first ? first[1] : 0)),
+    closed: lanes.map(({ phases }) => (phases.length ? phases[phases.length - 1][2] : 0)),
     streams: lanes.map((lane) => lane.stream),
     endpoint: (/** @type {number} */ lane) => lanes[lane].client,
   };
