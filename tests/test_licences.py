@@ -45,10 +45,10 @@ def test_older_ways_to_name_a_licence_are_understood() -> None:
 
 
 def test_what_is_needed_is_followed_to_its_end() -> None:
-    assert required() >= {"click", "dpkt", "duckdb", "markupsafe"}
-    assert not required() & {"scapy", "cryptography", "plotly", "pytest"}
+    assert required() >= {"click", "dpkt", "duckdb", "markupsafe", "narwhals", "plotly"}
+    assert not required() & {"scapy", "cryptography", "pytest"}
     assert required("dissect") >= {"scapy", "cryptography", "cffi"}
-    assert required("test") >= {"narwhals", "plotly", "pluggy"}
+    assert "pluggy" in required("test")
 
 
 def test_a_dependency_that_does_not_fit_ends_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

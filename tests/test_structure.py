@@ -115,7 +115,7 @@ def test_what_is_installed_with_conchart_is_used_by_it() -> None:
     required = required - {"pyyaml"} | {"yaml"}  # it is called otherwise than its package
     used = re.findall(r"^\s*(?:from|import) (\w+)|resources\.files\(\"(\w+)\"\)", source, re.MULTILINE)
     assert required - {name for names in used for name in names} == set()
-    assert required >= {"click", "libpcap"}
+    assert required >= {"click", "libpcap", "plotly"}
 
 
 def imported(path: Path) -> set[str]:
