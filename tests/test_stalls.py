@@ -12,7 +12,7 @@ NAMES = {stall.name for stall in STALLS}
 
 def test_kinds_are_those_of_the_tables_page() -> None:
     text = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
-    row = re.search(r"## stalls.*?\n\| kind \| VARCHAR \| ([^|]*) \|", text, re.DOTALL)
+    row = re.search(r"## stalls.*?\n\| kind \| ENUM \| ([^|]*) \|", text, re.DOTALL)
     assert row is not None
     assert set(re.findall("`(.*?)`", row[1])) == NAMES
 
