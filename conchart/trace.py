@@ -18,7 +18,7 @@ from conchart import _native, bpf
 from conchart.analysis import plan
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
-from conchart.errors import CaptureError
+from conchart.errors import CaptureError, UsageError
 from conchart.exports import write
 from conchart.live import Growing
 from conchart.memory import no_room, spill_folder, table_limit
@@ -35,6 +35,9 @@ from conchart.units import SECOND
 
 _DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
+
+_LAST_STREAM = (1 << 31) - 1
+"""Streams are INTEGERs."""
 
 _ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'gap', 'zero_window'), true)"
 """Of a packet: it tells of no trouble."""
@@ -107,9 +110,11 @@ def read(
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
-            read, there is no such threshold, no instant lies between start and end, or no connection has a proxy's
-            address. SQL of a rule that DuckDB refuses is told when ``findings`` are first asked for.
+            read, there is no such threshold or stream, no instant lies between start and end, or no connection has
+            a proxy's address. SQL of a rule that DuckDB refuses is told when ``findings`` are first asked for.
     """
+    if explain is not None and not 0 <= explain <= _LAST_STREAM:
+        raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})

@@ -52,6 +52,17 @@ def test_a_threshold_that_is_no_number_is_refused(run: Run, value: str) -> None:
     assert (code, err.startswith("conchart: cannot read the threshold ")) == (2, True)
 
 
+def test_large_thresholds_are_multiplied_as_large_numbers(run: Run) -> None:
+    billion = "1000000000"
+    assert run(CAPTURE, "--threshold", f"idle_spread={billion}", "--threshold", f"idle_least_ns={billion}")[0] == 0
+
+
+def test_from_python_a_stream_that_nothing_can_have_is_refused() -> None:
+    for stream in (-1, 2**31):
+        with pytest.raises(UsageError, match="explain: a stream is a number from 0 to 2,147,483,647"):
+            conchart.read(CAPTURE, explain=stream)
+
+
 def test_a_threshold_has_a_name(run: Run) -> None:
     assert run(CAPTURE, "--threshold", "=3")[2].startswith("conchart: cannot read the threshold '=3': ")
 
