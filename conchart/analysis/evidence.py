@@ -258,7 +258,6 @@ _SCANNERS = """
 
 
 _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
-    "setups": (_SETUPS, ("pooled", "surroundings")),
     "requests": (_REQUESTS, ("setups",)),
     "asked": (_ASKED, ("requests", "setups")),
     "held": (_HELD, ("asked", "setups")),
@@ -269,7 +268,7 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """What each table and view is made by, and the others that this reads."""
 
-EVIDENCE = frozenset(_MADE)
+EVIDENCE = frozenset(("setups", *_MADE))
 """What rules may read of it."""
 
 MADE_OF = {"setups": "connections", "asked": "exchanges", "held": "stalled", "secured": "handshakes"}
@@ -278,7 +277,7 @@ MADE_OF = {"setups": "connections", "asked": "exchanges", "held": "stalled", "se
 _VIEWS = ("secured", "asked")
 FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
-    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", *_MADE) if name not in _VIEWS))
+    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", "setups", *_MADE) if name not in _VIEWS))
 )
 """SQL that drops all of it."""
 
@@ -286,16 +285,18 @@ FORGET_EVIDENCE = "; ".join(
 def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
     """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``secured`` when asked to."""
 
-    def pool() -> None:
-        tables.execute(_POOLED)
-        tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
-
     def make(statement: str) -> None:
         tables.execute(statement, used(statement, thresholds))
 
-    pooling = Step(name="pool", reads=frozenset(), writes=frozenset(("pooled", "surroundings")), run=pool)
+    def set_up() -> None:
+        tables.execute(_POOLED)
+        tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
+        make(_SETUPS)
+        tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as setups
+
+    setting_up = Step(name="setups", reads=frozenset(), writes=frozenset(("setups",)), run=set_up)
     making = (
         Step(name=name, reads=frozenset(reads), writes=frozenset((name,)), run=partial(make, statement))
         for name, (statement, reads) in _MADE.items()
     )
-    return Steps((pooling, *making))
+    return Steps((setting_up, *making))
