@@ -100,8 +100,9 @@ def departures(recorded: Counts, now: Counts, unit: str = "instructions") -> lis
             said.append(f"{name}: {after:,} {unit}, not recorded")
         elif after is None:
             said.append(f"{name}: recorded, and not counted any more")
-        elif abs(after / before - 1) > TOLERANCE:
-            said.append(f"{name}: {before:,} {unit} before, {after:,} now ({after / before - 1:+.1%})")
+        elif abs(after - before) > TOLERANCE * before:
+            change = f" ({after / before - 1:+.1%})" if before else ""
+            said.append(f"{name}: {before:,} {unit} before, {after:,} now{change}")
     return said
 
 

@@ -14,16 +14,18 @@ from tests.cost.instructions import STORIES, TIMES, departures, sizes, too_fast
 
 
 def test_within_three_percent_is_the_same() -> None:
-    assert departures({"a": 1_000, "b": 1_000}, {"a": 1_029, "b": 971}) == []
+    assert departures({"a": 1_000, "b": 1_000, "none": 0}, {"a": 1_029, "b": 971, "none": 0}) == []
 
 
 def test_what_departs_is_said_with_both_numbers() -> None:
-    said = departures({"more": 1_000, "less": 1_000, "gone": 1}, {"more": 1_031, "less": 900, "new": 5})
+    before = {"more": 1_000, "less": 1_000, "gone": 1, "none": 0}
+    said = departures(before, {"more": 1_031, "less": 900, "new": 5, "none": 1})
     assert said == [
         "gone: recorded, and not counted any more",
         "less: 1,000 instructions before, 900 now (-10.0%)",
         "more: 1,000 instructions before, 1,031 now (+3.1%)",
         "new: 5 instructions, not recorded",
+        "none: 0 instructions before, 1 now",
     ]
 
 
