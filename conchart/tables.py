@@ -6,6 +6,7 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import duckdb
@@ -16,6 +17,9 @@ from conchart.steps import Step, Steps
 
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""
+
+_ADDED_AT_ONCE = 2_000
+"""Rows that are told to DuckDB in one text: reading it takes several times its own memory."""
 
 
 def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
@@ -118,8 +122,10 @@ class Tables:
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""
-        query, told = _told(TABLE_BY_NAME[table].types, rows)
-        self._database.execute(f"INSERT INTO {table} BY NAME {query}", [told])
+        left = iter(rows)
+        while some := [*islice(left, _ADDED_AT_ONCE)]:
+            query, told = _told(TABLE_BY_NAME[table].types, some)
+            self._database.execute(f"INSERT INTO {table} BY NAME {query}", [told])
 
     def lend(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> None:
         """Make a temporary table of these rows, with these names and types."""
