@@ -1,6 +1,5 @@
 """A small story that every test of tables, exports and the command line can use."""
 
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from conchart.analysis import plan
 from conchart.rules import chosen_thresholds, load_rules
 from conchart.schema import TABLE_BY_NAME, TABLES
 from tests.charts.story import Story, reverse_proxy
+from tests.children import default_signals
 
 ROOT = Path(__file__).parent.parent
 MS = 1_000_000
@@ -176,8 +176,6 @@ def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str
 
 @pytest.fixture
 def signals_reach_children() -> Iterator[None]:
-    """A shell ignores SIGINT for what it runs in the background, and children inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+    """Let programs that a test starts have the default action of each signal, whatever the caller ignores."""
+    with default_signals():
+        yield

@@ -13,6 +13,7 @@ import pytest
 import conchart
 from conchart import CaptureError, Trace
 from conchart.schema import TABLES
+from tests.children import running
 from tests.conftest import ROOT
 
 
@@ -178,9 +179,7 @@ def test_reading_leaves_the_file_as_it_was(saved: Path) -> None:
 
 def test_a_file_that_somebody_writes_to_is_refused(saved: Path) -> None:
     code = f"import duckdb; writer = duckdb.connect({str(saved)!r}); print('open', flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as writer:
+    with running([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout
         assert writer.stdout.readline() == "open\n"
         with pytest.raises(CaptureError, match=r"saved\.duckdb: cannot be opened: .*lock"):

@@ -19,6 +19,7 @@ from conchart import Trace, _native
 from conchart.cli import main
 from conchart.cli.command import COMMANDS
 from conchart.unfinished import undo_all
+from tests.children import running
 from tests.conftest import ROOT, Batch, Core
 
 CAPTURE = ROOT / "captures/handshakes/curl-nginx-1.3-small/input.pcap"
@@ -383,7 +384,7 @@ main(["x.pcap", "-w", "-"])
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
-    with subprocess.Popen(
+    with running(
         [sys.executable, "-c", PIPED],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

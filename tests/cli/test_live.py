@@ -18,14 +18,15 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conchart.cli.command import run
+from tests.children import PATIENCE_S, handles, running, wait_until
 from tests.conftest import ROOT
 
 COMMAND = Path(sys.executable).with_name("conchart")
@@ -33,7 +34,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 ENVIRONMENT.pop("SUDO_UID", None)
 CAPTURE = ROOT / "captures" / "reverse-proxy" / "https-no-keepalive" / "input.pcap"
 PORT = 8000
-PATIENCE_S = 25
+WHOLE_S = 1800
+"""The server runs while all tests do."""
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 """Bold and colours (ECMA-48)."""
 MILLISECOND = 1_000_000
@@ -57,7 +59,11 @@ def network() -> Iterator[list[str | Path]]:
         with ExitStack() as ending, tempfile.TemporaryDirectory() as folder:
             Path(folder, "page").write_text("conchart " * 2000)
             server = [*words, sys.executable, "-m", "http.server", str(PORT), "--bind", "127.0.0.1"]
-            ending.enter_context(running([*server, "--directory", folder], stderr=subprocess.DEVNULL))
+            ending.enter_context(
+                running(
+                    [*server, "--directory", folder], deadline_s=WHOLE_S, env=ENVIRONMENT, stderr=subprocess.DEVNULL
+                )
+            )
             wait_until(lambda: subprocess.run(curl(words, "page"), check=False).returncode == 0)
             yield words
     finally:
@@ -70,25 +76,6 @@ def public() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
-
-
-@contextmanager
-def running(words: Sequence[str | Path], **options: Any) -> Iterator["subprocess.Popen[str]"]:  # noqa: ANN401
-    """A program that ends with the block at the latest."""
-    program = subprocess.Popen(words, text=True, env=ENVIRONMENT, **options)
-    try:
-        yield program
-    finally:
-        with suppress(ProcessLookupError):
-            program.kill()
-        program.communicate()
-
-
-def wait_until(ready: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not ready():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.05)
 
 
 def curl(network: list[str | Path], path: str, *options: str) -> list[str | Path]:
@@ -104,7 +91,7 @@ def ask(network: list[str | Path]) -> None:
 def capturing(network: list[str | Path], *options: str | Path, **others: Any) -> Iterator["subprocess.Popen[str]"]:  # noqa: ANN401
     """Run ``conchart live``; goes on once it captures."""
     words = [*network, COMMAND, "live", "-i", "lo", *options]
-    with running(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **others) as live:
+    with running(words, text=True, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **others) as live:
         assert live.stderr
         assert "capturing on lo, as nobody" in live.stderr.readline()
         yield live
@@ -147,7 +134,7 @@ def test_live_tells_what_a_tcpdump_beside_it_captured(network: list[str | Path],
         expression,
     ]
     outputs: list[str | Path] = ["-w", public / "live.json", "-w", public / "live.html", "--keep", public / "kept.pcap"]
-    with running([*network, *dump], stderr=subprocess.PIPE) as tcpdump:
+    with running([*network, *dump], text=True, env=ENVIRONMENT, stderr=subprocess.PIPE) as tcpdump:
         assert tcpdump.stderr
         assert "listening" in tcpdump.stderr.readline()
         with capturing(network, "-f", expression, *outputs) as live:
@@ -261,7 +248,7 @@ def test_a_filter_keeps_packets_in_the_kernel(network: list[str | Path], public:
 @needs_network
 def test_any_is_every_interface(network: list[str | Path], public: Path) -> None:
     words = [*network, COMMAND, "live", "-i", "any", "-d", "1s", "-w", public / "out.json"]
-    with running(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as live:
+    with running(words, text=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as live:
         assert live.stderr
         live.stderr.readline()
         subprocess.run(curl(network, "page"), check=True)
@@ -277,7 +264,7 @@ def test_an_interface_that_goes_away_ends_it_with_what_was_captured(network: lis
     for end in ("left", "right"):
         subprocess.run([*network, "ip", "link", "set", end, "up"], check=True)
     words = [*network, COMMAND, "live", "-i", "left", "-w", public / "out.json"]
-    with running(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as live:
+    with running(words, text=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as live:
         assert live.stderr
         live.stderr.readline()
         time.sleep(1)
@@ -456,20 +443,10 @@ def test_a_terminal_shows_the_summary_of_a_pipe_and_of_a_file_that_grow(tmp_path
 
 @contextmanager
 def piped(*args: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
-    with subprocess.Popen(
-        [COMMAND, "-", *args],
-        env=ENVIRONMENT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        wait_until(lambda: handles_hangup(process.pid))
+    pipe = subprocess.PIPE
+    with running([COMMAND, "-", *args], env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        wait_until(lambda: handles(process.pid, signal.SIGHUP), process)
         yield process
-
-
-def handles_hangup(pid: int) -> bool:
-    caught = re.search(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGHUP - 1) & 1)
 
 
 def interrupt_halfway(process: subprocess.Popen[bytes]) -> None:

@@ -1,12 +1,11 @@
 """Ctrl-C, SIGTERM and SIGHUP, whenever they come: no traceback, nothing left behind, and the status that says so."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from conchart.unfinished import Undone, undo_all
 from tests.benchmarks.generate import generate
+from tests.children import handles, running, wait_until
 from tests.conftest import ROOT
 
 pytestmark = [
@@ -36,26 +36,12 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(folder: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
+def started(folder: Path, *args: str | Path) -> Iterator[subprocess.Popen[str]]:
     """Start the real command in ``folder``; goes on once our code runs, which is after Python itself has started."""
-    with subprocess.Popen(
-        [COMMAND, *args], cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        wait_for(process, lambda: catches(process.pid, signal.SIGHUP))
+    pipe = subprocess.PIPE
+    with running([COMMAND, *args], cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe, text=True) as process:
+        wait_until(lambda: handles(process.pid, signal.SIGHUP), process, every_s=0.001)
         yield process
-
-
-def catches(pid: int, number: signal.Signals) -> bool:
-    """Tell whether a process has a handler for a signal (proc_pid_status(5))."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    caught = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
-    return caught is not None and bool(int(caught[1], 16) >> (number - 1) & 1)
-
-
-def wait_for(process: subprocess.Popen[str], happened: Callable[[], bool]) -> None:
-    while not happened():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.001)
 
 
 def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
@@ -66,7 +52,7 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, st
 
 @pytest.mark.parametrize("delay_ms", [*range(0, 300, 30), *range(300, 900, 75)])
 def test_interrupt_at_any_instant_is_130(capture: Path, tmp_path: Path, delay_ms: int) -> None:
-    with running(tmp_path, capture, "-w", "a.duckdb", "-w", "b.json", "-w", "c.csv") as process:
+    with started(tmp_path, capture, "-w", "a.duckdb", "-w", "b.json", "-w", "c.csv") as process:
         time.sleep(delay_ms / 1000)
         code, err = end(process, signal.SIGINT)
     assert err == ""
@@ -76,7 +62,7 @@ def test_interrupt_at_any_instant_is_130(capture: Path, tmp_path: Path, delay_ms
 
 @pytest.mark.parametrize("number", STATUS)
 def test_a_statement_of_duckdb_ends_at_once(capture: Path, tmp_path: Path, number: signal.Signals) -> None:
-    with running(tmp_path, "query", capture, FOREVER) as process:
+    with started(tmp_path, "query", capture, FOREVER) as process:
         time.sleep(0.6)
         assert end(process, number) == (STATUS[number], "")
 
@@ -87,8 +73,8 @@ def test_nothing_stays_of_a_file_that_is_being_written(
     capture: Path, tmp_path: Path, output: str, number: signal.Signals
 ) -> None:
     (tmp_path / output).write_text("old")
-    with running(tmp_path, capture, "-w", output) as process:
-        wait_for(process, lambda: any(tmp_path.glob(".conchart-*")))
+    with started(tmp_path, capture, "-w", output) as process:
+        wait_until(lambda: any(tmp_path.glob(".conchart-*")), process, every_s=0.001)
         assert end(process, number) == (STATUS[number], "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output, "old")]
 
@@ -98,13 +84,9 @@ def test_what_the_caller_ignores_stays_ignored(capture: Path, tmp_path: Path, nu
     """As ``nohup`` asks for, and shells for what they run in the background."""
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        with subprocess.Popen(
-            [COMMAND, capture, "-w", tmp_path / "out.json"],
-            env=ENVIRONMENT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        ) as process:
-            while not any(tmp_path.iterdir()):
+        words: list[str | Path] = [COMMAND, capture, "-w", tmp_path / "out.json"]
+        with running(words, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            while process.poll() is None:
                 process.send_signal(number)
                 time.sleep(0.01)
             assert process.stderr
@@ -116,7 +98,7 @@ def test_what_the_caller_ignores_stays_ignored(capture: Path, tmp_path: Path, nu
 
 def test_an_interrupt_while_the_core_waits_for_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "never")
-    with running(tmp_path, "never") as process:
+    with started(tmp_path, "never") as process:
         time.sleep(0.5)
         assert end(process, signal.SIGINT) == (130, "")
 
