@@ -57,7 +57,7 @@ class _SummaryByDefault(click.Group):
 @click.group(cls=_SummaryByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(conchart.__version__, message="%(prog)s %(version)s")
 def cli() -> None:
-    """Say where the time went in a packet capture."""
+    """Show where the time went in a packet capture."""
 
 
 def run(args: list[str] | None) -> int:

@@ -28,18 +28,18 @@ _STDOUT = "-"
     "outputs",
     multiple=True,
     metavar="OUT",
-    help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(COMPARISON_SUFFIXES)}. "
-    "- is JSON on standard output. May be given several times.",
+    help="Write a file instead of printing the result. The suffix selects the format: "
+    f"{' '.join(COMPARISON_SUFFIXES)}. - writes JSON to standard output. Repeatable.",
 )
 @reading_options
-@click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the captures.")
+@click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the captures.")
 def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[str, Any], no_names: bool) -> None:
-    """Say what changed from the capture BEFORE to the capture AFTER.
+    """Compare the capture BEFORE a change with the capture AFTER it.
 
-    Two captures of the same thing, one before a change and one after it; .duckdb files that conchart wrote will do.
-    Per server: connections, requests, TLS handshakes; how long each phase of a request took, before and after, and
-    whether the difference is more than noise; findings gone and new. Servers are matched by address and port, then by
-    name, then by their place. Options that choose packets or keys hold for both captures.
+    Both captures show the same workload. Saved .duckdb files are accepted too. For each server, conchart prints the
+    numbers of connections, requests and TLS handshakes, the time in each phase of a request before and after, whether
+    the difference exceeds the noise, and which findings are gone or new. Servers are matched by address and port, then
+    by name, then by position. Options that select packets or keys apply to both captures.
 
     \b
     Examples:
@@ -49,8 +49,8 @@ def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[s
 
     \b
     Exit codes:
-      0 done, whatever changed   2 wrong usage, or captures that cannot be compared
-      3 unreadable capture       4 cannot write
+      0 success, with or without changes   2 wrong usage, or captures that cannot be compared
+      3 unreadable capture                 4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
     for output in outputs:
         if output != _STDOUT:

@@ -29,18 +29,19 @@ _LAST_STREAM = (1 << 31) - 1
 @click.argument("capture", metavar="CAPTURE")
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @click.option(
-    "-w", "--write", "outputs", multiple=True, metavar="OUT", help="Write the page (.html), opened at its ladder."
+    "-w", "--write", "outputs", multiple=True, metavar="OUT", help="Write the page (.html) of this connection."
 )
-@click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message, and all TCP options.")
-@click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture.")
+@click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message and all TCP options.")
+@click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the capture.")
 @reading_options
 def explain(
     *, capture: str, stream: int, outputs: tuple[str, ...], verbose: bool, no_names: bool, selection: dict[str, Any]
 ) -> None:
-    """Explain one connection, packet by packet: what each is for, who is silent, what it adds up to.
+    """Explain one connection packet by packet: the purpose of each packet, each pause, and the sums.
 
-    STREAM is its number, as in the page and the tables; in a capture of TCP alone it is Wireshark's tcp.stream. What
-    encryption hides is named by its place in the handshake and stands in brackets; --keylog opens it.
+    STREAM is the number of the connection on the page and in the tables. In a capture that holds only TCP, it equals
+    Wireshark's tcp.stream. Names in brackets are inferred from the position in an encrypted handshake; --keylog
+    decrypts the handshake instead.
 
     \b
     Examples:

@@ -29,12 +29,12 @@ _LONGEST_LINE = 10_000
 @click.argument("names", metavar="[ID | CAPTURE...]", nargs=-1)
 @reading_options
 def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
-    """List what conchart finds, show the page of ID, or tell what is wrong in captures: all of each finding.
+    """List the rules, show the page of rule ID, or print the findings in captures in full.
 
-    The page says what the finding means, what looks like it and is not, how it is found and priced, what to change, and
-    from where on it is one (--threshold changes that when a capture is read). Its severity goes by its cost, as a share
-    of what users waited; or is never more than note; or at least warning, because somebody got no answer; or it is
-    about the quality of the capture.
+    The page of a rule explains the finding, what resembles it, how conchart detects it and computes its cost, what to
+    change, and its thresholds (override them with --threshold). The severity of most findings follows from their cost
+    as a share of the time that users waited. Some are never more than a note. Some are at least a warning, because
+    a user got no answer. Others concern the quality of the capture.
 
     \b
     Examples:

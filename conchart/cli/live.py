@@ -16,12 +16,18 @@ from conchart.units import parse_duration
 
 
 @click.command(options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")
-@click.option("-i", "--interface", required=True, metavar="IFACE", help="Where to capture; any is every interface.")
 @click.option(
-    "-d", "--duration", metavar="DUR", help="End by itself after 30s, 1m30s.  [default: when Ctrl-C is pressed]"
+    "-i",
+    "--interface",
+    required=True,
+    metavar="IFACE",
+    help='Interface to capture on. "any" captures on all interfaces.',
+)
+@click.option(
+    "-d", "--duration", metavar="DUR", help="Stop after this time: 30s, 1m30s.  [default: capture until Ctrl-C]"
 )
 @writing_options
-@click.option("--keep", metavar="FILE", help="Write the packets into this file, too, as tcpdump -w does.")
+@click.option("--keep", metavar="FILE", help="Also write the packets to this file, as tcpdump -w does.")
 @click.option(
     "-B",
     "--buffer",
@@ -29,13 +35,13 @@ from conchart.units import parse_duration
     default=65536,
     show_default=True,
     metavar="KIB",
-    help="Room for packets that come while others are being read, as tcpdump has it.",
+    help="Size of the kernel's capture buffer in KiB, as in tcpdump.",
 )
 @click.option(
     "-Z",
     "--user",
     metavar="USER",
-    help="Who root becomes as soon as it captures; root stays root.  [default: who called sudo, else nobody]",
+    help="User to switch to once capturing starts; root keeps root.  [default: the caller of sudo, else nobody]",
 )
 @reading_options
 @showing_options
@@ -49,11 +55,12 @@ def live(
     selection: dict[str, Any],
     results: Results,
 ) -> int:
-    """Capture on an interface, and say where the time went.
+    """Capture on an interface, and report where the time went.
 
-    A terminal shows the summary of what has come, again and again. Ctrl-C, or the end of the time given with -d, ends
-    the capture; then the summary is printed, or the files are written that -w names. Root is needed to begin, and given
-    up at once: files are written by who called sudo, else by nobody. Packets that were lost are told under Quality.
+    While the capture runs, a terminal shows the summary so far. Ctrl-C, or the time given with -d, ends the capture.
+    Then conchart prints the summary, or writes the files that -w names. Starting a capture needs root. conchart drops
+    root once capturing starts: the caller of sudo, or else the user nobody, writes the files. The summary reports
+    packets that the system dropped.
 
     \b
     Examples:
@@ -63,7 +70,7 @@ def live(
 
     \b
     Exit codes:
-      0 done, also when Ctrl-C ended it   1 findings, with --fail-on   2 wrong usage   3 cannot capture
+      0 success, also after Ctrl-C   1 findings, with --fail-on   2 wrong usage   3 cannot capture
       4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
     if any(reads_again(output, results.form) for output in results.outputs) and not keep:

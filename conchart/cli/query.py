@@ -32,10 +32,11 @@ _AS_WIDE_AS_IT_IS = 1_000_000
 @click.option("-a", "--packets", is_flag=True, help="Fill the packets table.")
 @reading_options
 def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[str, Any]) -> None:
-    """Ask the tables of CAPTURE in SQL (DuckDB's).
+    """Query the tables of CAPTURE with SQL (DuckDB's dialect).
 
-    Instants (…_at) are nanoseconds since 1970, durations (…_ns) nanoseconds; docs/tables.md explains every column.
-    SQL runs with your rights: it can read and write your files. Run none that you do not understand.
+    Columns named …_at are instants in nanoseconds since 1970. Columns named …_ns are durations in nanoseconds.
+    docs/tables.md describes every column. SQL runs with your permissions: it can read and write your files. Review
+    a query before you run it.
 
     \b
     Examples:

@@ -32,52 +32,52 @@ FINDINGS = click.option(
     "folders",
     multiple=True,
     metavar="DIR",
-    help="Look for the findings in this folder of Markdown files too. May be given several times.",
+    help="Also apply the rules (Markdown files) in this folder. Repeatable.",
 )
 """For every command that knows findings."""
 
 _OPTIONS = (
     click.option(
-        "-f", "--filter", "expression", metavar="BPF", help="Read only packets that this tcpdump filter selects."
+        "-f", "--filter", "expression", metavar="BPF", help="Read only the packets that match this tcpdump filter."
     ),
     click.option(
         "-s",
         "--start",
         metavar="TIME",
-        help="Leave out packets before TIME: after the first packet (2.5, 250ms, 1m30s), a date "
-        "(2026-11-20T23:15:00Z; local time without a zone) or seconds since 1970 (@1700000000.5).",
+        help="Skip packets before TIME. TIME is an offset from the first packet (2.5, 250ms, 1m30s), a date "
+        "(2026-11-20T23:15:00Z; local time if it has no zone), or seconds since 1970 (@1700000000.5).",
     ),
-    click.option("-e", "--end", metavar="TIME", help="Leave out packets at and after TIME."),
-    click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N selected packets."),
+    click.option("-e", "--end", metavar="TIME", help="Skip packets at TIME and later."),
+    click.option("-c", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N matching packets."),
     click.option(
         "--vantage",
         type=click.Choice(VANTAGES),
-        help="Where on the path the capture was taken.  [default: as round trips and hop limits tell]",
+        help="Position of the capture on the path.  [default: inferred from round trips and hop limits]",
     ),
     click.option(
         "--seen-from",
         type=click.Choice(VIEWPOINTS),
-        help="Tell all times as that end of each connection saw them.  [default: capture]",
+        help="Report all times as this end of each connection saw them.  [default: capture]",
     ),
     click.option(
         "--proxy",
         "proxies",
         multiple=True,
         metavar="IP,IP",
-        help="These addresses are one proxy. May be given several times.  [default: as the packets tell]",
+        help="Treat these addresses as one proxy. Repeatable.  [default: inferred from the packets]",
     ),
     click.option(
         "--memory",
         metavar="SIZE",
-        help="What the tables may take (2GB); beyond it they go to a temporary folder.  "
-        "[default: half of the machine's]",
+        help="Memory limit of the tables, for example 2GB. Larger tables are moved to a temporary folder.  "
+        "[default: half of the memory of this machine]",
     ),
     click.option(
         "--keylog",
         "keylogs",
         multiple=True,
         metavar="FILE",
-        help="TLS secrets, as SSLKEYLOGFILE has them written: shows what is inside TLS. May be given several times.",
+        help="Decrypt TLS with the secrets in this file, which SSLKEYLOGFILE makes clients write. Repeatable.",
     ),
     FINDINGS,
     click.option(
@@ -85,8 +85,8 @@ _OPTIONS = (
         "thresholds",
         multiple=True,
         metavar="NAME=VALUE",
-        help="From where on something is a finding; the page of each names its own. May be given several times. "
-        "A saved trace has the findings that it was saved with: neither this nor --findings goes with one.",
+        help='Override the threshold of a rule; "conchart findings ID" lists them. Repeatable. A saved trace keeps its '
+        "own findings, so it accepts neither this option nor --findings.",
     ),
 )
 

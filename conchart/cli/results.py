@@ -138,42 +138,41 @@ _WRITING = (
         "outputs",
         multiple=True,
         metavar="OUT",
-        help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(SUFFIXES)}. "
-        "- is JSON on standard output. May be given several times.",
+        help=f"Write a file instead of printing the summary. The suffix selects the format: {' '.join(SUFFIXES)}. "
+        "- writes JSON to standard output. Repeatable.",
     ),
     click.option(
         "--format",
         "form",
         type=click.Choice(list(FORMATS)),
-        help="The format of what -w writes, whatever its suffix.",
+        help="Output format of -w, regardless of the suffix.",
     ),
     click.option(
         "--table",
         type=click.Choice([table.name for table in TABLES]),
-        help="The table that .csv and .parquet hold.  "
-        "[default: connections, with the time in each phase and in stalls]",
+        help="Table to write to .csv or .parquet.  [default: connections, with the time in each phase and in stalls]",
     ),
 )
 _SHOWING = (
-    click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page; fill the packets table."),
+    click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page, and fill the packets table."),
     click.option("-R", "--no-retransmits", is_flag=True, help="Do not mark retransmitted packets."),
-    click.option("-n", "--no-names", is_flag=True, help="Show addresses only, not the names found in the capture."),
+    click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the capture."),
     click.option(
         "--size",
         type=Size(),
         default="1600x900",
         show_default=True,
         metavar="WIDTHxHEIGHT",
-        help="Of .svg and .png, in pixels; a larger picture of the same shape is the same, sharper.",
+        help="Size of .svg and .png in pixels. A larger size with the same aspect ratio only adds resolution.",
     ),
-    click.option("--light/--dark", default=True, help="What .svg and .png stand on.  [default: light]"),
+    click.option("--light/--dark", default=True, help="Background of .svg and .png.  [default: light]"),
     click.option(
-        "-v", "--verbose", is_flag=True, help="Print all of each finding, and the facts of each connection too."
+        "-v", "--verbose", is_flag=True, help="Print every finding in full, and the details of each connection."
     ),
     click.option(
         "--fail-on",
         type=click.Choice(SEVERITIES),
-        help="Exit with 1 if there is a finding of this severity or a worse one; everything is written before.",
+        help="Exit with code 1 if a finding has this severity or a higher one. All output is written first.",
     ),
 )
 

@@ -11,19 +11,18 @@ from conchart.cli.results import Results, showing_options, writing_options
 @click.command(options_metavar="[-w OUT] [OPTIONS]")
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
 @writing_options
-@click.option(
-    "--follow", is_flag=True, help="Go on where the file ends: somebody still writes it. Ctrl-C ends the reading."
-)
+@click.option("--follow", is_flag=True, help="Keep reading as the file grows, until Ctrl-C.")
 @reading_options
 @showing_options
 def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any], results: Results) -> int:
-    """Say where the time went in packet captures.
+    """Show where the time went in packet captures.
 
-    CAPTURE is a pcap or pcapng file, compressed (gzip, zstd) or not; - is standard input. Several are read as if they
-    had been joined. A .duckdb file that conchart wrote is opened instead. Without -w, a summary is printed: how good
-    the capture is, what is wrong (conchart findings explains each), where the time went per server and phase, and one
-    lane per connection. Times are as seen where the capture was taken. Of what still grows, a pipe or with --follow a
-    file, a terminal shows the summary of what has come; Ctrl-C ends the reading, and everything is written.
+    CAPTURE is a pcap or pcapng file, plain or compressed (gzip, zstd), or - for standard input. Several files are read
+    as one capture. A .duckdb file that conchart wrote is opened instead. Without -w, conchart prints a summary: what is
+    wrong ("conchart findings" explains each finding), where the time went per server and phase, one lane per
+    connection, and how complete the capture is. Times are those of the capturing machine. While the input grows (a
+    pipe, or a file with --follow), the terminal shows the summary so far. Ctrl-C then ends the input, and conchart
+    writes all output.
 
     \b
     Examples:
@@ -40,8 +39,8 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
 
     \b
     Exit codes:
-      0 done (a damaged capture gives what came before the damage, and a warning)   1 findings, with --fail-on
-      2 wrong usage   3 unreadable capture   4 cannot write
+      0 success (of a damaged capture, the part before the damage is used, with a warning)
+      1 findings, with --fail-on   2 wrong usage   3 unreadable capture   4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
     results.check(captures)
     options = results.options

@@ -19,21 +19,30 @@ from conchart.units import parse_duration
 
 @click.command(options_metavar="CHANGE... [-w OUT] [OPTIONS]")
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
-@click.option("--keepalive", is_flag=True, help="Connections stay open and are used again.")
-@click.option("--resume", is_flag=True, help="TLS sessions are resumed.")
-@click.option("--tls13", is_flag=True, help="TLS 1.3 instead of 1.2 and older.")
-@click.option("--0rtt", "zero_rtt", is_flag=True, help="Requests on resumed connections go with the ClientHello.")
-@click.option("--nodelay", is_flag=True, help="Small segments are not held back (TCP_NODELAY).")
-@click.option("--tls-off", is_flag=True, help="No TLS.")
-@click.option("--rtt", metavar="DUR", help="Round trip between users and the servers that they call: 80ms.")
-@click.option("--server", metavar="SERVER", help="Change only this one, but for --rtt: a name, IP or IP:PORT.")
+@click.option("--keepalive", is_flag=True, help="Keep connections open and reuse them.")
+@click.option("--resume", is_flag=True, help="Resume TLS sessions.")
+@click.option("--tls13", is_flag=True, help="Use TLS 1.3 instead of older versions.")
+@click.option(
+    "--0rtt",
+    "zero_rtt",
+    is_flag=True,
+    help="Send the first request of a resumed connection with the ClientHello (early data).",
+)
+@click.option("--nodelay", is_flag=True, help="Send small segments without delay (TCP_NODELAY).")
+@click.option("--tls-off", is_flag=True, help="Use no TLS.")
+@click.option(
+    "--rtt", metavar="DUR", help="Change the round-trip time between users and the servers that they call: 80ms."
+)
+@click.option(
+    "--server", metavar="SERVER", help="Apply the changes (except --rtt) to this server only: a name, IP or IP:PORT."
+)
 @click.option(
     "-w",
     "--write",
     "outputs",
     multiple=True,
     metavar="OUT",
-    help=f"Write a file instead of printing; its suffix chooses the format: {' '.join(SUFFIXES)}.",
+    help=f"Write a file instead of printing the result. The suffix selects the format: {' '.join(SUFFIXES)}.",
 )
 @reading_options
 def whatif(
@@ -44,10 +53,10 @@ def whatif(
     selection: dict[str, Any],
     **changes: Any,  # noqa: ANN401  (click's flags)
 ) -> None:
-    """Predict how long CAPTURE would have taken under a changed set-up.
+    """Predict how long CAPTURE would have taken with a changed configuration.
 
-    The captured requests are replayed: what waited for what, and how long clients and servers took by themselves,
-    stays as it was. Several changes work together. What was assumed is printed with the result.
+    conchart replays the captured requests. It keeps their dependencies and the processing times of clients and servers.
+    Several changes can be combined. The result lists the assumptions.
 
     \b
     Examples:

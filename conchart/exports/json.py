@@ -1,4 +1,4 @@
-"""JSON: every table in one document, ``{"conchart": 1, "captures": [...], …}``, same bytes for the same capture.
+"""JSON: every table in one document, ``{"conchart": 2, "captures": [...], …}``, same bytes for the same capture.
 
 ``docs/command-line.md`` describes it. Other formats that are JSON are streamed by what stands here, too.
 """
