@@ -6,7 +6,6 @@ say when there is room in neither. The core's own memory is bounded by what it k
 """
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -56,7 +55,7 @@ def spill_folder() -> Path:
     """
     usable = (place for place in (os.environ.get("TMPDIR"), *_PLACES) if place and place.isprintable())
     parent = next((place for place in usable if os.access(place, os.W_OK)), _PLACES[0])
-    return Path(parent, f"conchart-{os.getpid()}-{secrets.token_hex(4)}")
+    return Path(parent, f"conchart-{os.getpid()}-{os.urandom(4).hex()}")
 
 
 def no_room(error: duckdb.Error) -> NoRoomError:

@@ -4,7 +4,6 @@ In: a path. Out: a path, for as long as a block lasts.
 """
 
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -42,7 +41,7 @@ def temporary_folder(parent: str | os.PathLike[str] | None = None) -> Iterator[P
     Args:
         parent: Where to make it.  [default: where the system keeps temporary files]
     """
-    folder = Path(parent or tempfile.gettempdir(), f".conchart-{secrets.token_hex(8)}")
+    folder = Path(parent or tempfile.gettempdir(), f".conchart-{os.urandom(8).hex()}")
     with Undone(lambda: remove_folder(folder)):
         folder.mkdir(mode=0o700)
         yield folder

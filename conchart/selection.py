@@ -4,11 +4,14 @@ In: what a person asked for. Out: a ``Selection`` that can select something, and
 """
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypedDict
 
 from conchart.errors import UsageError
 from conchart.units import When, format_when, parse_when
+
+Compiler = Callable[[int], list[tuple[int, int, int, int]]]
 
 
 class Bounds(TypedDict):
@@ -54,6 +57,18 @@ class Selection:
             "end_relative": self.end.relative if self.end else False,
             "count": self.count,
         }
+
+    def compiler(self) -> Compiler | None:
+        """Bind the filter, where there is one, for the native core to compile for each link type.
+
+        Raises:
+            UsageError: It is no sentence of tcpdump's language.
+        """
+        if not self.filter:
+            return None
+        from conchart import bpf  # not above: it loads ctypes, and few captures are filtered
+
+        return bpf.compiler(self.filter)
 
 
 def selection(expression: str | None, start: int | str | None, end: int | str | None, count: int | None) -> Selection:

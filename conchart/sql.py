@@ -89,7 +89,16 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def used(statement: str, values: Mapping[str, float]) -> dict[str, float]:
-    """Give those values that the statement names, as ``$name``: DuckDB takes no others."""
-    named = set(re.findall(r"\$(\w+)", statement))
-    return {name: value for name, value in values.items() if name in named}
+def with_values(statement: str, values: Mapping[str, float]) -> str:
+    """Write numbers where a statement names them, as ``$name``.
+
+    DuckDB takes them as parameters, too; but for each, it looks on the disk for pandas, of which it might be a number.
+    """
+    written = {name: _number(value) for name, value in values.items()}
+    return re.sub(r"\$(\w+)", lambda named: written.get(named[1], named[0]), statement)
+
+
+def _number(value: float) -> str:
+    """Write a number as SQL. Without an exponent, DuckDB makes a DECIMAL of a fraction."""
+    told = repr(value)
+    return told if isinstance(value, int) or "e" in told else f"{told}e0"

@@ -14,7 +14,7 @@ from types import TracebackType
 
 import duckdb
 
-from conchart import _native, bpf
+from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
@@ -118,7 +118,7 @@ def read(
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
-    compiler = bpf.compiler(wanted.filter) if wanted.filter else None
+    compiler = wanted.compiler()
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
     with _open_trace(memory) as trace, ExitStack() as flowing:
 

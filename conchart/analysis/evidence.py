@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.sql import ASKING, MISSING, ONE_SIDED, used
+from conchart.sql import ASKING, MISSING, ONE_SIDED, with_values
 from conchart.steps import Step, Steps
 from conchart.tables import Tables
 
@@ -286,7 +286,7 @@ def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
     """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``secured`` when asked to."""
 
     def make(statement: str) -> None:
-        tables.execute(statement, used(statement, thresholds))
+        tables.execute(with_values(statement, thresholds))
 
     def set_up() -> None:
         tables.execute(_POOLED)

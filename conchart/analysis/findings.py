@@ -23,7 +23,7 @@ from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
 from conchart.rules import Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.sql import used
+from conchart.sql import literal, with_values
 from conchart.steps import Steps
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
@@ -40,7 +40,7 @@ _FOUND = f"""
         confidence DOUBLE, side VARCHAR, facts VARCHAR)
 """
 # Before and after it are one line each: `_explained` counts on it.
-_ASK = """INSERT INTO found BY NAME SELECT $rule AS rule, * REPLACE (to_json(facts) AS facts) FROM (
+_ASK = """INSERT INTO found BY NAME SELECT {rule} AS rule, * REPLACE (to_json(facts) AS facts) FROM (
 {sql}
 )"""
 
@@ -238,9 +238,9 @@ def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mappin
     tables.execute(_FOUND)
     for rule in _worth_asking(tables, known, tuple(rules), thresholds):
         known.provide_named(rule.sql)
-        params = {"rule": rule.name, **used(rule.sql, thresholds)}
+        sql = with_values(rule.sql.rstrip("\n ;"), thresholds)
         try:
-            tables.execute(_ASK.format(sql=rule.sql.rstrip("\n ;")), params)
+            tables.execute(_ASK.format(rule=literal(rule.name), sql=sql))
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
@@ -270,7 +270,7 @@ def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str,
     conditions = sorted({rule.needs[table] for rule in rules})
     query = f"SELECT {', '.join(f'bool_or({condition})' for condition in conditions)} FROM {table}"
     try:
-        told = tables.fetch(query, used(query, thresholds))[0]
+        told = tables.fetch(with_values(query, thresholds))[0]
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from conchart import _native, bpf
+from conchart import _native
 from conchart.errors import CaptureError, UsageError
 from conchart.options import DrawOptions
 from conchart.selection import told_selection
@@ -48,7 +48,7 @@ def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
             [(name, packets) for name, packets, _, _ in rows],
             os.fspath(path),
             lambda: next(said, []),
-            compile_filter=bpf.compiler(chosen.filter) if chosen.filter else None,
+            compile_filter=chosen.compiler(),
             **chosen.bounds,
         )
     except _native.CaptureError as error:

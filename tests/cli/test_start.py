@@ -16,8 +16,9 @@ from tests.conftest import ROOT
 CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
 NEEDLESS = {"concurrent.futures", "dpkt", "jinja2", "libpcap", "matplotlib", "numpy", "plotly", "scapy", "yaml"}
 """What a summary has no use for, and takes long to import."""
-MOST_STATEMENTS = 132
+MOST_STATEMENTS = 129
 """A capture of six connections costs what it costs to plan them: one to ten milliseconds for most."""
+MOST_LOOKED_FOR = 60
 PLANNED = r"NOT regexp_matches(message, '^\s*(BEGIN|COMMIT|DROP|RESET|SET)\b')"
 """Of the log of queries: what takes DuckDB more than some microseconds."""
 
@@ -29,6 +30,24 @@ def test_a_summary_imports_nothing_that_it_does_not_need() -> None:
     code, imported = json.loads(ended.stderr)
     assert code == 0
     assert NEEDLESS.intersection(imported) == set()
+
+
+def test_duckdb_seldom_looks_for_libraries_that_are_not_there() -> None:
+    """For each value of a query, it asks several times for pandas: each time, Python looks through its folders."""
+    run = f"""
+import collections, json, sys
+looked_for = collections.Counter()
+class Telling:
+    def find_spec(self, name, path=None, target=None):
+        looked_for[name] += 1
+sys.meta_path.insert(0, Telling())
+sys.modules.pop("pandas", None)
+from conchart.cli.command import run
+run([{CAPTURE!r}])
+print(json.dumps(looked_for), file=sys.stderr)
+"""
+    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    assert json.loads(ended.stderr)["pandas"] <= MOST_LOOKED_FOR
 
 
 def test_a_summary_asks_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:

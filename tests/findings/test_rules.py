@@ -18,7 +18,7 @@ from conchart.analysis.evidence import EVIDENCE, evidence
 from conchart.analysis.findings import advice, fill, find
 from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
 from conchart.schema import TABLES
-from conchart.sql import used
+from conchart.sql import with_values
 from conchart.steps import Steps
 from conchart.tables import Tables
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def gathered() -> Iterator[Trace]:
 
 def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
     """Give the columns that the rule's SQL returns, with their types."""
-    relation = trace.sql(rule.sql.rstrip("\n ;"), used(rule.sql, chosen_thresholds({})))
+    relation = trace.sql(with_values(rule.sql.rstrip("\n ;"), chosen_thresholds({})))
     return dict(zip(relation.columns, relation.types, strict=True))
 
 
@@ -411,6 +411,5 @@ BY_EQUALITY = {"handshake-flight-loss", "slow-start-limited", "syn-retransmissio
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.name not in BY_EQUALITY], ids=lambda rule: rule.name)
 def test_no_row_is_compared_with_every_row_of_another_table(rule: Rule, gathered: Trace) -> None:
     """``x NOT IN (SELECT … WHERE start_at < hello_at)`` reads a column from outside: N rows times M, and 4 GB."""
-    values = used(rule.sql, chosen_thresholds({}))
-    ((_, plan),) = gathered.fetch(f"EXPLAIN {rule.sql}", values)
+    ((_, plan),) = gathered.fetch(f"EXPLAIN {with_values(rule.sql, chosen_thresholds({}))}")
     assert "DELIM_JOIN" not in plan, "join the other table by the connection, with the first of its instants"
