@@ -325,5 +325,11 @@ TABLES: tuple[Table, ...] = (
             who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
         """,
     ),
+    Table(
+        name="explained",
+        key="server_ip, server_port, phase",
+        known="explained_ns",
+        worked_out="server_ip VARCHAR, server_port INTEGER, phase VARCHAR, explained_ns BIGINT",
+    ),
 )
 TABLE_BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

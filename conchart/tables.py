@@ -307,3 +307,8 @@ class Tables:
     def findings(self) -> duckdb.DuckDBPyRelation:
         """What is wrong, who does it, what it costs, what to change."""
         return self._table("findings")
+
+    @property
+    def explained(self) -> duckdb.DuckDBPyRelation:
+        """How much of what users waited the findings explain."""
+        return self._table("explained")

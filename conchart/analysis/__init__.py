@@ -99,7 +99,7 @@ def plan(
     finding = _Part(
         work=partial(find, rules=tuple(rules), thresholds=thresholds),
         reads=tuple(dict.fromkeys(everything)),
-        writes=("findings",),
+        writes=("findings", "explained"),
         forget=findings.FORGET,
     )
     return [_step(tables, part) for part in (*parts, finding)]

@@ -1,6 +1,6 @@
 """What is wrong, who does it, what it costs users, what to change: the rules, asked and priced.
 
-In: every other table. Out: the table ``findings``, worst first.
+In: every other table. Out: the table ``findings``, worst first, and ``explained``.
 
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
 is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
@@ -19,11 +19,12 @@ import duckdb
 
 from conchart._native import share_waits
 from conchart.analysis.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
+from conchart.analysis.waits import WAITED
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
 from conchart.rules import Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.sql import literal, with_values
+from conchart.sql import SERVED, literal, with_values
 from conchart.steps import Steps
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
@@ -119,6 +120,28 @@ _COMMON = """
     GROUP BY ALL
 """
 _PAID = "SELECT id, user_stream, user_exchange, start_at, end_at FROM paid"
+# Phases of a connection do not overlap, what was waited for findings may: a walk in the order of time tells while which
+# phase some finding was paid for.
+_EXPLAIN = f"""
+    INSERT INTO explained BY NAME
+    WITH waits AS (
+        SELECT stream, kind::VARCHAR AS phase, start_at, end_at FROM phases WHERE kind IN {WAITED}
+        UNION ALL SELECT stream, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle'),
+    events AS (
+        SELECT stream, unnest([start_at, end_at]) AS instant, unnest([phase, '']) AS phase, 0 AS paying,
+            unnest([2, 1]) AS place
+        FROM waits SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream) WHERE end_at > start_at
+        UNION ALL
+        SELECT user_stream, unnest([start_at, end_at]), NULL, unnest([1, -1]), 0 FROM paid)
+    SELECT server_ip, server_port, lying_over AS phase, sum(lasting)::BIGINT AS explained_ns
+    FROM (
+        SELECT stream, last_value(phase IGNORE NULLS) OVER so_far AS lying_over,
+            sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far - instant AS lasting
+        FROM events
+        WINDOW so_far AS (PARTITION BY stream ORDER BY instant, place ROWS UNBOUNDED PRECEDING))
+    JOIN connections USING (stream)
+    WHERE is_paid AND lying_over <> '' AND lasting > 0 AND {SERVED} GROUP BY ALL
+"""
 # There may be as many as there are connections: they do not pass through Python.
 _NAME_STREAMS = """
     UPDATE findings SET streams = happened.streams
@@ -176,6 +199,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
     ((users_waited_ns,),) = tables.fetch(_USERS_WAITED)
+    tables.execute(_EXPLAIN)
     for row in found:
         row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
     roots = _roots(tables, found, by_name)

@@ -52,14 +52,14 @@ _EXPLAIN = """
 """Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client
 owes is of the next one, and what a server owes of the last."""
 
-_WAITED = tuple(phase.name for phase in PHASES if phase.waited)
+WAITED = tuple(phase.name for phase in PHASES if phase.waited)
 _ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"
 
 _WAIT = f"""
     UPDATE connections SET waited_ns = ns FROM (
         SELECT stream, coalesce(sum(end_at - start_at) FILTER ({SERVED}), 0)::BIGINT AS ns
         FROM connections LEFT JOIN (
-            SELECT stream, start_at, end_at FROM phases WHERE kind IN {_WAITED}
+            SELECT stream, start_at, end_at FROM phases WHERE kind IN {WAITED}
             UNION ALL SELECT stream, start_at, end_at FROM stalled WHERE phase = 'idle') USING (stream)
         GROUP BY stream) AS told
     WHERE connections.stream = told.stream
@@ -78,7 +78,7 @@ _CHARGE = f"""
         PARTITION BY server_ip, server_port ORDER BY {_ORDER}, kind NULLS LAST, detail)::INTEGER - 1 AS number
     FROM (
         SELECT server_ip, server_port, phase, kind, detail, sum(ns)::BIGINT AS total_ns, coalesce(sum(ns) FILTER (
-            served AND (phase IN {_WAITED} OR phase = 'idle' AND kind IS NOT NULL)), 0)::BIGINT AS waited_ns
+            served AND (phase IN {WAITED} OR phase = 'idle' AND kind IS NOT NULL)), 0)::BIGINT AS waited_ns
         FROM (
             FROM whole UNION ALL FROM told
             UNION ALL SELECT * REPLACE (NULL AS kind, NULL AS detail, -ns AS ns) FROM told)

@@ -24,9 +24,9 @@ def _clean(value: object) -> object:
     return value
 
 
-def rows(tables: Tables, query: str) -> Iterator[Row]:
+def rows(tables: Tables, query: str, params: object = None) -> Iterator[Row]:
     """Run ``query`` and yield one dictionary per row; texts are cleaned."""
-    names, told = tables.fetch_named(query)
+    names, told = tables.fetch_named(query, params)
     for values in told:
         yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
 

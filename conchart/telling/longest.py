@@ -1,0 +1,278 @@
+"""Where most of what users waited was, whether something was found about it or not.
+
+In: the tables ``servers``, ``times``, ``explained``, ``splits``, ``links``, and the rows behind the largest of them.
+Out: :class:`Longest`.
+
+A law against silence holds here: whatever has half or more of what users waited (a phase, a server, the proxy itself,
+the way to what stands behind it, that, attempts at it that came to nothing) is explained by findings for at least half
+of it, or is named. The largest phase at a server is named in any case.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conchart.phases import PHASE_BY_NAME
+from conchart.printable import endpoint
+from conchart.sql import SERVED
+from conchart.stalls import DETAIL, stall_kind
+from conchart.tables import Tables
+from conchart.telling.rows import Row, rows
+from conchart.units import count_of, format_bytes, format_ns, format_share
+
+Aspect = tuple[str, ...]
+"""What of all waits is named: ``("phase", "tls")``, ``("server", "10.0.0.9", "443")``, ``("hop", "proxy")``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Longest:
+    """A part of what users waited, in words."""
+
+    title: str
+    where: str
+    detail: str
+    ns: int
+    stream: int | None = None
+    """The connection where it took longest, and the frame with which that began."""
+    frame: int | None = None
+    about: frozenset[Aspect]
+
+
+# Of phases at servers, of servers, of phases at all servers: the largest each.
+_LARGEST = """
+    WITH parts AS (
+        SELECT times.server_ip, times.server_port, any_value(names[1]) AS name, times.phase,
+            sum(times.waited_ns) AS ns, coalesce(any_value(explained_ns), 0) AS explained_ns
+        FROM times JOIN servers USING (server_ip, server_port)
+        LEFT JOIN explained USING (server_ip, server_port, phase)
+        WHERE role <> 'backend' AND times.waited_ns > 0 GROUP BY ALL)
+    SELECT server_ip, server_port, any_value(name) AS name, phase, sum(ns)::BIGINT AS ns,
+        sum(explained_ns)::BIGINT AS explained_ns, count(*) AS parts
+    FROM parts GROUP BY GROUPING SETS ((server_ip, server_port, phase), (server_ip, server_port), (phase))
+    QUALIFY row_number() OVER (
+        PARTITION BY grouping(server_ip, phase) ORDER BY sum(ns) DESC, server_ip, server_port, phase) = 1
+    ORDER BY server_ip IS NULL, phase IS NULL
+"""
+_SERVED = f"""
+    FROM connections WHERE {SERVED} AND (server_ip, server_port) IN (
+        SELECT (server_ip, server_port) FROM servers
+        WHERE role <> 'backend' AND ($ip IS NULL OR server_ip = $ip AND server_port = $port))
+"""
+"""The connections that are meant: those at a server, or all that users waited for."""
+# Of phases that nobody waits for, what a stall lies over.
+_WORST = f"""
+    WITH pieces AS (
+        SELECT stream, exchange, start_frame, end_at - start_at AS ns
+        FROM phases JOIN ({_SERVED}) USING (stream) WHERE kind = $phase AND kind <> 'idle'
+        UNION ALL
+        SELECT stream, exchange, start_frame, end_at - start_at
+        FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND phase = 'idle'),
+    worst AS (FROM pieces ORDER BY ns DESC, start_frame, stream LIMIT 1)
+    SELECT worst.stream, worst.start_frame AS frame, worst.ns, concat_ws(' ', method, target) AS request,
+        (SELECT count(*) FROM pieces) AS pieces
+    FROM worst LEFT JOIN exchanges ON exchanges.stream = worst.stream AND number = exchange
+"""
+_STALLED = f"""
+    SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
+    FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase
+    GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
+"""
+_OPENED = f"""
+    SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
+        median(rtt_client_ns + rtt_server_ns)::BIGINT AS rtt_ns
+    FROM ({_SERVED}) WHERE syn_at IS NOT NULL
+"""
+_HANDSHAKES = f"""
+    SELECT count(*) FILTER (kind = 'full') AS "full", count(*) FILTER (kind <> 'full') AS resumed,
+        count(*) FILTER (kind = 'full' AND resumption_offered IS NOT NULL) AS offered,
+        count(*) FILTER (outcome = 'failed') AS failed
+    FROM handshakes JOIN ({_SERVED}) USING (stream)
+"""
+_EXCHANGES = f"""
+    SELECT count(*) AS requests, sum(wait_ns) FILTER (service_ns IS NOT NULL)::BIGINT AS wait_ns,
+        sum(service_ns)::BIGINT AS service_ns, sum(request_bytes)::BIGINT AS asked,
+        sum(response_bytes)::BIGINT AS answered
+    FROM exchanges JOIN ({_SERVED}) USING (stream)
+"""
+_SPLIT = """
+    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, backend_ns AS backend, connect_ns + tls_ns AS way
+    FROM splits JOIN servers USING (server_ip, server_port) WHERE role <> 'backend'
+"""
+_BY_HOP = f"""
+    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(backend)::BIGINT AS backend,
+        sum(way)::BIGINT AS way FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
+"""
+_AT_ONCE = f"""
+    SELECT max(open) AS most FROM (
+        SELECT sum(step) OVER (ORDER BY instant, step ROWS UNBOUNDED PRECEDING)::BIGINT AS open
+        FROM (
+            SELECT unnest([request_at, coalesce(response_at, closed_at)]) AS instant, unnest([1, -1]) AS step
+            FROM exchanges JOIN ({_SERVED}) USING (stream)
+            WHERE request_at IS NOT NULL AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM splits)))
+"""
+_IN_VAIN = f"""
+    SELECT server_ip, server_port, any_value(names[1]) AS name, count(*) AS attempts, min(back_stream) AS stream,
+        sum(connect_ns + tls_ns + links.request_ns + links.wait_ns)::BIGINT AS ns
+    FROM links
+    JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange AND response_at IS NULL
+    JOIN connections ON connections.stream = back_stream AND state = 'reset'
+    JOIN servers USING (server_ip, server_port)
+    WHERE front_stream IN (SELECT stream FROM ({_SERVED}))
+    GROUP BY server_ip, server_port ORDER BY ns DESC, server_ip, server_port LIMIT 1
+"""
+_EVERYWHERE: Row = {"ip": None, "port": None}
+_HOPS = {"proxy": "the proxy itself", "backend": "the backend", "way": "connecting to the backend"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A row of ``_LARGEST``; what it is over all of is None."""
+
+    server_ip: str | None
+    server_port: int | None
+    name: str | None
+    phase: str | None
+    ns: int
+    explained_ns: int
+    parts: int
+
+    @property
+    def about(self) -> frozenset[Aspect]:
+        """What it names."""
+        phase: list[Aspect] = [("phase", self.phase)] if self.phase else []
+        server: list[Aspect] = [("server", self.server_ip, str(self.server_port))] if self.server_ip else []
+        return frozenset((*phase, *server))
+
+
+def longest(tables: Tables, waited_ns: int, *, names: bool = True) -> Iterator[Longest]:
+    """Name the largest wait, and then whatever has half of all and is neither explained nor named yet."""
+    named: set[Aspect] = set()
+    for number, row in enumerate(rows(tables, _LARGEST)):
+        part = _Part(**row)
+        is_silent = 2 * part.ns >= waited_ns and 2 * part.explained_ns < part.ns
+        if not number or is_silent and not part.about <= named:
+            told = _told(tables, part, names=names)
+            named |= told.about
+            yield told
+    if named:
+        yield from _behind(tables, waited_ns, named, names=names)
+
+
+def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
+    asked: Row = {"ip": part.server_ip, "port": part.server_port}
+    where = _called(part.server_ip, part.server_port, part.name, names=names)
+    if not part.phase:
+        return Longest(title="Most of the wait is at one server", where=where, detail="", ns=part.ns, about=part.about)
+    of_phase = {**asked, "phase": part.phase}
+    stall = next(rows(tables, _STALLED, of_phase), None)
+    worst = next(rows(tables, _WORST, of_phase))
+    word = PHASE_BY_NAME[part.phase].title
+    if part.phase == "idle" and stall:
+        word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
+    hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
+    own = _own_time(tables, asked) if part.phase == "wait" and not behind else ""
+    said = [*_facts(tables, part.phase, asked), behind or own, _worst(worst, names=names)]
+    if stall and 2 * stall["ns"] >= part.ns:
+        kind = stall_kind(stall["kind"], stall["told_detail"])
+        said.append(f"{kind.word} {format_ns(stall['ns'])}: {kind.meaning}")
+    if part.explained_ns:
+        said.append(f"findings explain {format_ns(part.explained_ns)} of it")
+    return Longest(
+        title=f"{'Largest wait' if part.server_ip else 'Most of the wait'}: {word}",
+        where=where or f"{count_of(part.parts, 'server')}",
+        detail="; ".join(filter(None, said)),
+        ns=part.ns,
+        stream=worst["stream"],
+        frame=worst["frame"],
+        about=part.about | ({("hop", hop)} if hop else set()),
+    )
+
+
+def _called(ip: str | None, port: int | None, name: str | None, *, names: bool) -> str:
+    if ip is None or port is None:
+        return ""
+    return f"{name}:{port}" if names and name else endpoint(ip, port)
+
+
+def _worst(row: Row, *, names: bool) -> str:
+    """``the longest GET /x 5.70 s at frame 443``; empty where there is only one."""
+    what = f" {row['request']}" if names and row["request"] else ""
+    only = "it is" if row["pieces"] == 1 else "the longest"
+    return f"{only}{what} {format_ns(row['ns'])} at frame {row['frame']}" if what or row["pieces"] > 1 else ""
+
+
+def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
+    """Say what a phase consists of, and whose doing it is."""
+    if phase == "syn":
+        row = next(rows(tables, _OPENED, asked))
+        yield count_of(row["opened"], "connection")
+        if row["again"]:
+            yield f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again"
+        if row["rtt_ns"]:
+            yield f"a round trip of {format_ns(row['rtt_ns'])}"
+    elif phase == "tls":
+        row = next(rows(tables, _HANDSHAKES, asked))
+        offered = f", {row['offered']} of which had offered a session" if row["offered"] else ""
+        counts = (
+            f"{row['full']} full{offered}",
+            *(f"{row[kind]} {kind}" for kind in ("resumed", "failed") if row[kind]),
+        )
+        yield ", ".join(counts)
+    elif phase in ("request", "wait", "transfer"):
+        row = next(rows(tables, _EXCHANGES, asked))
+        yield count_of(row["requests"], "request")
+        size = {"request": row["asked"], "transfer": row["answered"]}.get(phase)
+        if size:
+            yield format_bytes(size)
+
+
+def _own_time(tables: Tables, asked: Row) -> str:
+    """Say how much of a wait is the way to the server and back: what is left is its own time."""
+    row = next(rows(tables, _EXCHANGES, asked))
+    if not row["wait_ns"]:
+        return ""
+    way = row["wait_ns"] - row["service_ns"]
+    if 2 * way > row["wait_ns"]:
+        return f"{format_ns(way)} of it is the way there and back"
+    return f"the server's own time but for {format_ns(way)} on the way" if way else "all of it the server's own time"
+
+
+def _hop(tables: Tables, asked: Row) -> tuple[str, str]:
+    """Say which hop behind a front took most of its wait: its name, and a sentence; empty where nothing is behind."""
+    (row,) = rows(tables, _BY_HOP, asked)
+    hop = max(_HOPS, key=lambda name: row[name] or 0)
+    return (hop, f"{_HOPS[hop]} took {_of_wait(tables, hop, row, asked)}") if row[hop] else ("", "")
+
+
+def _of_wait(tables: Tables, hop: str, row: Row, asked: Row) -> str:
+    """``23.7 s of 29.1 s wait (81 %), up to 12 requests at a time``."""
+    at_once = ""
+    if hop == "proxy":
+        ((most,),) = tables.fetch(_AT_ONCE, asked)
+        at_once = f", up to {count_of(most, 'request')} at a time"
+    return f"{format_ns(row[hop])} of {format_ns(row['wait'])} wait ({format_share(row[hop], row['wait'])}){at_once}"
+
+
+def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) -> Iterator[Longest]:
+    """Name hops behind the fronts that have half of all; of requests side by side, several may."""
+    (row,) = rows(tables, _BY_HOP, _EVERYWHERE)
+    if not row["wait"]:
+        return
+    for hop, what in _HOPS.items():
+        if 2 * row[hop] >= waited_ns and ("hop", hop) not in named:
+            yield Longest(
+                title=f"Half of the wait or more: {what}",
+                where="",
+                detail=_of_wait(tables, hop, row, _EVERYWHERE),
+                ns=row[hop],
+                about=frozenset({("hop", hop)}),
+            )
+    for row in rows(tables, _IN_VAIN, _EVERYWHERE):
+        if row["ns"] and 2 * row["ns"] >= waited_ns:
+            yield Longest(
+                title="Most of the wait lies in attempts at a backend that reset them",
+                where=_called(row["server_ip"], row["server_port"], row["name"], names=names),
+                detail=count_of(row["attempts"], "attempt"),
+                ns=row["ns"],
+                stream=row["stream"],
+                about=frozenset({("hop", "in vain")}),
+            )

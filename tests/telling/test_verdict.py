@@ -1,0 +1,123 @@
+"""The answer: it is never silent about what is half of the wait, and names the largest in any case."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import conchart
+from conchart import Trace
+from conchart.telling.remarks import Remark
+from conchart.telling.verdict import missing, verdict
+from tests.charts.story import MS, Story
+from tests.conftest import ROOT, TellTrace
+
+CASES = sorted(path for path in (ROOT / "captures").glob("*/*/input.pcap*"))
+
+
+def parts_of_the_wait(trace: Trace) -> tuple[Counter[tuple[str, ...]], int]:
+    """Add up what users waited by phase, by server and by hop, whatever findings say."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for ip, port, phase, ns in trace.fetch(
+        "SELECT server_ip, server_port, phase, waited_ns FROM times SEMI JOIN (FROM servers WHERE role <> 'backend')"
+        " USING (server_ip, server_port)"
+    ):
+        found[("server", ip, str(port))] += ns
+        found[("phase", phase)] += ns
+    for proxy, backend, way in trace.fetch(
+        "SELECT proxy_ns, backend_ns, connect_ns + tls_ns FROM splits SEMI JOIN (FROM servers WHERE role <> 'backend')"
+        " USING (server_ip, server_port)"
+    ):
+        found += Counter({("hop", "proxy"): proxy, ("hop", "backend"): backend, ("hop", "way"): way})
+    ((waited,),) = trace.fetch("SELECT coalesce(sum(waited_ns), 0)::BIGINT FROM servers WHERE role <> 'backend'")
+    return found, waited
+
+
+def explained(trace: Trace, aspect: tuple[str, ...]) -> int:
+    kind, *what = aspect
+    condition = {"server": "server_ip = ? AND server_port = ?::INTEGER", "phase": "phase = ?", "hop": "false"}[kind]
+    ((ns,),) = trace.fetch(
+        f"SELECT coalesce(sum(explained_ns), 0)::BIGINT FROM explained SEMI JOIN (FROM servers WHERE role <> 'backend')"
+        f" USING (server_ip, server_port) WHERE {condition}",
+        [] if kind == "hop" else what,
+    )
+    return int(ns)
+
+
+@pytest.mark.parametrize("capture", CASES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_half_of_the_wait_is_explained_or_named(capture: Path) -> None:
+    with conchart.read(capture) as trace:
+        told = verdict(trace)
+        found, waited = parts_of_the_wait(trace)
+        named = set().union(*(entry.about for entry in told.entries))
+        for aspect, ns in found.items():
+            if waited and 2 * ns >= waited and aspect not in named:
+                assert 2 * explained(trace, aspect) >= ns, aspect
+        waits = [entry for entry in told.entries if entry.kind == "wait"]
+        assert bool(waits) == bool(waited)
+        if waits:
+            ((most,),) = trace.fetch(
+                "SELECT max(ns) FROM (SELECT sum(waited_ns)::BIGINT AS ns FROM times"
+                " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
+                " GROUP BY server_ip, server_port, phase)"
+            )
+            assert waits[0].cost_ns == most
+        ((beyond,),) = trace.fetch(
+            "SELECT count(*) FROM explained JOIN (SELECT server_ip, server_port, phase, sum(waited_ns) AS ns FROM times"
+            " GROUP BY ALL) USING (server_ip, server_port, phase) WHERE explained_ns > ns OR explained_ns <= 0"
+        )
+        assert beyond == 0, "findings explain no more of a phase than users waited in it"
+        wrong = {"serious", "warning"} & {entry.severity for entry in told.entries}
+        assert bool(wrong) != any(entry.kind == "clean" for entry in told.entries)
+
+
+def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trace_of: TellTrace) -> None:
+    story = Story()
+    for port, wait in ((1, 300), (2, 5_700)):
+        story.connect(
+            ("10.0.0.1", port),
+            ("10.0.0.2", 80),
+            0,
+            [("syn", MS), ("request", MS), ("wait", wait * MS), ("transfer", MS)],
+        )
+    story.capture()
+    told = verdict(trace_of(story))
+    (entry,) = (one for one in told.entries if one.kind == "wait")
+    assert (entry.title, entry.where, entry.cost_ns, entry.share) == (
+        "Largest wait: Wait for the server",
+        "www.example.com:80",
+        6_000 * MS,
+        ">99 %",
+    )
+    assert "the longest" in entry.detail
+    assert "5.70 s at frame" in entry.detail
+
+
+def test_a_phase_that_is_half_of_all_over_many_servers_is_told(trace_of: TellTrace) -> None:
+    story = Story()
+    for number in range(5):
+        story.connect(("10.0.0.1", number), (f"10.0.1.{number}", 80), 0, [("syn", 30 * MS)])
+    story.connect(("10.0.0.1", 9), ("10.0.0.2", 80), 0, [("request", 10 * MS), ("transfer", 90 * MS)])
+    story.capture()
+    waits = [entry for entry in verdict(trace_of(story)).entries if entry.kind == "wait"]
+    assert [(entry.title, entry.where, entry.share) for entry in waits] == [
+        ("Largest wait: Transfer", "www.example.com:80", "36 %"),
+        ("Most of the wait: TCP handshake", "5 servers", "60 %"),
+    ]
+
+
+def test_nothing_is_wrong_only_where_nothing_is(trace_of: TellTrace) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
+    story.capture()
+    (entry,) = verdict(trace_of(story)).entries
+    assert (entry.kind, entry.title) == ("clean", "Nothing wrong found")
+
+
+def test_what_follows_from_a_gap_is_not_told_beside_it() -> None:
+    def remark(kind: str, *, warning: bool = True) -> Remark:
+        return Remark(warning=warning, kind=kind, title=kind, effect="", advice="")
+
+    assert [*missing([remark("truncated"), remark("note"), remark("unseen"), remark("keys")])] == ["truncated"]
+    assert [*missing([remark("unseen"), remark("silent", warning=False)])] == ["unseen"]
+    assert [*missing([remark("note")])] == ["note"]
