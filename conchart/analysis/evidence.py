@@ -1,6 +1,6 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: four temporary tables and two views that
+In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: five temporary tables and two views that
 the rules in ``conchart/findings`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
@@ -150,6 +150,31 @@ _ASKED = """
     FROM requests JOIN exchanges USING (stream, number) JOIN setups USING (stream)
 """
 
+# What a server did by itself before it answered: it had the whole request, the path is not counted, nothing was held by
+# TCP, and the answers before it on the connection were out (pipelining, and HTTP/2 over one path). Where a server may
+# speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose.
+_ANSWERS = """
+    CREATE OR REPLACE TEMP TABLE answers AS
+    WITH told AS (
+        SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
+            request_at, request_done_at, response_at, response_done_at, request_frame,
+            coalesce(method || ' ' || target, 'it cannot be read') AS target,
+            greatest(request_done_at, max(response_done_at) OVER (
+                PARTITION BY stream ORDER BY response_at, number
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at
+        FROM asked
+        WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101 AND method IS DISTINCT FROM 'CONNECT'
+            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap', 'postgresql', 'mysql') OR protocol = 'h2' AND NOT inferred
+                OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
+            AND response_at >= request_done_at)
+    SELECT *, greatest(response_at - start_at - rtt_ns, 0) AS ns,
+        greatest(median(response_at - start_at - rtt_ns) OVER of_server, 0)::BIGINT AS usual_ns,
+        median(response_at - request_done_at) OVER of_server AS usual_wait_ns,
+        count(*) OVER of_server AS requests
+    FROM told ANTI JOIN (SELECT stream, exchange FROM stalled WHERE phase = 'wait') USING (stream, exchange)
+    WINDOW of_server AS (PARTITION BY server_ip, server_port)
+"""
+
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from
 # when the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where
 # several overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to
@@ -260,6 +285,7 @@ _SCANNERS = """
 _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "requests": (_REQUESTS, ("setups",)),
     "asked": (_ASKED, ("requests", "setups")),
+    "answers": (_ANSWERS, ("asked",)),
     "held": (_HELD, ("asked", "setups")),
     "scanners": (_SCANNERS, ()),
     "visits": (_VISITS, ("scanners", "setups")),
@@ -271,7 +297,13 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
 EVIDENCE = frozenset(("setups", *_MADE))
 """What rules may read of it."""
 
-MADE_OF = {"setups": "connections", "asked": "exchanges", "held": "stalled", "secured": "handshakes"}
+MADE_OF = {
+    "setups": "connections",
+    "asked": "exchanges",
+    "answers": "exchanges",
+    "held": "stalled",
+    "secured": "handshakes",
+}
 """What has no row where the table that it is made of has none."""
 
 _VIEWS = ("secured", "asked")
@@ -283,7 +315,7 @@ FORGET_EVIDENCE = "; ".join(
 
 
 def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
-    """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``secured`` when asked to."""
+    """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``answers``, ``secured`` when asked to."""
 
     def make(statement: str) -> None:
         tables.execute(with_values(statement, thresholds))

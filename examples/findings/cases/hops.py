@@ -56,12 +56,14 @@ def queue(most: int) -> Scene:
     )  # fmt: skip
 
 
-def retry(broken: bool) -> Scene:
+def retry(broken: bool, how: str = "120") -> Scene:
     """One of two backends gives up on every request."""
-    first = f"python3 breaks.py {BACKEND} 8080 120" if broken else THINKER % 8080
+    first = f"python3 breaks.py {BACKEND} 8080 {how}" if broken else THINKER % 8080
     return Scene(
-        title="Two backends, of which one closes the connection instead of answering" if broken else "Two backends",
-        see="- nginx asks the other one then (`proxy_next_upstream`): those requests take 120 ms longer."
+        title=f"Two backends, of which one {'resets' if 'reset' in how else 'closes'} the connection instead of answering"
+        if broken
+        else "Two backends",
+        see=f"- nginx asks the other one then (`proxy_next_upstream`): those requests take {how.split()[0]} ms longer."
         if broken
         else "- Each answers its share.",
         nginx=nginx(f"server {BACKEND}:8080 max_fails=0; server {BACKEND}:8081;"),
@@ -131,6 +133,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     "proxy-queueing": partial(record, queue(2)),
     "proxy-queueing-clean": partial(record, queue(16)),
     "retries": partial(record, retry(broken=True)),
+    "retries-reset": partial(record, retry(broken=True, how="40 reset")),
     "retries-clean": partial(record, retry(broken=False)),
     "serial-fanout": partial(record, fan_out("serial")),
     "serial-fanout-clean": partial(record, fan_out("beside")),
