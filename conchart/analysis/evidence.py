@@ -315,7 +315,7 @@ FORGET_EVIDENCE = "; ".join(
 
 
 def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
-    """Give the steps that make ``setups``, ``held``, ``scanners``, ``waited``, ``asked``, ``answers``, ``secured`` when asked to."""
+    """Give the steps that make each table of ``EVIDENCE`` when asked to."""
 
     def make(statement: str) -> None:
         tables.execute(with_values(statement, thresholds))

@@ -32,12 +32,14 @@ def limiting(rate: str, see: str) -> Scene:
 def behind(broken: bool) -> Scene:
     """A proxy whose only backend gives up on every request, or does not."""
     return Scene(
-        title="nginx before a backend that closes each connection without an answer" if broken else "nginx before a backend",
+        title="nginx before a backend" + " that closes each connection without an answer" * broken,
         see="- nginx answers with 502 (Bad Gateway)." if broken else "- The twin of `error-responses-proxy`.",
         nginx=f"upstream shop {{ server {BACKEND}:8080 max_fails=0; keepalive 8; }} "
         f"server {{ listen {FRONT}:80; location / {{ proxy_pass http://shop; {KEPT} }} }}",
         backends=[f"python3 breaks.py {BACKEND} 8080 60" if broken else THINKER % 8080],
-        clients=[f"python3 asks.py {FRONT} 80" + "".join(f" /wait-5/bytes-{700 + n} rest-{20 + 7 * n}" for n in range(5))],
+        clients=[
+            f"python3 asks.py {FRONT} 80" + "".join(f" /wait-5/bytes-{700 + n} rest-{20 + 7 * n}" for n in range(5))
+        ],
     )  # fmt: skip
 
 
@@ -45,7 +47,7 @@ def redirecting(steps: int) -> Scene:
     """A server that sends everybody on, so many times."""
     locations = "".join(f"location /{n}/ {{ return 301 /{n + 1}/; }} " for n in range(steps))
     return Scene(
-        title=f"Six requests that nginx sends on {steps} times each" if steps else "Six requests that are answered at once",
+        title="Six requests that " + (f"nginx sends on {steps} times each" if steps else "are answered at once"),
         see="- Each time 301 (Moved Permanently), from `/0/` to `/1/` and so on. curl forgets where it was sent, and asks "
         "for the first again."
         if steps

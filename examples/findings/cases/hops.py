@@ -60,9 +60,8 @@ def retry(broken: bool, how: str = "120") -> Scene:
     """One of two backends gives up on every request."""
     first = f"python3 breaks.py {BACKEND} 8080 {how}" if broken else THINKER % 8080
     return Scene(
-        title=f"Two backends, of which one {'resets' if 'reset' in how else 'closes'} the connection instead of answering"
-        if broken
-        else "Two backends",
+        title="Two backends"
+        + f", of which one {'resets' if 'reset' in how else 'closes'} the connection instead of answering" * broken,
         see=f"- nginx asks the other one then (`proxy_next_upstream`): those requests take {how.split()[0]} ms longer."
         if broken
         else "- Each answers its share.",
