@@ -43,13 +43,27 @@ def behind(broken: bool) -> Scene:
     )  # fmt: skip
 
 
+def holding_back(rate: str) -> Scene:
+    """A proxy that lets so many requests through."""
+    return Scene(
+        title=f"Six clients at a time through nginx that lets {rate} through",
+        see="- nginx keeps each request for a while (`limit_req` without `nodelay`). The backend answers in 5 ms."
+        if rate < "500"
+        else "- The twin of `proxy-dominates`.",
+        nginx=f"limit_req_zone $server_port zone=all:1m rate={rate}; "
+        f"upstream shop {{ server {BACKEND}:8080; keepalive 8; }} "
+        f"server {{ listen {FRONT}:80; location / {{ limit_req zone=all burst=50; proxy_pass http://shop; {KEPT} }} }}",
+        backends=[THINKER % 8080], clients=[f"curl -sZ --parallel-max 6 http://{FRONT}/wait-5/bytes-3[00-17]"],
+    )  # fmt: skip
+
+
 def redirecting(steps: int) -> Scene:
     """A server that sends everybody on, so many times."""
     locations = "".join(f"location /{n}/ {{ return 301 /{n + 1}/; }} " for n in range(steps))
     return Scene(
         title="Six requests that " + (f"nginx sends on {steps} times each" if steps else "are answered at once"),
-        see="- Each time 301 (Moved Permanently), from `/0/` to `/1/` and so on. curl forgets where it was sent, and asks "
-        "for the first again."
+        see="- Each time 301 (Moved Permanently), from `/0/` to `/1/` and so on. curl forgets where it was sent, and "
+        "asks for the first again."
         if steps
         else "- The twin of `redirects`.",
         nginx=f'server {{ listen {FRONT}:80; {locations}location / {{ return 200 "Here you are.\\n"; }} }}',
@@ -82,6 +96,8 @@ SCENES = {
     "error-responses-clean": limiting("500r/s", "- Each is answered: the twin of `error-responses`."),
     "error-responses-proxy": behind(broken=True),
     "error-responses-proxy-clean": behind(broken=False),
+    "proxy-dominates": holding_back("20r/s"),
+    "proxy-dominates-clean": holding_back("5000r/s"),
     "redirects": redirecting(3),
     "redirects-clean": redirecting(0),
     "old-protocol": speaking("TLS 1.1", "TLSv1_1"),

@@ -20,14 +20,14 @@ def nginx(servers: str = f"server {BACKEND}:8080;", said: str = "") -> str:
 """
 
 
-def haproxy(most: int) -> str:
+def haproxy(most: int, reuse: str = "always") -> str:
     """Let so many requests at a time through to the backend."""
     return f"""\
 frontend street
     bind {FRONT}:80
     default_backend shop
 backend shop
-    http-reuse always
+    http-reuse {reuse}
     server one {BACKEND}:8080 maxconn {most}
 """
 
@@ -44,14 +44,14 @@ def service(ms: int) -> Scene:
     )  # fmt: skip
 
 
-def queue(most: int) -> Scene:
+def queue(most: int, reuse: str = "always") -> Scene:
     """Many requests for a backend to which only some are let through."""
     return Scene(
         title=f"Eight requests at a time for a backend to which HAProxy lets {most} through",
         see="- A request leaves for the backend when the answer to an earlier one comes back."
         if most < 8
         else "- No request waits for another one's answer.",
-        haproxy=haproxy(most), backends=[THINKER % 8080],
+        haproxy=haproxy(most, reuse) + "    option httpclose\n" * (reuse == "never"), backends=[THINKER % 8080],
         clients=[f"curl -sZ --parallel-max 8 http://{FRONT}/wait-40/bytes-3[00-15]"],
     )  # fmt: skip
 
@@ -130,6 +130,8 @@ CASES: dict[str, Callable[[Path], None]] = {
     "backend-service-dominates": partial(record, service(250)),
     "backend-service-dominates-clean": partial(record, service(5)),
     "proxy-queueing": partial(record, queue(2)),
+    "proxy-queueing-new": partial(record, queue(2, "never")),
+    "proxy-queueing-new-clean": partial(record, queue(16, "never")),
     "proxy-queueing-clean": partial(record, queue(16)),
     "retries": partial(record, retry(broken=True)),
     "retries-reset": partial(record, retry(broken=True, how="40 reset")),
