@@ -46,6 +46,8 @@ class Fix:
     """As it names itself in ``Server`` or ``User-Agent``; None where it is true of any."""
     versions: str | None = None
     """Comma-separated bounds that all hold: ``>=1.9, <1.29.7``."""
+    when: str | None = None
+    """A fact of the row without which it is no advice."""
 
     def __post_init__(self) -> None:
         """Refuse what can be no fix."""
@@ -117,8 +119,8 @@ class Rule:
 
     @property
     def facts(self) -> set[str]:
-        """The facts that its texts name."""
-        return set(_PLACE.findall(self.seen + self.who))
+        """The facts that its texts and fixes name."""
+        return set(_PLACE.findall(self.seen + self.who)) | {fix.when for fix in self.fixes if fix.when}
 
 
 def parse_rule(path: str, text: str) -> Rule:

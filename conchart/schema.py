@@ -49,6 +49,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "icmp",
         "middle",
         "round-trip",
+        "small-window",
         "spurious",
         "syn",
         "syn-ack",

@@ -19,6 +19,8 @@ from conchart.tables import Tables
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
 # then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
+# What a client writes after the server's FIN, on a connection that had served it, is answered by RST: no request that
+# the connection served. The connection was over when the FIN came.
 _POOLED = f"""
     CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
@@ -31,18 +33,26 @@ _POOLED = f"""
         FROM phases SEMI JOIN judged USING (stream) WHERE kind IN ('syn', 'close') GROUP BY stream),
     secured AS (
         SELECT stream, hello_at, ready_at, version, kind, outcome, sni FROM handshakes WHERE number = 0),
+    refusing AS (
+        SELECT stream, min(number) AS refused_exchange, min(request_at) AS refused_at
+        FROM exchanges JOIN judged USING (stream)
+        WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at AND rst_by = 'server'
+        GROUP BY stream),
     used AS (
         SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
             bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
             arg_max(server_keepalive, number) AS server_keeps
-        FROM exchanges WHERE {ASKING} GROUP BY stream),
+        FROM exchanges LEFT JOIN refusing USING (stream)
+        WHERE {ASKING} AND (refused_exchange IS NULL OR number < refused_exchange) GROUP BY stream),
     told AS (
         SELECT stream, client_ip, server_ip, server_port, server_name,
             CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
                 ELSE coalesce(servers.role, 'server') END AS hop,
-            coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at, closing_at,
+            coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at,
+            if(refused_exchange IS NULL, closing_at, fin_server_at) AS closing_at,
+            refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
             version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
             first_frame AS syn_frame,
@@ -56,6 +66,7 @@ _POOLED = f"""
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
             sni, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
+            LEFT JOIN refusing USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
         LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip))
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
@@ -81,7 +92,8 @@ _SETUPS = """
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns)),
     closings AS (
         SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
-            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges
+            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges,
+            refused_until AS previous_refused_until
         FROM pooled)
     SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
         surroundings.* EXCLUDE (stream), closings.* EXCLUDE (previous_stream), coalesce(probe, false) AS probe
@@ -97,7 +109,7 @@ _VISITS = """
     CREATE OR REPLACE TEMP TABLE visits AS
     WITH opened AS (
         SELECT stream, hello_at, hash(client_ip, server_port, coalesce(sni, server_ip)) AS visited,
-            server_ip AS before_ip, ja4 AS before_ja4,
+            if(ja4 IS NULL, NULL, hash(client_ip, server_ip, server_port, sni, ja4)) AS alike, server_ip AS before_ip,
             complete_at + CASE WHEN version = 'TLSv1.3' THEN coalesce(rtt_ns, 0) ELSE 0 END AS before_at,
             CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
             kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
@@ -105,12 +117,15 @@ _VISITS = """
         JOIN (SELECT stream, client_ip, server_ip, server_port, rtt_ns FROM setups WHERE NOT probe) USING (stream)
         WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks'))
-    SELECT stream, before_at, before_ip, before_ja4, before_issued, before_id
+    SELECT stream, before_at, before_ip, before_issued, before_id, alike_at, alike_issued
     FROM (SELECT stream FROM opened) LEFT JOIN (
-        SELECT visits.stream, sessions.before_at, sessions.before_ip, sessions.before_ja4, sessions.before_issued,
-            sessions.before_id
+        SELECT visits.stream, sessions.before_at, sessions.before_ip, sessions.before_issued, sessions.before_id
         FROM opened visits ASOF JOIN opened sessions
             ON visits.visited = sessions.visited AND visits.hello_at >= sessions.before_at
+        WHERE visits.hello_at - sessions.before_at <= $session_ns) USING (stream) LEFT JOIN (
+        SELECT visits.stream, sessions.before_at AS alike_at, sessions.before_issued AS alike_issued
+        FROM opened visits ASOF JOIN opened sessions
+            ON visits.alike = sessions.alike AND visits.hello_at >= sessions.before_at
         WHERE visits.hello_at - sessions.before_at <= $session_ns) USING (stream)
 """
 _SECURED = """
@@ -118,7 +133,8 @@ _SECURED = """
     SELECT
         handshakes.* EXCLUDE (number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys),
         coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
-        hop, rtt_ns, exchanges, first_request_at, before_at, before_ip, before_ja4, before_issued, before_id
+        hop, rtt_ns, exchanges, first_request_at, before_at, before_ip, before_issued, before_id,
+        alike_at, alike_issued
     FROM visits JOIN handshakes USING (stream) JOIN setups USING (stream) WHERE number = 0
 """
 

@@ -254,7 +254,7 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
         "why": rule.why,
-        "advice": advice([fix for fix in rule.fixes if row["side"] in (None, fix.at)], known),
+        "advice": advice([fix for fix in rule.fixes if _applies(fix, row["side"], facts)], known),
     }
 
 
@@ -380,16 +380,26 @@ def fill(template: str, facts: Mapping[str, Any]) -> str:
     return _PLACE.sub(value, template)
 
 
+def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:
+    return side in (None, fix.at) and (not fix.when or bool(facts.get(fix.when)))
+
+
 def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | None:
-    """Say what to change, for the software at hand where it is known, else for each that there is advice for."""
-    lines = []
-    for at in ("server", "client"):
-        of_end = [fix for fix in fixes if fix.at == at]
+    """Say what to change: for the software at hand where that is known, else in general, then for each of the others."""
+    suiting: list[Fix] = []
+    general: list[Fix] = []
+    others: list[Fix] = []
+    by_end: dict[str, list[Fix]] = {}
+    for fix in fixes:
+        by_end.setdefault(fix.at, []).append(fix)
+    for at, of_end in by_end.items():
         known = software.get(at)
-        suiting = [fix for fix in of_end if known and fix.suits(known)]
-        general = [fix for fix in of_end if not fix.product]
-        lines += suiting or (general if known and general else of_end)
-    return "\n".join(f"{_where(fix)}{fix.line}" for fix in lines) or None
+        at_hand = [fix for fix in of_end if known and fix.suits(known)]
+        suiting += at_hand
+        general += [fix for fix in of_end if not fix.product and not at_hand]
+        others += [fix for fix in of_end if fix.product and not known]
+    lines = dict.fromkeys(f"{_where(fix)}{fix.line}" for fix in (*suiting, *general, *others))
+    return "\n".join(lines) or None
 
 
 def _where(fix: Fix) -> str:

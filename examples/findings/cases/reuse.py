@@ -124,6 +124,40 @@ SCENES = {
         clients=[f"python3 patient.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
         see="- One connection with six requests: the twin of `keepalive-idle-too-short`.",
     ),
+    "server-closes-each-response-heedless": served(
+        title="A server that closes after every response, and a client that does not look",
+        middle=f"python3 closes.py {FRONT} 80 1",
+        clients=[f"python3 heedless.py {SITE} {' '.join(['0.1'] * 7)}"],
+        see="""\
+- The server answers as if it kept the connection, and closes it at once. The client has that FIN for a tenth of a second
+  when it asks again on the same connection. RST answers, and the client asks once more on a new connection.
+- Eight connections with two requests on each but the last, of which the first is answered.""",
+    ),
+    "keepalive-request-cap-heedless": served(
+        title="A server that closes after ten requests, and a client that does not look",
+        middle=f"python3 closes.py {FRONT} 80 10",
+        clients=[f"python3 heedless.py {SITE} {' '.join(['0.01'] * 44)}"],
+        see="""\
+- Five connections, eleven requests on each of the first four: the server closes after the tenth response, without having
+  said so. The eleventh is answered by RST, and asked again on the next connection.""",
+    ),
+    "keepalive-idle-too-short-heedless": served(
+        title="A server that closes after a second, and a client that does not look",
+        middle=f"python3 closes.py {FRONT} 80 1000 1",
+        clients=[f"python3 heedless.py {SITE} 1.2 1.9 1.4 2.3 1.3"],
+        see="""\
+- The server closes each connection after a second of idling. The client asks again a little later, on the same one:
+  RST answers, and it asks once more on a new connection.
+- The FIN came 0.2 s to 1.3 s before the request: no race.""",
+    ),
+    "heedless-clean": served(
+        title="The same client at a server that keeps connections",
+        middle=f"python3 closes.py {FRONT} 80 1000 75",
+        clients=[f"python3 heedless.py {SITE} {' '.join(['0.1'] * 12)} 1.2 1.9"],
+        see="""\
+- One connection with 15 requests: the twin of `server-closes-each-response-heedless`, `keepalive-request-cap-heedless` and
+  `keepalive-idle-too-short-heedless`.""",
+    ),
     "pool-too-small": proxied(
         title="A Go client that keeps two idle connections and asks eight times at a time",
         nginx=nginx(TO_BACKEND % KEPT, POOL),

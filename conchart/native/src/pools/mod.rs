@@ -140,10 +140,13 @@ fn count_open(members: &[Member], requests: &[Request], found: &mut [Surrounding
         let Some(&index) = places.get(&request.stream) else { continue };
         let Some(member) = members.get(index).filter(|member| member.rests()) else { continue };
         let later = member.first_exchange.is_some_and(|first| request.number > first);
+        let ended_at = member.ended_at();
         if let Some(request_at) = request.request_at.filter(|_| later) {
+            if request_at > ended_at {
+                continue; // written onto a connection that was over: it never was busy with it
+            }
             happened.push(member.happens(index, request_at, Event::Change, 0, -1));
         }
-        let ended_at = member.ended_at();
         let done_at = request.response_done_at.map_or(ended_at, |done_at| done_at.min(ended_at));
         happened.push(member.happens(index, done_at, Event::Change, 0, 1));
     }

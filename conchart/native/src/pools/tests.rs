@@ -64,6 +64,17 @@ fn what_has_answered_is_idle_until_it_is_asked_again() {
 }
 
 #[test]
+fn what_is_asked_after_the_end_leaves_nothing_busy_or_idle() {
+    let (first, one) = used(0, 0, 100);
+    let late = Request { number: 1, request_at: Some(150), response_done_at: None, ..one };
+    for syn_at in [120, 160] {
+        let (second, other) = used(1, syn_at, 300);
+        let found = survey(&[first, second], &[one, late, other]);
+        assert_eq!((found[1].open_before, found[1].idle_before, found[1].again), (0, 0, true), "opened at {syn_at}");
+    }
+}
+
+#[test]
 fn what_ends_leaves_idle_what_others_could_use() {
     let found = surveyed(&[used(0, 0, 100), used(1, 0, 95), used(2, 0, 300)]);
     assert_eq!((found[1].idle_left, found[0].idle_left, found[2].idle_left), (1, 0, 0));

@@ -100,6 +100,8 @@ pub enum Detail {
     Icmp,
     /// Nobody said so (RFC 2923).
     BlackHole,
+    /// The congestion window had room for fewer segments than a new connection may send (RFC 6928).
+    SmallWindow,
 }
 
 impl Detail {
@@ -118,6 +120,7 @@ impl Detail {
             Self::SynAck => "syn-ack",
             Self::Icmp => "icmp",
             Self::BlackHole => "black-hole",
+            Self::SmallWindow => "small-window",
         }
     }
 }

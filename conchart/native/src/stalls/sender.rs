@@ -46,6 +46,8 @@ const LEAST_PROBE_NS: i64 = 5_000_000;
 const LONGEST_RTO_NS: i64 = 150_000_000_000;
 /// Round trips nearby vary by so much.
 const SCATTER_NS: i64 = 2_000_000;
+/// A new connection may send so many segments before the first is acknowledged, however short they are (RFC 6928).
+const INITIAL_WINDOW: u64 = 10;
 /// After so long without data a sender begins with a small congestion window again.
 const IDLE_NS: i64 = 200_000_000;
 
@@ -97,8 +99,10 @@ pub struct Sender {
     /// The latest ended with what its program had written (PSH; RFC 9293 section 3.9.1.2).
     has_all: bool,
     size: Size,
-    /// Bytes sent since the latest pause.
+    /// Bytes and segments sent since the latest pause, and the most segments before an earlier one.
     burst: u64,
+    flight: u64,
+    flown: u64,
     /// The most that it had on its way at once since something was lost.
     proven: u64,
     /// It sends small segments while others are on their way: nothing is held (TCP_NODELAY).
@@ -241,6 +245,7 @@ impl Sender {
             (self.received, self.has_all) = (taken.acked, passed.segment.flags.psh());
             self.remember(sent);
             self.burst += length;
+            self.flight += length.div_ceil(full);
             self.high = taken.end;
             self.proven = self.proven.max(self.high.saturating_sub(self.acked));
         }
@@ -287,14 +292,17 @@ impl Sender {
         let was_closed = self.was_closed(side, passed, path, found);
         if !was_closed && self.acked >= self.recovers_to {
             let wait = Wait { side, passed, path, latest, full };
-            let stall = self.held(&wait).or_else(|| self.limited(&wait)).or_else(|| self.silent(&wait));
+            let stall = (self.began(&wait).or_else(|| self.held(&wait)))
+                .or_else(|| self.limited(&wait))
+                .or_else(|| self.silent(&wait));
             stall.into_iter().for_each(|(stall, within)| found.push(stall, within));
         }
         if pause >= IDLE_NS {
             // RFC 5681 section 4.1: the congestion window begins anew.
-            self.proven = 0;
+            (self.proven, self.flown) = (0, 0);
         }
-        self.burst = 0;
+        self.flown = self.flown.max(self.flight);
+        (self.burst, self.flight) = (0, 0);
     }
 
     /// The first segment since the peer's window opened: had it waited for that? It goes out at once then, or this side had
@@ -309,6 +317,19 @@ impl Sender {
             found.push(Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence }, Within::Any);
         }
         was_probed || is_at_once
+    }
+
+    /// Was it the first window that was full? It counts segments, so that those may be small; a few at a time, as those of
+    /// a handshake, leave it as it was (RFC 7661 section 4.1).
+    fn began(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
+        if self.flight != INITIAL_WINDOW || self.flown > INITIAL_WINDOW / 2 || wait.pause() < wait.path.whole() / 2 {
+            return None;
+        }
+        let release = self.releases(wait, wait.latest, 3).next()?;
+        let nothing_before = self.high.saturating_sub(release.before.position) == self.burst;
+        let is_new = release.ack.position > release.before.position && !self.is_not_got(wait, release.ack);
+        let fits = release.before.edge.is_none_or(|edge| self.high + wait.length().min(wait.full) <= edge);
+        (nothing_before && is_new && fits).then(|| (wait.stall(Kind::SlowStart, Some(release), 0.8), Within::Any))
     }
 
     /// Was it held because it is small, and a small one before it was not acknowledged (RFC 9293 section 3.7.4; Linux
@@ -382,7 +403,9 @@ impl Sender {
         let ended_full = self.small.is_none_or(|small| small.end < self.high);
         if is_new && ended_full && is_flight {
             let confidence = if on_its_way >= 4 * full { 0.8 } else { 0.5 };
-            return Some((wait.stall(Kind::SlowStart, release, confidence), Within::Any));
+            let is_smaller = self.flown < self.flight && self.flight < INITIAL_WINDOW && on_its_way == self.burst;
+            let detail = is_smaller.then_some(Detail::SmallWindow);
+            return Some((Stall { detail, ..wait.stall(Kind::SlowStart, release, confidence) }, Within::Any));
         }
         // RFC 9293 section 3.8.6.2.1: a sender waits until it can send a good part of the window.
         if ended_full && !fits(window(before).unwrap_or(0) / 3) {
