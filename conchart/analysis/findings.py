@@ -385,7 +385,7 @@ def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:
 
 
 def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | None:
-    """Say what to change: for the software at hand where that is known, else in general, then for each of the others."""
+    """Say what to change: for the software at hand where that is known, else in general, then for others."""
     suiting: list[Fix] = []
     general: list[Fix] = []
     others: list[Fix] = []

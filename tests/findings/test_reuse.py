@@ -58,3 +58,21 @@ def test_every_connection_after_the_first_costs_its_set_up(case: str, finding: s
             """
         ).fetchall()
     assert costs(f"findings/{case}")[finding] == (count, cost_ns, cost_ns)
+
+
+@pytest.mark.parametrize("finding", [
+    "server-closes-each-response", "keepalive-request-cap", "keepalive-idle-too-short",
+])  # fmt: skip
+def test_what_is_asked_after_the_servers_fin_is_no_request_that_the_connection_served(finding: str) -> None:
+    # Each connection that the server closed is asked once more, and answers by RST: a set-up and that time each.
+    case = f"findings/{finding}-heedless"
+    with conchart.read(ROOT / "captures" / case / "input.pcap") as trace:
+        ((refused, until_rst_ns, setups_ns),) = trace.sql(
+            """
+            SELECT count(*) FILTER (number IS NOT NULL), sum(rst_at - request_at)::BIGINT,
+                sum(ack_at - syn_at) FILTER (stream > 0)::BIGINT
+            FROM connections LEFT JOIN (FROM exchanges WHERE response_at IS NULL) USING (stream)
+            """
+        ).fetchall()
+    assert refused >= 4
+    assert costs(case) == {finding: (2 * refused, setups_ns + until_rst_ns, setups_ns + until_rst_ns)}

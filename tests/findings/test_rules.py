@@ -119,7 +119,7 @@ def test_a_fix_can_be_followed_as_it_stands(rule: Rule) -> None:
     for fix in rule.fixes:
         assert not re.match(r"(?i)(no|not|without) ", fix.line), fix.line
         assert not re.search(r"-[iw] [A-Z]+\b", fix.line), fix.line
-        # What is so by itself is nothing to change: it is told of what has to be removed, or as what holds without a change.
+        # What is so by itself is nothing to change.
         assert not re.search(r"\b(the|are|is the) default\b", fix.line), fix.line
 
 
@@ -137,8 +137,7 @@ def test_envoy_has_a_line_wherever_nginx_has_one_and_its_configuration_too() -> 
         (rule.name, fix.at)
         for rule in RULES
         for fix in rule.fixes
-        if fix.product == "nginx"
-        and not any(other.product == "Envoy" and other.at == fix.at for other in rule.fixes)
+        if fix.product == "nginx" and not any(other.product == "Envoy" and other.at == fix.at for other in rule.fixes)
     }
     # It always sets TCP_NODELAY; it takes early data over QUIC alone; it passes pieces on as they come.
     assert without == {

@@ -1,5 +1,6 @@
 """What findings about TCP cost, worked out by hand."""
 
+import struct
 from pathlib import Path
 
 import conchart
@@ -31,3 +32,33 @@ def test_what_is_held_between_requests_is_waited_for() -> None:
     """Each of twenty requests is held behind a Finished, in idling: all of that is a user's wait."""
     ((count, cost_ns, critical_ns),) = costs("stalls/resumed-held-client", "nagle-delayed-ack")
     assert (count, critical_ns) == (20, cost_ns)
+
+
+def test_a_queue_is_blamed_only_where_nothing_else_was_lost_in_those_seconds(tmp_path: Path) -> None:
+    """A second capture, moved into the silence of the first: one with a loss, and one without."""
+    alone = CAPTURES / "stalls" / "syn-rto-once-client" / "input.pcap"
+    lossy, clean = (tmp_path / name for name in ("lossy.pcap", "clean.pcap"))
+    for path, other in ((lossy, "rto-request-client"), (clean, "clean-wait-client")):
+        path.write_bytes(beginning_with(CAPTURES / "stalls" / other / "input.pcap", alone))
+    advice = {files: syn_advice(*files) for files in ((alone,), (alone, clean), (alone, lossy))}
+    assert advice[alone,] == advice[alone, clean]
+    assert "ListenOverflows" in advice[alone,]
+    assert "ListenOverflows" not in advice[alone, lossy]
+    assert advice[alone, lossy].startswith("look for loss on the path")
+
+
+def syn_advice(*files: Path) -> str:
+    with conchart.read(*files) as trace:
+        ((advice,),) = trace.sql("SELECT advice FROM findings WHERE finding = 'syn-retransmission'").fetchall()
+        return str(advice)
+
+
+def beginning_with(path: Path, other: Path) -> bytes:
+    """Give a capture with its packets moved so that it begins when another one does."""
+    told, at = bytearray(path.read_bytes()), 24
+    (first,), (begin,) = struct.unpack_from("<I", told, at), struct.unpack_from("<I", other.read_bytes(), at)
+    while at < len(told):
+        seconds, _, length = struct.unpack_from("<III", told, at)
+        struct.pack_into("<I", told, at, seconds - first + begin)
+        at += 16 + length
+    return bytes(told)

@@ -129,8 +129,8 @@ SCENES = {
         middle=f"python3 closes.py {FRONT} 80 1",
         clients=[f"python3 heedless.py {SITE} {' '.join(['0.1'] * 7)}"],
         see="""\
-- The server answers as if it kept the connection, and closes it at once. The client has that FIN for a tenth of a second
-  when it asks again on the same connection. RST answers, and the client asks once more on a new connection.
+- The server answers as if it kept the connection, and closes it at once. The client has that FIN for a tenth of a
+  second when it asks again on the same connection. RST answers, and the client asks once more on a new connection.
 - Eight connections with two requests on each but the last, of which the first is answered.""",
     ),
     "keepalive-request-cap-heedless": served(
@@ -138,8 +138,8 @@ SCENES = {
         middle=f"python3 closes.py {FRONT} 80 10",
         clients=[f"python3 heedless.py {SITE} {' '.join(['0.01'] * 44)}"],
         see="""\
-- Five connections, eleven requests on each of the first four: the server closes after the tenth response, without having
-  said so. The eleventh is answered by RST, and asked again on the next connection.""",
+- Five connections, eleven requests on each of the first four: the server closes after the tenth response, without
+  having said so. The eleventh is answered by RST, and asked again on the next connection.""",
     ),
     "keepalive-idle-too-short-heedless": served(
         title="A server that closes after a second, and a client that does not look",
@@ -155,8 +155,8 @@ SCENES = {
         middle=f"python3 closes.py {FRONT} 80 1000 75",
         clients=[f"python3 heedless.py {SITE} {' '.join(['0.1'] * 12)} 1.2 1.9"],
         see="""\
-- One connection with 15 requests: the twin of `server-closes-each-response-heedless`, `keepalive-request-cap-heedless` and
-  `keepalive-idle-too-short-heedless`.""",
+- One connection with 15 requests: the twin of `server-closes-each-response-heedless`,
+  `keepalive-request-cap-heedless` and `keepalive-idle-too-short-heedless`.""",
     ),
     "pool-too-small": proxied(
         title="A Go client that keeps two idle connections and asks eight times at a time",
