@@ -35,9 +35,9 @@ _POOLED = f"""
         SELECT stream, hello_at, ready_at, version, kind, outcome, sni FROM handshakes WHERE number = 0),
     refusing AS (
         SELECT stream, min(number) AS refused_exchange, min(request_at) AS refused_at
-        FROM exchanges JOIN judged USING (stream)
-        WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at AND rst_by = 'server'
-        GROUP BY stream),
+        FROM exchanges JOIN (
+            SELECT stream, fin_server_at FROM connections WHERE rst_by = 'server' AND fin_by IS NOT NULL) USING (stream)
+        WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at GROUP BY stream),
     used AS (
         SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
