@@ -1,6 +1,6 @@
 """The kinds of stall: why the next byte did not come, in words for people, the same in every text and chart.
 
-In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called is decided here alone.
+In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called, and drawn in, is decided here alone.
 """
 
 from dataclasses import dataclass
@@ -8,6 +8,11 @@ from typing import Literal
 
 DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious') THEN detail END"
 """SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
+
+
+COLOURS: dict[str, str] = {"held": "#D860C0", "limited": "#9F5139"}
+"""By word, ``#RRGGBB``: what TCP itself kept back has colours of its own, apart from those of all phases
+(``tests/test_phases.py``); what has none here is drawn in the colour of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,11 @@ class StallKind:
     """One sentence, without a full stop."""
     doing: Literal["the program's", "the network's", "TCP's"]
     """Whose doing it is: who looks for a remedy begins there."""
+
+    @property
+    def colour(self) -> str | None:
+        """``#RRGGBB``, or None where it is the text's."""
+        return COLOURS.get(self.word)
 
 
 STALLS: tuple[StallKind, ...] = (

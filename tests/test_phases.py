@@ -6,6 +6,8 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 import pytest
 
 from conchart.phases import PHASES, PhaseKind
+from conchart.stalls import COLOURS
+from conchart.telling.splits import STEPS
 
 Triple = tuple[float, float, float]
 
@@ -112,6 +114,23 @@ def test_any_two_phases_are_told_apart(vision: str, one: PhaseKind, other: Phase
         under = [linear(other.colour)] + [striped(other.colour)] * (other.name in STRIPED)
         least = min(difference(seen_as(striped(one.colour), vision), seen_as(light, vision)) for light in under)
         assert least >= 8, f"striped {one.name} and {other.name} differ by {least:.1f}"
+
+
+@pytest.mark.parametrize("vision", VISION)
+@pytest.mark.parametrize("word", COLOURS)
+def test_what_was_stalled_is_told_apart_from_every_phase_and_step(vision: str, word: str) -> None:
+    """A stall covers all of an idle lane, or the lower edge of a bar: its place is a sign, too."""
+    seen = seen_as(linear(COLOURS[word]), vision)
+    for other in ({phase.colour for phase in PHASES} | {step.colour for step in STEPS} | {*COLOURS.values()}) - {
+        COLOURS[word]
+    }:
+        assert difference(seen, seen_as(linear(other), vision)) >= 10, other
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize("word", COLOURS)
+def test_what_was_stalled_stands_out_from_what_is_behind_it(word: str, background: str) -> None:
+    assert contrast(COLOURS[word], BACKGROUNDS[background]) >= 3
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 from conchart.charts.document import render_document
 from conchart.comparing.lanes import Lanes
 from conchart.comparing.model import Comparison, Hop
-from conchart.comparing.noise import CHANCE
+from conchart.comparing.noise import CHANCE, Verdict
 from conchart.phases import PHASES
+from conchart.stalls import COLOURS
 from conchart.telling.servers import Server
 from conchart.units import format_share
 
@@ -24,6 +25,7 @@ _KINDS = {kind.name: number for number, kind in enumerate(PHASES)}
 def render_comparison(comparison: Comparison) -> str:
     """Return the page as text, to be encoded as UTF-8."""
     sides = (comparison.before, comparison.after)
+    hops = comparison.hops[:MAX_HOPS]
     return render_document(
         "comparison.html.j2",
         SCRIPTS,
@@ -40,10 +42,22 @@ def render_comparison(comparison: Comparison) -> str:
         },
         title=f"{comparison.before.name} against {comparison.after.name}",
         comparison=comparison,
-        hops=[(hop, _bars(hop, comparison.waited_ns)) for hop in comparison.hops[:MAX_HOPS]],
+        hops=[(hop, _bars(hop, comparison.waited_ns)) for hop in hops],
         more_hops=max(0, len(comparison.hops) - MAX_HOPS),
         alone=[(words, side.only) for words, side in zip(("before", "after"), sides, strict=True) if side.only],
         chance=round(1 / CHANCE),
+        too_few=Verdict.TOO_FEW
+        if any(one.verdict is Verdict.TOO_FEW for hop in hops for one in hop.differences)
+        else None,
+        words=sorted(
+            {
+                part.word
+                for hop in hops
+                for side in (hop.before, hop.after)
+                for part in side.waited
+                if part.word in COLOURS
+            }
+        ),
         kinds=PHASES,
     )
 

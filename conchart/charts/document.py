@@ -26,6 +26,7 @@ from markupsafe import Markup
 from conchart.charts.packed import compress_json
 from conchart.charts.plotly_script import carried, policy_hash
 from conchart.phases import PHASES
+from conchart.stalls import COLOURS
 from conchart.telling.splits import STEPS
 from conchart.units import format_count, format_ns
 from conchart.version import version
@@ -93,7 +94,7 @@ def _prepared(template: str, scripts: tuple[str, ...]) -> Fixed:
     return Fixed(
         template=_template(template),
         policy=_policy(policy, policy_hash(script)),
-        style=Markup(_style()),
+        style=Markup(page_style()),
         script=Markup(script),
         plotly=plotly,
     )
@@ -110,22 +111,28 @@ def _policy(*scripts: str) -> str:
 def _template(name: str) -> Any:  # noqa: ANN401  (jinja2's template type tells nothing more)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters.update(brief=format_ns, count=format_count)
-    return environment.from_string(_resource("templates", name))
+    return environment.from_string(resource("templates", name))
 
 
 def _script(names: tuple[str, ...]) -> str:
-    parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", _resource("scripts", f"{name}.js"))) for name in names)
+    parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", resource("scripts", f"{name}.js"))) for name in names)
     return f'(async () => {{\n"use strict";\n{parts}\n}})();\n'
 
 
-def _style() -> str:
+def page_style() -> str:
+    """Give what all pages look like: colours of phases and stalls, then the rules."""
     colours = "\n".join(f"  --{kind.name}: {kind.colour};" for kind in PHASES)
     fills = "\n".join(f".k-{kind.name} {{ --fill: var(--{kind.name}); }}" for kind in PHASES)
     fills += "".join(f"\n.s-{step.name} {{ --fill: {step.colour}; }}" for step in STEPS)
+    fills += "".join(
+        f"\n.w-{word} {{ --stall: {colour}; }}\n.whole.w-{word} {{ --fill: {colour}; }}"
+        for word, colour in COLOURS.items()
+    )
     hatched = ", ".join(f".k-{kind.name}" for kind in PHASES if kind.hatched)
-    rules = _resource("templates", "page.css")
+    rules = resource("templates", "page.css")
     return f":root {{\n{colours}\n}}\n{rules}\n{fills}\n{hatched} {{ background-image: var(--hatch); }}\n"
 
 
-def _resource(folder: str, name: str) -> str:
+def resource(folder: str, name: str) -> str:
+    """Give a file that comes with the charts."""
     return resources.files("conchart.charts").joinpath(folder, name).read_text(encoding="utf-8")

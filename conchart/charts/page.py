@@ -11,7 +11,7 @@ from conchart.charts.document import prepare, render_document
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
-from conchart.stalls import STALLS
+from conchart.stalls import DETAIL, STALLS, stall_kind
 from conchart.tables import Tables
 from conchart.telling.findings import Finding, findings, tally_findings
 from conchart.telling.remarks import remarks
@@ -19,6 +19,7 @@ from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares, totals
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
+from conchart.telling.verdict import verdict
 from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
 DEFAULT_OPTIONS = DrawOptions()
@@ -29,8 +30,21 @@ MAX_FINDINGS = 100
 MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
 SCRIPTS = (
-    *("decode", "format", "copy", "viewpoint", "model", "detail", "tree", "chart", "describe", "ladder", "lanes"),
-    *("ranks", "range", "series", "statistics", "language", "search", "listings", "table", "address", "help", "main"),
+    *("decode", "format", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe", "ladder"),
+    *(
+        "overview",
+        "lanes",
+        "ranks",
+        "range",
+        "series",
+        "statistics",
+        "language",
+        "search",
+        "listings",
+        "table",
+        "address",
+    ),
+    *("help", "main"),
 )
 """In the order in which they build on each other."""
 
@@ -79,6 +93,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     whole = totals(tables)
     lanes = swimlanes(tables, options)
     said = remarks(tables)
+    drawn_kinds, drawn_stalls = _legend(tables)
+    answer = verdict(tables, names=options.names)
     wrong = findings(tables, names=options.names, most=MAX_FINDINGS)
     return render_document(
         TEMPLATE,
@@ -92,6 +108,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
         tiles=_tiles(overview),
+        answer=answer,
         warnings=[remark for remark in said if remark.warning],
         hints=[remark for remark in said if not remark.warning],
         headline=[{"server": server, "shares": list(shares(server))} for server in headline(listed)],
@@ -106,12 +123,26 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         span_ns=overview["span_ns"] or 0,
         kinds=PHASES,
         steps=STEPS if lanes.links else (),
+        shown_kinds=drawn_kinds,
+        shown_stalls=drawn_stalls,
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
+        explained=options.explained is not None,
         seen_from=overview["seen_from"],
         packets=options.packets,
         retransmits=options.retransmits,
     )
+
+
+def _legend(tables: Tables) -> tuple[set[str], list[tuple[str, list[str]]]]:
+    """Give the kinds of phase that there are, and the words of stalls with what they mean."""
+    times = tables.fetch(f"SELECT DISTINCT phase, kind, {DETAIL} FROM times WHERE total_ns > 0")
+    kinds = {(kind, detail) for _, kind, detail in times if kind is not None}
+    told: dict[str, list[str]] = {}
+    for stall in STALLS:
+        if stall in {stall_kind(*kind) for kind in kinds}:
+            told.setdefault(stall.word, []).append(stall.meaning)
+    return {phase for phase, _, _ in times}, list(told.items())
 
 
 def title_of(files: list[Row]) -> str:
@@ -194,5 +225,5 @@ def _slice(part: Part, whole_ns: int) -> dict[str, Any]:
     return {
         "part": part,
         "share": format_share(part.total_ns, whole_ns),
-        "stalled": f"{100 * part.stalled_ns / part.total_ns:.3f}",
+        "stalled": [(word, f"{100 * ns / part.total_ns:.3f}") for word, ns in part.stalled.most_common()],
     }

@@ -26,6 +26,7 @@ from conchart.charts.swimlanes import drawn_lanes, lane_rows, link_rows, phase_r
 from conchart.options import DrawOptions
 from conchart.phases import PHASES, PhaseKind
 from conchart.printable import endpoint
+from conchart.stalls import COLOURS, STALLS, stall_kind
 from conchart.tables import Tables
 from conchart.telling.findings import tally_findings
 from conchart.telling.rows import first_instant, rows
@@ -282,7 +283,6 @@ def _lanes(tables: Tables, origin: int, *, names: bool) -> list[Lane]:
             label=f"{row['stream']}  {endpoint(row['client_ip'], row['client_port'])}",
             opened=row["opened"],
             closed=row["opened"] + row["duration"],
-            waited=row["waited_ns"],
         )
         for row in rows(tables, lane_rows(origin, names=names))
     ]
@@ -426,17 +426,24 @@ def _density(phases: _Phases, places: Numbers, edges: Numbers) -> Numbers:
     return np.asarray(np.diff(spent) / np.diff(edges))
 
 
-def _stalls(plot: _Plot, tables: Tables) -> bool:
-    """Draw a line below the bars where a lane was stalled; return whether any was."""
-    row_of, boxes = plot.row_of, []
-    for stall in rows(tables, stall_rows(plot.origin)):
-        if row := row_of.get(stall["lane"]):
+def _stalls(plot: _Plot, tables: Tables) -> list[str]:
+    """Draw where lanes were stalled, over a bar's lower edge and all of an idle one; return the words there are."""
+    idled = f"""
+        SELECT lane, kind, detail, start_at - {plot.origin} AS start, end_at - start_at AS duration
+        FROM stalled JOIN drawn USING (stream) WHERE phase = 'idle' ORDER BY ALL"""
+    told = [(STALLS[stall["kind"]].word, False, stall) for stall in rows(tables, stall_rows(plot.origin))]
+    told += [(stall_kind(stall["kind"], stall["detail"]).word, True, stall) for stall in rows(tables, idled)]
+    row_of = plot.row_of
+    boxes: dict[str, list[Box]] = {}
+    for word, idle, stall in told:
+        if (row := row_of.get(stall["lane"])) and (word in COLOURS or not idle):
             left, top = plot.x(stall["start"]), plot.top + row.top
             right = max(plot.x(stall["start"] + stall["duration"]), left + 1)
-            above = 0.7 if row.height < 12 else 0.88
-            boxes.append((left, right, top + above * row.height, top + 0.98 * row.height))
-    plot.drawing.boxes("stalls", boxes, plot.drawing.theme.ink)
-    return bool(boxes)
+            above = 0.14 if idle else 0.6 if row.height < 12 else 0.7
+            boxes.setdefault(word, []).append((left, right, top + above * row.height, top + 0.96 * row.height))
+    for word, drawn in boxes.items():
+        plot.drawing.boxes(f"stalls-{word}", drawn, COLOURS.get(word, plot.drawing.theme.ink))
+    return sorted(boxes)
 
 
 def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
@@ -466,7 +473,7 @@ def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
     return bool(ends), len(found) - len(ends)
 
 
-def _legend(drawing: _Drawing, shown: Shown, *, stalled: bool, linked: bool) -> None:
+def _legend(drawing: _Drawing, shown: Shown, *, stalled: list[str], linked: bool) -> None:
     """Say what the colours and lines mean that there are."""
     x, y, side = MARGIN, 128.0, 15.0
     ink, soft = drawing.theme.ink, drawing.theme.soft
@@ -481,9 +488,9 @@ def _legend(drawing: _Drawing, shown: Shown, *, stalled: bool, linked: bool) -> 
     if any(inferred for _, inferred in shown):
         drawing.boxes("legend", [(x, x + side, y - side / 2, y + side / 2)], soft, stripes="#ffffffd9")
         x = _named(drawing, x + side, y, "inferred")
-    if stalled:
-        drawing.boxes("legend", [(x, x + side, y + 3, y + 6)], ink)
-        x = _named(drawing, x + side, y, "stalled")
+    for word in stalled:
+        drawing.boxes("legend", [(x, x + side, y + 1, y + 6)], COLOURS.get(word, ink))
+        x = _named(drawing, x + side, y, word)
     if linked:
         drawing.lines("legend", [[(x + side / 2, y - side / 2), (x + side / 2, y + side / 2)]], ink, 1)
         _named(drawing, x + side, y, "caused behind the proxy")

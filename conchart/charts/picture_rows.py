@@ -37,7 +37,6 @@ class Lane:
     opened: int
     """Nanoseconds after the capture's first packet."""
     closed: int
-    waited: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +86,13 @@ def _packed(lanes: Sequence[Lane], places: Sequence[int]) -> list[list[int]]:
 
 
 def _clients(lanes: Sequence[Lane], group: Sequence[int], *, share: bool) -> list[_Client]:
-    """Group a server's connections by client, the one that waited the longest first."""
+    """Group a server's connections by client, in the order of time; each has a lane, or a client's share theirs."""
     found: dict[str, list[int]] = {}
     for place in group:
         found.setdefault(lanes[place].client, []).append(place)
-    ordered = sorted(found.items(), key=lambda client: -sum(lanes[place].waited for place in client[1]))
     if share:
-        return [_Client(name=name, tracks=_packed(lanes, places)) for name, places in ordered]
-    return [_Client(name=lanes[place].label, tracks=[[place]]) for _, places in ordered for place in places]
+        return [_Client(name=name, tracks=_packed(lanes, places)) for name, places in found.items()]
+    return [_Client(name=lanes[place].label, tracks=[[place]]) for place in group]
 
 
 def _is_crowded(clients: Sequence[_Client]) -> bool:

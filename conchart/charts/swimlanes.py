@@ -49,7 +49,7 @@ class Swimlanes:
 
 
 def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
-    """Collect the lanes, in the order of the servers; within a server the longest wait comes first.
+    """Collect the lanes, in the order of the servers; within a server, of time.
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
@@ -102,6 +102,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
                     "word": kind.word,
                     "meaning": kind.meaning,
                     "doing": kind.doing,
+                    "colour": kind.colour,
                     "owed": kind.detail not in ("ack", "spurious"),
                 }
                 for kind in STALLS
@@ -135,7 +136,7 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
             SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
             FROM servers)
         SELECT stream, "group"::INTEGER AS "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
-            (row_number() OVER (ORDER BY "group", cost_rank) - 1)::INTEGER AS lane
+            (row_number() OVER (ORDER BY "group", opened_at, stream) - 1)::INTEGER AS lane
         FROM ranked JOIN placed USING (server_ip, server_port)
         WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
         """

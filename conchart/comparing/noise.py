@@ -38,6 +38,11 @@ class Verdict(Enum):
         """By more than noise."""
         return self in (Verdict.LESS, Verdict.MORE)
 
+    @property
+    def brief(self) -> str:
+        """In a column: what most rows of a small capture would say is a dash, and said once below."""
+        return "–" if self is Verdict.TOO_FEW else self.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:

@@ -96,7 +96,8 @@ def test_it_says_what_the_page_says_first(tmp_path: Path) -> None:
     assert "more" in told
     assert "10.77.1.1:443  shop.example  (front)" in told
     assert len(shapes(image, "link-ends")) == 3
-    assert shapes(image, "stalls")
+    assert shapes(image, "stalls-held")
+    assert shapes(image, "stalls-limited")
 
 
 def test_links_lead_from_the_front_to_the_back(tmp_path: Path) -> None:
@@ -222,7 +223,7 @@ def test_one_connection_with_very_many_phases_is_drawn_by_pixel(tmp_path: Path) 
 
 
 def lane(opened: int, closed: int, group: int = 0, client: str = "10.0.0.5") -> Lane:
-    return Lane(group=group, client=client, label=f"{client}:{opened}", opened=opened, closed=closed, waited=1)
+    return Lane(group=group, client=client, label=f"{client}:{opened}", opened=opened, closed=closed)
 
 
 @pytest.mark.parametrize("count", [1, 9, 40, 400, 4_000])

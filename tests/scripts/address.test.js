@@ -6,7 +6,7 @@ import { PLAIN_VIEW, readView, writeView } from "../../conchart/charts/scripts/a
 /** @type {import("../../conchart/charts/scripts/address.js").View} */
 const VIEW = {
   range: [-400, 5e9], search: "path:\"/a b&c=d#e\" -\"é\"", server: "[2001:db8::7]:443", app: "http/1.1", finding: 3, chosen: 70,
-  unfolded: [["s3", true], ["s3/2001:db8::7", true], ["s0", false]], seenFrom: "client", axis: "own", toScale: true, packed: false, height: 8, tab: "requests", sort: { column: "wait", down: true },
+  unfolded: [["s3", true], ["s3/2001:db8::7", true], ["s0", false]], seenFrom: "client", axis: "own", toScale: true, packed: false, costly: true, height: 8, tab: "requests", sort: { column: "wait", down: true },
 };
 
 test("a view comes back from its link as it was", () => assert.deepEqual(readView(`#${writeView(VIEW)}`), VIEW));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Outline } from "../../conchart/charts/scripts/chart.js";
+import { Outline, requestName } from "../../conchart/charts/scripts/chart.js";
 import { during } from "../../conchart/charts/scripts/detail.js";
 import { connections, generator } from "./random.js";
 
@@ -60,4 +60,16 @@ test("of connections that follow each other, those open in a window are found wi
     assert.deepEqual(during(lanes, { opened, closed }, window, shift), lanes.filter((lane) => closed[lane] - by >= window.x0 && opened[lane] - by <= window.x1), `${seed}`);
     assert.ok(looked <= 2 * Math.ceil(Math.log2(lanes.length + 1)), `${seed}: ${looked}`);
   }
+});
+
+test("a request is named by its path, and a long one by the end of it", () => {
+  const named = (/** @type {string | null} */ method, /** @type {string | null} */ target, room = 40) => requestName({ method, target }, room);
+  assert.equal(named("GET", "/shop/logo.png"), "/shop/logo.png");
+  assert.equal(named("POST", "/login"), "POST /login");
+  assert.equal(named("GET", "http://shop.example:8080/a"), "/a");
+  assert.equal(named("GET", "http://shop.example"), "/");
+  assert.equal(named("GET", "/a/long/way/to/the/logo.png", 12), "…/logo.png");
+  assert.equal(named("GET", "/a/long/way/to/", 8), "…/to/");
+  assert.equal(named("GET", "/withoutanyotherslash", 8), "/withou…");
+  assert.equal(named(null, null), "");
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { layRows, pack, rowAt } from "../../conchart/charts/scripts/tree.js";
+import { grow, layRows, pack, rowAt } from "../../conchart/charts/scripts/tree.js";
 import { generator } from "./random.js";
+import { story } from "./story.js";
 
 /**
  * @param {(below: number) => number} random
@@ -36,9 +37,9 @@ function tree(random) {
   return Array.from({ length: 1 + random(6) }, (_, group) => {
     const clients = Array.from({ length: 1 + random(5) }, (_, n) => {
       const tracks = Array.from({ length: 1 + random(random(4) ? 12 : 300) }, () => Array.from({ length: 1 + random(3) }, () => next++));
-      return { ip: `10.0.${group}.${n}`, waited: 0, lanes: tracks.flat(), tracks };
+      return { ip: `10.0.${group}.${n}`, lanes: tracks.flat(), tracks };
     });
-    return { group, clients, lanes: clients.flatMap(({ lanes }) => lanes), tracks: clients.reduce((sum, { tracks }) => sum + tracks.length, 0) };
+    return { group, clients, lanes: clients.flatMap(({ lanes }) => lanes), tracks: clients.flatMap(({ tracks }) => tracks) };
   });
 }
 
@@ -69,10 +70,24 @@ test("rows touch, but for the gaps above servers, and show each connection once"
 
 test("what is too much to be read is folded", () => {
   const random = generator(7);
-  const big = () => ({ ip: `10.0.0.${random(255)}`, waited: 0, lanes: [], tracks: Array.from({ length: 300 }, (_, lane) => [lane]) });
-  const servers = [0, 1].map((group) => ({ group, lanes: [], clients: [big()], tracks: 300 }));
+  const big = () => ({ ip: `10.0.0.${random(255)}`, lanes: [], tracks: Array.from({ length: 300 }, (_, lane) => [lane]) });
+  const servers = [0, 1].map((group) => {
+    const client = big();
+    return { group, lanes: [], clients: [client], tracks: client.tracks };
+  });
   const { rows } = layRows(servers, new Map(), 8);
   assert.deepEqual(rows.filter(({ kind }) => kind === "server").map(({ open }) => open), [true, false]);
+});
+
+test("lanes come as they were opened, or the longest wait first, whichever client opened them", () => {
+  const model = story();
+  const lanes = [...model.streams.keys()].filter((lane) => model.group[lane] === 0);
+  const shown = (/** @type {boolean} */ costly) => grow(model, lanes, { packed: true, costly })[0].tracks.flat();
+  const by = (/** @type {ArrayLike<number>} */ values, /** @type {number} */ sign) => [...lanes].sort((a, b) => sign * (values[a] - values[b]));
+  model.tables.lanes.column("waited_ns").values.set([5, 90, 0, 40]);
+  assert.deepEqual(shown(false), by(model.opened, 1));
+  assert.deepEqual(shown(true), by(model.tables.lanes.values("waited_ns"), -1));
+  assert.notDeepEqual(shown(true), shown(false));
 });
 
 test("the row at a place is the one that covers it", () => {

@@ -4,11 +4,11 @@
 import { VIEWPOINTS } from "./viewpoint.js";
 
 /**
- * @typedef {{range: [number, number] | null, search: string, server: string, app: string, finding: number | null, chosen: number | null, unfolded: [string, boolean][], axis: string, seenFrom: string, toScale: boolean, packed: boolean, height: number | null, tab: string, sort: {column: string, down: boolean} | null}} View
+ * @typedef {{range: [number, number] | null, search: string, server: string, app: string, finding: number | null, chosen: number | null, unfolded: [string, boolean][], axis: string, seenFrom: string, toScale: boolean, packed: boolean, costly: boolean, height: number | null, tab: string, sort: {column: string, down: boolean} | null}} View
  */
 
 /** What is shown where nothing else is said. @type {View} */
-export const PLAIN_VIEW = { range: null, search: "", server: "", app: "", finding: null, chosen: null, unfolded: [], axis: "span", seenFrom: "capture", toScale: false, packed: true, height: null, tab: "", sort: null };
+export const PLAIN_VIEW = { range: null, search: "", server: "", app: "", finding: null, chosen: null, unfolded: [], axis: "span", seenFrom: "capture", toScale: false, packed: true, costly: false, height: null, tab: "", sort: null };
 
 /* How times are told, as the lanes know it. */
 const AXES = ["span", "utc", "local", "own"];
@@ -29,7 +29,7 @@ export function writeView(view) {
     ["x", view.range && view.range.map(Math.round).join("_")],
     ["q", view.search], ["server", view.server], ["app", view.app], ["finding", view.finding], ["stream", view.chosen],
     ["open", groups(true)], ["folded", groups(false)],
-    ["axis", view.axis === PLAIN_VIEW.axis ? null : view.axis], ["seen", view.seenFrom === PLAIN_VIEW.seenFrom ? null : view.seenFrom], ["ladder", view.toScale ? "scale" : null], ["lanes", view.packed ? null : "own"], ["height", view.height],
+    ["axis", view.axis === PLAIN_VIEW.axis ? null : view.axis], ["seen", view.seenFrom === PLAIN_VIEW.seenFrom ? null : view.seenFrom], ["ladder", view.toScale ? "scale" : null], ["lanes", view.packed ? null : "own"], ["order", view.costly ? "cost" : null], ["height", view.height],
     ["tab", view.tab], ["sort", view.sort && `${view.sort.column}${view.sort.down ? ".down" : ""}`],
   ];
   for (const [name, value] of parts) if (value !== null && value !== "") told.set(name, String(value));
@@ -56,7 +56,7 @@ export function readView(hash) {
     range: range && Number(range[1]) < Number(range[2]) ? [Number(range[1]), Number(range[2])] : null,
     search: text("q"), server: text("server"), app: text("app"), finding: whole(told.get("finding")), chosen: whole(told.get("stream")),
     unfolded: [...groups("open").map((key) => /** @type {[string, boolean]} */ ([key, true])), ...groups("folded").map((key) => /** @type {[string, boolean]} */ ([key, false]))],
-    axis: AXES.includes(text("axis")) ? text("axis") : PLAIN_VIEW.axis, seenFrom: VIEWPOINTS.includes(text("seen")) ? text("seen") : PLAIN_VIEW.seenFrom, toScale: told.get("ladder") === "scale", packed: told.get("lanes") !== "own",
+    axis: AXES.includes(text("axis")) ? text("axis") : PLAIN_VIEW.axis, seenFrom: VIEWPOINTS.includes(text("seen")) ? text("seen") : PLAIN_VIEW.seenFrom, toScale: told.get("ladder") === "scale", packed: told.get("lanes") !== "own", costly: told.get("order") === "cost",
     height: [8, 16, 24].find((height) => height === whole(told.get("height"))) ?? null,
     tab: /^[a-z]{1,20}$/.test(text("tab")) ? text("tab") : "",
     sort: sort ? { column: sort[1], down: Boolean(sort[2]) } : null,
@@ -75,7 +75,8 @@ export class Address {
   constructor(shown, restore) {
     this.shown = shown;
     this.pending = 0;
-    window.addEventListener("hashchange", () => restore(readView(location.hash)));
+    // A link to a part of the page, as that of a finding, tells no view.
+    window.addEventListener("hashchange", () => document.getElementById(location.hash.slice(1)) || restore(readView(location.hash)));
   }
 
   /* The link, now. */

@@ -126,6 +126,12 @@ function clockAxis(from, to, width, axis, startAt) {
  */
 const phaseInset = (row, kind) => (kind.name === "idle" ? [0.36, 0.36] : row.height < 12 ? [0.06, 0.06] : [0.14, 0.14]);
 /**
+ * Where a stall is marked: over the lower edge of a bar.
+ * @param {Row} row
+ * @returns {[number, number]}
+ */
+const stallInset = (row) => (row.height < 12 ? [0.6, 0.04] : [0.7, 0.04]);
+/**
  * What a wait consists of lies inside its bar.
  * @param {Row} row
  * @returns {[number, number]}
@@ -230,8 +236,8 @@ const LEAST_APART = 4;
  */
 function drawTracks(outlines, rows, view, model, pixel) {
   for (const row of rows) {
-    bars(model.phases, during(row.lanes, model, around(view), view.shift), around(view), LEAST_BAR * pixel, view.shift, (kind, inferred, start, end) => {
-      const [above, below] = phaseInset(row, model.kinds[kind]);
+    bars(model.drawn, during(row.lanes, model, around(view), view.shift), around(view), LEAST_BAR * pixel, view.shift, (kind, inferred, start, end) => {
+      const [above, below] = phaseInset(row, model.drawnKinds.kinds[kind]);
       outlines.box(kind, inferred, start, Math.max(end, start + pixel), row.top + row.height * above, row.top + row.height * (1 - below));
     });
   }
@@ -249,7 +255,7 @@ function drawStrips(outlines, rows, view, model, width) {
   const parts = Math.max(1, Math.round(width / PART));
   const step = (view.x1 - view.x0) / parts;
   for (const row of rows) {
-    const counts = density(model.phases, row.lanes, view, parts, model.kinds.length, view.shift);
+    const counts = density(model.drawn, row.lanes, view, parts, model.drawnKinds.kinds.length, view.shift);
     const sums = new Float64Array(parts);
     for (const levels of counts) levels.forEach((level, i) => { sums[i] += level; });
     row.most = sums.reduce((most, sum) => Math.max(most, sum), 0);
@@ -307,7 +313,8 @@ function within(row, view, model) {
 }
 
 /**
- * A line below the bars where a lane was stalled, one outline for all; those too narrow to be seen apart become one.
+ * The lower edge of bars where a lane was stalled, in the colour of the stall, an outline for each; those too narrow to be
+ * seen apart become one.
  * @param {Row[]} rows
  * @param {View} view
  * @param {Model} model
@@ -316,26 +323,84 @@ function within(row, view, model) {
  */
 function stallTraces(rows, view, model, pixel, colours) {
   if (!model.stalls) return [];
-  const { from, start, end } = model.stalls;
+  const { from, start, end, kind } = model.stalls;
   const { x0, x1 } = around(view);
-  const outline = new Outline(beside(view));
+  /** @type {Map<string, Outline>} */
+  const outlines = new Map();
   for (const row of rows) {
-    const [top, bottom] = [row.top + row.height * (row.height < 12 ? 0.7 : 0.86), row.top + row.height * 0.97];
+    const [top, bottom] = spanOf(row, stallInset(row));
     for (const lane of during(row.lanes, model, { x0, x1 }, view.shift)) {
       const by = view.shift(lane);
       const last = from[lane + 1];
       for (let i = firstAfter(end, x0 + by, from[lane], last); i < last && start[i] - by < x1; i += 1) {
+        const colour = model.stallKinds[kind[i]].colour || colours.ink;
         const left = Math.max(start[i] - by, x0);
         let right = Math.max(end[i] - by, left + pixel);
         while (i + 1 < last && end[i + 1] - by - right < pixel) {
           i += 1;
           right = Math.max(right, end[i] - by);
         }
+        const outline = outlines.get(colour) || new Outline(beside(view));
+        outlines.set(colour, outline);
         outline.box(left, Math.min(right, x1), top, bottom);
       }
     }
   }
-  return outline.x.length ? [outline.drawn("stalled", { fillcolor: colours.ink })] : [];
+  return [...outlines].map(([fillcolor, outline]) => outline.drawn("stalled", { fillcolor }));
+}
+
+/* Names of requests in view at once, and the least room for one, in letters; of a letter, its width in pixels. */
+const MAX_NAMES = 80;
+const LEAST_NAME = 5;
+const LETTER = 5.8;
+
+/**
+ * What a request asks for, in so many letters; of a long path its end tells more than its beginning. Empty where it is not known.
+ * @param {Record<string, any>} exchange
+ * @param {number} room
+ */
+export function requestName({ method, target }, room) {
+  if (!target) return "";
+  const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*(?=\/|$)/i, "") || "/";
+  const name = method && method !== "GET" ? `${method} ${path}` : path;
+  if (name.length <= room) return name;
+  const end = `…${path.slice(path.replace(/\/$/, "").lastIndexOf("/"))}`;
+  return end.length <= room && end.length < name.length ? end : clip(name, room);
+}
+
+/**
+ * Requests by name, from where they begin until the next one on their lane.
+ * @param {Row[]} rows
+ * @param {View} view
+ * @param {Model} model
+ * @param {number} pixel
+ * @param {Colours} colours
+ */
+function nameTraces(rows, view, model, pixel, colours) {
+  /** @type {{x: number[], y: number[], text: string[]}} */
+  const told = { x: [], y: [], text: [] };
+  if (!model.tables.exchanges) return [];
+  for (const row of rows) {
+    if (row.height < 16) continue;
+    const lanes = within(row, view, model);
+    for (let n = 0; n < lanes.length; n += 1) {
+      const by = view.shift(lanes[n]);
+      const until = n + 1 < lanes.length ? model.opened[lanes[n + 1]] - view.shift(lanes[n + 1]) : view.x1;
+      const asked = model.lane(lanes[n]).exchanges.filter((x) => x.request !== null);
+      for (let i = 0; i < asked.length && told.x.length < MAX_NAMES; i += 1) {
+        const left = Math.max(view.x0, asked[i].request - by);
+        const right = Math.min(view.x1, i + 1 < asked.length ? asked[i + 1].request - by : until);
+        const room = Math.floor(((right - left) / pixel - 8) / LETTER);
+        if (asked[i].request - by + asked[i].request_ns + asked[i].wait_ns + asked[i].transfer_ns < view.x0 || room < LEAST_NAME) continue;
+        const name = requestName(asked[i], Math.min(room, 60));
+        if (!name) continue;
+        told.x.push(left + 2 * pixel);
+        told.y.push(row.top + row.height / 2);
+        told.text.push(plain(name));
+      }
+    }
+  }
+  return told.x.length ? [{ type: "scatter", mode: "text", hoverinfo: "skip", showlegend: false, name: "requests", ...told, textposition: "middle right", textfont: { size: 10, color: colours.ink }, cliponaxis: true }] : [];
 }
 
 /**
@@ -434,6 +499,16 @@ const laneLabel = (row, model) => {
   return row.lanes.length === 1 ? `#${model.streams[first]} ${model.endpoint(first, "client")}` : `${model.fact(first, "client_ip")} · ${count(row.lanes.length)}`;
 };
 
+/**
+ * Of an address, its end tells more than its beginning, where there is no room for both.
+ * @param {string} label
+ * @param {number} room
+ */
+function clipped(label, room) {
+  const [number, address = ""] = label.split(" ");
+  return label.length > room && room < 20 ? `${number} …${address.slice(number.length + 2 - room)}` : clip(label, room);
+}
+
 /** @param {Row} row */
 const fold = (row) => (row.open ? "▾ " : "▸ ");
 
@@ -451,7 +526,7 @@ export function headingText(row, model) {
  * Room for the labels, so that times stand below each other in all charts.
  * @param {number} width
  */
-export const marginLeft = (width) => (width < 900 ? 150 : 210);
+export const marginLeft = (width) => (width < 600 ? 92 : width < 900 ? 150 : 210);
 
 /**
  * Everything plotly needs for what is in view: {x0, x1} ns, {top} px scrolled, {width, height} px of the box,
@@ -471,7 +546,7 @@ export function figure(model, rows, view, chosen) {
   const headings = visible.filter((row) => row.kind !== "track");
   const pixel = (view.x1 - view.x0) / inner.width;
   const axis = timeAxis(view.x0, view.x1, inner.width, view.axis, model.startAt);
-  const phases = new Outlines(model.kinds, "", view);
+  const phases = new Outlines(model.drawnKinds.kinds, "", view);
   const steps = new Outlines(model.steps, "inside wait: ", view);
   drawTracks(phases, tracks, view, model, pixel);
   drawStrips(phases, strips, view, model, inner.width);
@@ -485,7 +560,7 @@ export function figure(model, rows, view, chosen) {
   return {
     inner: { left, top: MARGIN.top, ...inner },
     hiddenPackets: packets.hidden,
-    traces: [...phases.drawn(), ...steps.drawn(), ...stallTraces(tracks, view, model, pixel, colours), ...packets.traces],
+    traces: [...phases.drawn(), ...steps.drawn(), ...stallTraces(tracks, view, model, pixel, colours), ...nameTraces(tracks, view, model, pixel, colours), ...packets.traces],
     layout: {
       width: view.width, height: view.height, margin: { l: left, r: MARGIN.right, t: MARGIN.top, b: MARGIN.bottom, pad: 0 },
       paper_bgcolor: colours.paper, plot_bgcolor: colours.paper, showlegend: false, hovermode: false, dragmode: view.drag || "zoom", selectdirection: "h", selections: [], font,
@@ -496,7 +571,7 @@ export function figure(model, rows, view, chosen) {
       yaxis: {
         range: [view.top + inner.height, view.top], fixedrange: true, tickmode: "array", showgrid: false, zeroline: false,
         tickvals: labelled.map((row) => row.top + row.height / 2),
-        ticktext: labelled.map((row) => plain(clip(laneLabel(row, model), room))),
+        ticktext: labelled.map((row) => plain(clipped(laneLabel(row, model), room))),
         tickfont: { ...font, size: 11 },
       },
       shapes: [

@@ -24,9 +24,10 @@ function sideModel({ lanes, groups }) {
   const from = [0];
   for (const lane of lanes) from.push(from[from.length - 1] + lane.phases.length);
   const column = (/** @type {number} */ i) => all.map((phase) => phase[i]);
+  const phases = { from, kind: column(0), start: column(1), end: column(2), inferred: column(3) };
   const model = {
-    kinds: data.kinds, steps: [], stalls: null, tables: {}, groups,
-    phases: { from, kind: column(0), start: column(1), end: column(2), inferred: column(3) },
+    kinds: data.kinds, drawnKinds: { kinds: data.kinds }, steps: [], stalls: null, tables: {}, groups,
+    phases, drawn: phases,
     opened: lanes.map(({ phases: [first] }) => (first ? first[1] : 0)),
     closed: lanes.map(({ phases }) => (phases.length ? phases[phases.length - 1][2] : 0)),
     streams: lanes.map((lane) => lane.stream),

@@ -39,7 +39,7 @@ export const requestLine = (x) => {
  * @param {Row} stall
  */
 const stallTip = (lane, stall) => [
-  el("div", { class: "tip-title tip-lane" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name)),
+  el("div", { class: "tip-title tip-lane" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name)),
   el("div", {}, `${stall.kind.meaning}${stall.ack_delay_ns ? `; ${brief(stall.ack_delay_ns)} of it is the peer's delay` : ""}`),
   el("div", {}, `The ${stall.side}'s byte did not come: ${stall.kind.doing} doing, confidence ${stall.confidence.toFixed(2)}`),
   el("div", {}, `Frames ${stallFrames(stall)} of `, el("code", {}, lane.filter)),
@@ -185,8 +185,9 @@ export function packetTip(lane, packet) {
  */
 export function groupTip({ row, at, pixel }, model, view) {
   if (!row.strip || at === null) return null;
-  const counts = density(model.phases, row.lanes, { x0: at - pixel, x1: at + pixel }, 1, model.kinds.length, view.shift);
-  const lines = model.kinds.flatMap((/** @type {Row} */ kind, /** @type {number} */ i) => (counts[i][0] ? [el("div", {}, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, counts[i][0].toPrecision(3)))] : []));
+  const { kinds } = model.drawnKinds;
+  const counts = density(model.drawn, row.lanes, { x0: at - pixel, x1: at + pixel }, 1, kinds.length, view.shift);
+  const lines = kinds.flatMap((/** @type {Row} */ kind, /** @type {number} */ i) => (counts[i][0] ? [el("div", {}, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, counts[i][0].toPrecision(3)))] : []));
   return {
     links: [],
     content: [
@@ -214,10 +215,10 @@ function linkWords(lane, exchange) {
 const MAX_LISTED = 200;
 
 /**
- * Everything about one connection, as text: also what a screen reader is told.
+ * Everything about one connection, as text.
  * @param {Lane} lane
  * @param {Row[]} kinds
- * @param {Record<"zoom" | "table" | "close", () => void>} actions
+ * @param {Record<"zoom" | "table" | "larger" | "close", () => void>} actions
  */
 export function detailPanel(lane, kinds, actions) {
   const facts = [
@@ -244,7 +245,7 @@ export function detailPanel(lane, kinds, actions) {
       el("td", {}, [exchange ? requestLine(exchange) : null, kind.name === "wait" ? linkWords(lane, exchange) : null].filter(Boolean).join(", ")));
   });
   const stalls = lane.stalls.slice(0, MAX_LISTED).map((stall) => el("tr", {},
-    el("th", { scope: "row" }, el("span", { class: "swatch stalled" }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),
+    el("th", { scope: "row" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),
     el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, stallFrames(stall)),
     el("td", {}, `${stall.side}: ${stall.kind.meaning}`)));
   const button = (/** @type {string} */ text, /** @type {() => void} */ action) => {
@@ -254,7 +255,7 @@ export function detailPanel(lane, kinds, actions) {
   };
   return [
     el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("span", {}, el("code", {}, lane.filter), " ", copyButton(`Copy ${lane.filter}`, () => lane.filter, "copy")), el("span", { class: "grow" }),
-      button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Close", actions.close)),
+      button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Larger", actions.larger), button("Close", actions.close)),
     el("div", { class: "columns" },
       el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
       el("div", { class: "wide" },

@@ -89,7 +89,7 @@ export function bars(phases, lanes, window, pixel, shift, draw) {
 /**
  * How many connections are in which phase, on average, in each of so many equal parts of a window.
  * @param {Phases} phases
- * @param {number[]} lanes
+ * @param {ArrayLike<number>} lanes
  * @param {{x0: number, x1: number}} window
  * @param {number} parts
  * @param {number} kinds
@@ -101,7 +101,8 @@ export function density(phases, lanes, window, parts, kinds, shift) {
   const scale = parts / (x1 - x0);
   // Sums of what begins less what ends, so that a long phase costs no more than a short one.
   const counts = Array.from({ length: kinds }, () => new Float64Array(parts + 1));
-  for (const lane of lanes) {
+  for (let n = 0; n < lanes.length; n += 1) {
+    const lane = lanes[n];
     const by = shift(lane);
     const last = phases.from[lane + 1];
     const first = phases.from[lane];

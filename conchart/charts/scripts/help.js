@@ -42,16 +42,51 @@ const explained = (rows, tag) => el("table", {}, el("tbody", {}, rows.map(([what
 /** What the box says of itself while nothing is in it. */
 export const SEARCH_HINT = "Words, \"a phrase\", -not, #7, status:503, path:/login, wait > 20ms, phase:tls > 20ms, ip:10.0.0.0/8, state:refused, finding:…, failed. All of it: ?";
 
+/* Under which a browser remembers that somebody wants no keys of a single letter. */
+const REMEMBERED = "conchart-single-keys";
+
+/** Whether keys of a single letter or sign work wherever the focus is: who dictates to the computer switches them off (WCAG 2.1.4). */
+export class SingleKeys {
+  constructor() {
+    this.box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", id: "single-keys" }));
+    this.box.checked = this.remembered !== "off";
+    this.box.addEventListener("change", () => { this.remembered = this.box.checked ? "on" : "off"; });
+  }
+
+  get on() {
+    return this.box.checked;
+  }
+
+  /* Browsers may keep their store from pages on disk. */
+  get remembered() {
+    try {
+      return localStorage.getItem(REMEMBERED) || "";
+    } catch {
+      return "";
+    }
+  }
+
+  set remembered(value) {
+    try {
+      localStorage.setItem(REMEMBERED, value);
+    } catch {
+      // It holds as long as the page is open.
+    }
+  }
+}
+
 /**
  * Fill the dialog.
  * @param {HTMLDialogElement} dialog
  * @param {string[]} phases
+ * @param {SingleKeys} single
  */
-export function fillHelp(dialog, phases) {
+export function fillHelp(dialog, phases, single) {
   const close = el("button", { type: "button" }, "Close");
   close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(
     el("div", { class: "heading" }, el("h2", { id: "help-title" }, "Keys and search"), el("span", { class: "grow" }), close),
+    el("label", {}, single.box, " Keys of a single letter or sign work everywhere on the page"),
     ...KEYS.flatMap(([title, keys]) => [el("h3", {}, title), explained(keys, "kbd")]),
     el("h3", {}, "Search"),
     explained(LANGUAGE, "code"),

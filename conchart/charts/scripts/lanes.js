@@ -3,6 +3,7 @@
 import { MARGIN, MIN_SPAN, figure } from "./chart.js";
 import { groupTip, laneTip, linksOf, packetTip, phaseTip } from "./describe.js";
 import { clip, count, plain, plural, svg } from "./format.js";
+import { Overview } from "./overview.js";
 import { HEADING, grow, layRows, rowAt } from "./tree.js";
 
 /** @typedef {import("./model.js").Lane} Lane */
@@ -41,6 +42,8 @@ export class Lanes {
     /** What somebody has unfolded or folded. @type {Map<string, boolean>} */
     this.unfolded = new Map();
     this.packed = true;
+    /** Those whose users waited the longest come first, not those that were opened first. */
+    this.costly = false;
     this.pending = false;
     this.printing = false;
     /** What a print interrupts. */
@@ -66,11 +69,13 @@ export class Lanes {
     this.left = /** @type {HTMLElement} */ (document.getElementById("lanes-left"));
     this.axisChoice = /** @type {HTMLSelectElement} */ (document.getElementById("axis"));
     this.packing = /** @type {HTMLInputElement} */ (document.getElementById("packed"));
+    this.order = /** @type {HTMLSelectElement} */ (document.getElementById("order"));
     /** @type {import("./chart.js").View} */
     this.view = { x0: 0, x1: 1, top: 0, width: 0, height: 0, shift: () => 0, axis: "span" };
     this.laneHeight = model.count <= 60 ? 24 : model.count <= 400 ? 16 : 8;
     /** @type {ArrayLike<number>} */
     this.kept = Uint32Array.from({ length: model.count }, (_, lane) => lane);
+    this.overview = new Overview(model, this);
     this.measure();
     [this.view.x0, this.view.x1] = this.full;
     this.show(this.kept);
@@ -121,7 +126,7 @@ export class Lanes {
    */
   show(kept) {
     this.kept = kept;
-    this.tree = grow(this.model, kept, this.packed && this.view.axis !== "own");
+    this.tree = grow(this.model, kept, { packed: this.packed && this.view.axis !== "own", costly: this.costly });
     this.lay();
   }
 
@@ -169,6 +174,7 @@ export class Lanes {
     this.view.top = this.printing ? 0 : this.box.scrollTop;
     const { traces, layout, inner, hiddenPackets } = figure(this.model, this.rows, this.view, this.chosen);
     this.inner = inner;
+    this.overview.follow();
     this.join([]);
     this.note.textContent = hiddenPackets ? `${count(hiddenPackets)} packets are in view: zoom in to see them.` : "";
     return Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false, showTips: false });
@@ -233,6 +239,7 @@ export class Lanes {
   /**
    * Mark a lane (or none) and bring it into view.
    * @param {number | null} lane
+   * @returns {Row | null} where it is drawn
    */
   choose(lane) {
     this.chosen = lane;
@@ -243,6 +250,7 @@ export class Lanes {
       else if (row.top + row.height > this.box.scrollTop + room) this.box.scrollTop = row.top + row.height - room + 4;
     }
     this.redrawSoon();
+    return row;
   }
 
   /**
@@ -365,6 +373,7 @@ export class Lanes {
   /* On paper nothing scrolls: as many rows are drawn as two pages take, and what is left out is said. */
   print() {
     const { view, box } = this;
+    document.documentElement.dataset.printing = "";
     this.onScreen = { height: view.height, top: box.scrollTop };
     const whole = this.height + MARGIN.top + MARGIN.bottom;
     view.height = Math.min(whole, PRINTED.height);
@@ -379,6 +388,7 @@ export class Lanes {
   unprint() {
     if (!this.printing) return;
     this.printing = false;
+    delete document.documentElement.dataset.printing;
     this.view.height = this.onScreen.height;
     this.box.style.height = `${this.view.height + 1}px`;
     this.box.style.width = "";
@@ -418,7 +428,33 @@ export class Lanes {
     return Plotly.downloadImage(picture, { format: "png", scale: 2, width, height: whole, filename: "conchart-lanes" });
   }
 
+  /** Fingers: a tap is a click, one pans the time, and up and down scrolls as ever; two zoom. */
+  listenToFingers() {
+    // Plotly would take every touch for the beginning of a drag: then there is no click.
+    this.box.addEventListener("touchstart", (event) => event.stopPropagation(), { capture: true, passive: true });
+    /** @type {Map<number, PointerEvent>} */
+    const fingers = new Map();
+    const spread = () => {
+      const [one, other] = [...fingers.values()].map((event) => event.clientX);
+      return other === undefined ? null : { apart: Math.max(20, Math.abs(one - other)), middle: (one + other) / 2 };
+    };
+    const instant = (/** @type {number} */ x) => this.view.x0 + ((x - this.plot.getBoundingClientRect().left - this.inner.left) / this.inner.width) * (this.view.x1 - this.view.x0);
+    const ended = (/** @type {PointerEvent} */ event) => fingers.delete(event.pointerId);
+    this.box.addEventListener("pointerdown", (event) => event.pointerType === "touch" && fingers.set(event.pointerId, event));
+    this.box.addEventListener("pointermove", (event) => {
+      const before = fingers.get(event.pointerId);
+      if (!before) return;
+      const was = spread();
+      fingers.set(event.pointerId, event);
+      const is = spread();
+      if (was && is) this.zoomBy(was.apart / is.apart, instant(is.middle));
+      else this.pan((before.clientX - event.clientX) / this.inner.width);
+    });
+    for (const end of /** @type {const} */ (["pointerup", "pointercancel", "pointerleave"])) this.box.addEventListener(end, ended);
+  }
+
   listen() {
+    this.listenToFingers();
     this.plot.on("plotly_relayout", (change) => {
       const [x0, x1] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
       if (x0 !== undefined && x1 !== undefined) this.zoomTo(Number(x0), Number(x1));
@@ -438,7 +474,7 @@ export class Lanes {
       const hit = still && this.under(event);
       if (still && event.detail === 2) this.reset();
       else if (hit && hit.row.kind !== "track") this.toggle(hit.row);
-      else if (hit && hit.lane !== null) this.onChoose(hit.lane, { scroll: false });
+      else if (hit && hit.lane !== null) this.onChoose(hit.lane, { scroll: true });
     }, true);
     this.box.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.shiftKey) return;
@@ -469,6 +505,11 @@ export class Lanes {
     this.axisChoice.addEventListener("change", () => this.setAxis(this.axisChoice.value));
     this.packing.addEventListener("change", () => {
       this.packed = this.packing.checked;
+      this.show(this.kept);
+      this.onView();
+    });
+    this.order.addEventListener("change", () => {
+      this.costly = this.order.value === "cost";
       this.show(this.kept);
       this.onView();
     });

@@ -4,8 +4,8 @@ import { Address, readView } from "./address.js";
 import { copyText } from "./copy.js";
 import { loadPlotly } from "./decode.js";
 import { detailPanel } from "./describe.js";
-import { clip, count, el, plural } from "./format.js";
-import { SEARCH_HINT, fillHelp } from "./help.js";
+import { brief, clip, count, el, plural } from "./format.js";
+import { SEARCH_HINT, SingleKeys, fillHelp } from "./help.js";
 import { ladderPanel } from "./ladder.js";
 import { Lanes } from "./lanes.js";
 import { filterOf } from "./listings.js";
@@ -31,6 +31,7 @@ function element(id) {
 
 const [model] = await Promise.all([readModel(document), loadPlotly(document)]);
 const detail = element("detail");
+const toolbar = element("toolbar");
 const help = /** @type {HTMLDialogElement} */ (element("help"));
 const search = new Search(model);
 const filters = {
@@ -46,7 +47,14 @@ const searchTold = element("search-told");
 let finding = null;
 const findingShown = element("finding-shown");
 const findingButtons = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-finding]")]);
+/* Those of the panel, in its order: the worst stand above, too. */
+const findingNumbers = findingButtons.filter((button) => button.closest("#findings")).map((button) => Number(button.dataset.finding));
 
+/**
+ * The part of the page that a link within it goes to; other links tell a view.
+ * @param {string} hash
+ */
+const place = (hash) => document.getElementById(hash.slice(1));
 const address = new Address(shownView, restore);
 const lanes = new Lanes(model, { onChoose: choose, onView: seen });
 const statistics = new Statistics(model, lanes);
@@ -77,11 +85,14 @@ function scaleLadder(chosen, lane) {
  */
 function choose(lane, { zoom = false, scroll = false } = {}) {
   if (zoom && lane !== null) lanes.zoomToLanes([lane]);
-  lanes.choose(lane);
+  const row = lanes.choose(lane);
   table.choose(lane, !zoom);
   address.changed();
   detail.hidden = lane === null;
+  tellChosen(lane);
   if (lane === null) return;
+  // What the page was made to explain has its place in it; others are looked at beside the lanes.
+  detail.classList.toggle("dock", lane !== model.explained);
   detail.replaceChildren(...detailPanel(model.lane(lane), model.kinds, {
     zoom: () => lanes.zoomToLanes([lane]),
     table: () => {
@@ -89,12 +100,33 @@ function choose(lane, { zoom = false, scroll = false } = {}) {
       table.choose(lane, true);
       table.box.scrollIntoView({ block: "center" });
     },
+    larger: () => detail.classList.toggle("larger"),
     close: () => choose(null),
   }), ...ladderPanel(model, model.lane(lane), { toScale, onScale: (chosen) => scaleLadder(chosen, lane) }));
-  if (scroll && zoom) {
-    const { top, bottom } = lanes.box.getBoundingClientRect();
-    if (top < 0 || bottom > window.innerHeight) lanes.box.scrollIntoView({ block: "nearest" });
-  }
+  detail.scrollTop = 0;
+  if (scroll && row) showRow(row);
+}
+
+/**
+ * Scroll the page so far that a row of the lanes is to be seen, above the details and below the toolbar.
+ * @param {import("./tree.js").Row} row
+ */
+function showRow(row) {
+  const { top } = lanes.box.getBoundingClientRect();
+  const upper = top + lanes.inner.top + row.top - lanes.box.scrollTop;
+  const least = getComputedStyle(toolbar).position === "sticky" ? toolbar.offsetHeight + lanes.inner.top : 0;
+  const most = window.innerHeight - (detail.classList.contains("dock") ? detail.offsetHeight : 0);
+  if (upper < least) window.scrollBy(0, upper - least - row.height);
+  else if (upper + row.height > most) window.scrollBy(0, upper + row.height - most + row.height);
+}
+
+/**
+ * In a sentence, for whoever hears the page: the details are there to be read at leisure.
+ * @param {number | null} lane
+ */
+function tellChosen(lane) {
+  const told = lane === null ? null : model.lane(lane);
+  element("chosen-told").textContent = told ? `Connection ${told.stream}, ${told.client} to ${told.server}, ${told.state}, open for ${brief(told.duration)}` : "";
 }
 
 /* A page that was made as an end saw it has no choice. */
@@ -212,10 +244,10 @@ function showFinding(chosen) {
  * @param {number} by
  */
 function stepFinding(by) {
-  if (!findingButtons.length) return;
-  const now = findingButtons.findIndex((button) => Number(button.dataset.finding) === finding?.number);
-  const next = now < 0 ? (by > 0 ? 0 : findingButtons.length - 1) : (now + by + findingButtons.length) % findingButtons.length;
-  showFinding(model.findings.get(Number(findingButtons[next].dataset.finding)) || null);
+  if (!findingNumbers.length) return;
+  const now = finding ? findingNumbers.indexOf(finding.number) : -1;
+  const next = now < 0 ? (by > 0 ? 0 : findingNumbers.length - 1) : (now + by + findingNumbers.length) % findingNumbers.length;
+  showFinding(model.findings.get(findingNumbers[next]) || null);
 }
 
 /** @returns {View} */
@@ -225,7 +257,7 @@ function shownView() {
   return {
     range: whole ? null : [x0, x1], search: filters.text.value, server: filters.server.value, app: filters.app.value,
     finding: finding && finding.number, chosen: lanes.chosen === null ? null : model.streams[lanes.chosen], unfolded: [...lanes.unfolded],
-    axis: lanes.view.axis, seenFrom: model.viewpoint, toScale, packed: lanes.packed, height: lanes.laneHeight === usualHeight ? null : lanes.laneHeight, ...table.state,
+    axis: lanes.view.axis, seenFrom: model.viewpoint, toScale, packed: lanes.packed, costly: lanes.costly, height: lanes.laneHeight === usualHeight ? null : lanes.laneHeight, ...table.state,
   };
 }
 
@@ -242,9 +274,11 @@ function restore(view) {
   toScale = view.toScale;
   lanes.unfolded = new Map(view.unfolded);
   lanes.packed = view.packed;
+  lanes.costly = view.costly;
   lanes.laneHeight = view.height || usualHeight;
   heights.value = String(lanes.laneHeight);
   lanes.packing.checked = view.packed;
+  lanes.order.value = view.costly ? "cost" : "time";
   lanes.view.height = 0; // as high as these rows need, not as what stood there before
   lanes.show(lanes.kept);
   lanes.setAxis(view.axis);
@@ -259,6 +293,8 @@ for (const button of findingButtons) {
   const chosen = model.findings.get(Number(button.dataset.finding)) || null;
   button.addEventListener("click", () => showFinding(finding === chosen ? null : chosen));
 }
+for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#verdict [data-stream]")))
+  button.addEventListener("click", () => choose(model.laneOf.get(Number(button.dataset.stream)) ?? null, { zoom: true, scroll: true }));
 findingShown.addEventListener("click", () => showFinding(null));
 
 filters.text.addEventListener("input", () => applyFilters({ typing: true }));
@@ -269,7 +305,8 @@ const heights = /** @type {HTMLSelectElement} */ (element("lane-height"));
 const usualHeight = lanes.laneHeight;
 heights.addEventListener("change", () => address.changed());
 
-fillHelp(help, search.phases);
+const single = new SingleKeys();
+fillHelp(help, search.phases, single);
 const openHelp = () => help.showModal();
 element("help-open").addEventListener("click", openHelp);
 const link = element("copy-link");
@@ -312,12 +349,12 @@ document.addEventListener("keydown", (event) => {
     goBack(event);
     return;
   }
-  if (!Object.hasOwn(keys, event.key) || /** @type {Element} */ (event.target).closest("input, select, textarea")) return;
+  if (!single.on || !Object.hasOwn(keys, event.key) || /** @type {Element} */ (event.target).closest("input, select, textarea")) return;
   event.preventDefault();
   keys[event.key]();
 });
 
-if (location.hash.length > 1) {
+if (location.hash.length > 1 && !place(location.hash)) {
   restore(readView(location.hash));
   element("connections").scrollIntoView({ block: "start" });
 } else applyFilters();

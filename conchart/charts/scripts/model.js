@@ -2,6 +2,7 @@
    somebody looks at it, so that a page of 200,000 opens as fast as one of six. */
 
 import { readBlocks } from "./decode.js";
+import { kindsDrawn, phasesDrawn } from "./drawn.js";
 import { MOVED, Viewpoints } from "./viewpoint.js";
 
 /** @typedef {import("./decode.js").Table} Table */
@@ -131,6 +132,9 @@ export class Model {
     for (const name of [...DETAILS, ...LADDER, "links"]) if (tables[name]) this.offsets[name] = tables[name].offsets(this.count);
     this.phases = this.placePhases(phases);
     this.stalls = this.placeStalls();
+    /** Kinds of phases as they are drawn. */
+    this.drawnKinds = kindsDrawn(this.kinds, this.stallKinds);
+    this.drawn = this.placeDrawn();
     /** By kind of phase and lane: its time. */
     this.costs = this.sumCosts();
     /** @type {Map<number, number>} */
@@ -163,6 +167,7 @@ export class Model {
     this.viewpoints ||= new Viewpoints(this);
     this.reach = this.viewpoints.see(viewpoint);
     this.viewpoint = viewpoint;
+    this.drawn = this.placeDrawn();
     this.costs = this.sumCosts();
     this.begun = /** @type {Float64Array} */ (this.opened).reduce((least, at) => Math.min(least, at), 0);
     this.span = viewpoint === "capture" ? this.viewpoints.span : this.closed.reduce((most, at) => Math.max(most, at), 1);
@@ -193,7 +198,12 @@ export class Model {
   placeStalls() {
     const { stalls } = this.tables;
     const [start, duration] = [stalls.values("start"), stalls.values("duration")];
-    return { from: this.offsets.stalls, start, end: Float64Array.from(start, (at, i) => at + duration[i]) };
+    return { from: this.offsets.stalls, start, end: Float64Array.from(start, (at, i) => at + duration[i]), kind: stalls.values("kind") };
+  }
+
+  /** Phases with what was owed while nothing else went on. */
+  placeDrawn() {
+    return phasesDrawn(this.phases, this.stalls, this.drawnKinds, (kind) => this.stallKinds[kind].owed);
   }
 
   sumCosts() {

@@ -350,7 +350,7 @@ export class TableView {
     if (at >= this.sorted.length) return;
     this.at = at;
     const row = this.sorted[at];
-    if (this.listing.lane) this.onChoose(this.listing.lane(row), { zoom: true, scroll: true });
+    if (this.listing.lane) this.onChoose(this.listing.lane(row), { zoom: true });
     else this.onFinding(this.findings[row]);
   }
 

@@ -3,8 +3,8 @@
 
 /** @typedef {import("./model.js").Model} Model */
 /**
- * @typedef {{ip: string, waited: number, lanes: number[], tracks: number[][]}} Client
- * @typedef {{group: number, lanes: number[], clients: Client[], tracks: number}} Server
+ * @typedef {{ip: string, lanes: number[], tracks: number[][]}} Client
+ * @typedef {{group: number, lanes: number[], clients: Client[], tracks: number[][]}} Server
  * @typedef {{kind: "server" | "client" | "track", key: string, group: number, lanes: number[], top: number, height: number, ip?: string, open?: boolean, strip?: number, most?: number, size?: number}} Row
  */
 
@@ -92,16 +92,16 @@ class Heap {
 }
 
 /**
- * Group connections, which come in the order of their servers, by server and client.
+ * Group connections, which come in the order of their servers and of time, by server and client.
  * @param {Model} model
  * @param {ArrayLike<number>} lanes
- * @param {boolean} packed whether connections share lanes
+ * @param {{packed: boolean, costly: boolean}} how whether connections share lanes; whether those whose users waited the
+ *   longest come first, and not those that were opened first
  * @returns {Server[]}
  */
-export function grow(model, lanes, packed) {
+export function grow(model, lanes, { packed, costly }) {
   /** @type {Server[]} */
   const servers = [];
-  const waited = model.tables.lanes.values("waited_ns");
   const address = model.tables.lanes.column("client_ip");
   /** @type {Map<number, Client>} */
   let clients = new Map();
@@ -111,29 +111,44 @@ export function grow(model, lanes, packed) {
     let server = servers[servers.length - 1];
     if (!server || server.group !== group) {
       clients = new Map();
-      server = { group, lanes: [], clients: [], tracks: 0 };
+      server = { group, lanes: [], clients: [], tracks: [] };
       servers.push(server);
     }
     server.lanes.push(lane);
     const code = address.values[lane];
     let client = clients.get(code);
     if (!client) {
-      client = { ip: address.get(lane), waited: 0, lanes: [], tracks: [] };
+      client = { ip: address.get(lane), lanes: [], tracks: [] };
       clients.set(code, client);
       server.clients.push(client);
     }
     client.lanes.push(lane);
-    client.waited += waited[lane];
   }
   const share = packed && lanes.length > FEW;
+  const inOrder = costly ? byCost(model) : byTime(model);
   for (const server of servers) {
-    server.clients.sort((a, b) => b.waited - a.waited);
-    for (const client of server.clients) {
-      client.tracks = share ? pack(client.lanes, model.opened, model.closed) : client.lanes.map((lane) => [lane]);
-      server.tracks += client.tracks.length;
-    }
+    for (const client of server.clients) client.tracks = inOrder(share ? pack(client.lanes, model.opened, model.closed) : client.lanes.map((lane) => [lane]), (track) => track);
+    server.clients = inOrder(server.clients, (client) => client.lanes);
+    server.tracks = inOrder(server.clients.flatMap(({ tracks }) => tracks), (track) => track);
   }
   return servers;
+}
+
+/**
+ * What sorts things that have lanes by a number of each, the least first.
+ * @param {(lanes: number[]) => number} key
+ */
+function sorter(key) {
+  return /** @type {<T>(things: T[], lanesOf: (thing: T) => number[]) => T[]} */ ((things, lanesOf) => things.map((thing) => ({ thing, at: key(lanesOf(thing)) })).sort((a, b) => a.at - b.at).map(({ thing }) => thing));
+}
+
+/** @param {Model} model */
+const byTime = ({ opened }) => sorter((lanes) => opened[lanes[0]]);
+
+/** @param {Model} model */
+function byCost({ tables }) {
+  const waited = tables.lanes.values("waited_ns");
+  return sorter((lanes) => -lanes.reduce((sum, lane) => sum + waited[lane], 0));
 }
 
 /**
@@ -155,20 +170,25 @@ export function layRows(servers, unfolded, laneHeight) {
   };
   for (const { group, lanes, clients, tracks } of servers) {
     const key = `s${group}`;
-    const grouped = clients.length > 1 && tracks > FEW_TRACKS;
-    const needed = grouped ? clients.length : tracks;
+    const grouped = clients.length > 1 && tracks.length > FEW_TRACKS;
+    const needed = grouped ? clients.length : tracks.length;
     const open = unfolded.get(key) ?? (servers.length === 1 || needed <= room);
     if (rows.length) top += GAP;
     add({ kind: "server", key, group, lanes, open, height: HEADING + (open ? 0 : STRIP), strip: open ? 0 : STRIP });
     if (!open) continue;
     room -= needed;
+    const addTracks = (/** @type {number[][]} */ shown, /** @type {string} */ name) => shown.forEach((track, i) => add({ kind: "track", key: `${name}/${i}`, group, lanes: track, height: laneHeight }));
+    if (!grouped) {
+      addTracks(tracks, key);
+      continue;
+    }
     for (const client of clients) {
       const name = `${key}/${client.ip}`;
-      const shown = !grouped || (unfolded.get(name) ?? client.tracks.length <= room);
-      if (grouped) add({ kind: "client", key: name, group, ip: client.ip, lanes: client.lanes, open: shown, height: CLIENT, strip: shown ? 0 : CLIENT });
+      const shown = unfolded.get(name) ?? client.tracks.length <= room;
+      add({ kind: "client", key: name, group, ip: client.ip, lanes: client.lanes, open: shown, height: CLIENT, strip: shown ? 0 : CLIENT });
       if (!shown) continue;
-      if (grouped) room -= client.tracks.length;
-      client.tracks.forEach((track, i) => add({ kind: "track", key: `${name}/${i}`, group, lanes: track, height: laneHeight }));
+      room -= client.tracks.length;
+      addTracks(client.tracks, name);
     }
   }
   return { rows, height: top };

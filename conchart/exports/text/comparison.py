@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conchart.comparing.model import Comparison, FindingChange, Hop, Side
-from conchart.comparing.noise import Spread
+from conchart.comparing.noise import Spread, Verdict
 from conchart.exports.text.attribution import stacked
 from conchart.exports.text.lanes import scale
 from conchart.exports.text.sheet import Sheet, plain_console
@@ -85,6 +85,8 @@ def _hops(comparison: Comparison, width: int, *, colours: bool) -> Iterator[Text
     if len(comparison.hops) > _MOST_HOPS:
         yield Text(f"… and {count_of(len(comparison.hops) - _MOST_HOPS, 'more server')}: -w out.json has them all")
     signs = {part.name: part.phase for hop in comparison.hops for part in (*hop.before.waited, *hop.after.waited)}
+    if any(one.verdict is Verdict.TOO_FEW for hop in comparison.hops[:_MOST_HOPS] for one in hop.differences):
+        yield Text(f"{Verdict.TOO_FEW.brief} {Verdict.TOO_FEW.value}", "dim")
     yield Text()
     yield from _legend(signs, width, colours=colours)
 
@@ -110,7 +112,7 @@ def _table(hop: Hop, width: int) -> Iterator[Text]:
     yield Text(f"{'':<{_TITLE}}{'before':>{len(columns)}}   {'after':>{len(columns)}}", "dim")
     yield Text(f"{'':<{_TITLE}}{columns}   {columns}", "dim")
     for one in hop.differences:
-        verdict = (one.verdict.value, "bold" if one.verdict.differs else "dim")
+        verdict = (one.verdict.brief, "bold" if one.verdict.differs else "dim")
         title = f"{'  ' if one.measure.step else ''}{one.measure.title}"
         yield Text.assemble(
             f"{title:<{_TITLE}}{_spread(one.before, wide=wide)}   {_spread(one.after, wide=wide)}   ", verdict
