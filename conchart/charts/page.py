@@ -19,7 +19,7 @@ from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares, totals
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
-from conchart.telling.verdict import verdict
+from conchart.telling.verdict import ABOUT_THE_CAPTURE, verdict
 from conchart.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
 DEFAULT_OPTIONS = DrawOptions()
@@ -95,7 +95,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     said = remarks(tables)
     drawn_kinds, drawn_stalls = _legend(tables)
     answer = verdict(tables, names=options.names)
-    wrong = findings(tables, names=options.names, most=MAX_FINDINGS)
+    found = findings(tables, names=options.names, most=MAX_FINDINGS)
+    wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
     return render_document(
         TEMPLATE,
         SCRIPTS,
@@ -115,7 +116,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         in_vain=in_vain(tables),
         stalls=stall_costs(tables),
         findings=wrong,
-        more_findings=sum(one.count for one in tally_findings(tables, without=wrong)),
+        more_findings=sum(one.count for one in tally_findings(tables, without=found)),
         servers=_bars(listed[:MAX_SERVERS], whole.longest_ns),
         more_servers=max(0, whole.count - MAX_SERVERS),
         waited_ns=whole.waited_ns,

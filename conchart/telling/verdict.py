@@ -16,7 +16,7 @@ from conchart.telling.servers import in_vain, totals
 from conchart.units import format_ns, format_share
 
 MOST_FINDINGS = 3
-_ABOUT_THE_CAPTURE = "capture-quality"
+ABOUT_THE_CAPTURE = "capture-quality"
 """A finding that is told as the capture's quality."""
 
 Kind = Literal["finding", "wait", "clean"]
@@ -112,12 +112,12 @@ def missing(told: Iterable[Remark]) -> Iterator[str]:
 
 def _worst(tables: Tables, *, names: bool, most: int) -> list[Finding]:
     """Give the worst findings that are no notes: what users waited for them alone comes first."""
-    found = [one for one in findings(tables, names=names, severities=SEVERITIES[1:]) if one.name != _ABOUT_THE_CAPTURE]
+    found = [one for one in findings(tables, names=names, severities=SEVERITIES[1:]) if one.name != ABOUT_THE_CAPTURE]
     return sorted(found, key=lambda one: (-one.own_ns, -SEVERITIES.index(one.severity), one.number))[:most]
 
 
 def _quality_titles(tables: Tables) -> frozenset[str]:
-    told = tables.fetch("SELECT DISTINCT title FROM findings WHERE finding = $name", {"name": _ABOUT_THE_CAPTURE})
+    told = tables.fetch("SELECT DISTINCT title FROM findings WHERE finding = $name", {"name": ABOUT_THE_CAPTURE})
     return frozenset(title for (title,) in told)
 
 

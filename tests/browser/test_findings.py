@@ -35,10 +35,10 @@ def button(page: Opened, number: int) -> WebElement:
     return page.driver.find_element(By.CSS_SELECTOR, f"#findings button[data-finding='{number}']")
 
 
-def test_findings_stand_before_the_lanes_worst_first(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+def test_findings_stand_after_the_lanes_worst_first(chromium: webdriver.Chrome, tmp_path: Path) -> None:
     page = opened(chromium, tmp_path)
-    order = page.run("return [...document.querySelectorAll('section')].map(section => section.id)")
-    assert order[:4] == ["quality", "attribution", "findings", "connections"]
+    order = page.run("return [...document.querySelectorAll('body > section')].map(section => section.id)")
+    assert order == ["verdict", "connections", "attribution", "findings", "more"]
     first, *others = (" ".join(line.split()) for line in page.run(HEADINGS))
     assert first.startswith("serious Opening a connection takes time front shop.example (10.77.1.1:443), client")
     assert first.endswith("237 ms 78 %")

@@ -143,7 +143,9 @@ def test_keys_reach_search_help_and_findings(page: Opened) -> None:
     assert "phase:tls > 20ms" in page.driver.find_element(By.ID, "help").text
     press(page, Keys.ESCAPE)
     assert not page.run("return document.getElementById('help').open")
-    shown = "return [...document.querySelectorAll('[data-finding]')].findIndex(one => one.ariaPressed === 'true')"
+    shown = (
+        "return [...document.querySelectorAll('#findings [data-finding]')].findIndex(one => one.ariaPressed === 'true')"
+    )
     last = page.run("return document.querySelectorAll('[data-finding]').length") - 1
     for key, place in (("n", 0), ("n", 1), ("p", 0), ("p", last)):
         press(page, key)

@@ -249,7 +249,7 @@ export function detailPanel(lane, kinds, actions) {
     el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, stallFrames(stall)),
     el("td", {}, `${stall.side}: ${stall.kind.meaning}`)));
   const button = (/** @type {string} */ text, /** @type {() => void} */ action) => {
-    const node = el("button", { type: "button" }, text);
+    const node = el("button", { type: "button", class: text.toLowerCase().replace(/ /g, "-") }, text);
     node.addEventListener("click", action);
     return node;
   };

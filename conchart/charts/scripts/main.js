@@ -92,7 +92,7 @@ function choose(lane, { zoom = false, scroll = false } = {}) {
   tellChosen(lane);
   if (lane === null) return;
   // What the page was made to explain has its place in it; others are looked at beside the lanes.
-  detail.classList.toggle("dock", lane !== model.explained);
+  detail.classList.toggle("dock", model.streams[lane] !== model.explained);
   detail.replaceChildren(...detailPanel(model.lane(lane), model.kinds, {
     zoom: () => lanes.zoomToLanes([lane]),
     table: () => {
@@ -340,7 +340,10 @@ const keys = {
   p: () => stepFinding(-1),
   t: () => table.focus(),
   v: () => seeFrom(VIEWPOINTS[(VIEWPOINTS.indexOf(model.viewpoint) + 1) % VIEWPOINTS.length]),
-  l: () => lanes.chosen !== null && detail.querySelector(".ladder")?.scrollIntoView({ block: "start" }),
+  l: () => {
+    detail.classList.add("larger");
+    if (lanes.chosen !== null) detail.querySelector(".ladder")?.scrollIntoView({ block: "start" });
+  },
   c: () => lanes.chosen !== null && copyText(filterOf(model, lanes.chosen)),
 };
 document.addEventListener("keydown", (event) => {
