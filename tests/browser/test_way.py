@@ -146,7 +146,7 @@ def test_keys_reach_search_help_and_findings(page: Opened) -> None:
     shown = (
         "return [...document.querySelectorAll('#findings [data-finding]')].findIndex(one => one.ariaPressed === 'true')"
     )
-    last = page.run("return document.querySelectorAll('[data-finding]').length") - 1
+    last = page.run("return document.querySelectorAll('#findings [data-finding]').length") - 1
     for key, place in (("n", 0), ("n", 1), ("p", 0), ("p", last)):
         press(page, key)
         assert page.run(shown) == place
