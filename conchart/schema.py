@@ -221,9 +221,10 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="nodes",
-        key="address",
+        key="address, port",
+        unknown=("port",),
         known="node, role, confidence",
-        worked_out="address VARCHAR, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
+        worked_out="address VARCHAR, port INTEGER, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
     ),
     Table(
         name="splits",

@@ -11,6 +11,7 @@ import conchart
 from conchart import Trace
 from tests.conftest import ROOT, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
+from tests.hops.comparison import assert_no_circle
 
 CASES = sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*"))
 
@@ -28,6 +29,7 @@ def test_capture_tells_its_story(
     with conchart.read(capture) as trace:
         trace.write(tmp_path / "story.txt")
         told = {"expected.txt": (tmp_path / "story.txt").read_text(), "exact.txt": exact(trace)}
+        assert_no_circle(trace)
     if pytestconfig.getoption("--update-golden"):
         for name, text in told.items():
             (case / name).write_text(text)

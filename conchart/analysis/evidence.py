@@ -68,7 +68,7 @@ _POOLED = f"""
         FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
             LEFT JOIN refusing USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
-        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes) machines USING (client_ip))
+        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes WHERE port IS NULL) machines USING (client_ip))
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
     SELECT *, hash(client_ip, server_ip, server_port) AS ends,
         hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
@@ -214,7 +214,7 @@ _WAITED = f"""
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
         LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
         WHERE {ASKING} AND request_at IS NOT NULL),
-    proxies AS (SELECT address AS client_ip FROM nodes WHERE role = 'proxy'),
+    proxies AS (SELECT address AS client_ip FROM nodes WHERE port IS NULL AND role = 'proxy'),
     asked_by_users AS (
         SELECT stream, number, start_at, end_at FROM lives
         WHERE (stream, number) NOT IN (SELECT (back_stream, back_exchange) FROM links WHERE back_exchange IS NOT NULL)
@@ -249,11 +249,11 @@ _WAITED = f"""
         SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
         FROM (
             SELECT stream, opened_at, closed_at, node
-            FROM connections JOIN nodes ON address = client_ip AND role = 'proxy'
+            FROM connections JOIN nodes ON address = client_ip AND port IS NULL AND role = 'proxy'
             WHERE state IN ('refused', 'unanswered') AND transport = 'tcp') tries
         ASOF JOIN (
             SELECT stream, number, request_at, end_at, node
-            FROM lives JOIN nodes ON address = server_ip AND role = 'proxy') fronts
+            FROM lives JOIN nodes ON address = server_ip AND port = server_port AND role = 'proxy') fronts
             ON tries.node = fronts.node AND tries.opened_at >= fronts.request_at
         WHERE closed_at <= end_at) tries
     JOIN paths ON paths.stream = front_stream AND exchange = front_exchange

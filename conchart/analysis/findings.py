@@ -168,12 +168,15 @@ _SOFTWARE = """
     SELECT 'server', server_ip, server_port, software FROM own
     UNION ALL
     SELECT 'client', nodes.address, NULL, mode(software)
-    FROM own JOIN nodes home ON home.address = server_ip JOIN nodes ON nodes.node = home.node
+    FROM own JOIN nodes home ON home.address = server_ip AND home.port = server_port
+    JOIN nodes ON nodes.node = home.node AND nodes.port IS NULL
     WHERE home.role = 'proxy' GROUP BY ALL
     UNION ALL
     SELECT 'client', client_ip, NULL, mode(user_agent)
     FROM exchanges JOIN connections USING (stream)
-    WHERE user_agent IS NOT NULL AND client_ip NOT IN (SELECT address FROM nodes WHERE role = 'proxy') GROUP BY ALL
+    WHERE user_agent IS NOT NULL
+        AND client_ip NOT IN (SELECT address FROM nodes WHERE port IS NULL AND role = 'proxy')
+    GROUP BY ALL
 """
 _SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
 

@@ -84,27 +84,31 @@ _HANDED_THROUGH = """
 _NODES = """
     INSERT INTO nodes BY NAME
     WITH seen AS (
-        SELECT address, bool_or(opens) AS opens, bool_or(accepts) AS accepts FROM (
-            SELECT client_ip AS address, true AS opens, false AS accepts FROM connections
-            UNION ALL SELECT server_ip, false, state NOT IN ('refused', 'unanswered') FROM connections)
-        GROUP BY address),
-    proxies AS (
-        SELECT DISTINCT unnest([f.server_ip, b.client_ip]) AS address
+        SELECT client_ip AS address, NULL AS port FROM connections
+        UNION SELECT server_ip, server_port FROM connections),
+    both_ways AS (
+        SELECT client_ip AS address FROM connections
+        INTERSECT SELECT server_ip FROM connections WHERE state NOT IN ('refused', 'unanswered')),
+    linked AS (
+        SELECT DISTINCT f.server_ip, f.server_port, b.client_ip
         FROM (SELECT DISTINCT front_stream, back_stream FROM links)
         JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
-        WHERE f.server_ip <> b.server_ip),
-    translating AS (
-        SELECT DISTINCT back_ip AS address FROM through WHERE method = 'translated'
-        UNION SELECT front_ip FROM through WHERE method = 'same-bytes'),
+        WHERE (f.server_ip, f.server_port) <> (b.server_ip, b.server_port)),
+    passing AS (
+        SELECT server_ip AS address, server_port AS port FROM linked UNION SELECT client_ip, NULL FROM linked
+        UNION SELECT back_ip, NULL FROM through WHERE method = 'translated'
+        UNION SELECT server_ip, server_port FROM through JOIN connections ON stream = front_stream
+        WHERE method = 'same-bytes'),
     named AS (
-        SELECT address, coalesce(first(address) OVER (PARTITION BY machine ORDER BY address), address) AS name,
-            method, coalesce(confidence, 1.0) AS confidence, opens, accepts, machine IS NOT NULL AS several,
-            address IN (FROM proxies) OR address IN (FROM translating) AS passes
-        FROM seen LEFT JOIN machines USING (address))
-    SELECT address, dense_rank() OVER (ORDER BY CASE WHEN several THEN name ELSE address END)::INTEGER - 1 AS node,
-        CASE WHEN passes THEN 'proxy' WHEN opens AND accepts THEN 'peer' WHEN opens THEN 'client' ELSE 'server' END
-            AS role, method, confidence
-    FROM named
+        SELECT address, first(address) OVER (PARTITION BY machine ORDER BY address) AS name, method, confidence
+        FROM machines)
+    SELECT seen.address, seen.port, dense_rank() OVER (ORDER BY coalesce(name, seen.address))::INTEGER - 1 AS node,
+        CASE WHEN passing.address IS NOT NULL THEN 'proxy'
+            WHEN seen.address IN (FROM both_ways) AND seen.address NOT IN (SELECT address FROM passing) THEN 'peer'
+            WHEN seen.port IS NULL THEN 'client' ELSE 'server' END AS role,
+        method, coalesce(confidence, 1.0) AS confidence
+    FROM seen LEFT JOIN named USING (address)
+    LEFT JOIN passing ON passing.address = seen.address AND passing.port IS NOT DISTINCT FROM seen.port
 """
 
 

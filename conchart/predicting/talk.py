@@ -108,7 +108,7 @@ _CONNECTIONS = f"""
         coalesce(false_start, false) AS false_start
     FROM connections LEFT JOIN first USING (stream) LEFT JOIN opening USING (stream) LEFT JOIN accepting USING (stream)
     LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
-    LEFT JOIN (SELECT address AS client_ip, node FROM nodes) USING (client_ip)
+    LEFT JOIN (SELECT address AS client_ip, node FROM nodes WHERE port IS NULL) USING (client_ip)
     ORDER BY stream"""
 
 _EXCHANGES = f"""

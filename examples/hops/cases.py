@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from proxies import Proxy
-from town import ANY, CABLES, SWITCH
+from town import ANY, APART, BRIDGE, CABLES, LO, LOCAL, SAME, SWITCH
 
 CONCURRENCIES = (1, 16, 64, 128)
 SLOWER = {1: 1, 16: 1, 64: 5, 128: 10}
@@ -21,6 +21,8 @@ class Case:
     title: str
     proxy: Proxy
     networks: int = 1
+    homes: str = APART
+    """Who runs where: ``APART``, ``LOCAL``, ``SAME``."""
     capture: str = ANY
     inner: Proxy | None = None
     """A second proxy behind the first."""
@@ -50,7 +52,8 @@ class Case:
 
     def swapped(self) -> Case:
         """Return the same with one network instead of two, and the other way round; to ask directly takes one."""
-        return self if "-direct" in self.customer else replace(self, networks=3 - self.networks)
+        fixed = "-direct" in self.customer or self.homes != APART or self.capture == BRIDGE
+        return self if fixed else replace(self, networks=3 - self.networks)
 
 
 def main_cases() -> dict[str, Case]:
@@ -193,6 +196,43 @@ CASES: dict[str, Case] = {
         proxy=replace(HAPROXY, front_tls=True, reuse="never", announces=2), inner=replace(NGINX, takes_announced=True),
         inner_beside=True, networks=2, concurrencies=FEW,
     ),
+    "local-nginx": Case(
+        title="All on one host, at addresses of the loopback interface", proxy=NGINX, homes=LOCAL, concurrencies=FEW
+    ),
+    "local-haproxy-https-https": Case(
+        title="All on one host, heard on the loopback interface, TLS on both legs",
+        proxy=replace(HAPROXY, front_tls=True, back_tls=True), homes=LOCAL, capture=LO, concurrencies=FEW,
+    ),
+    "local-chain": Case(
+        title="HAProxy in front of nginx, all on one host", proxy=HAPROXY, inner=NGINX, homes=LOCAL, concurrencies=FEW,
+    ),
+    "local-fan-out": Case(
+        title="On one host, an application asks two or three stores at once", proxy=NGINX, homes=LOCAL, calls="all",
+        concurrencies=FEW,
+    ),
+    "same-nginx-close": Case(
+        title="All at one address, with a connection for each request", proxy=replace(NGINX, pooled=False), homes=SAME,
+        concurrencies=FEW,
+    ),
+    "same-apache": Case(
+        title="All at one address, heard on the loopback interface", proxy=APACHE, homes=SAME, capture=LO,
+        concurrencies=FEW,
+    ),
+    "same-tiers-haproxy": Case(
+        title="HAProxy, an application, a store at one address", proxy=HAPROXY, homes=SAME, calls="some",
+        concurrencies=FEW,
+    ),
+    "same-direct": Case(
+        title="All at one address; the client asks the server past the proxy, too", proxy=NGINX, homes=SAME,
+        customer=("-direct", "SHOP"), concurrencies=FEW,
+    ),
+    "bridge-nginx": Case(
+        title="Containers on a bridge, heard on their host", proxy=NGINX, capture=BRIDGE, concurrencies=FEW
+    ),
+    "bridge-tiers-apache": Case(
+        title="Containers on a bridge: Apache, an application, a store", proxy=APACHE, capture=BRIDGE, calls="some",
+        concurrencies=FEW,
+    ),
 }  # fmt: skip
 
 SHOWN = (
@@ -211,5 +251,11 @@ SHOWN = (
     ("chain-https", 1, 24),
     ("chain-announced", 16, 30),
     ("chain-announced-v2-beside", 1, 24),
+    ("local-nginx", 16, 40),
+    ("local-chain", 16, 30),
+    ("local-haproxy-https-https", 16, 30),
+    ("same-nginx-close", 16, 40),
+    ("same-tiers-haproxy", 1, 24),
+    ("bridge-nginx", 16, 40),
 )
 """What is committed, small: a case, a concurrency, how many requests."""

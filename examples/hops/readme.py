@@ -5,13 +5,15 @@ from __future__ import annotations
 from cases import Case
 from lab.programs import find_apache, versions
 from proxies import Proxy
-from town import ANY, CABLES, LOOPBACK, SWITCH, Town
+from town import ANY, APART, BRIDGE, CABLES, LO, LOOPBACK, SWITCH, Town
 
 VERSIONS = {"nginx": ("nginx", "-v"), "haproxy": ("haproxy", "-v")}
 HEARD = {
     ANY: "on the proxy, `tcpdump -i any`",
     CABLES: "on the proxy, at its one cable or at both, merged by `mergecap`",
     SWITCH: "on the switches, merged by `mergecap` where there are two",
+    LO: "on the loopback interface",
+    BRIDGE: "on the host that has the bridge, `tcpdump -i any`",
 }
 
 
@@ -21,6 +23,7 @@ def readme(case: Case, town: Town, concurrency: int, requests: int, links: int) 
     said = [VERSIONS[name] for name in sorted(programs - {"apache"})]
     said += [(find_apache().program, "-v")] * ("apache" in programs)
     keys = "- `keys.log` has the TLS secrets of the first leg, as the client wrote them.\n" * case.keys
+    joined = "switch" if case.homes != APART else "a switch" if case.networks == 1 else "two switches"
     return f"""\
 # {case.title}; {concurrency} at a time
 
@@ -30,7 +33,7 @@ Made by `examples/hops/make-captures`; what the set is for is in `examples/hops/
 
 {topology(case, town)}
 
-Network namespaces on one machine, joined by {"a switch" if case.networks == 1 else "two switches"}.
+{"Network namespaces on one machine, joined by" if case.homes == APART else "One network namespace: no"} {joined}.
 
 ## How it was made
 

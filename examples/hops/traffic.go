@@ -220,6 +220,7 @@ func makeCookie(dice *rand.Rand, id uint64, slower float64) string {
 
 type customer struct {
 	diary          *diary
+	from           net.Addr
 	to, direct     string
 	tls            *tls.Config
 	seed           uint64
@@ -236,6 +237,7 @@ func client(words []string) {
 	flags := flag.NewFlagSet("client", flag.ExitOnError)
 	c := &customer{}
 	flags.StringVar(&c.to, "to", "", "address and port")
+	from := flags.String("from", "", "own address")
 	flags.StringVar(&c.direct, "direct", "", "address and port of a server to ask directly, one time in four")
 	flags.Uint64Var(&c.seed, "seed", 1, "of the dice")
 	flags.Int64Var(&c.requests, "requests", 100, "how many in all")
@@ -251,6 +253,9 @@ func client(words []string) {
 	path := flags.String("log", "", "the log")
 	concurrency := flags.Int("concurrency", 1, "requests under way")
 	must(flags.Parse(words))
+	if *from != "" {
+		c.from = &net.TCPAddr{IP: net.ParseIP(*from)}
+	}
 	c.bodies = []int{0}
 	if *posts {
 		c.bodies = []int{200, 200, 1200, 6000}
@@ -319,7 +324,7 @@ type line struct {
 }
 
 func (c *customer) dial(to string) net.Conn {
-	plain, err := net.Dial("tcp", to)
+	plain, err := (&net.Dialer{LocalAddr: c.from}).Dial("tcp", to)
 	must(err)
 	must(plain.SetDeadline(time.Now().Add(patience)))
 	if c.tls == nil {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+from conchart import Trace
 from tests.hops.truth import Link, open_case, read_truth
 
 SURE = 0.9
@@ -90,3 +92,21 @@ def together(outcomes: Iterable[Outcome]) -> Outcome:
         unseen=sum(outcome.unseen for outcome in outcomes),
         found=[link for outcome in outcomes for link in outcome.found],
     )
+
+
+def assert_no_circle(trace: Trace) -> None:
+    """Check that no program's requests cause, however far away, what it is asked itself.
+
+    Raises:
+        graphlib.CycleError: they do.
+    """
+    pairs = trace.sql(
+        """
+        SELECT DISTINCT f.server_ip, f.server_port, b.server_ip, b.server_port
+        FROM links JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+        """
+    ).fetchall()
+    causes = TopologicalSorter[tuple[str, int]]()
+    for front_ip, front_port, back_ip, back_port in pairs:
+        causes.add((back_ip, back_port), (front_ip, front_port))
+    causes.prepare()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import conchart
+from conchart.predicting import Change, predict
 from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 from tests.hops.__main__ import CAPTURES, LEAST_SURE, MOST_OFF
@@ -19,7 +20,10 @@ CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.csv"))
 PROXIED = sorted(
     {*(ROOT / "captures/hops").glob("*/input.pcap*"), *(ROOT / "captures/reverse-proxy").glob("*/input.pcap*")}
 )
-HARD = {"tiers-beside-16": 0.5, "retries-16": 0.7, "nginx-close-http-https-16": 0.55, "apache-http-http-16": 0.85}
+HARD = {
+    "tiers-beside-16": 0.5, "retries-16": 0.7, "nginx-close-http-https-16": 0.55, "apache-http-http-16": 0.85,
+    "local-nginx-16": 0.85, "local-chain-16": 0.85, "same-nginx-close-16": 0.85,
+}  # fmt: skip
 """Of a few dozen requests, 16 at a time, no habits can be learned where times vary much: these are found less often."""
 
 
@@ -48,12 +52,29 @@ def test_the_parts_of_a_wait_add_up_to_it(capture: Path) -> None:
     assert all(wait == parts for wait, parts in sums)
 
 
+def test_programs_of_one_address_have_roles_of_their_own() -> None:
+    with conchart.read(CAPTURES / "same-nginx-close-16/input.pcap") as trace:
+        nodes = trace.nodes.order("port").fetchall()
+        roles = trace.sql("SELECT server_port, role FROM servers ORDER BY ALL").fetchall()
+        rules = trace.sql("SELECT DISTINCT finding FROM findings").fetchall()
+    assert [(address, port, role) for address, port, _, role, *_ in nodes] == [
+        ("127.0.0.1", 80, "proxy"), ("127.0.0.1", 8080, "server"), ("127.0.0.1", None, "proxy"),
+    ]  # fmt: skip
+    assert roles == [(80, "front"), (8080, "backend")]
+    assert ("backend-no-keepalive",) in rules
+
+
+def test_a_prediction_counts_what_users_ask_of_one_machine() -> None:
+    with conchart.read(CAPTURES / "local-nginx-16/input.pcap") as trace:
+        assert len(predict(trace, Change(keepalive=True)).measured.requests_ns) == 40
+
+
 def test_addresses_of_one_proxy_are_one_node() -> None:
     with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
-        nodes = {address: (node, role) for address, node, role, *_ in trace.nodes.order("address").fetchall()}
-    assert nodes["10.77.1.1"] == nodes["10.77.2.1"]
-    assert nodes["10.77.1.1"][1] == "proxy"
-    assert (nodes["10.77.1.10"][1], nodes["10.77.2.20"][1]) == ("client", "server")
+        nodes = {(address, port): (node, role) for address, port, node, role, *_ in trace.nodes.fetchall()}
+    assert nodes["10.77.1.1", 443] == nodes["10.77.2.1", None]
+    assert nodes["10.77.1.1", 443][1] == "proxy"
+    assert (nodes["10.77.1.10", None][1], nodes["10.77.2.20", 8080][1]) == ("client", "server")
 
 
 def test_whoever_knows_the_addresses_of_a_proxy_is_believed() -> None:

@@ -7,6 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::Exchange;
 use super::portions::{Indexed, Portion, Sides};
+use super::programs::Programs;
 
 /// Candidates that a back keeps.
 pub(super) const MOST_CANDIDATES: usize = 36;
@@ -102,11 +103,11 @@ impl Agreement {
 }
 
 /// Lists the candidates of all backs, those of a back together; and how many backs of each endpoint have none.
-pub(super) fn candidates(portion: &Portion<'_>) -> (Vec<Candidate>, Vec<Route>) {
+pub(super) fn candidates(portion: &Portion<'_>, programs: &Programs) -> (Vec<Candidate>, Vec<Route>) {
     let mut routes = Routes::default();
     let mut found = Vec::new();
     for sides in &portion.machines {
-        of_machine(portion, sides, &mut routes, &mut found);
+        of_machine(portion, sides, programs, &mut routes, &mut found);
     }
     (found, routes.list())
 }
@@ -114,6 +115,9 @@ pub(super) fn candidates(portion: &Portion<'_>) -> (Vec<Candidate>, Vec<Route>) 
 /// A pair of server endpoints, one on either side of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
+    /// The front endpoint, and the back endpoint.
+    pub front: i32,
+    pub back: i32,
     /// Index of the front endpoint.
     pub front_endpoint: usize,
     /// Backs of the endpoint that lie within no front's life.
@@ -134,12 +138,13 @@ impl Routes {
     }
 
     fn list(self) -> Vec<Route> {
-        let mut list = vec![Route { front_endpoint: 0, alone: 0 }; self.numbers.len()];
+        let mut list = vec![Route { front: 0, back: 0, front_endpoint: 0, alone: 0 }; self.numbers.len()];
         let mut fronts: Vec<i32> = self.numbers.keys().map(|&(front, _)| front).collect();
         fronts.sort_unstable();
         fronts.dedup();
         for ((front, back), number) in self.numbers {
             if let Some(route) = list.get_mut(number as usize) {
+                (route.front, route.back) = (front, back);
                 route.front_endpoint = fronts.binary_search(&front).unwrap_or_default();
                 route.alone = self.alone.get(&back).copied().unwrap_or_default();
             }
@@ -180,10 +185,18 @@ impl<'a, I: Iterator<Item = Indexed<'a>>> Waiting<'a, I> {
 /// Whose turn it would be: the front of each back.
 type Turns = HashMap<u32, u32, FixedState>;
 
-fn of_machine(portion: &Portion<'_>, sides: &Sides, routes: &mut Routes, found: &mut Vec<Candidate>) {
+fn of_machine(
+    portion: &Portion<'_>,
+    sides: &Sides,
+    programs: &Programs,
+    routes: &mut Routes,
+    found: &mut Vec<Candidate>,
+) {
     let (fronts, backs) = (portion.fronts_of(sides), portion.backs_of(sides));
-    let asked = asked_in_turn(&fronts, &backs);
-    let answered = answered_in_turn(&fronts, &backs);
+    let may_cause =
+        |front: &Exchange, back: &Exchange| may_cause(front, back) && programs.may_cause(front.endpoint, back.endpoint);
+    let asked = asked_in_turn(&fronts, &backs, &may_cause);
+    let answered = answered_in_turn(&fronts, &backs, &may_cause);
     let mut waiting = Waiting::new(fronts.into_iter());
     let mut near: Vec<(usize, Candidate)> = Vec::new();
     for (back_number, back) in backs {
@@ -220,7 +233,11 @@ fn may_cause(front: &Exchange, back: &Exchange) -> bool {
 
 /// Gives each back the front whose turn it would be if the proxy asked in the order in which it was asked: of those that have no
 /// back yet, the one that has waited longest.
-fn asked_in_turn(fronts: &[Indexed<'_>], backs: &[Indexed<'_>]) -> Turns {
+fn asked_in_turn(
+    fronts: &[Indexed<'_>],
+    backs: &[Indexed<'_>],
+    may_cause: &impl Fn(&Exchange, &Exchange) -> bool,
+) -> Turns {
     let mut turns = Turns::default();
     let mut backs = backs.to_vec();
     backs.sort_by_key(|(_, back)| (back.began_at(), back.stream, back.number));
@@ -238,7 +255,11 @@ fn asked_in_turn(fronts: &[Indexed<'_>], backs: &[Indexed<'_>]) -> Turns {
 
 /// Gives each back the front whose turn it would be if the proxy answered in the order in which it was answered: the first front
 /// to be answered takes the first back.
-fn answered_in_turn(fronts: &[Indexed<'_>], backs: &[Indexed<'_>]) -> Turns {
+fn answered_in_turn(
+    fronts: &[Indexed<'_>],
+    backs: &[Indexed<'_>],
+    may_cause: &impl Fn(&Exchange, &Exchange) -> bool,
+) -> Turns {
     let mut turns = Turns::default();
     let mut answered = Waiting::new(by_answer(backs).into_iter().map(|(_, back)| back));
     for (at, (number, front)) in by_answer(fronts) {

@@ -14,6 +14,7 @@ mod habits;
 mod marginals;
 mod order;
 mod portions;
+mod programs;
 pub mod rows;
 mod split;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use self::habits::Habits;
 use self::marginals::marginals;
 use self::order::Order;
 use self::portions::{Indexed, Portion, portions};
+use self::programs::{Evidence, Programs};
 pub use self::split::{Split, split};
 
 /// How often habits are learned anew from the links that they make likely.
@@ -130,24 +132,47 @@ pub struct Link {
 /// Links the exchanges of every proxy; `exchanges` are in any order.
 #[must_use]
 pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
+    let programs = programs(exchanges);
     let mut links = Vec::new();
     let mut beginning = None;
     portions(exchanges, |portion| {
         beginning = beginning.filter(|_| portion.goes_on);
-        links.extend(link_portion(portion, &mut beginning));
+        links.extend(link_portion(portion, &programs, &mut beginning));
     });
     links.sort_unstable_by_key(|link| (link.front, link.back));
     links
 }
 
+/// Decides which programs of a machine cause what others are asked.
+fn programs(exchanges: &[Exchange]) -> Programs {
+    let mut programs = Programs::mixed(exchanges);
+    if programs.any() {
+        let mut evidence = Evidence::default();
+        portions(exchanges, |portion| {
+            let (candidates, routes) = candidates(portion, &Programs::default());
+            let usual = Habits::of_any_proxy(&routes, &candidates);
+            let order = Order::new(portion);
+            let (_, tried) = best_beginning(&usual, &order, portion.fronts.len(), &candidates);
+            evidence.explain(&tried, &routes);
+            for sides in &portion.machines {
+                if programs.any_of(portion, sides) {
+                    evidence.count(portion, sides);
+                }
+            }
+        });
+        programs.decide(&evidence);
+    }
+    programs
+}
+
 /// Links the fronts and backs of a portion; a machine's portions have one beginning.
-fn link_portion(portion: &Portion<'_>, known: &mut Option<Beginning>) -> Vec<Link> {
-    let (mut candidates, routes) = candidates(portion);
+fn link_portion(portion: &Portion<'_>, programs: &Programs, known: &mut Option<Beginning>) -> Vec<Link> {
+    let (mut candidates, routes) = candidates(portion, programs);
     let order = Order::new(portion);
     let fronts = portion.fronts.len();
     let mut links: Vec<Link> = Vec::new();
     let mut usual = Habits::of_any_proxy(&routes, &candidates);
-    let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates));
+    let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
     for _ in 0..MOST_TIMES {
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
         let mut taken = vec![false; portion.backs.len()];
@@ -198,8 +223,14 @@ enum Beginning {
     AnsweredInTurn,
 }
 
-/// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another.
-fn best_beginning(usual: &Habits, order: &Order, fronts: usize, candidates: &[Candidate]) -> Beginning {
+/// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another. Gives what
+/// was learned of those backs' candidates, too.
+fn best_beginning(
+    usual: &Habits,
+    order: &Order,
+    fronts: usize,
+    candidates: &[Candidate],
+) -> (Beginning, Vec<Candidate>) {
     let mut backs = 0;
     let sample: Vec<Candidate> = candidates
         .chunk_by(|one, other| one.back == other.back)
@@ -210,13 +241,15 @@ fn best_beginning(usual: &Habits, order: &Order, fronts: usize, candidates: &[Ca
         .flatten()
         .copied()
         .collect();
-    let all = [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn];
-    let likelihoods = all.map(|beginning| {
+    let mut best = (f64::NEG_INFINITY, Beginning::Soon, Vec::new());
+    for beginning in [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn] {
         let (habits, live) = learn(usual.clone(), beginning, order, fronts, sample.clone());
-        (habits.likelihood(&live), beginning)
-    });
-    let best = likelihoods.into_iter().reduce(|best, other| if other.0 > best.0 { other } else { best });
-    best.map_or(Beginning::Soon, |(_, beginning)| beginning)
+        let likelihood = habits.likelihood(&live);
+        if likelihood > best.0 {
+            best = (likelihood, beginning, live);
+        }
+    }
+    (best.1, best.2)
 }
 
 /// Learns the habits that make the candidates likely, and the candidates' probabilities, in turns.

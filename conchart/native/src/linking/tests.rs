@@ -105,6 +105,54 @@ fn identifiers_tell_what_time_does_not() {
     assert_eq!(linked(&exchanges).len(), 20);
 }
 
+/// What a machine accepts and opens itself: it is asked, and it asks.
+fn within(exchange: Exchange) -> [Exchange; 2] {
+    let asks = Exchange { accepted_by: None, opened_by: Some(PROXY), ..exchange.clone() };
+    [Exchange { accepted_by: Some(PROXY), opened_by: None, ..exchange }, asks]
+}
+
+/// Links between programs of one machine, each by its front's and its back's endpoint and whether it is right: a front has the
+/// same number as its back.
+fn linked_programs(exchanges: &[Exchange]) -> Vec<(i32, i32, bool)> {
+    let of = |index: u32| &exchanges[index as usize];
+    link(exchanges)
+        .iter()
+        .map(|l| (of(l.front), of(l.back)))
+        .map(|(f, b)| (f.endpoint, b.endpoint, f.number == b.number))
+        .collect()
+}
+
+#[test]
+fn of_two_programs_of_one_machine_one_causes_what_the_other_is_asked() {
+    let mut exchanges = Vec::new();
+    for number in 0..150 {
+        // A dozen wait at any time, on either side: whatever is asked lies within something of the other.
+        let turn = i64::from(number);
+        let (at, took) = (turn * 5, 40 + turn * turn % 41);
+        exchanges.extend(within(front(number, number, at, at + took + 2, 300)));
+        exchanges
+            .extend(within(Exchange { endpoint: 8080, ..front(1_000 + number, number, at + 1, at + took + 1, 254) }));
+    }
+    let links = linked_programs(&exchanges);
+    assert!(links.iter().all(|&(front, back, _)| (front, back) == (80, 8080)));
+    assert!(links.iter().filter(|(.., right)| *right).count() >= 140);
+}
+
+#[test]
+fn stores_that_are_asked_at_once_cause_nothing_of_each_other() {
+    let mut exchanges = Vec::new();
+    for number in 0..80 {
+        let turn = i64::from(number);
+        let (at, took) = (turn * 100, 20 + turn * turn % 31);
+        exchanges.extend(within(front(number, number, at, at + 60, 300)));
+        exchanges.extend(within(Exchange { endpoint: 8080, ..front(1_000, number, at + 1, at + took, 254) }));
+        exchanges.extend(within(Exchange { endpoint: 8081, ..front(1_001, number, at + 2, at + 50 - took / 2, 254) }));
+    }
+    let links = linked_programs(&exchanges);
+    assert_eq!(links.len(), 160);
+    assert!(links.iter().all(|&(front, _, right)| front == 80 && right));
+}
+
 /// Fronts and backs of all portions: what linking has to look at.
 fn looked_at(exchanges: &[Exchange]) -> usize {
     let mut sum = 0;
@@ -229,6 +277,20 @@ proptest! {
         let parts: Vec<i64> = parts.collect();
         prop_assert_eq!(parts.iter().sum::<i64>(), wait);
         prop_assert!(parts.iter().all(|&part| part >= 0));
+    }
+
+    #[test]
+    fn programs_of_one_machine_cause_each_other_in_no_circle(
+        times in proptest::collection::vec((0..5i32, 0..300i64, 1..60i64), 0..60),
+    ) {
+        let exchange = |(&(program, at, took), number)| Exchange { endpoint: program, ..front(number, 0, at, at + took, 300) };
+        let exchanges: Vec<Exchange> = times.iter().zip(0..).map(exchange).flat_map(within).collect();
+        let mut links = linked_programs(&exchanges);
+        // Who causes nothing goes first: of a circle, somebody stays.
+        while let Some(idle) = (0..5).find(|idle| links.iter().any(|l| l.1 == *idle) && links.iter().all(|l| l.0 != *idle)) {
+            links.retain(|&(_, back, _)| back != idle);
+        }
+        prop_assert!(links.is_empty(), "{links:?}");
     }
 
     #[test]
