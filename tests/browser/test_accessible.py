@@ -56,11 +56,12 @@ def axe() -> str:
     return AXE.read_text(encoding="utf-8")
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", "dark", "print"])
 def scheme(request: pytest.FixtureRequest, chromium: webdriver.Chrome) -> Iterator[str]:
-    prefer(chromium, request.param)
+    """What a person prefers; who prints prefers dark colours, which paper does not have."""
+    prefer(chromium, "light" if request.param == "light" else "dark")
     yield request.param
-    prefer(chromium, "")
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
 
 
 @pytest.mark.parametrize("write", [page, comparison, prediction], ids=lambda write: write.__name__)
@@ -70,10 +71,14 @@ def test_axe_finds_nothing(
     path = tmp_path / "page.html"
     path.write_text(write(), encoding="utf-8")
     opened = Opened(chromium, path)
-    assert opened.run("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
+    assert opened.run("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme != "light")
     opened.run(OPEN)
     if opened.driver.find_elements(By.ID, "table"):
         wait_for(opened, lambda: opened.run("return document.querySelectorAll('#table tbody tr').length > 0"))
         opened.driver.find_element(By.CSS_SELECTOR, "#table tbody tr").click()  # the detail panel, too
+    if scheme == "print":
+        features = [{"name": "prefers-color-scheme", "value": "dark"}]
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+        assert opened.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     opened.run(axe)
     assert opened.driver.execute_async_script(CHECK) == []

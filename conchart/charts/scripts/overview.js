@@ -1,4 +1,4 @@
-/* All of the capture above the lanes: how many connections are in which phase, and which part of it the lanes show. */
+/* All of the capture above the lanes: for what how many users waited, and which part of it the lanes show. */
 
 import { density } from "./detail.js";
 
@@ -55,8 +55,10 @@ export class Overview {
     if (!context || !height) return;
     context.scale(scale, scale);
     const [x0, x1] = lanes.full;
-    const counts = density(model.drawn, lanes.kept, { x0, x1 }, parts, kinds.length, lanes.view.shift);
-    let most = 1;
+    // Idling would fill it where many connections are kept open.
+    const waited = kinds.some((kind, i) => kind.waited && model.costs[i]?.some((ns) => ns > 0)) ? kinds.map((kind) => Boolean(kind.waited || kind.stall)) : kinds.map(() => true);
+    const counts = density(model.drawn, lanes.kept, { x0, x1 }, parts, kinds.length, lanes.view.shift).map((levels, kind) => (waited[kind] ? levels : levels.fill(0)));
+    let most = 0;
     for (let i = 0; i < parts; i += 1) most = Math.max(most, counts.reduce((sum, levels) => sum + levels[i], 0));
     const below = new Float64Array(parts);
     // Columns end at whole pixels, so that nothing shines through between them.
@@ -64,7 +66,7 @@ export class Overview {
     counts.forEach((levels, kind) => {
       context.fillStyle = kinds[kind].colour;
       levels.forEach((level, i) => {
-        const high = (level / most) * height;
+        const high = (level / (most || 1)) * height;
         if (high > 0) context.fillRect(x(i), height - below[i] - high, x(i + 1) - x(i), high);
         below[i] += high;
       });
