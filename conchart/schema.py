@@ -143,9 +143,9 @@ TABLES: tuple[Table, ...] = (
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
-            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR
+            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR, server_name VARCHAR
         """,
-        worked_out="vantage PLACE, server_name VARCHAR, waited_ns BIGINT",
+        worked_out="vantage PLACE, waited_ns BIGINT",
     ),
     Table(
         name="handshakes",

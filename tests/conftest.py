@@ -36,6 +36,8 @@ STORY = f"""
     UPDATE connections SET packets_client = 10, packets_server = CASE WHEN state = 'unanswered' THEN 0 ELSE 9 END;
     UPDATE connections SET bytes_client = 1200, bytes_server = 34567, rtt_server_ns = 20 * {MS}, retransmits_server = 2;
 
+    UPDATE connections SET server_name = 'shop.example' WHERE stream = 0;
+
     INSERT INTO handshakes BY NAME
     SELECT 0 AS stream, 0 AS number, {T0 + 20 * MS} AS hello_at, {T0 + 820 * MS} AS ready_at, 'TLSv1.2' AS version,
         'full' AS kind, 'complete' AS outcome, 'shop.example' AS sni, 'http/1.1' AS alpn, false AS inferred;
@@ -89,7 +91,8 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
     for table in TABLES:
         if not table.from_core:
             trace.execute(f"DELETE FROM {table.name}")
-    trace.execute(f"UPDATE connections SET server_name = NULL; {changes}")
+    if changes:
+        trace.execute(changes)
     steps = plan(trace, rules=load_rules(), thresholds=chosen_thresholds({}))
     trace.owe(steps)
     trace.provide(*(fact for step in steps for fact in step.writes))

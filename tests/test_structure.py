@@ -18,7 +18,8 @@ PACKAGE = ROOT / "conchart"
 STAGES = (
     ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "version", "_native"),
     ("units", "lanes", "printable", "paths", "display_filter", "front_matter"),
-    ("bpf", "dissecting", "memory", "proxies", "rules", "saved", "selection", "steps"),
+    ("bpf",),
+    ("dissecting", "memory", "proxies", "rules", "saved", "selection", "steps"),
     ("live", "tables"),
     ("analysis",),
     ("predicting",),

@@ -16,7 +16,6 @@ from conchart.analysis import vantage as vantage_steps
 from conchart.analysis.findings import find
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
-from conchart.analysis.names import name_connections
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
@@ -64,11 +63,6 @@ def plan(
             writes=("connections.vantage", "captures.vantage"),
             forget=vantage_steps.FORGET,
         ),
-        _Part(
-            work=name_connections,
-            reads=("connections", "handshakes", "exchanges"),
-            writes=("connections.server_name",),
-        ),
         _Part(work=explain_phases, reads=("phases", "stalls", "exchanges"), writes=("stalled",)),
         _Part(work=count_waits, reads=("connections", "phases", "stalled"), writes=("connections.waited_ns",)),
         _Part(work=charge_servers, reads=("connections", "phases", "stalled"), writes=("times",)),
@@ -82,7 +76,7 @@ def plan(
         _Part(
             work=describe_servers,
             reads=(
-                *("connections", "connections.server_name", "connections.waited_ns"),
+                *("connections", "connections.waited_ns"),
                 *("handshakes", "exchanges", "links"),
             ),
             writes=("servers",),

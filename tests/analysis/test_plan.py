@@ -159,7 +159,7 @@ def test_files_pay_for_what_they_hold(ran: list[str], tmp_path: Path) -> None:
         trace.write(tmp_path / "requests.csv", table="exchanges")
         assert ran == []
         trace.write(tmp_path / "connections.parquet")
-        assert set(ran) == {"locate", "name_connections", "explain_phases", "count_waits"} & set(NAMES)
+        assert set(ran) == {"locate", "explain_phases", "count_waits"} & set(NAMES)
         trace.write(tmp_path / "all.duckdb")
         assert set(NAMES) <= set(ran)
 

@@ -1,7 +1,5 @@
 """Which endpoint stands behind which, and in which order they are listed."""
 
-import pytest
-
 from conchart import Trace
 from tests.charts.story import MS, Story
 from tests.conftest import TellTrace
@@ -139,37 +137,6 @@ def test_the_costliest_front_comes_first_with_its_backends_after_it(trace_of: Te
     story.capture()
     order = [ip for (ip,) in listed(trace_of(story), "server_ip")]
     assert order == ["dear", "dear-back-2", "dear-back", "alone", "cheap", "cheap-back"]
-
-
-@pytest.mark.parametrize(
-    ("host", "names"),
-    [
-        ("192.0.2.1:80", []),
-        ("192.0.2.1", []),
-        ("198.51.100.7:8080", []),
-        ("[2001:db8::1]:80", []),
-        ("2001:db8::1", []),
-        ("", []),
-        ("face", ["face"]),
-        ("dead:80", ["dead:80"]),
-        ("1a.example", ["1a.example"]),
-    ],
-)
-def test_a_host_that_is_an_address_is_no_name(trace_of: TellTrace, host: str, names: list[str]) -> None:
-    story = Story()
-    story.connect(("c", 1), ("192.0.2.1", 80), 0, [("request", MS)], exchange={"host": host})
-    story.capture()
-    assert listed(trace_of(story), "names") == [(names,)]
-
-
-def test_a_name_is_what_the_client_asked_tls_for_else_the_first_host(trace_of: TellTrace) -> None:
-    story = Story()
-    story.connect(("c", 1), ("s", 443), 0, [("tls", MS), ("request", MS)], tls={"sni": "a"}, exchange={"host": "b"})
-    story.connect(("c", 2), ("s", 80), 0, [("request", MS), ("request", MS)], exchange={"host": "b"})
-    story.exchanges[-1]["host"] = "later"
-    story.capture()
-    named = trace_of(story).sql("SELECT server_name FROM connections ORDER BY stream").fetchall()
-    assert named == [("a",), ("b",)]
 
 
 def test_names_are_listed_by_use(trace_of: TellTrace) -> None:

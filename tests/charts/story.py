@@ -85,9 +85,12 @@ class Story:
             self.frame += 2
             at += duration
         self.frame += 1
+        named = [row["sni"] for row in self.handshakes if row["stream"] == stream]
+        named += [row["host"] for row in self.exchanges if row["stream"] == stream]
         self.connections.append(
             {
                 "stream": stream,
+                "server_name": next(filter(None, named), None),
                 "capture": 0,
                 "transport": "tcp",
                 "transport_stream": stream,

@@ -151,7 +151,7 @@ HOSTILE = "$\\frac{1}{0}$ <script>alert(1)</script> --> \x1b[2J\u202e & \U0001f6
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_hostile_text_is_only_text(story: Trace, tmp_path: Path, suffix: str) -> None:
     story.execute("UPDATE captures SET path = $1", [f"{HOSTILE}.pcap"])
-    story.execute("UPDATE handshakes SET sni = $1", [HOSTILE])
+    story.execute("UPDATE connections SET server_name = $1", [HOSTILE])
     story.execute("UPDATE findings SET title = $1", [HOSTILE])
     analysed(story)
     story.write(tmp_path / f"out{suffix}")

@@ -24,6 +24,8 @@ _STORE = PACKAGE + "tables.py"
 _METRICS = ("OPERATOR_CARDINALITY", "OPERATOR_ROWS_SCANNED", "OPERATOR_TYPE", "EXTRA_INFO")
 _EACH_WITH_EACH = ("NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT", "PIECEWISE_MERGE_JOIN", "IE_JOIN")
 """Joins that may compare each row of one side with each of the other, whatever they give."""
+_RULE = re.compile(r"INSERT INTO found BY NAME SELECT '([^']*)' AS rule")
+"""A statement that asks a rule, and its name."""
 
 Place = str
 """File and function of ``conchart`` that asked for a statement or ran."""
@@ -77,7 +79,8 @@ class Metered:
                 {name: value for name, value in params.items() if name in named} if isinstance(params, dict) else params
             )
             self._database.execute(statement, own)
-            self.count(own["rule"] if isinstance(own, dict) and "rule" in own else None)
+            asked = _RULE.search(statement.query)
+            self.count(asked[1] if asked else None)
         return self
 
     def sql(self, query: str, params: Any = None) -> "_Relation":  # noqa: ANN401  (as DuckDB's)

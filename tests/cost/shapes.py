@@ -19,6 +19,7 @@ _CONNECTION = {
     "capture": "0",
     "transport": "'tcp'",
     "transport_stream": "i::INTEGER",
+    "server_name": "'www.example.com'",
     "client_ip": "address('10.1', i)",
     "client_port": "1_024 + i % 60_000",
     "server_ip": "address('10.2', i)",
@@ -370,7 +371,7 @@ SHAPES = (
     ),
     Shape(
         name="many names",
-        ends={"server_ip": "'10.2.0.1'"},
+        ends={"server_ip": "'10.2.0.1'", "server_name": "'h' || i || '.example'"},
         tls={"sni": "'h' || i || '.example'"},
         requests={"host": "'h' || i || '.example'"},
     ),

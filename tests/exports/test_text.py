@@ -74,20 +74,13 @@ def test_sixteen_colours_cannot_tell_phases_apart_so_letters_do(story: Trace) ->
 
 
 def test_names_come_from_the_capture_or_not_at_all(story: Trace) -> None:
-    analysed(story, "UPDATE exchanges SET stream = 1, host = 'alias.example'")
+    analysed(story, "UPDATE connections SET server_name = 'alias.example' WHERE stream = 1")
     assert "10.0.0.9:443  alias.example +1" in shown(story)
     assert "example" not in shown(story, names=False, verbose=True)
 
 
-@pytest.mark.parametrize("host", ["10.0.0.9", "10.0.0.9:443"])
-def test_an_address_is_no_name(story: Trace, host: str) -> None:
-    analysed(story, f"DELETE FROM handshakes; UPDATE exchanges SET host = '{host}'")
-    assert "10.0.0.9:443 " in shown(story)
-    assert f":443  {host}" not in shown(story)
-
-
 def test_hostile_text_is_disarmed(story: Trace) -> None:
-    story.execute("UPDATE handshakes SET sni = '[red]\x1b[2J\x07\u202e' || repeat('A', 500)")
+    story.execute("UPDATE connections SET server_name = '[red]\x1b[2J\x07\u202e' || repeat('A', 500)")
     analysed(story, "UPDATE captures SET path = 'a\x1b]0;x\x07.pcap', notes = ['frame 3: \x1b[31m']")
     text = shown(story, verbose=True)
     assert "\x1b" not in text

@@ -29,6 +29,8 @@ mod quic;
 
 pub mod exchange;
 
+mod naming;
+
 mod phases;
 
 mod stalls;

@@ -7,6 +7,7 @@
 use arrow_schema::ArrowError;
 
 use crate::exchange::Exchange;
+use crate::naming::ServerName;
 use crate::phases::Phase;
 use crate::rows;
 use crate::stalls::Stall;
@@ -35,7 +36,8 @@ pub trait Output {
 #[derive(Default)]
 pub struct Portion {
     captures: Vec<Tally>,
-    connections: Vec<ConnectionRow>,
+    /// With the name of the server.
+    connections: Vec<(ConnectionRow<'static>, ServerName)>,
     /// With the round trips between the capture point and each end, in nanoseconds.
     handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
     /// With the round trip to the server.
@@ -103,8 +105,8 @@ impl Portion {
         for (stream, number, message) in self.messages.drain(..) {
             tables.message(rows::message(stream, number, &message.kind(), &message))?;
         }
-        for connection in self.connections.drain(..) {
-            tables.connection(connection)?;
+        for (connection, name) in self.connections.drain(..) {
+            tables.connection(ConnectionRow { server_name: name.get(), ..connection })?;
         }
         for tally in self.captures.drain(..) {
             tables.capture(rows::capture(&tally, &rows::link_types(&tally), &tally.notes.sentences()))?;
@@ -130,8 +132,8 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn connection(&mut self, row: ConnectionRow) -> Result<(), Stopped> {
-        self.portion.connections.push(row);
+    pub fn connection(&mut self, row: ConnectionRow<'static>, name: ServerName) -> Result<(), Stopped> {
+        self.portion.connections.push((row, name));
         self.added()
     }
 

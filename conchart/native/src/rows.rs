@@ -82,7 +82,7 @@ pub struct About {
 }
 
 /// The columns that every flow has. `stations`: who sent each side's first packet.
-fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow {
+fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow<'static> {
     let ips = BySide { client: flow.ends.client.ip, server: flow.ends.server.ip };
     ConnectionRow {
         stream: Some(flow.stream),
@@ -105,7 +105,7 @@ fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> 
     }
 }
 
-pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow {
+pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
@@ -154,7 +154,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow {
 }
 
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
-pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow {
+pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
     let stations = BySide { client: client.station, server: server.station };
     let is_answered = client.packets > 0 && server.packets > 0;

@@ -152,7 +152,7 @@ table! {
 }
 table! {
     /// One TCP connection or UDP conversation.
-    Connections of ConnectionRow as "connections" {
+    Connections of ConnectionRow<'a> as "connections" {
         stream: Int32, capture: Int32, transport: Word, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
         server_port: Int32, opened_at: Int64, closed_at: Int64, opened_by: Word, closed_by: Word, syn_at: Int64, syn_ack_at: Int64,
         ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
@@ -165,7 +165,7 @@ table! {
         rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
         state: Word,
-        app: Text,
+        app: Text, server_name: Text,
     }
 }
 table! {

@@ -8,6 +8,7 @@ use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::flow::Flow;
 use crate::keys::Keys;
+use crate::naming::ServerName;
 use crate::packet::Endpoint;
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
@@ -134,6 +135,7 @@ pub(super) struct Traffic {
     app: Option<&'static str>,
     /// The client that a PROXY header names.
     announced: Option<Endpoint>,
+    name: ServerName,
     tiler: Tiler,
     pub stalls: Stalls,
     /// The clock was set back inside a handshake.
@@ -157,6 +159,7 @@ impl Traffic {
             speech,
             app: None,
             announced: None,
+            name: ServerName::default(),
             tiler: Tiler::default(),
             stalls,
             clock_stepped_back: false,
@@ -218,7 +221,7 @@ impl Traffic {
 
     /// Passes on what has become certain.
     pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
-        let Self { packets, speech, tiler, stalls, clock_stepped_back, transcribed, .. } = self;
+        let Self { packets, speech, name, tiler, stalls, clock_stepped_back, transcribed, .. } = self;
         let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
             return Ok(());
         };
@@ -245,10 +248,12 @@ impl Traffic {
             if let Some(interval) = phases::of_handshake(&handshake, end) {
                 charge(interval);
             }
+            name.greeted(handshake.sni.as_deref());
             out.handshake(stream, handshake, rtt)?;
         }
         while let Some(exchange) = conversation.next_exchange() {
             phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
+            name.asked(exchange.host.as_deref());
             out.exchange(stream, exchange, rtt.server)?;
         }
         while let Some((start, end)) = conversation.next_unseen() {
@@ -268,9 +273,9 @@ impl Traffic {
     /// latest frame; from where something else is on its way that cannot be told yet, nothing is.
     pub fn so_far<O: Output>(flow: &mut Flow<Self>, now: Arrival, out: &mut Outbox<O>) -> Result<(), Stopped> {
         let mut until = flow.content.speech.begun().and_then(|conversation| conversation.earliest_open());
-        let Self { capture, packets, speech, app, announced, tiler, .. } = &flow.content;
+        let Self { capture, packets, speech, app, announced, name, tiler, .. } = &flow.content;
         let said = if let Speech::Begun(conversation) = speech { Some(conversation) } else { None };
-        let (mut tiler, mut end, mut last) = (tiler.clone(), packets.closing(), packets.last());
+        let (mut tiler, mut name, mut end, mut last) = (tiler.clone(), name.clone(), packets.closing(), packets.last());
         begin(&mut tiler, packets, until.unwrap_or(end));
         let asked = Moment::earliest(said.iter().flat_map(|said| said.under_way()).map(Exchange::opened));
         if let Some(said) = said.filter(|_| asked.is_some() && asked == until) {
@@ -284,6 +289,7 @@ impl Traffic {
                 // Of a turn nobody knows whether more comes; who asked is taken to wait.
                 exchange.request.done |= exchange.inferred;
                 phases::of_exchange(&exchange, || end).into_iter().flatten().for_each(|phase| tiler.push(phase));
+                name.asked(exchange.host.as_deref());
                 out.exchange(flow.stream, exchange, packets.rtt().server)?;
             }
         }
@@ -297,7 +303,7 @@ impl Traffic {
             app: app.or_else(|| said.and_then(|conversation| conversation.app())),
             announced: announced.or_else(|| said.and_then(|conversation| conversation.announced())),
         };
-        out.connection(ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) })
+        out.connection(ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) }, name)
     }
 
     /// Turns a flow that is over into rows.
@@ -321,11 +327,12 @@ impl Traffic {
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
         let about = About { capture: *capture, opened, app: *app, announced: *announced };
-        Ok(out.connection(row(flow, &about))?)
+        let name = std::mem::take(&mut flow.content.name);
+        Ok(out.connection(row(flow, &about), name)?)
     }
 }
 
-fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow {
+fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
     match &flow.content.packets {
         Packets::Syn(syn) => rows::tcp(flow, about, &syn.connect(&mut Speech::Over).0),
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
