@@ -1,7 +1,7 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, servers. Out: five temporary tables and two views that
-the rules in ``conchart/findings`` read beside the others, each made when the first rule that reads it is asked;
+In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: six temporary tables and two views
+that the rules in ``conchart/findings`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
 
@@ -191,6 +191,28 @@ _ANSWERS = """
     WINDOW of_server AS (PARTITION BY server_ip, server_port)
 """
 
+# Names of which somebody wants the address, with what came of it: the same question again, from any port and to any
+# resolver, and the next connection of that machine. Multicast names are asked of everybody, and mostly nobody answers.
+# A query that is sent again from its port is the same lookup; only the number of datagrams tells.
+_LOOKUPS = """
+    CREATE OR REPLACE TEMP TABLE lookups AS
+    WITH homes AS (SELECT address AS client_ip, 'node ' || node AS home FROM nodes),
+    named AS (
+        SELECT stream, number AS exchange, coalesce(home, client_ip) AS home, client_ip, server_ip, server_port,
+            method AS kind, lower(target) AS name, status, request_at, response_at, closed_at, request_frame,
+            transport = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
+        FROM exchanges JOIN connections USING (stream) LEFT JOIN homes USING (client_ip)
+        WHERE protocol = 'dns' AND server_port NOT IN (5353, 5355) AND method <> 'PTR' AND target IS NOT NULL
+            AND request_at IS NOT NULL),
+    opened AS (
+        SELECT coalesce(home, client_ip) AS home, opened_at AS follows_at
+        FROM connections LEFT JOIN homes USING (client_ip) WHERE server_port NOT IN (53, 853, 5353, 5355))
+    SELECT named.*, follows_at,
+        lead(request_at) OVER (PARTITION BY named.home, kind, name ORDER BY request_at, stream, exchange) AS again_at
+    FROM named ASOF LEFT JOIN opened
+        ON named.home = opened.home AND coalesce(response_at, request_at) <= opened.follows_at
+"""
+
 # Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from
 # when the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where
 # several overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to
@@ -302,6 +324,7 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "requests": (_REQUESTS, ("setups",)),
     "asked": (_ASKED, ("requests", "setups")),
     "answers": (_ANSWERS, ("asked",)),
+    "lookups": (_LOOKUPS, ()),
     "held": (_HELD, ("asked", "setups")),
     "scanners": (_SCANNERS, ()),
     "visits": (_VISITS, ("scanners", "setups")),
@@ -317,6 +340,7 @@ MADE_OF = {
     "setups": "connections",
     "asked": "exchanges",
     "answers": "exchanges",
+    "lookups": "exchanges",
     "held": "stalled",
     "secured": "handshakes",
 }
