@@ -3,20 +3,22 @@
 In: a comparison. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from conchart.charts.document import render_document
+from conchart.charts.swimlanes import kinds_of_stalls
 from conchart.comparing.lanes import Lanes
 from conchart.comparing.model import Comparison, Hop
 from conchart.comparing.noise import CHANCE, Verdict
 from conchart.phases import PHASES
-from conchart.stalls import COLOURS
+from conchart.stalls import COLOURS, STALLS
 from conchart.telling.servers import Server
 from conchart.units import format_share
 
 MAX_HOPS = 50
 """Servers on the page; it says how many more there are."""
-SCRIPTS = ("decode", "format", "detail", "tree", "chart", "comparison")
+SCRIPTS = ("decode", "format", "detail", "drawn", "tree", "chart", "comparison")
 """In the order in which they build on each other."""
 
 _KINDS = {kind.name: number for number, kind in enumerate(PHASES)}
@@ -35,6 +37,7 @@ def render_comparison(comparison: Comparison) -> str:
                 {"name": kind.name, "title": kind.title, "colour": kind.colour, "hatched": kind.hatched}
                 for kind in PHASES
             ],
+            "stall_kinds": kinds_of_stalls(),
             "sides": [
                 {"plot": f"plot-{name}", "groups": _groups(comparison, name), "lanes": _lanes(side.lanes)}
                 for name, side in zip(("before", "after"), sides, strict=True)
@@ -46,20 +49,22 @@ def render_comparison(comparison: Comparison) -> str:
         more_hops=max(0, len(comparison.hops) - MAX_HOPS),
         alone=[(words, side.only) for words, side in zip(("before", "after"), sides, strict=True) if side.only],
         chance=round(1 / CHANCE),
-        too_few=Verdict.TOO_FEW
-        if any(one.verdict is Verdict.TOO_FEW for hop in hops for one in hop.differences)
-        else None,
-        words=sorted(
-            {
-                part.word
-                for hop in hops
-                for side in (hop.before, hop.after)
-                for part in side.waited
-                if part.word in COLOURS
-            }
-        ),
+        too_few=Verdict.TOO_FEW if Verdict.TOO_FEW in _verdicts(hops) else None,
+        words=_words(comparison),
         kinds=PHASES,
     )
+
+
+def _verdicts(hops: Sequence[Hop]) -> set[Verdict]:
+    return {one.verdict for hop in hops for one in hop.differences}
+
+
+def _words(comparison: Comparison) -> list[str]:
+    """Name the stalls that are drawn in a colour of their own."""
+    lanes = (*comparison.before.lanes.drawn, *comparison.after.lanes.drawn)
+    waited = (part.word for hop in comparison.hops for part in (*hop.before.waited, *hop.after.waited))
+    stalled = (kind.word for lane in lanes for kind, _, _ in lane.stalls)
+    return sorted({*waited, *stalled} & {*COLOURS})
 
 
 def _groups(comparison: Comparison, end: str) -> list[dict[str, Any]]:
@@ -80,6 +85,7 @@ def _lanes(lanes: Lanes) -> list[dict[str, Any]]:
             "phases": [
                 [_KINDS[piece.kind], piece.start_ns, piece.end_ns, int(piece.inferred)] for piece in lane.pieces
             ],
+            "stalls": [[STALLS.index(kind), start_ns, end_ns] for kind, start_ns, end_ns in lane.stalls],
         }
         for lane in lanes.drawn
     ]

@@ -11,7 +11,7 @@ from conchart.charts.document import prepare, render_document
 from conchart.charts.swimlanes import swimlanes
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
-from conchart.stalls import DETAIL, STALLS, stall_kind
+from conchart.stalls import COLOURS, DETAIL, STALLS, stall_kind
 from conchart.tables import Tables
 from conchart.telling.findings import Finding, findings, tally_findings
 from conchart.telling.remarks import remarks
@@ -29,6 +29,8 @@ MAX_FINDINGS = 100
 """Findings in the panel; the page says how many more there are."""
 MAX_SERVERS = 50
 """Servers in "where the time went"; the page says how many more there are."""
+LEAST_HEADLINE = 10
+"""One in so many nanoseconds that users waited: for less, only the first server has a headline."""
 SCRIPTS = (
     *("decode", "format", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe", "ladder"),
     *(
@@ -112,7 +114,11 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         answer=answer,
         warnings=[remark for remark in said if remark.warning],
         hints=[remark for remark in said if not remark.warning],
-        headline=[{"server": server, "shares": list(shares(server))} for server in headline(listed)],
+        headline=[
+            {"server": server, "shares": list(shares(server))}
+            for place, server in enumerate(headline(listed))
+            if not place or server.waited_ns * LEAST_HEADLINE >= whole.waited_ns
+        ],
         in_vain=in_vain(tables),
         stalls=stall_costs(tables),
         findings=wrong,
@@ -143,7 +149,12 @@ def _legend(tables: Tables) -> tuple[set[str], list[tuple[str, list[str]]]]:
     for stall in STALLS:
         if stall in {stall_kind(*kind) for kind in kinds}:
             told.setdefault(stall.word, []).append(stall.meaning)
-    return {phase for phase, _, _ in times}, list(told.items())
+    # Those that have no colour of their own are drawn alike.
+    alike = [word for word in told if word not in COLOURS]
+    shown = [(word, told[word]) for word in told if word in COLOURS]
+    if alike:
+        shown.append((", ".join(alike), [meaning for word in alike for meaning in told[word]]))
+    return {phase for phase, _, _ in times}, shown
 
 
 def title_of(files: list[Row]) -> str:

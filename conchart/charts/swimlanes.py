@@ -96,17 +96,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
                 }
                 for kind in PHASES
             ],
-            "stall_kinds": [
-                {
-                    "name": kind.name,
-                    "word": kind.word,
-                    "meaning": kind.meaning,
-                    "doing": kind.doing,
-                    "colour": kind.colour,
-                    "owed": kind.detail not in ("ack", "spurious"),
-                }
-                for kind in STALLS
-            ],
+            "stall_kinds": kinds_of_stalls(),
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
             "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
@@ -114,6 +104,21 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
             "tables": packer.told,
         },
     )
+
+
+def kinds_of_stalls() -> list[dict[str, Any]]:
+    """Give what scripts need to know of each of ``STALLS``."""
+    return [
+        {
+            "name": kind.name,
+            "word": kind.word,
+            "meaning": kind.meaning,
+            "doing": kind.doing,
+            "colour": kind.colour,
+            "owed": kind.detail not in ("ack", "spurious"),
+        }
+        for kind in STALLS
+    ]
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from conchart.comparing.samples import Endpoint
 from conchart.printable import endpoint
 from conchart.sql import COSTLIEST
+from conchart.stalls import DETAIL, StallKind, stall_kind
 from conchart.tables import Tables
 
 MOST_LANES = 24
 MOST_PHASES = 2_000
-"""Of one lane; what comes after them is not drawn."""
+"""Of one lane, and of its stalls; what comes after them is not drawn."""
 
 _ORIGIN = "SELECT least((SELECT min(first_at) FROM captures), min(opened_at)) FROM connections"
 _LANES = f"""
@@ -32,6 +33,13 @@ _PHASES = f"""
     FROM phases WHERE list_contains($streams, stream)
     QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at, start_frame) <= {MOST_PHASES}
     ORDER BY stream, start_at, end_at, start_frame
+"""
+
+_STALLS = f"""
+    SELECT stream, kind, {DETAIL}, start_at - $origin, end_at - $origin
+    FROM stalls WHERE list_contains($streams, stream)
+    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at) <= {MOST_PHASES}
+    ORDER BY stream, start_at, end_at
 """
 
 
@@ -56,6 +64,8 @@ class Lane:
     start_ns: int
     end_ns: int
     pieces: tuple[Piece, ...]
+    stalls: tuple[tuple[StallKind, int, int], ...]
+    """Where the next byte did not come: from, to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,9 @@ def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
     pieces: dict[int, list[Piece]] = {row[1]: [] for row in rows}
     for stream, kind, start_ns, end_ns, inferred in tables.fetch(_PHASES, {"streams": list(pieces), "origin": origin}):
         pieces[stream].append(Piece(kind=kind, start_ns=start_ns, end_ns=end_ns, inferred=inferred))
+    stalls: dict[int, list[tuple[StallKind, int, int]]] = {stream: [] for stream in pieces}
+    for stream, kind, detail, start_ns, end_ns in tables.fetch(_STALLS, {"streams": list(pieces), "origin": origin}):
+        stalls[stream].append((stall_kind(kind, detail), start_ns, end_ns))
     drawn = tuple(
         Lane(
             server=server,
@@ -84,6 +97,7 @@ def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
             start_ns=start_ns,
             end_ns=end_ns,
             pieces=tuple(pieces[stream]),
+            stalls=tuple(stalls[stream]),
         )
         for server, stream, ip, port, start_ns, end_ns in rows
     )

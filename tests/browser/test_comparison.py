@@ -8,6 +8,7 @@ from selenium import webdriver
 import conchart
 from conchart.charts.comparison import render_comparison
 from conchart.comparing import compare
+from conchart.stalls import COLOURS
 from tests.browser.conftest import Opened
 from tests.browser.test_page import wait_for
 from tests.conftest import ROOT
@@ -48,6 +49,12 @@ def test_page_shows_both_captures_on_one_scale_and_asks_for_nothing(page: Opened
     ]
     fills = page.run("return ['before', 'after'].map(n => document.querySelectorAll(`#plot-${n} path.js-fill`).length)")
     assert min(fills) > 3
+    drawn = page.run(
+        "return ['before', 'after'].map(n => document.getElementById(`plot-${n}`).data.map(t => [t.name, t.fillcolor]))"
+    )
+    assert all(["held", COLOURS["held"]] in side for side in drawn), "between messages nobody idled"
+    assert ["stalled", COLOURS["limited"]] in drawn[0]
+    assert page.run("return document.querySelector('.legend').innerText").split("\n")[-2:] == ["held", "limited"]
     widths = page.run(BARS)
     assert widths[1] / widths[0] == pytest.approx(112 / 304, rel=0.01)
 

@@ -71,5 +71,6 @@ test("a request is named by its path, and a long one by the end of it", () => {
   assert.equal(named("GET", "/a/long/way/to/the/logo.png", 12), "…/logo.png");
   assert.equal(named("GET", "/a/long/way/to/", 8), "…/to/");
   assert.equal(named("GET", "/withoutanyotherslash", 8), "/withou…");
+  assert.equal(named("A", "www.shop.example", 8), "A www.s…");
   assert.equal(named(null, null), "");
 });

@@ -322,7 +322,6 @@ function within(row, view, model) {
  * @param {Colours} colours
  */
 function stallTraces(rows, view, model, pixel, colours) {
-  if (!model.stalls) return [];
   const { from, start, end, kind } = model.stalls;
   const { x0, x1 } = around(view);
   /** @type {Map<string, Outline>} */
@@ -353,6 +352,8 @@ function stallTraces(rows, view, model, pixel, colours) {
 const MAX_NAMES = 80;
 const LEAST_NAME = 5;
 const LETTER = 5.8;
+/* Letters of a name that may stand beside a bar that is too short for it. */
+const MOST_BESIDE = 24;
 
 /**
  * What a request asks for, in so many letters; of a long path its end tells more than its beginning. Empty where it is not known.
@@ -364,8 +365,9 @@ export function requestName({ method, target }, room) {
   const path = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*(?=\/|$)/i, "") || "/";
   const name = method && method !== "GET" ? `${method} ${path}` : path;
   if (name.length <= room) return name;
-  const end = `…${path.slice(path.replace(/\/$/, "").lastIndexOf("/"))}`;
-  return end.length <= room && end.length < name.length ? end : clip(name, room);
+  const last = path.replace(/\/$/, "").lastIndexOf("/");
+  const end = `…${path.slice(last)}`;
+  return last > 0 && end.length <= room ? end : clip(name, room);
 }
 
 /**
@@ -390,9 +392,11 @@ function nameTraces(rows, view, model, pixel, colours) {
       for (let i = 0; i < asked.length && told.x.length < MAX_NAMES; i += 1) {
         const left = Math.max(view.x0, asked[i].request - by);
         const right = Math.min(view.x1, i + 1 < asked.length ? asked[i + 1].request - by : until);
-        const room = Math.floor(((right - left) / pixel - 8) / LETTER);
-        if (asked[i].request - by + asked[i].request_ns + asked[i].wait_ns + asked[i].transfer_ns < view.x0 || room < LEAST_NAME) continue;
-        const name = requestName(asked[i], Math.min(room, 60));
+        const end = asked[i].request - by + asked[i].request_ns + asked[i].wait_ns + asked[i].transfer_ns;
+        const letters = (/** @type {number} */ until) => Math.floor(((until - left) / pixel - 8) / LETTER);
+        const room = Math.min(letters(right), Math.max(MOST_BESIDE, letters(end)));
+        if (end < view.x0 || room < LEAST_NAME) continue;
+        const name = requestName(asked[i], room);
         if (!name) continue;
         told.x.push(left + 2 * pixel);
         told.y.push(row.top + row.height / 2);

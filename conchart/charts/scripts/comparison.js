@@ -2,6 +2,7 @@
 
 import { MARGIN, figure } from "./chart.js";
 import { inflate, loadPlotly } from "./decode.js";
+import { kindsDrawn, phasesDrawn } from "./drawn.js";
 import { HEADING } from "./tree.js";
 
 const [packed] = await Promise.all([inflate(document.getElementById("data")?.textContent || ""), loadPlotly(document)]);
@@ -11,25 +12,33 @@ const LANE_HEIGHT = 20;
 /**
  * What Python tells of a capture.
  * @typedef {import("./tree.js").Row} Row
- * @typedef {{stream: number, group: number, client: string, phases: number[][]}} Lane
+ * @typedef {{stream: number, group: number, client: string, phases: number[][], stalls: number[][]}} Lane
  * @typedef {{plot: string, lanes: Lane[], groups: {endpoint: string, title: string, role: string, size: number}[]}} Side
  */
 
 /**
- * What a chart needs to know of the lanes of one capture: it asks for no more where it has neither packets nor stalls.
+ * Stretches of all lanes as columns, and where those of each lane begin.
+ * @param {number[][][]} lanes kind, start, end, and whether it is inferred
+ */
+function columns(lanes) {
+  const from = [0];
+  for (const stretches of lanes) from.push(from[from.length - 1] + stretches.length);
+  const [kind, start, end, inferred] = [0, 1, 2, 3].map((i) => lanes.flatMap((stretches) => stretches.map((stretch) => stretch[i])));
+  return { from, kind, start, end, inferred };
+}
+
+/**
+ * What a chart needs to know of the lanes of one capture: it asks for no more where it has no packets.
  * @param {Side} side
  */
 function sideModel({ lanes, groups }) {
-  const all = lanes.flatMap((lane) => lane.phases);
-  const from = [0];
-  for (const lane of lanes) from.push(from[from.length - 1] + lane.phases.length);
-  const column = (/** @type {number} */ i) => all.map((phase) => phase[i]);
-  const phases = { from, kind: column(0), start: column(1), end: column(2), inferred: column(3) };
+  const [phases, stalls] = [columns(lanes.map((lane) => lane.phases)), columns(lanes.map((lane) => lane.stalls))];
+  const drawnKinds = kindsDrawn(data.kinds, data.stall_kinds);
   const model = {
-    kinds: data.kinds, drawnKinds: { kinds: data.kinds }, steps: [], stalls: null, tables: {}, groups,
-    phases, drawn: phases,
+    kinds: data.kinds, stallKinds: data.stall_kinds, steps: [], tables: {}, groups, phases, stalls, drawnKinds,
+    drawn: phasesDrawn(phases, stalls, drawnKinds, (kind) => data.stall_kinds[kind].owed),
     opened: lanes.map(({ phases: [first] }) => (first ? first[1] : 0)),
-    closed: lanes.map(({ phases }) => (phases.length ? phases[phases.length - 1][2] : 0)),
+    closed: lanes.map((lane) => (lane.phases.length ? lane.phases[lane.phases.length - 1][2] : 0)),
     streams: lanes.map((lane) => lane.stream),
     endpoint: (/** @type {number} */ lane) => lanes[lane].client,
   };

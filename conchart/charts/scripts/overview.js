@@ -56,7 +56,7 @@ export class Overview {
     context.scale(scale, scale);
     const [x0, x1] = lanes.full;
     // Idling would fill it where many connections are kept open.
-    const waited = kinds.some((kind, i) => kind.waited && model.costs[i]?.some((ns) => ns > 0)) ? kinds.map((kind) => Boolean(kind.waited || kind.stall)) : kinds.map(() => true);
+    const waited = kinds.some((kind, i) => kind.waited && model.costs[i]?.some((ns) => ns > 0)) ? kinds.map((kind) => Boolean(kind.waited)) : kinds.map(() => true);
     const counts = density(model.drawn, lanes.kept, { x0, x1 }, parts, kinds.length, lanes.view.shift).map((levels, kind) => (waited[kind] ? levels : levels.fill(0)));
     let most = 0;
     for (let i = 0; i < parts; i += 1) most = Math.max(most, counts.reduce((sum, levels) => sum + levels[i], 0));
