@@ -64,7 +64,7 @@ def _words(comparison: Comparison) -> list[str]:
     lanes = (*comparison.before.lanes.drawn, *comparison.after.lanes.drawn)
     waited = (part.word for hop in comparison.hops for part in (*hop.before.waited, *hop.after.waited))
     stalled = (kind.word for lane in lanes for kind, _, _ in lane.stalls)
-    return sorted({*waited, *stalled} & {*COLOURS})
+    return sorted({*COLOURS} & {*waited, *stalled})
 
 
 def _groups(comparison: Comparison, end: str) -> list[dict[str, Any]]:
