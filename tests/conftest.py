@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import conchart
 from conchart import Trace, _native
 from conchart.analysis import plan
 from conchart.rules import chosen_thresholds, load_rules
@@ -14,6 +15,8 @@ from tests.charts.story import Story, reverse_proxy
 from tests.children import default_signals
 
 ROOT = Path(__file__).parent.parent
+CASES = tuple(sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*")))
+"""The folders of our captures."""
 MS = 1_000_000
 T0 = 1_700_000_000_123_456_789
 """First packet of the story: an odd number above 2^53, so that a float anywhere shows."""
@@ -70,8 +73,38 @@ STORY = f"""
 """
 
 
+def name_of(case: Path) -> str:
+    """Give the name of one of our captures: ``reverse-proxy/https``."""
+    return f"{case.parent.name}/{case.name}"
+
+
+def capture_of(case: Path) -> Path:
+    """Give the file of one of our captures."""
+    (capture,) = case.glob("input.pcap*")
+    return capture
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what tests compare with anew: texts, pictures")
+
+
+@pytest.fixture(scope="session", params=CASES, ids=name_of)
+def every_case(request: pytest.FixtureRequest) -> Path:
+    """Run a test for each of our captures: its folder.
+
+    pytest runs all tests of one capture, of whatever module, one after the other.
+    """
+    return Path(request.param)
+
+
+@pytest.fixture(scope="session")
+def every_trace(every_case: Path) -> Iterator[Trace]:
+    """Run a test for each of our captures: its trace, read once for all of them. Tests read it and change nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        trace = conchart.read(capture_of(every_case).relative_to(ROOT))
+    with trace:
+        yield trace
 
 
 def empty_trace() -> Trace:

@@ -7,50 +7,26 @@ from pathlib import Path
 
 import pytest
 
-import conchart
 from conchart import Trace
-from tests.conftest import ROOT, T0
+from tests.conftest import CASES, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
 from tests.hops.comparison import assert_no_circle
-
-CASES = sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*"))
 
 
 def test_there_are_stories() -> None:
     assert {case.parent.name for case in CASES} >= {"reverse-proxy", "crafted", "h2c"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_capture_tells_its_story(
-    case: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+    every_case: Path, every_trace: Trace, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    monkeypatch.chdir(ROOT)
-    (capture,) = case.relative_to(ROOT).glob("input.pcap*")
-    with conchart.read(capture) as trace:
-        trace.write(tmp_path / "story.txt")
-        told = {"expected.txt": (tmp_path / "story.txt").read_text(), "exact.txt": exact(trace)}
-        assert_no_circle(trace)
+    every_trace.write(tmp_path / "story.txt")
+    told = {"expected.txt": (tmp_path / "story.txt").read_text(), "exact.txt": exact(every_trace)}
+    assert_no_circle(every_trace)
     if pytestconfig.getoption("--update-golden"):
         for name, text in told.items():
-            (case / name).write_text(text)
-    assert told == {name: (case / name).read_text() for name in told}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_phases_of_a_story_tile_every_connection(case: Path) -> None:
-    (capture,) = case.glob("input.pcap*")
-    with conchart.read(capture) as trace:
-        wrong = trace.sql(
-            """
-            SELECT stream FROM connections LEFT JOIN (
-                SELECT stream, min(start_at) AS first, max(end_at) AS last, sum(end_at - start_at) AS total
-                FROM phases GROUP BY stream
-            ) USING (stream)
-            WHERE closed_at > opened_at AND (first, last, total) IS DISTINCT FROM
-                (opened_at, closed_at, closed_at - opened_at)
-            """
-        )
-        assert wrong.fetchall() == []
+            (every_case / name).write_text(text)
+    assert told == {name: (every_case / name).read_text() for name in told}
 
 
 def test_a_nanosecond_a_name_and_a_frame_change_the_exact_text(story: Trace) -> None:

@@ -14,10 +14,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tests.agreement import page, places, tshark
+from tests.agreement import page, places
 from tests.agreement.facts import FACTS
 from tests.agreement.places import Matched, Place
 from tests.agreement.run import files, name_of, outcomes_of
+from tests.tshark import installed
 
 Counts = Counter[tuple[str, bool]]
 
@@ -48,7 +49,7 @@ def main(captures: tuple[Path, ...], *, use_stored: bool, record: bool, as_json:
     Exit 1 when a disagreement is not among the known places, when a known place is gone, or when the rule of its class
     does not hold; 2 when there is no tshark.
     """
-    if not tshark.installed():
+    if not installed():
         raise click.UsageError("tshark is not installed")
     counts: Counts = Counter()
     differing, compared, not_compared = [], set(), []

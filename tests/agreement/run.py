@@ -14,6 +14,7 @@ from conchart.errors import CaptureError
 from tests.agreement import ours, stored, tshark
 from tests.agreement.facts import Outcome, Stream, compare, pairs_of
 from tests.agreement.rules import Case, holding
+from tests.tshark import TsharkError
 
 PROCESSES = 2
 
@@ -47,7 +48,7 @@ def outcomes(capture: Path, *, use_stored: bool = False) -> list[Outcome] | str:
         if use_stored:
             return list(compare(name_of(capture), stored.read(capture), mine))
         return held_to_the_rules(name_of(capture), tshark.grouped(capture), mine)
-    except (CaptureError, tshark.TsharkError, subprocess.TimeoutExpired) as problem:
+    except (CaptureError, TsharkError, subprocess.TimeoutExpired) as problem:
         return f"{name_of(capture)}: {str(problem).splitlines()[0]}"
 
 

@@ -14,14 +14,13 @@ from tests.agreement import page, places, tshark
 from tests.agreement.facts import FACTS, Exchange, Outcome, Packets, Stream, compare
 from tests.agreement.places import UNEXPLAINED, Place, Where
 from tests.agreement.run import outcomes
+from tests.tshark import needs_tshark
 
 CAPTURES = sorted((Path(__file__).parents[2] / "captures").rglob("input.pcap*"))
 CORPUS = os.environ.get("CONCHART_CORPUS")
 SAMPLE, LARGEST = 60, 60_000
 CUT = ("large-transfers",)
 """Folders of captures of 128 bytes of each packet: tshark reads no hello of which the end was not captured."""
-
-needs_tshark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
 
 
 @needs_tshark

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.agreement import page, tshark
+from tests.agreement import page
 from tests.agreement.crafted import CRAFTED, capture
 from tests.agreement.mended import MENDED
 from tests.agreement.rules import RULES
 from tests.agreement.run import outcomes
+from tests.tshark import needs_tshark
 
 CLASSES = sorted(page.sections())
 
@@ -23,7 +24,7 @@ def test_every_class_has_a_crafted_capture_and_every_rule_a_class() -> None:
     assert {*RULES} <= {*CLASSES}
 
 
-@pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+@needs_tshark
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("section", CLASSES)
 def test_a_class_is_what_its_cause_does(section: str, tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_a_class_is_what_its_cause_does(section: str, tmp_path: Path) -> None:
         assert all(section in outcome.rules for outcome in differing), [(str(one), one.rules) for one in differing]
 
 
-@pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+@needs_tshark
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", sorted(MENDED))
 def test_what_was_mended_stays_mended(name: str, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import conchart
-from tests.agreement import tshark
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 OURS = ("crafted/gap", "crafted/reordering", "stalls/fast-retransmit-*", "stalls/pmtu-*", "stalls/rto-*")
@@ -25,7 +25,7 @@ OF_OTHERS = (
     "zeek__http-zero-length-bodies-with-drops.pcap",
 )
 
-pytestmark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+pytestmark = needs_tshark
 
 
 def captures() -> Iterator[Path]:
@@ -42,7 +42,7 @@ def marked(capture: Path) -> list[int]:
 
 def missed(capture: Path) -> list[int]:
     selected = "tcp.analysis.lost_segment && tcp.len > 0"
-    text = tshark._run(["-n", "-r", str(capture), "-Y", selected, "-T", "fields", "-e", "frame.number"])
+    text = ask(["-n", "-r", str(capture), "-Y", selected, "-T", "fields", "-e", "frame.number"])
     return [int(line) for line in text.splitlines()]
 
 

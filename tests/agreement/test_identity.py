@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import conchart
-from tests.agreement import tshark
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 FOLDERS = ("crafted", "reverse-proxy", "round-trips", "udp")
@@ -23,7 +23,7 @@ OF_OTHERS = (
 """Wireless, tunnels, another transport, SYN-ACKs that differ."""
 NO_ADDRESS = ("", "00:00:00:00:00:00")
 
-pytestmark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+pytestmark = needs_tshark
 
 
 def captures() -> Iterator[Path]:
@@ -36,7 +36,7 @@ def fields(capture: Path, display_filter: str, occurrence: str, *names: str) -> 
     """What tshark says of the frames that pass a filter; of several layers the first (``f``) or the last (``l``)."""
     chosen = [option for name in names for option in ("-e", name)]
     options = ["-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-E", f"occurrence={occurrence}"]
-    return [line.split("\t") for line in tshark._run([*options, *chosen]).splitlines()]
+    return [line.split("\t") for line in ask([*options, *chosen]).splitlines()]
 
 
 @pytest.mark.parametrize("capture", list(captures()), ids=lambda path: path.parent.name + "-" + path.stem)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 import conchart
-from tests.agreement import tshark
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 OF_OTHERS = ("arkime__ldap-ssl.pcap", "zeek__ldap-ldap-starttls.pcap")
@@ -32,7 +32,7 @@ REQUESTS = {
 RESULTS = {1: 0, 5: 3, 7: 6, 9: 8, 11: 10, 13: 12, 15: 14, 24: 23}
 """Of responses that end an operation: its request. An entry (4) and a reference (19) do not end theirs."""
 
-pytestmark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+pytestmark = needs_tshark
 
 
 def captures() -> list[Path]:
@@ -56,7 +56,7 @@ def said(capture: Path, keys: Path) -> list[Operation]:
     secrets = ["-o", f"tls.keylog_file:{keys}"] if keys.exists() else []
     names = ("tcp.stream", "frame.time_epoch", "ldap.messageID", "ldap.protocolOp", "ldap.resultCode")
     chosen = [option for name in names for option in ("-e", name)]
-    text = tshark._run(["-n", *secrets, "-r", str(capture), "-Y", "ldap", "-T", "fields", *chosen])
+    text = ask(["-n", *secrets, "-r", str(capture), "-Y", "ldap", "-T", "fields", *chosen])
     operations: dict[int, Operation] = {}
     under_way: dict[tuple[int, str], int] = {}
     for line in text.splitlines():

@@ -12,6 +12,7 @@ import pytest
 import conchart
 from tests.agreement import tshark
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 FOLDERS = ("handshakes", "reverse-proxy")
@@ -25,7 +26,7 @@ OF_OTHERS = (
 HEADER = 5
 """Bytes of a record before its body, which tshark's length leaves out (RFC 8446 section 5.1)."""
 
-pytestmark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+pytestmark = needs_tshark
 
 
 def captures() -> Iterator[Path]:
@@ -49,7 +50,7 @@ def said(capture: Path) -> dict[int, list[int]]:
         "-e",
         "tls.record.length",
     ]
-    text = tshark._run(["-n", "-r", str(capture), *preferences, "-Y", "tls.record && tcp", *fields])
+    text = ask(["-n", "-r", str(capture), *preferences, "-Y", "tls.record && tcp", *fields])
     lines = (line.split("\t") for line in text.splitlines())
     return {int(frame): [int(length) + HEADER for length in lengths.split(",")] for frame, lengths in lines}
 

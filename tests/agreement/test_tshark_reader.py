@@ -11,9 +11,10 @@ from tests.agreement.facts import Stream
 from tests.laws.files import Format
 from tests.laws.hello import CIPHERS, Tls, application
 from tests.laws.talk import Finish, Packet, Pause, Reset, Say, Talk, every, together
+from tests.tshark import needs_tshark
 
 pytestmark = [
-    pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed"),
+    needs_tshark,
     pytest.mark.timeout(60),
 ]
 HANDSHAKES = [

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import conchart
-from tests.agreement import tshark
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 OF_OTHERS = (
@@ -22,7 +22,7 @@ OF_OTHERS = (
 )
 """Without UDP that carries tunnels: Wireshark numbers those, too."""
 
-pytestmark = pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+pytestmark = needs_tshark
 
 
 def captures() -> Iterator[Path]:
@@ -33,7 +33,7 @@ def captures() -> Iterator[Path]:
 def fields(capture: Path, display_filter: str, *names: str) -> list[list[str]]:
     """What tshark says about the frames that pass a filter: one list per frame."""
     chosen = [option for name in names for option in ("-e", name)]
-    text = tshark._run(["-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-E", "occurrence=f", *chosen])
+    text = ask(["-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-E", "occurrence=f", *chosen])
     return [line.split("\t") for line in text.splitlines()]
 
 

@@ -7,15 +7,12 @@ are counted here, as the plain union of sequence ranges. What encryption hides, 
 from __future__ import annotations
 
 import functools
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.agreement.facts import End, Exchange, Packets, Stream, Value
+from tests.tshark import ask
 
 PREFERENCES = {
     "tcp.desegment_tcp_streams": "TRUE",
@@ -64,30 +61,10 @@ TUNNELS = (
 )  # fmt: skip
 
 
-class TsharkError(Exception):
-    """tshark is missing, failed, or said nothing."""
-
-
-def installed() -> bool:
-    """Whether there is a tshark to ask."""
-    return shutil.which("tshark") is not None
-
-
-def _run(arguments: list[str], timeout: float = 300) -> str:
-    # Its own empty home: nobody's profile changes the answers.
-    with tempfile.TemporaryDirectory() as home:
-        environment = os.environ | {"HOME": home, "XDG_CONFIG_HOME": home, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-        done = subprocess.run(["tshark", *arguments], capture_output=True, env=environment, timeout=timeout)
-    text = done.stdout.decode("utf-8", "replace")
-    if done.returncode and not text:
-        raise TsharkError(done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or done.returncode)
-    return text
-
-
 @functools.cache
 def _value_names() -> dict[str, dict[int, str]]:
     names: dict[str, dict[int, str]] = {"tls.handshake.ciphersuite": {}, "tls.handshake.server_named_curve": {}}
-    for line in _run(["-G", "values"]).splitlines():
+    for line in ask(["-G", "values"]).splitlines():
         parts = line.split("\t")
         if len(parts) > 3 and parts[0] == "V" and parts[1] in names:
             names[parts[1]][int(parts[2], 0)] = parts[3]
@@ -151,7 +128,7 @@ def frames(capture: Path) -> Iterator[tuple[int, Frame]]:
         arguments += ["-o", f"{preference}:{value}"]
     for name in FIELDS:
         arguments += ["-e", name]
-    for line in _run(arguments).split("\n"):
+    for line in ask(arguments).split("\n"):
         cells = line.split(SEPARATOR)
         if len(cells) == len(FIELDS):
             yield from frames_of(dict(zip(FIELDS, cells, strict=True)))

@@ -5,8 +5,6 @@ So what their READMEs claim can be held against conchart's own findings.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +13,8 @@ from typing import Any
 
 import dpkt
 import pytest
+
+from tests.tshark import KEYLOG, ask, installed
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures"
 LAB_CASES = sorted(folder.name for folder in (CAPTURES / "reverse-proxy").iterdir())
@@ -209,15 +209,12 @@ def handshake_share(case: str) -> float:
 @cache
 def wireshark(case: str) -> dict[str, list[int]]:
     """What tshark says of each frame: the frames for which a field of :data:`FIELDS` has a value."""
-    program = shutil.which("tshark")
-    if not program:
+    if not installed():
         pytest.skip("tshark is not installed")
     options = ["-n", "-T", "fields", *(word for name in FIELDS for word in ("-e", name))]
     if case.startswith("crafted/"):
         options += ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
-    command = [program, *options, "-r", str(CAPTURES / case / "input.pcap")]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    rows = [line.split("\t") for line in lines]
+    rows = [line.split("\t") for line in ask([*options, "-r", str(CAPTURES / case / "input.pcap")]).splitlines()]
     return {
         name: [number for number, row in enumerate(rows, start=1) if row[column]] for column, name in enumerate(FIELDS)
     }
@@ -227,7 +224,6 @@ def tshark_fields(case: str, *words: str) -> list[list[str]]:
     """What tshark says of a capture, its secrets given, one row per frame."""
     wireshark(case)  # skips where there is none
     folder = CAPTURES / case
-    command = ["tshark", "-n", "-2", "-r", str(folder / "input.pcap"), "-T", "fields", "-E", "separator=|", *words]
-    command += ["-o", f"tls.keylog_file:{folder / 'keys.log'}"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [line.split("|") for line in lines]
+    options = ["-n", "-2", "-r", str(folder / "input.pcap"), "-T", "fields", "-E", "separator=|", *words]
+    text = ask([*options, "-o", f"{KEYLOG}{folder / 'keys.log'}"])
+    return [line.split("|") for line in text.splitlines()]

@@ -1,6 +1,5 @@
 """What is said of single connections: to the letter for some, held against tshark for all, and never nothing."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from conchart.explaining.ladder import _Stalled
 from conchart.exports.text.ladder import print_ladder
 from conchart.exports.text.sheet import Sheet, plain_console
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 GOLDENS = Path(__file__).parent / "goldens"
-CASES = sorted(path.parent for path in (ROOT / "captures").glob("*/*/input.pcap*"))
 
 TOLD = (
     ("reverse-proxy/https-no-keepalive", 0, False),
@@ -61,13 +60,10 @@ def test_a_connection_is_explained(
     assert told.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
-def test_every_packet_is_a_rung_and_says_what_it_carries(case: Path) -> None:
-    (capture,) = case.glob("input.pcap*")
-    with conchart.read(capture) as trace:
-        ((selected,),) = trace.sql("SELECT sum(selected) FROM captures").fetchall()
-        packets = dict(trace.sql("SELECT stream, count(*) FROM packets GROUP BY stream").fetchall())
-        explained = {one.stream: ladder(one) for one in connections(trace)}
+def test_every_packet_is_a_rung_and_says_what_it_carries(every_trace: Trace) -> None:
+    ((selected,),) = every_trace.sql("SELECT sum(selected) FROM captures").fetchall()
+    packets = dict(every_trace.sql("SELECT stream, count(*) FROM packets GROUP BY stream").fetchall())
+    explained = {one.stream: ladder(one) for one in connections(every_trace)}
     if selected <= 20_000:
         assert {stream: len(one.rungs) for stream, one in explained.items()} == packets
     for one in explained.values():
@@ -94,6 +90,7 @@ TRANSUM = ("art", "st", "reqspread", "rspspread")
 CLEAR = ("reverse-proxy/http", "reverse-proxy/http-page", "stalls/clean-far-client", "hops/nginx-http-http-1")
 
 
+@needs_tshark
 @pytest.mark.parametrize("case", CLEAR)
 def test_response_times_are_those_of_wiresharks_transum(case: str) -> None:
     capture = ROOT / "captures" / case / "input.pcap"
@@ -102,8 +99,8 @@ def test_response_times_are_those_of_wiresharks_transum(case: str) -> None:
         for name in ("tcp.stream", "frame.number", *(f"transum.{one}" for one in TRANSUM))
         for option in ("-e", name)
     ]
-    command = ["tshark", "--enable-protocol", "transum", "-2", "-r", str(capture), "-Y", "transum.art && tcp.len > 0"]
-    out = subprocess.run([*command, "-T", "fields", *fields], capture_output=True, text=True, check=True).stdout
+    options = ["--enable-protocol", "transum", "-2", "-r", str(capture), "-Y", "transum.art && tcp.len > 0"]
+    out = ask([*options, "-T", "fields", *fields])
     theirs = {}
     for line in out.splitlines():
         stream, frame, *seconds = line.split("\t")

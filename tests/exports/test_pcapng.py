@@ -12,12 +12,12 @@ import conchart
 from conchart import CaptureError, Trace, UsageError, _native
 from conchart.selection import selection, told_selection
 from tests.conftest import ROOT
+from tests.tshark import ask, needs_tshark
 
 CAPTURES = ROOT / "captures"
 SMALL = CAPTURES / "reverse-proxy/https-no-keepalive/input.pcap"
 EVERY = sorted(CAPTURES.glob("*/*/input.pcap*"))
 
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 FACTS = ("number", "time_epoch", "len", "cap_len", "encap_type", "md5_hash")
 
 
@@ -25,9 +25,8 @@ def frames(path: Path, *more: str) -> list[dict[str, str]]:
     """Give tshark's facts of each frame."""
     names = [*FACTS, *more]
     fields = [argument for name in names for argument in ("-e", f"frame.{name}")]
-    command = ["tshark", "-n", "-r", str(path), "-o", "frame.generate_md5_hash:TRUE", "-T", "fields", *fields]
-    said = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [dict(zip(names, line.split("\t"), strict=True)) for line in said.stdout.splitlines()]
+    text = ask(["-n", "-r", path, "-o", "frame.generate_md5_hash:TRUE", "-T", "fields", *fields])
+    return [dict(zip(names, line.split("\t"), strict=True)) for line in text.splitlines()]
 
 
 def facts(path: Path) -> list[dict[str, str]]:

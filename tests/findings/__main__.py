@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import conchart
 from conchart import CaptureError
-from tests.findings.matrix import CASES, Row, found, line, rows_of, table
+from tests.conftest import CASES, capture_of, name_of
+from tests.findings.matrix import Row, line, rows_of, table
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
 
@@ -16,10 +18,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split(":")[0])
     parser.add_argument("paths", nargs="*", type=Path, metavar="FILE OR FOLDER")
     paths = [file for path in parser.parse_args().paths for file in _captures(path)]
+    named = {str(path): path for path in paths} or {name_of(case): capture_of(case) for case in CASES}
     rows: dict[str, tuple[Row, ...]] = {}
-    for name in map(str, paths or CASES):
-        with suppress(CaptureError):  # foreign folders have damaged ones
-            rows[name] = rows_of(Path(name)) if paths else found(name)
+    for name, path in named.items():
+        # Foreign folders have damaged ones.
+        with suppress(CaptureError), conchart.read(path) as trace:
+            rows[name] = rows_of(trace)
             print(f"{name}: {line(rows[name])}", flush=True)  # noqa: T201
     print("", *table(rows), sep="\n")  # noqa: T201
 

@@ -3,16 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import conchart
+from conchart import Trace
 from conchart.rules import load_rules
 from conchart.schema import SEVERITIES
-from tests.conftest import ROOT
 
-CASES = tuple(sorted(str(p.parent.relative_to(ROOT / "captures")) for p in ROOT.glob("captures/*/*/input.pcap*")))
 NOTHING = "-"
 
 
@@ -39,22 +35,14 @@ class Row:
     root: int | None
 
 
-def rows_of(capture: Path) -> tuple[Row, ...]:
+def rows_of(trace: Trace) -> tuple[Row, ...]:
     """Give what is found in a capture, worst first."""
-    with conchart.read(capture) as trace:
-        found = trace.sql(f"SELECT {', '.join(Row.__slots__)} FROM findings ORDER BY number").fetchall()
+    found = trace.sql(f"SELECT {', '.join(Row.__slots__)} FROM findings ORDER BY number").fetchall()
     return tuple(Row(*map(_hashable, row)) for row in found)
 
 
 def _hashable(value: Any) -> Any:  # noqa: ANN401  (whatever a column holds)
     return tuple(value) if isinstance(value, list) else value
-
-
-@cache
-def found(case: str) -> tuple[Row, ...]:
-    """Give what is found in a capture of ours, as ``reverse-proxy/https``."""
-    (capture,) = (ROOT / "captures" / case).glob("input.pcap*")
-    return rows_of(capture)
 
 
 def line(rows: Iterable[Row]) -> str:

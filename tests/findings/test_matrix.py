@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from conchart import Trace
 from conchart.rules import Rule, load_rules
 from conchart.schema import SEVERITIES
-from tests.findings.matrix import CASES, Row, found, line
+from tests.conftest import CASES, name_of
+from tests.findings.matrix import Row, line, rows_of
 
 MATRIX = Path(__file__).with_name("matrix.txt")
 RULES = load_rules()
 QUALITY = {rule.name for rule in RULES if rule.severity == "quality"}
+NAMES = {name_of(case) for case in CASES}
 
 
 def golden() -> dict[str, str]:
@@ -28,20 +31,23 @@ def update(case: str, told: str) -> None:
     """Write the line of a capture, beside other processes that write theirs; those of captures that are gone go too."""
     with MATRIX.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        lines = {name: text for name, text in (golden() | {case: told}).items() if name in CASES}
+        lines = {name: text for name, text in (golden() | {case: told}).items() if name in NAMES}
         MATRIX.write_text("".join(f"{name}: {lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
 
 
-@pytest.mark.parametrize("case", CASES)
 def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
-    case: str, pytestconfig: pytest.Config
+    every_case: Path, every_trace: Trace, pytestconfig: pytest.Config
 ) -> None:
-    """All in one test: a capture is read once."""
-    rows = found(case)
+    case, rows = name_of(every_case), rows_of(every_trace)
     costs_add_up_to_no_more_than_users_waited(rows)
     consequences_name_what_is_shown_and_may_cause_them(rows)
     the_worst_come_first_but_for_the_quality_of_the_capture(rows)
     texts_name_no_fact_that_is_missing(rows)
+    for rule in RULES:
+        if case in rule.fault:
+            a_fault_is_found_and_besides_only_what_it_brings_with_it(rule, rows)
+        if case in rule.clean:
+            in_a_clean_twin_nothing_is_wrong(rule, rows)
     if pytestconfig.getoption("--update-golden"):
         update(case, line(rows))
         return  # another process may be writing just now
@@ -49,24 +55,21 @@ def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
 
 
 def test_the_matrix_has_no_capture_that_is_gone() -> None:
-    assert golden().keys() <= set(CASES)
+    assert golden().keys() <= NAMES
 
 
-def pairs(kind: str) -> list[object]:
-    return [pytest.param(rule, case, id=f"{rule.name}-{case}") for rule in RULES for case in getattr(rule, kind)]
+def test_the_captures_of_every_rule_are_there() -> None:
+    assert {case for rule in RULES for case in (*rule.fault, *rule.clean)} <= NAMES
 
 
-@pytest.mark.parametrize(("rule", "case"), pairs("fault"))
-def test_a_fault_is_found_and_besides_only_what_it_brings_with_it(rule: Rule, case: str) -> None:
-    rows = found(case)
+def a_fault_is_found_and_besides_only_what_it_brings_with_it(rule: Rule, rows: tuple[Row, ...]) -> None:
     assert rule.name in {row.finding for row in rows}
     named = {rule.name, *rule.implies, *QUALITY}
     assert [row for row in rows if row.finding not in named and row.because not in named] == []
 
 
-@pytest.mark.parametrize(("rule", "case"), pairs("clean"))
-def test_in_a_clean_twin_nothing_is_wrong(rule: Rule, case: str) -> None:
-    rows = [row for row in found(case) if row.finding not in QUALITY - {rule.name}]
+def in_a_clean_twin_nothing_is_wrong(rule: Rule, rows: tuple[Row, ...]) -> None:
+    rows = tuple(row for row in rows if row.finding not in QUALITY - {rule.name})
     assert [row for row in rows if row.severity != "note" or row.finding == rule.name] == []
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests import tshark
+
 FIELDS = (
     "tcp.stream", "frame.number", "frame.time_epoch", "tcp.segment", "tls.segment",
     "http.request.method", "http.request.uri", "http.response.code", "http2.headers.method",
@@ -71,7 +73,7 @@ class Truth:
 
 def installed() -> bool:
     """Whether there is a tshark to ask, and what comes with it."""
-    return bool(shutil.which("tshark") and shutil.which("mergecap") and shutil.which("capinfos"))
+    return bool(tshark.installed() and shutil.which("mergecap") and shutil.which("capinfos"))
 
 
 def read(captures: Sequence[Path]) -> dict[Path, Truth]:
@@ -83,8 +85,8 @@ def read(captures: Sequence[Path]) -> dict[Path, Truth]:
         row, secrets = Path(folder, "row.pcapng"), Path(folder, "keys.log")
         subprocess.run(["mergecap", "-a", "-w", row, *captures], check=True, capture_output=True)
         secrets.write_text("".join(secrets_of(capture).read_text() for capture in captures))
-        command = ["tshark", "-n", "-r", str(row), "-T", "fields", *options, "-o", f"tls.keylog_file:{secrets}"]
-        lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.rstrip("\n").split("\n")
+        text = tshark.ask(["-n", "-r", row, "-T", "fields", *options, "-o", f"{tshark.KEYLOG}{secrets}"])
+        lines = text.rstrip("\n").split("\n")
     rows = iter([line.split(COLUMN) for line in lines])
     return {capture: _read([next(rows) for _ in range(_packets(capture))]) for capture in captures}
 

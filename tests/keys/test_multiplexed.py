@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from itertools import chain
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 import conchart
 from tests.conftest import ROOT
+from tests.tshark import KEYLOG, ask, needs_tshark
 
 CASES = sorted((ROOT / "captures" / "multiplexed").iterdir())
 NAMES = ("method", "path", "status")
@@ -19,9 +18,8 @@ NAMES = ("method", "path", "status")
 def messages(case: Path) -> dict[str, list[str]]:
     """What tshark says of every HEADERS frame of a capture; of one packet's frames, with commas between."""
     fields = [word for name in NAMES for word in ("-e", f"http2.headers.{name}")]
-    command = ["tshark", "-n", "-r", str(case / "input.pcap"), "-o", f"tls.keylog_file:{case / 'keys.log'}"]
-    run = subprocess.run([*command, "-Y", "http2.headers", "-T", "fields", *fields], check=True, capture_output=True)
-    rows = [line.split("\t") for line in run.stdout.decode().splitlines()]
+    options = ["-n", "-r", str(case / "input.pcap"), "-o", f"{KEYLOG}{case / 'keys.log'}", "-Y", "http2.headers"]
+    rows = [line.split("\t") for line in ask([*options, "-T", "fields", *fields]).splitlines()]
     columns = zip(*rows, strict=True)
     return {
         name: list(chain.from_iterable(text.split(",") for text in column if text))
@@ -29,7 +27,7 @@ def messages(case: Path) -> dict[str, list[str]]:
     }
 
 
-@pytest.mark.skipif(not shutil.which("tshark"), reason="tshark is not installed")
+@needs_tshark
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tshark_reads_the_same_requests_and_responses(case: Path) -> None:
     said = messages(case)

@@ -11,10 +11,10 @@ import pytest
 
 import conchart
 from conchart import Trace
-from tests.agreement import tshark
 from tests.captures_are_real.seen import CAPTURES
 from tests.conftest import ROOT
 from tests.lessons.running import make_captures, skip_unless_root_with
+from tests.tshark import ask, needs_tshark
 
 LESSON = ROOT / "examples/far-away"
 RESULTS: dict[str, Any] = json.loads((LESSON / "results.json").read_text())
@@ -94,11 +94,11 @@ def test_the_results_are_what_the_captures_hold(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", DIRECTORY)
-@pytest.mark.skipif(not tshark.installed(), reason="tshark is not installed")
+@needs_tshark
 def test_each_town_has_as_many_people_as_its_name_says(case: str) -> None:
     secrets = [option for path in keys(case) for option in ("-o", f"tls.keylog_file:{path}")]
     capture = str(CAPTURES / "far-away" / case / "input.pcap")
-    text = tshark._run(["-n", *secrets, "-r", capture, "-Y", "ldap", "-T", "fields", "-e", "ldap.protocolOp"])
+    text = ask(["-n", *secrets, "-r", capture, "-Y", "ldap", "-T", "fields", "-e", "ldap.protocolOp"])
     operations = [tag for line in text.splitlines() for tag in line.split(",") if tag in (ENTRY, SEARCH_DONE)]
     answers = [list(group) for done, group in groupby(operations, lambda tag: tag == SEARCH_DONE) if not done]
     assert [0, *map(len, answers)] == ENTRIES

@@ -1,18 +1,12 @@
 """The answer: it is never silent about what is half of the wait, and names the largest in any case."""
 
 from collections import Counter
-from pathlib import Path
 
-import pytest
-
-import conchart
 from conchart import Trace
 from conchart.telling.remarks import Remark
 from conchart.telling.verdict import missing, verdict
 from tests.charts.story import MS, Story
-from tests.conftest import ROOT, TellTrace
-
-CASES = sorted(path for path in (ROOT / "captures").glob("*/*/input.pcap*"))
+from tests.conftest import TellTrace
 
 
 def parts_of_the_wait(trace: Trace) -> tuple[Counter[tuple[str, ...]], int]:
@@ -44,31 +38,29 @@ def explained(trace: Trace, aspect: tuple[str, ...]) -> int:
     return int(ns)
 
 
-@pytest.mark.parametrize("capture", CASES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
-def test_half_of_the_wait_is_explained_or_named(capture: Path) -> None:
-    with conchart.read(capture) as trace:
-        told = verdict(trace)
-        found, waited = parts_of_the_wait(trace)
-        named = set().union(*(entry.about for entry in told.entries))
-        for aspect, ns in found.items():
-            if waited and 2 * ns >= waited and aspect not in named:
-                assert 2 * explained(trace, aspect) >= ns, aspect
-        waits = [entry for entry in told.entries if entry.kind == "wait"]
-        assert bool(waits) == bool(waited)
-        if waits:
-            ((most,),) = trace.fetch(
-                "SELECT max(ns) FROM (SELECT sum(waited_ns)::BIGINT AS ns FROM times"
-                " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
-                " GROUP BY server_ip, server_port, phase)"
-            )
-            assert waits[0].cost_ns == most
-        ((beyond,),) = trace.fetch(
-            "SELECT count(*) FROM explained JOIN (SELECT server_ip, server_port, phase, sum(waited_ns) AS ns FROM times"
-            " GROUP BY ALL) USING (server_ip, server_port, phase) WHERE explained_ns > ns OR explained_ns <= 0"
+def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
+    told = verdict(every_trace)
+    found, waited = parts_of_the_wait(every_trace)
+    named = set().union(*(entry.about for entry in told.entries))
+    for aspect, ns in found.items():
+        if waited and 2 * ns >= waited and aspect not in named:
+            assert 2 * explained(every_trace, aspect) >= ns, aspect
+    waits = [entry for entry in told.entries if entry.kind == "wait"]
+    assert bool(waits) == bool(waited)
+    if waits:
+        ((most,),) = every_trace.fetch(
+            "SELECT max(ns) FROM (SELECT sum(waited_ns)::BIGINT AS ns FROM times"
+            " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
+            " GROUP BY server_ip, server_port, phase)"
         )
-        assert beyond == 0, "findings explain no more of a phase than users waited in it"
-        wrong = {"serious", "warning"} & {entry.severity for entry in told.entries}
-        assert bool(wrong) != any(entry.kind == "clean" for entry in told.entries)
+        assert waits[0].cost_ns == most
+    ((beyond,),) = every_trace.fetch(
+        "SELECT count(*) FROM explained JOIN (SELECT server_ip, server_port, phase, sum(waited_ns) AS ns FROM times"
+        " GROUP BY ALL) USING (server_ip, server_port, phase) WHERE explained_ns > ns OR explained_ns <= 0"
+    )
+    assert beyond == 0, "findings explain no more of a phase than users waited in it"
+    wrong = {"serious", "warning"} & {entry.severity for entry in told.entries}
+    assert bool(wrong) != any(entry.kind == "clean" for entry in told.entries)
 
 
 def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trace_of: TellTrace) -> None:
