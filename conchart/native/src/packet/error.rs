@@ -13,6 +13,10 @@ pub enum PacketError {
     #[error("{layer} header at byte {offset}: {field} is {found}, {allowed} expected")]
     Bad { layer: &'static str, offset: usize, field: &'static str, found: u32, allowed: &'static str },
 
+    /// IP is in there, in a form that is not put together.
+    #[error("{layer} frame: {what}, which is not read")]
+    Unread { layer: &'static str, what: &'static str },
+
     /// No decoder for the link layer.
     #[error("link type {0} is not supported")]
     UnsupportedLink(LinkType),
@@ -23,7 +27,7 @@ impl PacketError {
     #[must_use]
     pub fn layer(&self) -> &'static str {
         match self {
-            Self::Cut { layer, .. } | Self::Bad { layer, .. } => layer,
+            Self::Cut { layer, .. } | Self::Bad { layer, .. } | Self::Unread { layer, .. } => layer,
             Self::UnsupportedLink(_) => "link",
         }
     }

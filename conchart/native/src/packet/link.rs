@@ -190,11 +190,29 @@ fn token_ring(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     Ok(Next::Llc(offset + 14 + usize::from(route)))
 }
 
-/// RFC 1201: the protocol, how the packet was split, its number; IP in one piece is opened.
+/// RFC 1201: the protocol, how the packet was split, its number; four bytes more before them where the frame would have a
+/// length that ARCNET does not have. RFC 1051: the protocol alone. IP in one piece is opened.
 fn arcnet(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     const IP: u8 = 212;
-    let [protocol, split] = u16_at("ARCNET", frame, offset, 0, 4)?.to_be_bytes();
-    Ok(if (protocol, split) == (IP, 0) { Next::Ipv4(offset + 4) } else { Next::Other })
+    const IPV6: u8 = 196;
+    const IP_RFC1051: u8 = 240;
+    const WHOLE: u8 = 0;
+    const EXCEPTION: u8 = 0xff;
+    let [protocol, mut split] = u16_at("ARCNET", frame, offset, 0, 4)?.to_be_bytes();
+    let mut header = offset;
+    if split == EXCEPTION && protocol != IP_RFC1051 {
+        header += 4;
+        [_, split] = u16_at("ARCNET", frame, header, 0, 4)?.to_be_bytes();
+    }
+    match (protocol, split) {
+        (IP_RFC1051, _) => Ok(Next::Ipv4(offset + 1)),
+        (IP, WHOLE) => Ok(Next::Ipv4(header + 4)),
+        (IPV6, WHOLE) => Ok(Next::Ipv6(header + 4)),
+        (IP | IPV6, _) => {
+            Err(PacketError::Unread { layer: "ARCNET", what: "an IP packet in several frames (RFC 1201)" })
+        }
+        _ => Ok(Next::Other),
+    }
 }
 
 /// Cisco's HDLC, or PPP's.

@@ -144,6 +144,11 @@ impl Assembler {
         *self = Self { base: Some(seq), started: true, fin_delivered: self.fin_delivered, ..Self::default() };
     }
 
+    /// Is it known where the stream starts, and nothing else of it?
+    pub fn is_untouched(&self) -> bool {
+        self.started && self.waiting.is_empty() && self.gaps.is_none() && !self.has_begun()
+    }
+
     /// The stream starts at `position`, or before it where bytes were captured already.
     pub fn start_at(&mut self, position: u64) {
         if !self.started {

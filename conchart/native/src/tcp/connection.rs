@@ -189,7 +189,7 @@ impl Connection {
             peer.assembler.note_unseen(position, seen);
         }
         peer.classifier.acknowledged(position.min(peer.assembler.acked), seen.at);
-        if from == Side::Client && self.ack.is_none() && position == believed {
+        if from == Side::Client && self.ack.is_none() {
             self.complete_handshake(segment, position, seen);
         }
         believed

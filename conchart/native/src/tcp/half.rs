@@ -64,8 +64,18 @@ impl Half {
 
     /// Where a segment of this side lies in its stream.
     pub(super) fn extent(&mut self, segment: &Segment<'_>) -> Extent {
-        let position = self.assembler.position(segment.seq.plus(segment.flags.syn().into()));
+        let seq = segment.seq.plus(segment.flags.syn().into());
+        let mut position = self.assembler.position(seq);
+        if segment.payload_len > 0 && position < self.assembler.start && self.may_start_elsewhere() {
+            self.assembler.restart(seq);
+            position = self.assembler.start;
+        }
         Extent { position, end: position + u64::from(segment.payload_len), reached: self.assembler.reached() }
+    }
+
+    /// Has only an acknowledgement told where the stream starts? It may be damaged; what this side sends tells better.
+    pub(super) fn may_start_elsewhere(&self) -> bool {
+        self.isn.is_none() && self.assembler.is_untouched()
     }
 
     /// Does a segment of this side tell when it had what it acknowledges, up to the delay of an ACK (RFC 9293 section

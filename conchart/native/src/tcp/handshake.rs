@@ -96,13 +96,20 @@ impl Connection {
         }
     }
 
-    /// The client acknowledges `position` of the server's stream: is it the first ACK of the SYN-ACK? There was none.
+    /// The client acknowledges `position` of the server's stream: is it the ACK of the SYN-ACK? None was seen yet.
+    ///
+    /// One that acknowledges more is not: either the server never sent that (RFC 9293 section 3.10.7.4), or it could send
+    /// it because it had the ACK, which was not captured then. When that passed is not known.
     pub(super) fn complete_handshake(&mut self, segment: &Segment<'_>, position: u64, seen: Moment) {
         let answers_syn_ack =
-            !segment.flags.syn() && self.syn_ack.is_some() && position >= self.halves.server.assembler.start;
+            !segment.flags.syn() && self.syn_ack.is_some() && position == self.halves.server.assembler.start;
         if answers_syn_ack {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
+            let client = &mut self.halves.client;
+            if client.may_start_elsewhere() && client.assembler.position(segment.seq) != client.assembler.start {
+                client.assembler.restart(segment.seq);
+            }
         }
     }
 

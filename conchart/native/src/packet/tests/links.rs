@@ -80,7 +80,7 @@ fn aggregated_frames_are_opened_one_by_one() {
 fn rare_links_lead_to_the_same_segment() {
     let ip = hello();
     let frame = ethernet(&[8, 0], &ip);
-    let cases: [(LinkType, &[u8], &[u8]); 22] = [
+    let cases: [(LinkType, &[u8], &[u8]); 24] = [
         (LinkType::TOKEN_RING, &[&[0x10, 0x40], &MACS[..], &SNAP].concat(), &ip),
         (
             LinkType::TOKEN_RING,
@@ -89,6 +89,8 @@ fn rare_links_lead_to_the_same_segment() {
         ),
         (LinkType::ARCNET, &[1, 2, 212, 0, 0, 9], &ip),
         (LinkType::ARCNET_LINUX, &[1, 2, 0, 0, 212, 0, 0, 9], &ip),
+        (LinkType::ARCNET, &[1, 2, 212, 0xff, 0xff, 0xff, 212, 0, 0, 9], &ip),
+        (LinkType::ARCNET, &[1, 2, 240], &ip),
         (LinkType::ATM_RFC1483, &SNAP, &ip),
         (LinkType::ATM_RFC1483, &[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7, 0, 0], &frame),
         (LinkType::SUNATM, &[&[2, 0, 0, 1], &SNAP[..]].concat(), &ip),
@@ -111,6 +113,19 @@ fn rare_links_lead_to_the_same_segment() {
     for (link, header, rest) in cases {
         says_hello(link, &[header, rest].concat());
     }
+}
+
+/// RFC 1201: the first of two pieces, and the second one.
+#[test]
+fn ip_that_arcnet_split_is_not_read_and_arp_is_something_else() {
+    for (split, protocol) in [(1, 212), (2, 212), (2, 196)] {
+        let frame = [&[1, 2, protocol, split, 0, 9], &hello()[..]].concat();
+        assert_eq!(
+            decode(LinkType::ARCNET, &frame, 100).unwrap_err().to_string(),
+            "ARCNET frame: an IP packet in several frames (RFC 1201), which is not read"
+        );
+    }
+    assert!(matches!(decode(LinkType::ARCNET, &[1, 2, 213, 0, 0, 9, 0, 7], 100), Ok(Decoded::Other)));
 }
 
 #[test]

@@ -99,6 +99,22 @@ fn an_ack_of_something_older_does_not_complete_the_handshake() {
     assert_eq!(connection.ack, None);
 }
 
+/// RFC 9293 section 3.10.7.4: what was never sent cannot be acknowledged. Where the ACK is not in the capture, a later one
+/// that acknowledges the answer, too, does not tell when it was.
+#[test]
+fn only_the_ack_of_the_syn_ack_completes_the_handshake() {
+    let opened =
+        || Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(20 * MS, Side::Server, SYN | ACK, 0, 0, "");
+    let ack = |script: Script| script.run().0.ack.map(|seen| seen.at);
+    for unsent in [1, 487, 1 << 20] {
+        assert_eq!(ack(opened().client(21, 0, unsent, "").client(22, 0, 0, "ask")), Some(22 * MS), "{unsent}");
+        assert_eq!(ack(opened().client(21, 0, unsent, "ask").server(40, 0, 3, "yes")), None, "{unsent}");
+    }
+    let answered = opened().server(40, 0, 3, "yes").client(237, 3, 3, "");
+    assert_eq!(ack(answered.clone()), None);
+    assert_eq!(answered.run().0.handshake_rtt().client, None);
+}
+
 #[test]
 fn syn_answered_by_rst_is_refused_and_unanswered_is_told_apart() {
     let refused =

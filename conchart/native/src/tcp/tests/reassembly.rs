@@ -92,6 +92,22 @@ fn a_damaged_acknowledgement_discards_nothing() {
     }
 }
 
+/// Of the handshake, only the SYN or only the SYN-ACK was captured: where the other stream starts is known from an
+/// acknowledgement, and that one is damaged.
+#[test]
+fn a_damaged_acknowledgement_moves_no_start() {
+    for damage in [1, 5, 487, 1 << 20, 1 << 29, 3 << 29] {
+        let asked =
+            |script: Script| script.client(31, 0, 0, "ask").server(137, 0, 3, "response").client(138, 3, 8, "").run();
+        let syn = Script::new().packet(0, Side::Client, SYN, 0, 0, "").client(30, 0, damage, "");
+        let syn_ack = Script::new().packet(20 * MS, Side::Server, SYN | ACK, 0, damage, "").client(30, 0, 0, "");
+        for (connection, heard) in [asked(syn), asked(syn_ack)] {
+            assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ask", "response"), "{damage}");
+            assert_eq!(connection.halves.server.missing() + connection.halves.client.missing(), 0);
+        }
+    }
+}
+
 #[test]
 fn what_two_packets_acknowledge_was_sent() {
     let (_, heard) = Script::new()
@@ -277,6 +293,37 @@ proptest! {
         for side in [Side::Client, Side::Server] {
             let half = &connection.halves[side];
             prop_assert_eq!(half.bytes() - half.late(), heard.bytes[side]);
+        }
+    }
+}
+
+proptest! {
+    // Law: one damaged acknowledgement costs no byte, delays none, and invents none. (Not the last packet's: nothing comes
+    // that could speak against it.)
+    #[test]
+    fn one_damaged_acknowledgement_costs_nothing(
+        turns in prop::collection::vec((1usize..20, 0i64..12_000), 2..20),
+        begins_with_syn_ack: bool,
+        damaged in 0usize..24,
+        ack in number(),
+    ) {
+        let cuts: Vec<_> = turns.iter().map(|(cut, _)| *cut).collect();
+        let mut sound = cut_conversation(&cuts);
+        let mut later = 0;
+        for (packet, (_, after)) in sound.iter_mut().skip(3).zip(&turns) {
+            later += after * MS;
+            packet.at += later;
+        }
+        let sound = &sound[usize::from(begins_with_syn_ack)..];
+        let mut damage = sound.to_vec();
+        let damaged = damaged % (damage.len() - 1);
+        damage[damaged].ack = damage[damaged].ack.wrapping_add(ack);
+        let ((a, heard), (b, counted)) = (play_counting(sound), play_counting(&damage));
+        prop_assert_eq!((heard.bytes.client, heard.bytes.server, heard.gaps), (counted.bytes.client, counted.bytes.server, counted.gaps));
+        let ((_, heard, _), (_, again, _)) = (play(sound), play(&damage));
+        prop_assert_eq!((&heard.text, &heard.order), (&again.text, &again.order));
+        for side in [Side::Client, Side::Server] {
+            prop_assert_eq!(a.halves[side].missing(), b.halves[side].missing());
         }
     }
 }
