@@ -19,3 +19,5 @@ class DrawOptions:
     """Width and height of a picture, in pixels."""
     dark: bool = False
     """Draw pictures for a dark background."""
+    verbose: bool = False
+    """Tell all there is in text, instead of one screen."""

@@ -22,6 +22,8 @@ COLUMNS = {
     "protocol method host target status request_bytes response_bytes inferred confidence",
     "phases": "stream start_at end_at start_frame end_frame kind exchange inferred",
     "stalls": "stream start_at end_at start_frame released_frame end_frame kind detail side ack_delay_ns confidence",
+    "findings": "number root finding severity server_ip server_port client_ip streams count cost_ns critical_ns "
+    "shared_ns waited_ns each_ns confidence evidence who",
 }
 """Table to columns, in the order of the line, by which the lines are sorted."""
 

@@ -52,5 +52,5 @@ def test_a_choice_of_nothing_says_so_in_the_place_of_praise(tmp_path: Path, choi
     with conchart.read(CAPTURE, **choice) as trace:  # type: ignore[arg-type]
         trace.write(tmp_path / "out.txt")
     text = (tmp_path / "out.txt").read_text(encoding="utf-8")
-    assert f"Selection   nothing: none of 17 packets fits {told}" in text.splitlines()
-    assert "Quality" not in text
+    assert f"selected nothing: none of 17 packets fits {told}" in text.splitlines()
+    assert "capture complete" not in text

@@ -6,8 +6,11 @@
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from conchart import Trace
+from conchart.exports.text.screen import LINES
+from conchart.exports.text.sheet import PLAIN_WIDTH
 from tests.conftest import CASES, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
 from tests.hops.comparison import assert_no_circle
@@ -27,6 +30,16 @@ def test_capture_tells_its_story(
         for name, text in told.items():
             (every_case / name).write_text(text)
     assert told == {name: (every_case / name).read_text() for name in told}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+def test_a_story_is_one_screen_with_an_answer(case: Path) -> None:
+    lines = (case / "expected.txt").read_text().splitlines()
+    assert len(lines) <= LINES
+    assert max(map(cell_len, lines)) <= PLAIN_WIDTH
+    answer = lines[: lines.index("")]
+    said = [line for line in answer if line.startswith(("serious ", "warning ", "wait "))]
+    assert said or answer[0].startswith("Nobody ")
 
 
 def test_a_nanosecond_a_name_and_a_frame_change_the_exact_text(story: Trace) -> None:
@@ -54,6 +67,6 @@ def test_what_is_beyond_the_most_rows_is_pinned_too(story: Trace) -> None:
     before = exact(story).splitlines()
     (rest,) = (line for line in before if line.startswith("…"))
     assert rest.startswith("… 4 more, SHA-256 ")
-    assert len(before) == len(COLUMNS) + 3 + 1 + 1 + 8 + MOST_ROWS + 1
+    assert len(before) == len(COLUMNS) + 3 + 1 + 1 + 8 + MOST_ROWS + 1 + 1
     story.execute(f"UPDATE stalls SET end_frame = 1 WHERE start_at = {T0 + MOST_ROWS - 1}")
     assert exact(story).splitlines() != before

@@ -7,7 +7,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class Results:
     form: str | None
     table: str | None
     options: DrawOptions
-    verbose: bool
     fail_on: str | None
 
     def check(self, captures: Iterable[str]) -> None:
@@ -87,7 +86,7 @@ class Results:
             empty = folder / ".rehearsal"
             empty.write_bytes(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1))
             with read(empty, packets=True) as trace:
-                print_summary(trace, plain_console(io.StringIO()), self.options, verbose=True)
+                print_summary(trace, plain_console(io.StringIO()), replace(self.options, verbose=True))
                 for output in self.outputs:
                     if output == "-":
                         dump(trace, io.StringIO(), self.form or "json")
@@ -118,7 +117,7 @@ class Results:
             else:
                 trace.write(output, format=self.form, table=self.table, options=self.options)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
-        if self.verbose or not self.outputs:
+        if self.options.verbose or not self.outputs:
             self._print_summary(trace)
         return int(self.fail_on is not None and _fails(trace, self.fail_on))
 
@@ -128,7 +127,7 @@ class Results:
         from conchart.exports.text import print_summary
 
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
-        print_on(terminal(), partial(print_summary, trace, options=self.options, verbose=self.verbose))
+        print_on(terminal(), partial(print_summary, trace, options=self.options))
 
 
 _WRITING = (
@@ -167,7 +166,11 @@ _SHOWING = (
     ),
     click.option("--light/--dark", default=True, help="Background of .svg and .png.  [default: light]"),
     click.option(
-        "-v", "--verbose", is_flag=True, help="Print every finding in full, and the details of each connection."
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Print more than one screen: every finding in full, all servers, more lanes, and the details of each "
+        "connection.",
     ),
     click.option(
         "--fail-on",
@@ -203,9 +206,14 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         options = DrawOptions(
-            packets=packets, retransmits=not no_retransmits, names=not no_names, size=size, dark=not light
+            packets=packets,
+            retransmits=not no_retransmits,
+            names=not no_names,
+            size=size,
+            dark=not light,
+            verbose=verbose,
         )
-        results = Results(outputs=outputs, form=form, table=table, options=options, verbose=verbose, fail_on=fail_on)
+        results = Results(outputs=outputs, form=form, table=table, options=options, fail_on=fail_on)
         return command(results=results, **others)
 
     decorated: Callable[..., Any] = with_results

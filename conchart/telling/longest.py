@@ -226,14 +226,17 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
 
 
 def _own_time(tables: Tables, asked: Row) -> str:
-    """Say how much of a wait is the way to the server and back: what is left is its own time."""
+    """Say how much of a wait is the way to the server and back: what is left is its own time.
+
+    As a share: requests side by side wait for longer, added up, than there was waiting.
+    """
     row = next(rows(tables, _EXCHANGES, asked))
     if not row["wait_ns"]:
         return ""
-    way = row["wait_ns"] - row["service_ns"]
+    way, own = row["wait_ns"] - row["service_ns"], row["service_ns"]
     if 2 * way > row["wait_ns"]:
-        return f"{format_ns(way)} of it is the way there and back"
-    return f"the server's own time but for {format_ns(way)} on the way" if way else "all of it the server's own time"
+        return f"{format_share(way, row['wait_ns'])} of it the way there and back"
+    return f"{format_share(own, row['wait_ns'])} of it the server's own time"
 
 
 def _hop(tables: Tables, asked: Row) -> tuple[str, str]:

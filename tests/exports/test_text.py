@@ -12,11 +12,14 @@ import conchart
 from conchart import DrawOptions, Trace
 from conchart.exports.text import print_summary
 from conchart.exports.text.lanes import _Lane, _stretches
+from conchart.exports.text.screen import LINES
 from conchart.exports.text.strip import Axis, Stretch, draw_strip
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
-GOLDEN = Path(__file__).with_name("story.txt")
+GOLDENS = {False: Path(__file__).with_name("story-brief.txt"), True: Path(__file__).with_name("story.txt")}
+"""The first screen, and all there is to tell."""
+LANE = re.compile(r" +\d+ 10\.0\.0\.1:")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -25,12 +28,22 @@ def shown(trace: Trace, *, width: int = 100, colours: bool = False, names: bool 
     console = Console(
         file=sink, width=width, force_terminal=colours, color_system="truecolor" if colours else None, highlight=False
     )
-    print_summary(trace, console, DrawOptions(names=names), verbose=verbose)
+    print_summary(trace, console, DrawOptions(names=names, verbose=verbose))
     return sink.getvalue()
 
 
-def test_story_reads_as_it_did(story: Trace) -> None:
-    assert shown(story, verbose=True) == GOLDEN.read_text(encoding="utf-8")
+@pytest.mark.parametrize("verbose", [False, True])
+def test_story_reads_as_it_did(story: Trace, verbose: bool, pytestconfig: pytest.Config) -> None:
+    text = shown(story, verbose=verbose)
+    if pytestconfig.getoption("--update-golden"):
+        GOLDENS[verbose].write_text(text, encoding="utf-8")
+    assert text == GOLDENS[verbose].read_text(encoding="utf-8")
+
+
+def test_a_file_holds_what_the_terminal_shows(story: Trace, tmp_path: Path) -> None:
+    for verbose in (False, True):
+        story.write(tmp_path / "out.txt", options=DrawOptions(verbose=verbose))
+        assert (tmp_path / "out.txt").read_text(encoding="utf-8") == shown(story, verbose=verbose)
 
 
 def test_each_end_of_a_link_names_the_other(trace_of: TellTrace, proxy_story: Story) -> None:
@@ -93,8 +106,9 @@ def test_hostile_text_is_disarmed(story: Trace) -> None:
 def test_empty_capture_says_so() -> None:
     with empty_trace() as trace:
         text = shown(trace)
+    assert "Nobody waited" in text
     assert "0 packets" in text
-    assert "Connections none" in text
+    assert "no connection" in text
     assert "Where the time went" not in text
 
 
@@ -106,7 +120,7 @@ def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
         "UPDATE connections SET missing_client = 1500, packets_client = 9, packets_server = 9, state = 'midstream' "
         "WHERE stream = 1",
     )
-    text = " ".join(shown(story).split())
+    text = " ".join(shown(story, verbose=True).split())
     for flaw in (
         "1 000 of 1 240 packets selected",
         "frame 12: cut short",
@@ -119,6 +133,9 @@ def test_every_flaw_of_the_capture_is_told(story: Trace) -> None:
     ):
         assert flaw in text.replace("\u2009", " ")
     assert "Do better" not in text
+    brief = " ".join(shown(story).split())
+    assert brief.count("3 packets lost by the capturing machine") == 1, "each thing once"
+    assert "is unseen" not in brief, "it follows from the others"
 
 
 def test_beyond_forty_lanes_those_waited_for_longest_are_drawn_and_the_rest_counted() -> None:
@@ -135,20 +152,25 @@ def test_beyond_forty_lanes_those_waited_for_longest_are_drawn_and_the_rest_coun
             """
         )
         analysed(trace)
-        lanes = [line for line in shown(trace).splitlines() if re.match(r" +\d+ 10\.0\.0\.1:", line)]
+        lanes = [line for line in shown(trace, verbose=True).split("\n\ntcp")[0].splitlines() if LANE.match(line)]
         assert len(lanes) == 40
-        assert lanes[0].split()[0] == "100", "in the order of their cost"
-        assert "… and 60 more connections, with less to wait for" in shown(trace)
+        assert lanes[0].split()[0] == "61", "those that cost the most, in the order of time"
+        assert "… and 60 more connections, with less to wait for" in shown(trace, verbose=True)
+        brief = shown(trace)
+    lanes = [line for line in brief.splitlines() if LANE.match(line)]
+    assert len(brief.splitlines()) == LINES, "lanes take the room that is left"
+    assert [int(line.split()[0]) for line in lanes] == [*range(101 - len(lanes), 101)]
+    assert f"… and {100 - len(lanes)} more connections, with less to wait for" in brief
 
 
-def test_lanes_have_the_costliest_server_first_and_in_it_the_costliest_connection(trace_of: TellTrace) -> None:
+def test_lanes_have_the_costliest_server_first_and_in_it_the_order_of_time(trace_of: TellTrace) -> None:
     story = Story()
-    for port, wait in ((80, 1), (80, 5), (81, 3), (81, 4)):
+    for at, (port, wait) in enumerate(((80, 1), (80, 5), (81, 3), (81, 4))):
         phases = [("request", MS), ("wait", wait * MS), ("transfer", MS), ("idle", (9 - wait) * MS)]
-        story.connect(("10.0.0.1", 1000 + wait), ("10.0.0.2", port), 0, phases)
+        story.connect(("10.0.0.1", 1000 + wait), ("10.0.0.2", port), at * MS, phases)
     story.capture()
     lanes = re.findall(r"^ +\d+ 10\.0\.0\.1:100(\d)", shown(trace_of(story)), re.MULTILINE)
-    assert lanes == ["4", "3", "5", "1"], "port 81 cost 7 ms of waiting, port 80 6 ms; all lived as long"
+    assert lanes == ["3", "4", "1", "5"], "port 81 cost 7 ms of waiting, port 80 6 ms; all lived as long"
 
 
 def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
@@ -162,7 +184,23 @@ def test_beyond_twelve_servers_the_rest_is_counted(story: Trace) -> None:
         """
     )
     analysed(story)
-    assert "… and 8 more servers" in shown(story)
+    assert "… and 8 more servers" in shown(story, verbose=True)
+    assert "and 19 more servers like it: 19 connections" in shown(story)
+
+
+def test_servers_that_are_alike_are_told_once(trace_of: TellTrace) -> None:
+    story = Story()
+    for port, wait in ((80, 5), (81, 4), (82, 3)):
+        story.connect(("10.0.0.1", 1), ("10.0.0.2", port), 0, [("wait", wait * MS), ("transfer", MS)])
+    story.connect(("10.0.0.1", 1), ("10.0.0.3", 80), 0, [("wait", MS), ("transfer", 2 * MS)])
+    story.capture()
+    text = shown(trace_of(story))
+    times = text[text.index("Where the time went") : text.index("When")]
+    assert [line.split()[0] for line in times.splitlines() if " waited " in line and ":8" in line] == [
+        "10.0.0.2:80",
+        "10.0.0.3:80",
+    ]
+    assert "and 2 more ports like it: 2 connections, waited 9.00 ms" in times
 
 
 def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:

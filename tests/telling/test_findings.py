@@ -84,7 +84,7 @@ def test_a_consequence_stands_inside_what_causes_it() -> None:
     assert [one.name for one in first.consequences] == ["slow-tls"]
     assert first.brings == "brings with it: TLS handshakes take time (3 times, 205 ms)"
     assert first.where == "front shop.example (10.77.1.1:443), client 10.77.1.10"
-    assert first.fixes == ("nginx: keepalive_timeout 75s;", "keep connections")
+    assert first.fixes == ("keep connections", "nginx: keepalive_timeout 75s;")
 
 
 def test_names_are_left_out_where_they_are_not_wanted() -> None:

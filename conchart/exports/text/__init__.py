@@ -7,20 +7,24 @@ escapes.
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
+from conchart.exports.text.answer import answer_lines
 from conchart.exports.text.attribution import MOST_SERVERS, attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts, hints
 from conchart.exports.text.findings import finding_lines
 from conchart.exports.text.lanes import lanes
+from conchart.exports.text.screen import first_screen
 from conchart.exports.text.sheet import Sheet, plain_console
 from conchart.options import DrawOptions
 from conchart.tables import Tables
 from conchart.telling.servers import servers, totals
+from conchart.telling.verdict import verdict
 
 
 def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
-    """Write the summary as plain text, 100 columns wide."""
+    """Write what the terminal shows as plain text, 100 columns wide."""
     with path.open("w", encoding="utf-8", newline="\n") as sink:
         print_summary(tables, plain_console(sink), options)
 
@@ -29,16 +33,23 @@ def print_findings(tables: Tables, console: Console) -> None:
     """Print how good the capture is, and all of each finding."""
     sheet = Sheet(console)
     sheet.tell(facts(tables))
-    sheet.label("Findings", finding_lines(tables, sheet.room, names=True, verbose=True))
+    sheet.label("Findings", finding_lines(tables, sheet.room, names=True))
 
 
-def print_summary(tables: Tables, console: Console, options: DrawOptions, *, verbose: bool = False) -> None:
-    """Print facts about the capture, what is wrong, where the time went, why, and the lanes, within the width."""
+def print_summary(tables: Tables, console: Console, options: DrawOptions) -> None:
+    """Print the first screen, or all there is to tell, within the width."""
     sheet = Sheet(console)
+    if not options.verbose:
+        for line in first_screen(tables, sheet.width, colours=sheet.colours, names=options.names):
+            sheet.show(line)
+        return
     width, colours, names = sheet.width, sheet.colours, options.names
     listed = servers(tables, names=names, most=MOST_SERVERS)
+    for line in answer_lines(tables, verdict(tables, names=names), width):
+        sheet.show(line)
+    sheet.show(Text())
     sheet.tell(facts(tables))
-    sheet.label("Findings", finding_lines(tables, sheet.room, names=names, verbose=verbose))
+    sheet.label("Findings", finding_lines(tables, sheet.room, names=names))
     sheet.tell(waits(tables, listed))
     sheet.tell(hints(tables))
     sheet.section(
@@ -47,6 +58,5 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions, *, ver
     )
     sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
     sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))
-    if verbose:
-        for line in details(tables, names=names):
-            sheet.show(line)
+    for line in details(tables, names=names):
+        sheet.show(line)

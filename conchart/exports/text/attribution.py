@@ -37,17 +37,24 @@ def attribution(listed: list[Server], count: int, width: int, *, colours: bool) 
     for number, server in enumerate(listed):
         if number:
             yield Text()
-        title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
-        yield both_ends(title, _numbers(server), width)
-        if server.waited_ns:
-            yield draw_strip(stacked(server.waited), Axis(0, server.waited_ns, width, colours))
-        parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
-        yield from flow(parts, width)
-        if server.split:
-            for line in wrapped(str(server.split), width, indent="  "):
-                yield Text(line)
+        yield from block(server, width, colours=colours)
     if count > len(listed):
         yield Text(f"… and {count_of(count - len(listed), 'more server')}")
+
+
+def block(
+    server: Server, width: int, *, colours: bool, with_strip: bool = True, with_split: bool = True
+) -> Iterator[Text]:
+    """Give the lines of one server, with a bar of its users' waits and what its own waits consist of."""
+    title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
+    yield both_ends(title, _numbers(server), width)
+    if server.waited_ns and with_strip:
+        yield draw_strip(stacked(server.waited), Axis(0, server.waited_ns, width, colours))
+    parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
+    yield from flow(parts, width)
+    if server.split and with_split:
+        for line in wrapped(str(server.split), width, indent="  "):
+            yield Text(line)
 
 
 def _numbers(server: Server) -> str:

@@ -14,6 +14,8 @@ _STATE = "CASE WHEN transport = 'tcp' THEN state WHEN state = 'unanswered' THEN 
 
 RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renegotiation' END"
 """SQL: what to call a handshake of which only the times are known."""
+_HANDSHAKE = f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
+_MOST_KINDS = 3
 
 
 def facts(tables: Tables) -> Iterator[tuple[str, str]]:
@@ -23,21 +25,10 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     ):
         stamps = f"{_TIMESTAMPS.get(resolution, format_ns(resolution))} timestamps" if resolution else None
         yield "Capture", f"{_path(path)} ({_joined((form, links, stamps))})"
-    packets, selected, size, first_at, last_at = _row(
-        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
-    )
-    number = count_of(packets or 0, "packet")
-    if selected != packets:
-        number = f"{format_count(selected or 0)} of {number} selected"
-    if first_at is None:
-        yield "Packets", number
-    else:
-        lasted = f"{format_ns(last_at - first_at)} from {format_instant(first_at)}"
-        yield "Packets", f"{number}, {format_bytes(size or 0)}, {lasted}"
+    ((first_at,),) = tables.fetch("SELECT min(first_at) FROM captures")
+    yield "Packets", _packets(tables) + ("" if first_at is None else f" from {format_instant(first_at)}")
     yield "Connections", _tally(tables, "connections", _STATE)
-    if handshakes := _tally(
-        tables, "handshakes", f"concat_ws(' ', version, kind, {RENEGOTIATION}, nullif(outcome, 'complete'))"
-    ):
+    if handshakes := _tally(tables, "handshakes", _HANDSHAKE):
         yield "TLS", handshakes
     for remark in remarks(tables):
         if remark.kind == "keys":
@@ -46,11 +37,31 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
         yield "Requests", requests
     if trouble := network(tables):
         yield "Network", ", ".join(trouble)
-    if packets and not selected:
-        ((chosen,),) = tables.fetch("SELECT any_value(selection) FROM captures")
-        yield "Selection", f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
+    if nothing := _nothing_selected(tables):
+        yield "Selection", nothing
     else:
         yield from quality(tables)
+
+
+def brief_facts(tables: Tables, quality: str) -> Iterator[tuple[str, str]]:
+    """Give label and text: what was captured, what is in it, how good it is (``quality``) and when it was."""
+    paths = tables.fetch("SELECT path FROM captures ORDER BY capture")
+    more = f" and {count_of(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+    yield "capture", f"{_path(paths[0][0])}{more}: {_packets(tables)}" if paths else _packets(tables)
+    told = (
+        _counted(tables, "connections", "connection", _STATE),
+        _counted(tables, "handshakes", "TLS handshake", _HANDSHAKE),
+        _counted(tables, "exchanges", "request", "protocol"),
+        *network(tables),
+    )
+    yield "", "; ".join(filter(None, told)) or "no connection"
+    if nothing := _nothing_selected(tables):
+        yield "selected", nothing
+    else:
+        ((first_at,),) = tables.fetch("SELECT min(first_at) FROM captures")
+        began = [f"from {format_instant(first_at)}"] if first_at is not None else []
+        keys = [remark.title for remark in remarks(tables) if remark.kind == "keys"]
+        yield "", "; ".join((quality, *keys, *began))
 
 
 def network(tables: Tables) -> list[str]:
@@ -70,6 +81,28 @@ def network(tables: Tables) -> list[str]:
         (zero_windows, "full receive window", "full receive windows"),
     )
     return [count_of(count, one, many) for count, one, many in counts if count]
+
+
+def _packets(tables: Tables) -> str:
+    """``265 packets, 199 kB, 337 ms``."""
+    packets, selected, size, first_at, last_at = _row(
+        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
+    )
+    number = count_of(packets or 0, "packet")
+    if selected != packets:
+        number = f"{format_count(selected or 0)} of {number} selected"
+    if first_at is None:
+        return number
+    return f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
+
+
+def _nothing_selected(tables: Tables) -> str:
+    """Say that a choice of packets chose none; empty where it did not."""
+    packets, selected = _row(tables, "SELECT sum(packets), sum(selected) FROM captures")
+    if not packets or selected:
+        return ""
+    ((chosen,),) = tables.fetch("SELECT any_value(selection) FROM captures")
+    return f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
 
 
 def quality(tables: Tables) -> Iterator[tuple[str, str]]:
@@ -93,9 +126,26 @@ def hints(tables: Tables) -> Iterator[tuple[str, str]]:
         yield "Note", ". ".join(said)
 
 
+def _kinds(tables: Tables, table: str, kind: str) -> list[tuple[str | None, int]]:
+    return tables.fetch(f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind")
+
+
+def _counted(tables: Tables, table: str, noun: str, kind: str) -> str:
+    """``3 connections (2 complete, 1 reset)``, the most frequent kinds; empty where there is none."""
+    rows = _kinds(tables, table, kind)
+    if not rows:
+        return ""
+    told = [f"{format_count(count)} {printable(name or 'unknown')}" for name, count in rows[:_MOST_KINDS]]
+    if len(rows) == 1:
+        told = [printable(rows[0][0] or "unknown")]
+    elif len(rows) > _MOST_KINDS:
+        told.append(f"{format_count(sum(count for _, count in rows[_MOST_KINDS:]))} others")
+    return f"{count_of(sum(count for _, count in rows), noun)} ({', '.join(told)})"
+
+
 def _tally(tables: Tables, table: str, kind: str) -> str:
     """Count rows in all and by kind: ``3: 2 complete, 1 reset``."""
-    rows = tables.fetch(f"SELECT {kind} AS kind, count(*) AS n FROM {table} GROUP BY ALL ORDER BY n DESC, kind")
+    rows = _kinds(tables, table, kind)
     total = sum(count for _, count in rows)
     if not total and table != "connections":
         return ""

@@ -19,13 +19,18 @@ from conchart.tables import Tables
 from conchart.units import count_of, format_ns, format_tick, tick_step
 
 MOST_LANES = 40
+BESIDE_LANES = 3
+"""Lines of the axis and, 80 columns wide, of the legend."""
 _ORDINARY = ("complete", "open")
 
-_LANES = f"""
+_LANES = """
     SELECT server_ip, server_port, names, stream, client_ip, client_port, state, opened_at, closed_at
-    FROM (SELECT *, row_number() OVER (ORDER BY {COSTLIEST}) AS cost_rank FROM connections)
-    JOIN (SELECT server_ip, server_port, rank, names FROM servers) USING (server_ip, server_port)
-    WHERE cost_rank <= {MOST_LANES} ORDER BY rank, server_ip, server_port, cost_rank
+    FROM connections JOIN (SELECT server_ip, server_port, rank, names FROM servers) USING (server_ip, server_port)
+    WHERE list_contains($streams, stream) ORDER BY rank, server_ip, server_port, opened_at, stream
+"""
+_COSTLIEST = f"""
+    SELECT stream, server_ip, server_port FROM connections JOIN (SELECT server_ip, server_port FROM servers)
+        USING (server_ip, server_port) ORDER BY {COSTLIEST} LIMIT {MOST_LANES}
 """
 
 _PHASES = """
@@ -48,12 +53,21 @@ class _Lane:
     """What is drawn where it has no phases."""
 
 
-def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator[Text]:
-    """Give the lines; of more than ``MOST_LANES`` connections, those are drawn whose users waited the longest."""
+def lanes(tables: Tables, width: int, *, colours: bool, names: bool, room: int = 2 * MOST_LANES + 1) -> Iterator[Text]:
+    """Give the lines: those connections are drawn whose users waited the longest, in the order of time at each server.
+
+    Args:
+        tables: Of the trace.
+        width: Columns.
+        colours: Whether there are colours.
+        names: With names found in the capture.
+        room: Lines for connections, their servers and the count of those left out; no more than ``MOST_LANES``
+            connections are drawn.
+    """
     ((count, start, end),) = tables.fetch("SELECT count(*), min(opened_at), max(closed_at) FROM connections")
     if not count:
         return
-    drawn = _lanes(tables, names=names)
+    drawn = _lanes(tables, _chosen(tables, count, room), names=names)
     label_width = min(max(cell_len(lane.label) for lane in drawn), max(20, width // 4))
     result_width = max(cell_len(lane.result) for lane in drawn)
     axis = Axis(start, end, max(16, width - label_width - result_width - 4), colours)
@@ -70,12 +84,25 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool) -> Iterator
             f"… and {count_of(count - len(drawn), 'more connection')}, with less to wait for: -w out.html draws them"
         )
     kinds = {stretch.kind for lane in stretches.values() for stretch in lane}
-    yield Text()
     signs = ((phase, swatch(phase, colours=colours)) for phase in PHASES if phase.name in kinds)
     yield from flow((Text.assemble(sign, f" {phase.name}") for phase, sign in signs), width)
 
 
-def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
+def _chosen(tables: Tables, count: int, room: int) -> list[int]:
+    """Choose the connections that are drawn, the longest wait first, until there is no room for another one."""
+    chosen: list[int] = []
+    servers: set[tuple[str, int]] = set()
+    for stream, *server in tables.fetch(_COSTLIEST):
+        with_it = servers | {(server[0], server[1])}
+        has_more = len(chosen) + 1 < count
+        if chosen and len(chosen) + 1 + len(with_it) + has_more > room:
+            break
+        chosen.append(stream)
+        servers = with_it
+    return chosen
+
+
+def _lanes(tables: Tables, streams: list[int], *, names: bool) -> list[_Lane]:
     return [
         _Lane(
             stream=stream,
@@ -85,7 +112,7 @@ def _lanes(tables: Tables, *, names: bool) -> list[_Lane]:
             life=Stretch("unseen", opened_at, closed_at),
         )
         for server_ip, server_port, called, stream, client_ip, client_port, state, opened_at, closed_at in tables.fetch(
-            _LANES
+            _LANES, {"streams": streams}
         )
     ]
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from conchart.printable import printable
 
+_CUT = "…"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")
 
 
@@ -22,7 +23,7 @@ def fit(text: str, width: int) -> str:
     tail = text
     while cell_len(tail) > width - 1 - head:
         tail = tail[1:]
-    return set_cell_size(set_cell_size(text, head) + "…" + tail, width)
+    return set_cell_size(set_cell_size(text, head) + _CUT + tail, width)
 
 
 def both_ends(left: Text, right: str, width: int) -> Text:
@@ -59,3 +60,11 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
     kept = _BEFORE_UNIT.sub("\u00a0", text)
     lines = wrap(kept, max(40, width), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines] or [""]
+
+
+def clipped(text: str, width: int, most: int | None = None) -> list[str]:
+    """Break text as :func:`wrapped` does; of more than ``most`` lines, cut the last one. No line is wider."""
+    lines = wrapped(text, width)
+    if most is not None and len(lines) > most:
+        lines = [*lines[: most - 1], f"{lines[most - 1]} {_CUT}"]
+    return [line if cell_len(line) <= width else f"{set_cell_size(line, width - 1).rstrip()}{_CUT}" for line in lines]
