@@ -41,6 +41,8 @@ class Case:
     """Options of the client."""
     pace: float = 1
     """How many times as quick servers and clients are as ``SLOWER`` and ``PAUSE_MS`` say, but no quicker than ever."""
+    alike: bool = False
+    """All responses have the same size."""
     keys: bool = False
     """The client's TLS secrets are kept."""
     concurrencies: tuple[int, ...] = CONCURRENCIES
@@ -49,6 +51,10 @@ class Case:
         """Return what tells the client how long servers take and how long it thinks."""
         slower, pause = (max(1, each[concurrency] / self.pace) for each in (SLOWER, PAUSE_MS))
         return ["-slower", f"{slower:g}", "-pause", f"{pause:g}"]
+
+    def sizes(self, classes: str) -> str:
+        """Return the sizes of the responses to requests of each class."""
+        return ",".join([classes.split(",")[1]] * 3) if self.alike else classes
 
     def swapped(self) -> Case:
         """Return the same with one network instead of two, and the other way round; to ask directly takes one."""
@@ -79,7 +85,9 @@ def main_cases() -> dict[str, Case]:
     return found
 
 
-NGINX, HAPROXY, APACHE = (Proxy(program=program) for program in ("nginx", "haproxy", "apache"))
+NGINX, HAPROXY, APACHE, CADDY, VARNISH, SQUID = (
+    Proxy(program=program) for program in ("nginx", "haproxy", "apache", "caddy", "varnish", "squid")
+)
 FEW = (1, 16, 64)
 RUSH = (64, 128)
 RUSHED = 40
@@ -229,6 +237,48 @@ CASES: dict[str, Case] = {
     "bridge-nginx": Case(
         title="Containers on a bridge, heard on their host", proxy=NGINX, capture=BRIDGE, concurrencies=FEW
     ),
+    "caddy": Case(title="Caddy", proxy=CADDY, networks=2),
+    "caddy-https-https": Case(
+        title="Caddy, TLS on both legs", proxy=replace(CADDY, front_tls=True, back_tls=True), capture=CABLES,
+    ),
+    "caddy-close-https-http": Case(
+        title="Caddy, TLS in front, with a connection for each request",
+        proxy=replace(CADDY, front_tls=True, pooled=False),
+    ),
+    "posts-caddy": Case(title="Caddy, uploads", proxy=CADDY, capture=CABLES, customer=("-posts",), concurrencies=FEW),
+    "varnish": Case(title="Varnish", proxy=VARNISH),
+    "varnish-close": Case(
+        title="Varnish, with a connection for each request", proxy=replace(VARNISH, pooled=False), networks=2,
+        capture=CABLES,
+    ),
+    "squid": Case(title="Squid", proxy=SQUID, networks=2, capture=CABLES),
+    "squid-close": Case(
+        title="Squid, with a connection for each request", proxy=replace(SQUID, pooled=False), capture=CABLES
+    ),
+    "alike-nginx": Case(title="All responses are of one size", proxy=NGINX, networks=2, alike=True, concurrencies=FEW),
+    "alike-caddy": Case(
+        title="Caddy, all responses are of one size", proxy=CADDY, networks=2, alike=True, concurrencies=FEW
+    ),
+    "alike-varnish": Case(
+        title="Varnish, all responses are of one size", proxy=VARNISH, alike=True, capture=CABLES, concurrencies=FEW
+    ),
+    "alike-squid-close": Case(
+        title="Squid, a connection for each request, all responses are of one size", networks=2, alike=True,
+        proxy=replace(SQUID, pooled=False), concurrencies=FEW,
+    ),
+    "rush-caddy": Case(title="More than Caddy can do", proxy=CADDY, networks=2, pace=RUSHED, concurrencies=RUSH),
+    "rush-varnish": Case(title="More than Varnish can do", proxy=VARNISH, pace=RUSHED, concurrencies=RUSH),
+    "rush-squid": Case(
+        title="More than Squid can do", proxy=SQUID, capture=CABLES, pace=RUSHED, concurrencies=RUSH
+    ),
+    "tiers-caddy": Case(
+        title="Caddy, an application, a store", proxy=CADDY, capture=SWITCH, calls="some", concurrencies=FEW
+    ),
+    "local-caddy": Case(title="Caddy and all else on one host", proxy=CADDY, homes=LOCAL, concurrencies=FEW),
+    "same-squid": Case(title="Squid and all else at one address", proxy=SQUID, homes=SAME, concurrencies=FEW),
+    "bridge-varnish": Case(
+        title="Containers on a bridge: Varnish", proxy=VARNISH, capture=BRIDGE, concurrencies=FEW
+    ),
     "bridge-tiers-apache": Case(
         title="Containers on a bridge: Apache, an application, a store", proxy=APACHE, capture=BRIDGE, calls="some",
         concurrencies=FEW,
@@ -257,5 +307,8 @@ SHOWN = (
     ("same-nginx-close", 16, 40),
     ("same-tiers-haproxy", 1, 24),
     ("bridge-nginx", 16, 40),
+    ("caddy", 16, 60),
+    ("varnish", 16, 40),
+    ("same-squid", 16, 40),
 )
 """What is committed, small: a case, a concurrency, how many requests."""

@@ -1,4 +1,4 @@
-"""nginx, HAProxy and Apache as a case wants them, on a host of the town."""
+"""nginx, HAProxy, Apache, Caddy, Varnish and Squid as a case wants them, on a host of the town."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Proxy:
     """One proxy of a case."""
 
     program: str
-    """``nginx``, ``haproxy`` or ``apache``."""
+    """``nginx``, ``haproxy``, ``apache``, ``caddy``, ``varnish`` or ``squid``."""
     pooled: bool = True
-    """Whether nginx and Apache keep connections to the servers open for other requests."""
+    """Whether a proxy keeps connections to the servers open for other requests; HAProxy says so in ``reuse``."""
     reuse: str = "always"
     """Which requests HAProxy sends on pooled connections: ``always`` all, ``safe`` not a client's first, ``never``."""
     front_tls: bool = False
@@ -40,14 +40,13 @@ def start_proxy(
     """Start it at ``front``; returns the folder in which it runs, and the program."""
     run = network.folder / f"{host.role}-{proxy.program}"
     run.mkdir()
-    name, words, values = {"nginx": _nginx, "haproxy": _haproxy, "apache": _apache}[proxy.program](
-        proxy, run, f"{front[0]}:{front[1]}", servers, pem
-    )
+    run.chmod(0o777)  # Squid gives up root before it opens its log
+    name, words, values = _STARTS[proxy.program](proxy, run, f"{front[0]}:{front[1]}", servers, pem)
     text = (CONFIGURATIONS / name).read_text()
     for key, value in {"RUN": str(run), "PEM": str(pem), **values}.items():
         text = text.replace(f"@{key}@", value)
     (run / name).write_text(text)
-    return run, network.start_server(host, front[1], [*words, run / name])
+    return run, network.start_server(host, front[1], [*words, run / name], {"HOME": str(run)})
 
 
 Start = tuple[str, list[str | Path], dict[str, str]]
@@ -91,3 +90,40 @@ def _apache(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path
         "FRONT": "\n".join(front),
         "DIRECTIVES": "\n".join([f'ProxyPass "/" "{url}"{reuse}', *proxy.directives]),
     }  # fmt: skip
+
+
+def _caddy(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path) -> Start:
+    address, _, port = listen.rpartition(":")
+    said = [f"to {' '.join(servers)}", *proxy.directives]
+    options = ["tls_insecure_skip_verify"] * proxy.back_tls + ["keepalive off"] * (not proxy.pooled)
+    said += [f"transport http {{\n{chr(10).join(options)}\n}}"] * bool(options)
+    return "Caddyfile", ["caddy", "run", "--adapter", "caddyfile", "--config"], {
+        "SITE": f"http{'s' * proxy.front_tls}://:{port}", "ADDRESS": address,
+        "PROTOCOLS": "h1 h2" if proxy.http2 else "h1",
+        "TLS": f"tls {pem} {pem}" * proxy.front_tls,
+        "DIRECTIVES": "\n".join(said),
+    }  # fmt: skip
+
+
+def _varnish(proxy: Proxy, run: Path, listen: str, servers: list[str], _pem: Path) -> Start:
+    address, _, port = servers[0].rpartition(":")
+    words: list[str | Path] = ["varnishd", "-j", "none", "-F", "-n", run / "varnish", "-a", listen, "-s", "malloc,16m"]
+    # From the start as many threads as will be asked for: new ones come ten a second.
+    words += ["-p", "thread_pools=1", "-p", "thread_pool_min=200", "-p", "vsl_space=1M", "-f"]
+    return "varnish.vcl", words, {
+        "ADDRESS": address, "PORT": port,
+        "DIRECTIVES": "\n".join(["set bereq.http.connection = \"close\";"] * (not proxy.pooled) + [*proxy.directives]),
+    }  # fmt: skip
+
+
+def _squid(proxy: Proxy, _run: Path, listen: str, servers: list[str], _pem: Path) -> Start:
+    address, _, port = servers[0].rpartition(":")
+    return "squid.conf", ["squid", "-N", "-f"], {
+        "LISTEN": listen, "ADDRESS": address, "PORT": port, "POOL": "on" if proxy.pooled else "off",
+        "DIRECTIVES": "\n".join(proxy.directives),
+    }  # fmt: skip
+
+
+_STARTS = {
+    "nginx": _nginx, "haproxy": _haproxy, "apache": _apache, "caddy": _caddy, "varnish": _varnish, "squid": _squid,
+}  # fmt: skip

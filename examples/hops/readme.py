@@ -7,7 +7,10 @@ from lab.programs import find_apache, versions
 from proxies import Proxy
 from town import ANY, APART, BRIDGE, CABLES, LO, LOOPBACK, SWITCH, Town
 
-VERSIONS = {"nginx": ("nginx", "-v"), "haproxy": ("haproxy", "-v")}
+VERSIONS = {
+    "nginx": ("nginx", "-v"), "haproxy": ("haproxy", "-v"), "caddy": ("caddy", "version"),
+    "varnish": ("varnishd", "-V"), "squid": ("squid", "-v"),
+}  # fmt: skip
 HEARD = {
     ANY: "on the proxy, `tcpdump -i any`",
     CABLES: "on the proxy, at its one cable or at both, merged by `mergecap`",

@@ -30,6 +30,9 @@ pub(super) struct Candidate {
     /// Fronts beside it that it would have overtaken, or been overtaken by, on the way in and on the way out.
     pub asked_overtaken: usize,
     pub answered_overtaken: usize,
+    /// Whether it would overtake, or be overtaken by, the front that has its back, if that one is beside it.
+    pub asked_crosses: Option<bool>,
+    pub answered_crosses: Option<bool>,
     /// When the back's response was over.
     pub ended_at: i64,
     /// From the front's request, or the end of its back before, to what the proxy did first for it, at the back.
@@ -61,8 +64,13 @@ pub(super) struct Candidate {
     pub seen: f64,
     /// Logarithm of the odds that the front caused the back, had both no other candidate.
     pub weight: f64,
-    /// That the front caused the back, given all other candidates.
+    /// What of the weight is told by how the request came through, and by how the response did.
+    pub coming: f64,
+    pub going: f64,
+    /// That the front caused the back, given all other candidates: what habits are learned from.
     pub probability: f64,
+    /// The same, as far as it is to be trusted.
+    pub confidence: f64,
 }
 
 /// How the back's connection came to be.
@@ -330,6 +338,8 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         answered_at: back.response_at.filter(|_| answered_ns.is_some()),
         asked_overtaken: 0,
         answered_overtaken: 0,
+        asked_crosses: None,
+        answered_crosses: None,
         ended_at: back.response_done_at.or(back.response_at).unwrap_or(back.closed_at),
         asked_ns: (began_at - asked_at).max(0),
         asked_alone_ns: (began_at - asked_at).max(0),
@@ -348,7 +358,10 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         rivals: 0,
         seen: front.confidence.min(back.confidence),
         weight: 0.0,
+        coming: 0.0,
+        going: 0.0,
         probability: 0.0,
+        confidence: 0.0,
     }
 }
 

@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use foldhash::fast::FixedState;
 
 use super::candidates::{Agreement, Candidate, Route};
-use super::marginals::{Counts, MOST_COUNTED};
+use super::marginals::{Counts, MOST_COUNTED, marginals};
 use super::order::MOST_OVERTAKEN;
+use super::rivals::{Known, weigh_rivals};
 
 /// Bins of a delay's distribution per doubling.
 const PER_OCTAVE: f64 = 4.0;
@@ -191,11 +192,19 @@ impl Habits {
         self.count_backs(candidates);
     }
 
+    /// Gives the candidates the probabilities that these habits make of them.
+    pub(super) fn judge(&self, candidates: &mut Vec<Candidate>, fronts: usize) {
+        self.weigh(candidates);
+        marginals(candidates, fronts, |candidate| self.counts(candidate));
+        weigh_rivals(candidates, fronts, self.routes.len(), self);
+    }
+
     /// Weighs the candidates, and drops those that are hopeless beside another one of their back.
-    pub(super) fn weigh(&self, candidates: &mut Vec<Candidate>) {
+    fn weigh(&self, candidates: &mut Vec<Candidate>) {
         for candidate in candidates.iter_mut() {
-            candidate.weight =
-                self.routes.get(candidate.route as usize).map_or(f64::NEG_INFINITY, |habit| habit.weight(candidate));
+            if let Some(habit) = self.routes.get(candidate.route as usize) {
+                habit.weigh(candidate);
+            }
         }
         let mut best: HashMap<u32, f64, FixedState> = HashMap::default();
         for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
@@ -240,14 +249,17 @@ impl Habit {
         self.learned.forget(self.known.as_deref().unwrap_or(nothing));
     }
 
-    fn weight(&self, candidate: &Candidate) -> f64 {
-        let Learned { asked, answered, .. } = &self.learned;
+    fn weigh(&self, candidate: &mut Candidate) {
+        let learned = &self.learned;
         // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked = asked
+        let asked = learned
+            .asked
             .get(candidate.opening as usize)
             .map_or(-MOST, |asked| asked.density(candidate.asked_ns) - self.uncaused);
-        let answered = candidate.answered_ns.map_or(0.0, |ns| answered.density(ns) + candidate.window);
-        asked.clamp(-MOST, MOST) + answered.clamp(-MOST, MOST) + self.learned.gain(candidate)
+        let answered = candidate.answered_ns.map_or(0.0, |ns| learned.answered.density(ns) + candidate.window);
+        candidate.coming = asked.clamp(-MOST, MOST) + learned.coming(candidate);
+        candidate.going = answered.clamp(-MOST, MOST) + learned.going(candidate);
+        candidate.weight = candidate.coming + candidate.going + learned.said(candidate);
     }
 }
 
@@ -330,17 +342,44 @@ impl Learned {
         self.response_grown.smooth();
     }
 
-    /// How much likelier the candidate's facts are of a link, but for its delays: the logarithm.
-    fn gain(&self, candidate: &Candidate) -> f64 {
+    /// How much likelier a link makes how the request came through, but for its delay: the logarithm.
+    fn coming(&self, candidate: &Candidate) -> f64 {
         self.opening.gain(candidate.opening as usize)
-            + self.answering.gain(candidate.answering as usize)
-            + self.ids.gain(candidate.ids as usize)
+            + self.request_grown.gain(candidate.request_grown)
+            + self.asked_overtaken.gain(candidate.asked_overtaken)
+    }
+
+    /// The same of the response.
+    fn going(&self, candidate: &Candidate) -> f64 {
+        self.answering.gain(candidate.answering as usize)
+            + self.response_grown.gain(candidate.response_grown)
+            + self.answered_overtaken.gain(candidate.answered_overtaken)
+    }
+
+    /// The same of what both messages say.
+    fn said(&self, candidate: &Candidate) -> f64 {
+        self.ids.gain(candidate.ids as usize)
             + self.target.gain(candidate.target as usize)
             + self.status.gain(candidate.status as usize)
-            + self.request_grown.gain(candidate.request_grown)
-            + self.response_grown.gain(candidate.response_grown)
-            + self.asked_overtaken.gain(candidate.asked_overtaken)
-            + self.answered_overtaken.gain(candidate.answered_overtaken)
+    }
+}
+
+impl Known for Habits {
+    fn counts(&self, candidate: &Candidate) -> &Counts {
+        Self::counts(self, candidate)
+    }
+
+    fn counted_twice(&self, candidate: &Candidate) -> [f64; 2] {
+        let Some(Habit { learned, .. }) = self.routes.get(candidate.route as usize) else { return [0.0; 2] };
+        let twice = |crosses: Option<bool>, overtaking: &Overtaking| match crosses {
+            Some(true) => overtaking.factor().ln(),
+            Some(false) => -overtaking.factor().ln(),
+            None => 0.0,
+        };
+        [
+            twice(candidate.asked_crosses, &learned.asked_overtaken),
+            twice(candidate.answered_crosses, &learned.answered_overtaken),
+        ]
     }
 }
 
@@ -478,9 +517,14 @@ impl Overtaking {
         self.overtaken += p * overtaken as f64;
     }
 
-    fn gain(&self, overtaken: usize) -> f64 {
+    /// By how much one more overtaking is less likely.
+    fn factor(&self) -> f64 {
         let mean = (self.overtaken + PRIOR * 0.3) / (self.links + PRIOR);
-        let factor = (mean / (1.0 + mean)).clamp(LEAST_OVERTAKING, MOST_OVERTAKING);
+        (mean / (1.0 + mean)).clamp(LEAST_OVERTAKING, MOST_OVERTAKING)
+    }
+
+    fn gain(&self, overtaken: usize) -> f64 {
+        let factor = self.factor();
         let chance = 1.0 / (MOST_OVERTAKEN + 1) as f64;
         ((1.0 - factor) / chance).ln() + factor.ln() * overtaken.min(MOST_OVERTAKEN) as f64
     }

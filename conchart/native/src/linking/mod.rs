@@ -5,6 +5,7 @@
 //! proxy's habits: how long after a request it asks, how long after an answer it answers, by how much it lengthens messages,
 //! whether it hands on targets and identifiers ([`habits`]), who overtakes whom ([`order`]). Habits and links are found in turns
 //! (expectation maximisation), and all links at once ([`marginals`]): first fit would give a slow request's back to its neighbour.
+//! How sure a link is, the hypotheses that rival it say ([`rivals`]).
 //!
 //! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
 //! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back of a portion ([`portions`]).
@@ -15,6 +16,7 @@ mod marginals;
 mod order;
 mod portions;
 mod programs;
+mod rivals;
 pub mod rows;
 mod split;
 #[cfg(test)]
@@ -22,7 +24,6 @@ mod tests;
 
 use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
-use self::marginals::marginals;
 use self::order::Order;
 use self::portions::{Indexed, Portion, portions};
 use self::programs::{Evidence, Programs};
@@ -185,7 +186,7 @@ fn link_portion(portion: &Portion<'_>, programs: &Programs, known: &mut Option<B
             if let Some(taken) = taken.get_mut(candidate.back as usize) {
                 *taken = true;
             }
-            let confidence = candidate.probability * habits.trust(candidate);
+            let confidence = candidate.confidence * habits.trust(candidate);
             if confidence > LEAST_CONFIDENCE {
                 links.push(Link {
                     front: candidate.front,
@@ -265,8 +266,7 @@ fn learn(
             if beginning == Beginning::Often {
                 habits.often();
             }
-            habits.weigh(&mut candidates);
-            marginals(&mut candidates, fronts, |candidate| habits.counts(candidate));
+            habits.judge(&mut candidates, fronts);
         }
         Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
             let asked = beginning == Beginning::AskedInTurn;
@@ -280,8 +280,7 @@ fn learn(
         order.count(&mut candidates);
         fit_between(&mut candidates, fronts);
         habits.learn(&candidates);
-        habits.weigh(&mut candidates);
-        marginals(&mut candidates, fronts, |candidate| habits.counts(candidate));
+        habits.judge(&mut candidates, fronts);
         let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
         candidates.retain(|candidate| candidate.probability >= least);
     }

@@ -75,24 +75,51 @@ impl Order {
                 });
             }
         }
-        let other = |front: u32, back: u32| {
-            likeliest.get(front as usize).copied().flatten().filter(|likeliest| likeliest.back != back)
-        };
+        let known = |front: u32| likeliest.get(front as usize).copied().flatten();
         for candidate in candidates.iter_mut() {
-            let (before, after) = self.requests.beside(candidate.front);
-            let late =
-                before.filter_map(|front| other(front, candidate.back)).filter(|it| it.began_at > candidate.began_at);
-            let early =
-                after.filter_map(|front| other(front, candidate.back)).filter(|it| it.began_at < candidate.began_at);
-            candidate.asked_overtaken = late.chain(early).take(MOST_OVERTAKEN).count();
-            candidate.answered_overtaken = candidate.answered_at.map_or(0, |answered_at| {
-                let (before, after) = self.responses.beside(candidate.front);
-                let at = |front| other(front, candidate.back).and_then(|it| it.answered_at);
-                let late = before.filter_map(at).filter(|&at| at > answered_at);
-                late.chain(after.filter_map(at).filter(|&at| at < answered_at)).take(MOST_OVERTAKEN).count()
-            });
+            // Where another front has the back, the two would have each other's.
+            let own = known(candidate.front).filter(|own| own.back != candidate.back);
+            let other = |front: u32| known(front).and_then(|it| if it.back == candidate.back { own } else { Some(it) });
+            let rival = |front: u32| known(front).is_some_and(|it| it.back == candidate.back);
+            let asked = |fronts: &mut dyn Iterator<Item = u32>, late: bool| {
+                tally(fronts.filter_map(|front| {
+                    let it = other(front)?;
+                    let crosses =
+                        if late { it.began_at > candidate.began_at } else { it.began_at < candidate.began_at };
+                    Some((crosses, rival(front)))
+                }))
+            };
+            let (mut before, mut after) = self.requests.beside(candidate.front);
+            (candidate.asked_overtaken, candidate.asked_crosses) =
+                sum(asked(&mut before, true), asked(&mut after, false));
+            let Some(answered_at) = candidate.answered_at else {
+                (candidate.answered_overtaken, candidate.answered_crosses) = (0, None);
+                continue;
+            };
+            let answered = |fronts: &mut dyn Iterator<Item = u32>, late: bool| {
+                tally(fronts.filter_map(|front| {
+                    let at = other(front)?.answered_at?;
+                    Some((if late { at > answered_at } else { at < answered_at }, rival(front)))
+                }))
+            };
+            let (mut before, mut after) = self.responses.beside(candidate.front);
+            (candidate.answered_overtaken, candidate.answered_crosses) =
+                sum(answered(&mut before, true), answered(&mut after, false));
         }
     }
+}
+
+/// How many overtake each other; and whether a candidate and the front that has its back would, if they are beside each other.
+type Tally = (usize, Option<bool>);
+
+fn tally(beside: impl Iterator<Item = (bool, bool)>) -> Tally {
+    beside.fold((0, None), |(overtaken, rival), (crosses, is_rival)| {
+        (overtaken + usize::from(crosses), if is_rival { Some(crosses) } else { rival })
+    })
+}
+
+fn sum(before: Tally, after: Tally) -> Tally {
+    ((before.0 + after.0).min(MOST_OVERTAKEN), before.1.or(after.1))
 }
 
 /// The likeliest candidate of a front.
