@@ -113,6 +113,8 @@ pub struct Table<T> {
     free: Vec<usize>,
     /// Closed flows by index and number, and since when.
     lingering: VecDeque<(usize, i32, i64)>,
+    /// Of these, those of which something may still be on its way, and until when.
+    settling: VecDeque<(usize, i32, i64)>,
     /// UDP conversations by index and number, and when they were last looked at.
     talking: VecDeque<(usize, i32, i64)>,
     /// Flows that have become rows, with their numbers among those of their transport, and in which order.
@@ -134,6 +136,7 @@ impl<T> Table<T> {
             flows: Vec::new(),
             free: Vec::new(),
             lingering: VecDeque::new(),
+            settling: VecDeque::new(),
             talking: VecDeque::new(),
             ended: HashMap::default(),
             ended_order: VecDeque::new(),
@@ -220,14 +223,34 @@ impl<T> Table<T> {
         Some(flow)
     }
 
-    /// The flow is closed: it only waits for stray packets.
-    pub fn linger(&mut self, index: usize, now: i64) {
+    /// The flow is closed: it only waits for stray packets, and, where it `settles_at` some time, for what is still on
+    /// its way.
+    pub fn linger(&mut self, index: usize, now: i64, settles_at: Option<i64>) {
         if let Some(flow) = self.flows.get_mut(index).and_then(Option::as_deref_mut)
             && !flow.lingering
         {
             flow.lingering = true;
             self.lingering.push_back((index, flow.stream, now));
+            if let Some(settles_at) = settles_at {
+                self.settling.push_back((index, flow.stream, settles_at));
+            }
         }
+    }
+
+    /// The index of a closed flow of which nothing is on its way any more, once, if there is one: at the time that was
+    /// given, or when those that were closed before it have settled.
+    #[inline]
+    pub fn settled(&mut self, now: i64) -> Option<usize> {
+        while let Some(&(index, stream, settles_at)) = self.settling.front() {
+            if now < settles_at {
+                return None;
+            }
+            self.settling.pop_front();
+            if self.flow(index).is_some_and(|flow| flow.stream == stream) {
+                return Some(index);
+            }
+        }
+        None
     }
 
     /// A closed flow whose time is over, if there is one. `lingers_until` is asked once more until when it waits for
@@ -300,6 +323,7 @@ impl<T> Table<T> {
         self.index.clear();
         self.free.clear();
         self.lingering.clear();
+        self.settling.clear();
         self.talking.clear();
         self.ended.clear();
         self.ended_order.clear();
@@ -339,7 +363,7 @@ mod tests {
     fn a_packet_of_a_flow_that_became_rows_is_a_stray() {
         let mut table = Table::new(10);
         let index = table.open(Transport::Tcp, ENDS, 0, Some(0));
-        table.linger(index, 0);
+        table.linger(index, 0, None);
         assert!(table.expired(LINGER_NS - 1, |until| *until).is_none());
         assert!(table.expired(LINGER_NS, |until| *until).is_some());
         assert_eq!(table.locate(Transport::Tcp, SERVER, CLIENT, LINGER_NS), Slot::Stray);
@@ -347,10 +371,21 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_flow_settles_once_unless_it_is_spent_or_has_become_rows() {
+        let mut table = Table::new(10);
+        let [first, spent, ended] = [1, 2, 3].map(|port| table.open(Transport::Tcp, other(port), 0, ()));
+        for (index, settles_at) in [(first, Some(5)), (first, Some(6)), (spent, None), (ended, Some(5))] {
+            table.linger(index, 0, settles_at);
+        }
+        table.remove(ended);
+        assert_eq!([4, 5, 9].map(|now| table.settled(now)), [None, Some(first), None]);
+    }
+
+    #[test]
     fn a_flow_that_was_opened_after_all_does_not_expire() {
         let mut table = Table::new(10);
         let index = table.open(Transport::Tcp, ENDS, 0, Some(0));
-        table.linger(index, 0);
+        table.linger(index, 0, None);
         table.flow(index).into_iter().for_each(|flow| flow.content = None);
         assert!(table.expired(2 * LINGER_NS, |until| *until).is_none());
         assert_eq!(table.locate(Transport::Tcp, CLIENT, SERVER, 2 * LINGER_NS), Slot::Open(index, Side::Client));
@@ -360,7 +395,7 @@ mod tests {
     fn a_closed_flow_that_still_says_something_waits_on() {
         let mut table = Table::new(10);
         let index = table.open(Transport::Tcp, ENDS, 0, Some(LINGER_NS + 1));
-        table.linger(index, 0);
+        table.linger(index, 0, None);
         assert!(table.expired(LINGER_NS, |until| *until).is_none());
         assert!(table.expired(2 * LINGER_NS, |until| *until).is_some());
     }

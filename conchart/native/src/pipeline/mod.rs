@@ -223,6 +223,11 @@ impl<O: Output> Run<O> {
         while let Some(flow) = self.flows.expired(frame.at, Traffic::lingers_until) {
             self.end(flow)?;
         }
+        while let Some(index) = self.flows.settled(frame.at) {
+            if let Some(flow) = self.flows.flow(index) {
+                flow.content.settle(flow.stream, &mut self.out)?;
+            }
+        }
         while let Some(flow) = self.flows.silent(frame.at) {
             self.end(flow)?;
         }
@@ -357,10 +362,11 @@ impl<O: Output> Run<O> {
             traffic.report(stream, &mut self.out)?;
         }
         if is_closed {
+            let settles_at = if is_spent { None } else { traffic.settles_at() };
             if is_spent {
                 traffic.conclude(stream, &mut self.out)?;
             }
-            self.flows.linger(index, seen.at);
+            self.flows.linger(index, seen.at, settles_at);
         }
         self.make_room(arrived)
     }

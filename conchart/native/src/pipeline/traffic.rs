@@ -206,6 +206,18 @@ impl Traffic {
         }
     }
 
+    /// When what was on its way as a RST closed the connection has passed the capture point; `None` where something else
+    /// closed it.
+    pub fn settles_at(&self) -> Option<i64> {
+        if let Packets::Tcp(tcp) = &self.packets { tcp.settles_at() } else { None }
+    }
+
+    /// Passes on what was said on a closed flow, of which nothing is on its way any more, if nobody is left to hear more.
+    pub fn settle<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        let is_abandoned = matches!(&self.packets, Packets::Tcp(tcp) if tcp.is_abandoned());
+        if is_abandoned { self.conclude(stream, out) } else { Ok(()) }
+    }
+
     /// Passes on what was said: both sides have ended their streams.
     pub fn conclude<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
         if let Some(conversation) = self.speech.begun() {

@@ -3,6 +3,7 @@
 //! In: what a [`Connection`] saw. Out: its [`State`], whether more is due, how long to wait for what is not.
 
 use super::connection::Connection;
+use super::half::Half;
 use crate::stream::{Moment, Side};
 
 /// A closed connection waits this long after its latest packet for strays (TIME-WAIT, RFC 9293 section 3.6.1).
@@ -10,6 +11,12 @@ const TIME_WAIT_NS: i64 = 30_000_000_000;
 /// A FIN that nobody acknowledged is sent again, at intervals that grow to two minutes (RFC 6298 section 2.5 allows no
 /// limit below one minute; Linux has two): the connection ends with its acknowledgement or with a RST.
 const LAST_ACK_NS: i64 = 150_000_000_000;
+/// So long after a RST at least, and at most, and so many round trips, something may come that was sent before its sender
+/// knew of it.
+const SETTLE_NS: (i64, i64) = (10_000_000, 1_000_000_000);
+const ROUND_TRIPS: i64 = 8;
+/// Bytes in which a program takes its leave: the close_notify of any version of TLS.
+const MOST_FAREWELL: u64 = 256;
 
 /// How a connection ended, as far as the capture shows.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -59,6 +66,35 @@ impl Connection {
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.halves.client.assembler.is_spent && self.halves.server.assembler.is_spent
+    }
+
+    /// When what was on its way to the side that sent a RST has passed the capture point: after some of the round trips
+    /// between that and the other side.
+    #[must_use]
+    pub fn settles_at(&self) -> Option<i64> {
+        let (rst, by) = (self.rst?, self.rst_by?);
+        let due =
+            self.rtt(by.peer()).map_or(SETTLE_NS.1, |rtt| rtt.saturating_mul(ROUND_TRIPS).saturating_add(SETTLE_NS.0));
+        Some(rst.at.saturating_add(due.min(SETTLE_NS.1)))
+    }
+
+    /// True once a side had closed, with a FIN that its peer had received, and then refused what came by a RST: there is
+    /// no program any more that takes what its peer still sends. So servers and clients end that close with bytes unread.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        let holds_nothing = |side: Side| {
+            let Half { assembler, .. } = &self.halves[side];
+            assembler.is_started() && assembler.waiting.is_empty() && assembler.gap_end().is_none()
+        };
+        let has_left = self.rst_by.is_some_and(|by| {
+            let Half { assembler, .. } = &self.halves[by];
+            let peer = &self.halves[by.peer()];
+            // More than a farewell is sent again, if the RST is lost, and kept waiting.
+            let unacknowledged = peer.assembler.next.saturating_sub(peer.assembler.acked);
+            let is_over = assembler.is_spent && assembler.is_fin_acknowledged();
+            is_over && peer.is_captured() && unacknowledged <= MOST_FAREWELL
+        });
+        has_left && holds_nothing(Side::Client) && holds_nothing(Side::Server)
     }
 
     /// Until when a closed connection waits for packets that are still its own.

@@ -211,6 +211,32 @@ fn a_connection_whose_fin_nobody_acknowledged_is_waited_for() {
 }
 
 #[test]
+fn a_side_that_had_closed_and_resets_has_left_unless_more_than_a_farewell_was_sent() {
+    let closed = Script::new().handshake().packet(30 * MS, Side::Server, FIN | ACK, 0, 0, "").packet(
+        31 * MS,
+        Side::Client,
+        ACK,
+        0,
+        1,
+        "bye",
+    );
+    let (connection, _) = closed.clone().packet(32 * MS, Side::Server, RST, 1, 0, "").run();
+    assert!(connection.is_abandoned() && !connection.is_spent());
+    // Eight round trips between the capture point and the client, and a little.
+    let round_trip = connection.rtt(Side::Client).unwrap();
+    assert_eq!(connection.settles_at(), Some(42 * MS + 8 * round_trip));
+    // Its FIN did not arrive, as far as the capture shows; or the client will send much of it again.
+    let unheard = Script::new().handshake().packet(30 * MS, Side::Server, FIN | ACK, 0, 0, "");
+    let much = closed.clone().packet(31 * MS, Side::Client, ACK, 3, 1, "x".repeat(300).leak());
+    for script in [unheard, much] {
+        let (connection, _) = script.packet(32 * MS, Side::Server, RST, 1, 0, "").run();
+        assert_eq!((connection.is_closed(), connection.is_abandoned()), (true, false));
+    }
+    let (connection, _) = closed.run();
+    assert_eq!((connection.is_abandoned(), connection.settles_at()), (false, None));
+}
+
+#[test]
 fn a_table_keeps_a_connection_until_its_fin_is_acknowledged() {
     let mut script = Script::new().handshake().packet(30 * MS, Side::Client, FIN | ACK, 0, 0, "").packet(
         31 * MS,
@@ -248,7 +274,7 @@ fn a_table_keeps_a_connection_until_its_fin_is_acknowledged() {
         flow.content.segment(sent.from, &segment, seen, &mut Heard::default());
         of.push("open");
         if flow.content.is_closed() {
-            table.linger(slot, seen.at);
+            table.linger(slot, seen.at, None);
         }
     }
     assert_eq!((&of[..9], &of[9..]), (&["open"; 9][..], &["stray"][..]));
