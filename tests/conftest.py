@@ -84,6 +84,35 @@ def capture_of(case: Path) -> Path:
     return capture
 
 
+THOROUGH = (
+    "agreement",
+    "benchmarks",
+    "browser",
+    "captures_are_real",
+    "cli/test_live.py",
+    "cost",
+    "hops/test_links.py",
+    "keyless",
+    "lessons",
+    "live",
+    "round_trips",
+    "scripts",
+    "whatif",
+)
+"""Folders and modules with the marker ``thorough``: labs, programs that capture, browsers, comparisons with tshark.
+`tests/check` leaves them out, `tests/check --all` runs them."""
+QUICK = ("browser/test_page.py",)
+"""What of these `tests/check` runs all the same."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that only `tests/check --all` runs."""
+    for item in items:
+        place = item.path.relative_to(ROOT / "tests")
+        if {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK:
+            item.add_marker(pytest.mark.thorough)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what tests compare with anew: texts, pictures")
 
