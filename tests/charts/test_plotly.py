@@ -1,12 +1,16 @@
 """The packed Plotly is Plotly's own, and a page is made without Plotly's Python package."""
 
 import base64
+import re
 import subprocess
 import sys
 import zlib
-from importlib import resources
+from pathlib import Path
 
-from conchart.charts.plotly_script import PACKED, carried, policy_hash
+import pytest
+
+from conchart.charts.plotly_script import PACKED, Unavailable, basic_script, carried, policy_hash, whole_script
+from tests.conftest import ROOT
 
 MAKE = """
 import sys, zlib
@@ -22,13 +26,37 @@ assert not [name for name in sys.modules if name.split(".")[0] == "plotly"]
 def test_what_pages_carry_is_plotlys_own_script() -> None:
     script, policy = carried()
     text = zlib.decompress(base64.b64decode(script), -15).decode()
-    own = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
-    assert text.splitlines()[1].startswith("* plotly.js v"), "its licence stands in its first lines"
+    name = text.splitlines()[1]
+    assert re.fullmatch(r"\* plotly\.js (\(basic - minified\) )?v[\d.]+", name), "its licence stands in its first lines"
     assert "Licensed under the MIT license" in text[:400]
     # Built with another release of Plotly than the one beside us, the file is that release's.
-    if text.splitlines()[1] == own.splitlines()[1]:
-        assert text == own.replace("\r\n", "\n")
+    if "basic" not in name and name == whole_script().splitlines()[1]:
+        assert text == whole_script().replace("\r\n", "\n")
+    if "basic" in name:
+        assert len(script) < 600_000, "most of a small page"
     assert policy == policy_hash(text)
+
+
+def test_the_basic_bundle_is_the_known_package_or_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The fake npm writes another package; the real one is asked by every build (`.ci/run`)."""
+    npm = tmp_path / "npm"
+    npm.write_text('#!/bin/sh\necho other > "$4/plotly.tgz"\n')
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(Unavailable, match="another SHA-512"):
+        basic_script()
+    npm.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(Unavailable, match="npm pack"):
+        basic_script()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Unavailable, match="not installed"):
+        basic_script()
+
+
+def test_scripts_draw_what_the_basic_bundle_can() -> None:
+    scripts = "\n".join(path.read_text() for path in (ROOT / "conchart/charts/scripts").glob("*.js"))
+    traces = set(re.findall(r"\btype: \"(\w+)\"", scripts)) - {"linear", "rect", "line", "button", "checkbox", "text"}
+    assert traces == {"scatter", "bar"}
 
 
 def test_building_packs_the_script() -> None:
