@@ -13,7 +13,10 @@ from conchart.schema import SEVERITIES
 from conchart.sql import literal
 from conchart.tables import Tables
 from conchart.telling.rows import Row, rows
-from conchart.units import count_of, format_count, format_ns, format_range, format_share
+from conchart.units import count_of, format_ns, format_range, format_share
+
+_TRIFLE = 50
+"""A fiftieth more or less is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class Finding:
 
     @property
     def cost(self) -> str:
-        """``costs 240 ms of 304 ms that users waited (24 times; 80.0 ms each, 72.0–91.0 ms with 95 % confidence)``."""
+        """``costs 240 ms of 304 ms that users waited (24 delays on 2 connections; median 9.80 ms)``."""
         if not self.cost_ns:
             return "costs no time"
         spent = f"{format_ns(self.cost_ns)} on {count_of(len(self.streams), 'connection')}"
@@ -90,17 +93,26 @@ class Finding:
             return f"costs nothing more: another finding counts its {format_ns(self.critical_ns)}"
         besides = f", and {format_ns(self.shared_ns)} that another finding counts" if self.shared_ns else ""
         told = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
-        return f"{told} ({'; '.join(self._each())})"
+        return f"{told} ({'; '.join(self._counted())})"
 
-    def _each(self) -> Iterator[str]:
-        yield "once" if self.count == 1 else f"{format_count(self.count)} times"
+    def _counted(self) -> Iterator[str]:
+        """Count the delays: how long they are in all where users waited for a part of that, and in the middle."""
+        yield self._delays
+        if abs(self.cost_ns - self.critical_ns) > self.cost_ns // _TRIFLE:
+            yield f"{format_ns(self.cost_ns)} in all"
         if self.each_ns is not None and self.count > 1:
             interval = ""
             if self.low_ns is not None and self.high_ns is not None:
                 interval = f", {format_range(self.low_ns, self.high_ns)} with 95 % confidence"
-            yield f"{format_ns(self.each_ns)} each{interval}"
+            yield f"median {format_ns(self.each_ns)}{interval}"
         if self.confidence is not None and self.confidence < 1:
             yield f"{format_share(round(100 * self.confidence), 100)} sure"
+
+    @property
+    def _delays(self) -> str:
+        """``24 delays on 2 connections``, ``1 delay``."""
+        where = f" on {count_of(len(self.streams), 'connection')}" if self.count > 1 and self.streams else ""
+        return f"{count_of(self.count, 'delay')}{where}"
 
     @property
     def brings(self) -> str:
@@ -110,9 +122,10 @@ class Finding:
 
     @property
     def brief(self) -> str:
-        """How often and how long, of a consequence."""
-        often = "once" if self.count == 1 else f"{format_count(self.count)} times"
-        return f"{often}, {format_ns(self.critical_ns)}" if self.critical_ns else often
+        """How often and how long, of a consequence: what takes no time is counted by its connections."""
+        if not self.critical_ns:
+            return f"on {count_of(len(self.streams), 'connection')}"
+        return f"{self._delays}, {format_ns(self.critical_ns)}"
 
 
 _FINDINGS = """

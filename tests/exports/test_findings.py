@@ -54,7 +54,7 @@ def test_all_of_them_are_told_to_who_wants_to_know(trace: Trace) -> None:
     for words in (
         "Findings    serious: Opening a connection takes time · front shop.example:443, client 10.77.1.10\n",
         "\n              seen: 3 connections opened; the client 10.77.1.10\n",
-        "\n              brings with it: TLS handshakes take time (3 times, 205 ms)\n",
+        "\n              brings with it: TLS handshakes take time (3 delays on 3 connections, 205 ms)\n",
         "\n              page: conchart findings slow-opening\n",
         "\n              why: Somebody waits for it.\n",
         "\n              fix: nginx: keepalive_timeout 75s;\n",

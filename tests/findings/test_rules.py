@@ -306,7 +306,23 @@ def test_the_advice_is_for_the_software_at_hand(server: str | None, client: str 
 def test_facts_are_written_as_people_read_them() -> None:
     facts = {"n": 1, "many": 1234, "gap_ns": 40_000_000, "name": "a\x1b[31m", "share": 0.5}
     assert fill("{n:entry|entries}, {many:entry|entries}", facts) == "1 entry, 1\u2009234 entries"
-    assert fill("{gap_ns} by {name} of {share}; {no}", facts) == "40.0 ms by a\ufffd[31m of 0.5; (not known)"
+    assert fill("{gap_ns} by {name} of {share}", facts) == "40.0 ms by a\ufffd[31m of 0.5"
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{n} failed; {no} were silent", "1 failed"),
+        ("{no} were silent; {n} failed", "1 failed"),
+        ("{n} failed, the longest {gap_ns}: {no}", "1 failed, the longest 40.0 ms"),
+        ("{n} failed, the longest {no}: {n}, later", "1 failed: 1, later"),
+        ("most often {n} ({no})", "most often 1"),
+        ("{n} late ({gap_ns}, {no} at most), {n} early", "1 early"),
+        ("{no} of {n}", ""),
+    ],
+)
+def test_what_is_not_known_is_left_out_with_its_clause(template: str, told: str) -> None:
+    assert fill(template, {"n": 1, "gap_ns": 40_000_000, "no": None}) == told
 
 
 def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:

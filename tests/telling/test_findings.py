@@ -30,16 +30,22 @@ def finding(**facts: object) -> Finding:
     [
         (
             {},
-            "costs 240 ms of 1.00 s that users waited (24 times; 10.0 ms each, 9.00–11.0 ms with 95 % confidence)",
+            "costs 240 ms of 1.00 s that users waited "
+            "(24 delays on 2 connections; median 10.0 ms, 9.00–11.0 ms with 95 % confidence)",
         ),
         (
             {"low_ns": None, "high_ns": None, "count": 3, "confidence": 0.8},
-            "costs 240 ms of 1.00 s that users waited (3 times; 10.0 ms each; 80 % sure)",
+            "costs 240 ms of 1.00 s that users waited (3 delays on 2 connections; median 10.0 ms; 80 % sure)",
         ),
-        ({"count": 1, "confidence": 1.0}, "costs 240 ms of 1.00 s that users waited (once)"),
+        ({"count": 1, "confidence": 1.0}, "costs 240 ms of 1.00 s that users waited (1 delay)"),
         (
             {"shared_ns": 40 * MS, "low_ns": None, "count": 3},
-            "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding counts (3 times; 10.0 ms each)",
+            "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding counts "
+            "(3 delays on 2 connections; median 10.0 ms)",
+        ),
+        (
+            {"cost_ns": 500 * MS, "low_ns": None, "each_ns": 20 * MS},
+            "costs 240 ms of 1.00 s that users waited (24 delays on 2 connections; 500 ms in all; median 20.0 ms)",
         ),
         ({"shared_ns": 240 * MS}, "costs nothing more: another finding counts its 240 ms"),
         ({"critical_ns": 0}, "costs users nothing: nobody waited for its 240 ms on 2 connections"),
@@ -82,7 +88,7 @@ def test_a_consequence_stands_inside_what_causes_it() -> None:
         listed = findings(trace)
     first = next(one for one in listed if one.name == "slow-opening")
     assert [one.name for one in first.consequences] == ["slow-tls"]
-    assert first.brings == "brings with it: TLS handshakes take time (3 times, 205 ms)"
+    assert first.brings == "brings with it: TLS handshakes take time (3 delays on 3 connections, 205 ms)"
     assert first.where == "front shop.example (10.77.1.1:443), client 10.77.1.10"
     assert first.fixes == ("keep connections", "nginx: keepalive_timeout 75s;")
 

@@ -231,7 +231,7 @@ export function findingsTable(model, listed) {
     column("where", "Where", ""),
     column("name", "Name", "as in: conchart findings NAME"),
     number("connections", "Connections", "on which it happened", () => Float64Array.from(listed, (finding) => finding.streams.size), (row) => count(listed[row].streams.size)),
-    number("times", "Times", "how often it happened", numberOf("count"), (row) => count(listed[row].count)),
+    number("times", "Delays", "how many stretches of time it explains: each one delayed a connection or a request", numberOf("count"), (row) => count(listed[row].count)),
     number("cost", "Cost", "time that users waited for it, ms; what a finding brings with it is in the cost of that finding, too", numberOf("cost_ns"), (row) => msOrNothing(listed[row].cost_ns)),
   ];
   return { id: "findings", title: "Findings", rows: listed.length, columns, lane: null, first: "rank" };

@@ -1,0 +1,42 @@
+"""What is counted, and what the counts add up to: of every finding in every capture."""
+
+import re
+
+from conchart import Trace
+from conchart.telling.findings import findings
+from conchart.units import format_ns
+
+COUNTED = re.compile(
+    r"\((1 delay|\S+ delays on \S+ connections?)(?:; ([^;]+) in all)?(?:; median ([^;,]+)[^;]*)?(?:; .* sure)?\)$"
+)
+
+
+def test_delays_add_up_to_what_is_told(every_trace: Trace) -> None:
+    for finding in (one for root in findings(every_trace) for one in (root, *root.consequences)):
+        ((delays, streams),) = every_trace.fetch(
+            "SELECT count, len(streams) FROM findings WHERE number = $number", {"number": finding.number}
+        )
+        assert (finding.count, len(finding.streams)) == (delays, streams)
+        if not finding.own_ns:
+            assert "delay" not in finding.cost
+            continue
+        told = COUNTED.search(finding.cost)
+        assert told, finding.cost
+        whole = finding.own_ns + finding.shared_ns
+        if told[2]:
+            assert told[2] == format_ns(finding.cost_ns)
+            whole = finding.cost_ns
+        assert abs(whole - finding.cost_ns) <= finding.cost_ns // 50, "what is told adds up to all delays"
+        if told[3]:
+            assert told[3] == format_ns(finding.each_ns or 0)
+            # Half of those that take time are as long as the median, or longer.
+            assert 2 * finding.cost_ns >= (finding.each_ns or 0) * (delays // 2)
+            assert delays > 1
+
+
+def test_nothing_is_told_as_not_known(every_trace: Trace) -> None:
+    for finding in (one for root in findings(every_trace) for one in (root, *root.consequences)):
+        told = " ".join((finding.title, finding.cost, finding.seen, finding.why, *finding.fixes))
+        assert "not known)" not in told
+        assert "None" not in told.split()
+        assert finding.evidence, "there is something to be said in any case"
