@@ -2,7 +2,7 @@
 //!
 //! In: intervals with a cause, as the later stages learn them; they may overlap. Out: phases that touch,
 //! are in order, and sum to the connection's lifetime. Where intervals overlap the stronger cause wins,
-//! between equal ones the one that began first (design.md section 5); where none covers, nobody owes anybody a byte: idle.
+//! between equal ones the one that began first; where none covers, nobody owes anybody a byte: idle.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -68,7 +68,7 @@ impl Phase {
     }
 }
 
-/// The TLS phase of a handshake: its hello to the moment the client may send (design.md section 5).
+/// The TLS phase of a handshake: its hello to the moment the client may send.
 ///
 /// A handshake that never got there is charged until `end`, when the connection began to close. One whose
 /// ClientHello is missing is charged from the ServerHello.

@@ -1,4 +1,4 @@
-//! The seam: the only door between Python and the crate, four functions wide.
+//! The seam: the only door between Python and the crate, a few functions wide.
 //!
 //! The stages run on a thread of their own and never touch Python. Each portion of what they find crosses a bounded
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the

@@ -3,7 +3,7 @@
 //! In: each segment, and what receivers report. Out: whether it is another capture of a packet that was just seen.
 //!
 //! A sender that repeats a segment writes a new IP identification and, later than a millisecond, a new timestamp value; a
-//! second capture of the same packet has neither (trap 9).
+//! second capture of the same packet has neither.
 //! A receiver that reports bytes as received twice (RFC 2883) has the last word, unless a repetition was seen anyway.
 
 use std::hash::BuildHasher;

@@ -2,7 +2,7 @@
 //!
 //! RFC 9293 section 3.10.7.4 (what is in order). Data is handed on when two things hold: it continues its own stream,
 //! and everything its sender had acknowledged was handed on before. The second rule makes the result independent
-//! of how the capture happened to interleave the two directions (trap 5).
+//! of how the capture happened to interleave the two directions.
 //! In: what a [`Connection`] holds. Out: calls of its [`Receiver`].
 
 use super::assembler::{Assembler, Waiting};

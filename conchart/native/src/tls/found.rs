@@ -99,7 +99,7 @@ pub struct Handshake {
     pub server_done: Option<Moment>,
     /// First byte of the client's Finished record.
     pub client_finished: Option<Moment>,
-    /// The client may send its first application byte (design.md section 5).
+    /// The client may send its first application byte.
     pub ready: Option<Moment>,
     /// Both Finished have been seen.
     pub complete: Option<Moment>,
