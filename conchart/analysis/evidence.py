@@ -19,12 +19,15 @@ from conchart.tables import Tables
 # A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
 # then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
+# Who is judged is read twice, and so kept with all the columns that are named: no more than are needed.
 # What a client writes after the server's FIN, on a connection that had served it, is answered by RST: no request that
 # the connection served. The connection was over when the FIN came.
 _POOLED = f"""
     CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
-        SELECT * FROM connections
+        SELECT stream, client_ip, server_ip, server_port, server_name, syn_at, closed_at, fin_client_at, fin_server_at,
+            rst_at, first_frame, fin_by, rst_by, ttl_client, announced_ip, rtt_client_ns, rtt_server_ns
+        FROM connections
         WHERE transport = 'tcp' AND syn_at IS NOT NULL AND syn_ack_at IS NOT NULL
             AND state NOT IN ('refused', 'unanswered', 'midstream') AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
     bounds AS (
