@@ -375,6 +375,16 @@ SHAPES = (
         tls={"sni": "'h' || i || '.example'"},
         requests={"host": "'h' || i || '.example'"},
     ),
+    Shape(
+        name="many handshakes and many stalls of one server",
+        ends={"client_ip": "address('10.1', i % 9)", "server_ip": "'10.2.0.1'"},
+        # Each follows the one before, and some overlap the next ones.
+        opened="i * 3_000_000",
+        asked="2",
+        stalls="2",
+        tls={"hello_at": "opened_at + syn + 150_000_000 + hash(i) % 90_000_000"},
+        full=50_000,
+    ),
     Shape(name="many findings", stalls="1", syn="1_000_300_000", ends={"syn_retransmits": "1"}),
     Shape(
         name="one request, for which a proxy tries many backends at once",
