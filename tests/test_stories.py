@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from conchart import Trace
-from conchart.exports.text.screen import LINES
+from conchart.exports.text.screen import LINES, first_screen
 from conchart.exports.text.sheet import PLAIN_WIDTH
 from tests.conftest import CASES, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
@@ -40,6 +40,12 @@ def test_a_story_is_one_screen_with_an_answer(case: Path) -> None:
     answer = lines[: lines.index("")]
     said = [line for line in answer if line.startswith(("serious ", "warning ", "wait "))]
     assert said or answer[0].startswith("Nobody ")
+
+
+def test_a_terminal_of_80_columns_shows_one_screen(every_trace: Trace) -> None:
+    lines = [line.plain for line in first_screen(every_trace, 80, colours=True, names=True)]
+    assert len(lines) <= LINES
+    assert max(map(cell_len, lines)) <= 80
 
 
 def test_a_nanosecond_a_name_and_a_frame_change_the_exact_text(story: Trace) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conchart.phases import PHASE_BY_NAME
-from conchart.printable import endpoint
+from conchart.printable import endpoint, printable
 from conchart.sql import SERVED
 from conchart.stalls import DETAIL, stall_kind
 from conchart.tables import Tables
@@ -119,6 +119,8 @@ _IN_VAIN = f"""
     WHERE front_stream IN (SELECT stream FROM ({_SERVED}))
     GROUP BY server_ip, server_port ORDER BY ns DESC, server_ip, server_port LIMIT 1
 """
+_LONGEST_REQUEST = 50
+"""Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
 _HOPS = {"proxy": "the proxy itself", "backend": "the backend", "way": "connecting to the backend"}
 
@@ -195,7 +197,7 @@ def _called(ip: str | None, port: int | None, name: str | None, *, names: bool) 
 
 def _worst(row: Row, *, names: bool) -> str:
     """``the longest GET /x 5.70 s at frame 443``; empty where there is only one."""
-    what = f" {row['request']}" if names and row["request"] else ""
+    what = f" {printable(row['request'], _LONGEST_REQUEST)}" if names and row["request"] else ""
     only = "it is" if row["pieces"] == 1 else "the longest"
     return f"{only}{what} {format_ns(row['ns'])} at frame {row['frame']}" if what or row["pieces"] > 1 else ""
 

@@ -14,6 +14,7 @@ from conchart.exports.text import print_summary
 from conchart.exports.text.lanes import _Lane, _stretches
 from conchart.exports.text.screen import LINES
 from conchart.exports.text.strip import Axis, Stretch, draw_strip
+from conchart.exports.text.words import clipped
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
@@ -193,6 +194,7 @@ def test_servers_that_are_alike_are_told_once(trace_of: TellTrace) -> None:
     for port, wait in ((80, 5), (81, 4), (82, 3)):
         story.connect(("10.0.0.1", 1), ("10.0.0.2", port), 0, [("wait", wait * MS), ("transfer", MS)])
     story.connect(("10.0.0.1", 1), ("10.0.0.3", 80), 0, [("wait", MS), ("transfer", 2 * MS)])
+    story.connect(("10.0.0.1", 1), ("10.0.0.4", 80), 0, [("idle", MS)])
     story.capture()
     text = shown(trace_of(story))
     times = text[text.index("Where the time went") : text.index("When")]
@@ -201,6 +203,7 @@ def test_servers_that_are_alike_are_told_once(trace_of: TellTrace) -> None:
         "10.0.0.3:80",
     ]
     assert "and 2 more ports like it: 2 connections, waited 9.00 ms" in times
+    assert "… and 1 more server\n" in times, "nobody waited at it"
 
 
 def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:
@@ -234,3 +237,16 @@ def test_a_strip_of_many_phases_is_made_of_as_many_stretches_as_it_can_show(colo
     # Of each kind one in a slot, and those that lie in two.
     assert len(found) <= 4 * axis.slots
     assert draw_strip(found, axis) == draw_strip(whole, axis)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "lines"),
+    [
+        ("one two three", 1, ["one two three"]),
+        ("a " * 30, 1, ["a " * 19 + "a…"]),
+        ("GET " + "x" * 60 + " y", 1, ["GET " + "x" * 36 + "…"]),
+        ("GET " + "x" * 60, None, ["GET", "x" * 40 + "…"]),
+    ],
+)
+def test_a_text_too_long_is_cut_and_says_so(text: str, most: int | None, lines: list[str]) -> None:
+    assert clipped(text, 41, most) == lines

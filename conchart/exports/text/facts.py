@@ -139,7 +139,7 @@ def _counted(tables: Tables, table: str, noun: str, kind: str) -> str:
     if len(rows) == 1:
         told = [printable(rows[0][0] or "unknown")]
     elif len(rows) > _MOST_KINDS:
-        told.append(f"{format_count(sum(count for _, count in rows[_MOST_KINDS:]))} others")
+        told.append(count_of(sum(count for _, count in rows[_MOST_KINDS:]), "other"))
     return f"{count_of(sum(count for _, count in rows), noun)} ({', '.join(told)})"
 
 

@@ -75,9 +75,14 @@ def _facts(tables: Tables, quality: str, width: int, most: int) -> Iterator[Text
 
 
 def _servers(tables: Tables, width: int, room: int, count: int, *, colours: bool, names: bool) -> Iterator[Text]:
-    """Give the servers, those that are alike as one, as many as there is room for; of the others, how many."""
+    """Give the servers, those that are alike as one, as many as there is room for; of the others, how many.
+
+    Servers at which nobody waited and everybody was served are told only where there is nothing else to tell.
+    """
     told, used = 0, 0
     for group in alike(tables, names=names, most=max(1, room)):
+        if told and not group.server.waited_ns and not group.server.in_vain:
+            continue
         is_last = told + 1 + group.others == count
         left = room - used - (not is_last) - bool(group.rest)
         for with_strip, with_split in ((True, True), (True, False), (False, False)):

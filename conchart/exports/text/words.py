@@ -63,8 +63,14 @@ def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
 
 
 def clipped(text: str, width: int, most: int | None = None) -> list[str]:
-    """Break text as :func:`wrapped` does; of more than ``most`` lines, cut the last one. No line is wider."""
+    """Break text as :func:`wrapped` does; of more than ``most`` lines, cut the last one. No line is wider.
+
+    It is cut between words, but inside a long one that would leave the line half empty.
+    """
     lines = wrapped(text, width)
     if most is not None and len(lines) > most:
-        lines = [*lines[: most - 1], f"{lines[most - 1]} {_CUT}"]
+        last = f"{lines[most - 1]} {_CUT}"
+        if 4 * cell_len(last) < 3 * width:
+            last = " ".join(lines[most - 1 : most + 1])
+        lines = [*lines[: most - 1], last]
     return [line if cell_len(line) <= width else f"{set_cell_size(line, width - 1).rstrip()}{_CUT}" for line in lines]
