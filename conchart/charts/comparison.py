@@ -18,7 +18,7 @@ from conchart.units import format_share
 
 MAX_HOPS = 50
 """Servers on the page; it says how many more there are."""
-SCRIPTS = ("decode", "format", "detail", "drawn", "tree", "chart", "comparison")
+SCRIPTS = ("decode", "format", "axis", "detail", "drawn", "tree", "chart", "comparison")
 """In the order in which they build on each other."""
 
 _KINDS = {kind.name: number for number, kind in enumerate(PHASES)}

@@ -11,6 +11,7 @@ from conchart.explaining import Ladder, connections, count_complete, ladder
 from conchart.explaining.bytes import dissected
 from conchart.options import DrawOptions
 from conchart.tables import Tables
+from conchart.telling.axis import TimeAxis
 from conchart.units import count_of, format_count
 
 _TYPES = {
@@ -32,18 +33,18 @@ MAX_CLOCKS = 3
 
 
 @contextmanager
-def ladders(tables: Tables, origin: int, options: DrawOptions) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
     """Give the query for each table, and what is left out, as long as the block lasts.
 
-    Instants are counted from ``origin``.
+    Instants are where they stand on the axis.
     """
     lanes = dict(tables.fetch("SELECT stream, lane FROM drawn"))
     gathered = connections(tables, names=options.names, most=MAX_PACKETS, first=options.explained)
     shown = [(lanes[one.stream], ladder(one, most_clocks=MAX_CLOCKS)) for one in gathered if one.stream in lanes]
     shown.sort(key=lambda pair: pair[0])
     found = {
-        "rungs": _rungs(shown, origin),
-        "silences": _silences(shown, origin),
+        "rungs": _rungs(shown, axis),
+        "silences": _silences(shown, axis),
         "facts": ((lane, *fact) for lane, one in shown for fact in _facts(one)),
         "clocks": (
             (lane, clock.exchange, clock.program, clock.name, clock.took_ns, clock.meaning)
@@ -77,13 +78,13 @@ def _facts(one: Ladder) -> Iterator[tuple[str, str]]:
         )
 
 
-def _rungs(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
+def _rungs(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple[object, ...]]:
     for lane, one in shown:
         for rung in one.rungs[:MAX_RUNGS]:
             yield (
                 lane,
                 rung.frame,
-                rung.seen_at - origin,
+                axis.at(rung.seen_at),
                 rung.sender == "client",
                 rung.flags,
                 rung.bytes,
@@ -96,11 +97,11 @@ def _rungs(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[objec
             )
 
 
-def _silences(shown: list[tuple[int, Ladder]], origin: int) -> Iterator[tuple[object, ...]]:
+def _silences(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple[object, ...]]:
     for lane, one in shown:
         end_at = one.rungs[:MAX_RUNGS][-1].seen_at
         for silence in (silence for silence in one.silences if silence.end_at <= end_at):
-            yield (lane, silence.start_frame, silence.start_at - origin, silence.took_ns, silence.says)
+            yield (lane, silence.start_frame, axis.at(silence.start_at), silence.took_ns, silence.says)
 
 
 def _fields(tables: Tables, lanes: dict[int, int], options: DrawOptions) -> Iterator[tuple[object, ...]]:

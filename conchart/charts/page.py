@@ -13,6 +13,7 @@ from conchart.options import DrawOptions
 from conchart.phases import PHASES
 from conchart.stalls import COLOURS, DETAIL, STALLS, stall_kind
 from conchart.tables import Tables
+from conchart.telling.axis import captured_ns
 from conchart.telling.findings import Finding, findings, tally_findings
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
@@ -32,8 +33,9 @@ MAX_SERVERS = 50
 LEAST_HEADLINE = 10
 """One in so many nanoseconds that users waited: for less, only the first server has a headline."""
 SCRIPTS = (
-    *("decode", "format", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe", "ladder"),
+    *("decode", "format", "axis", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe"),
     *(
+        "ladder",
         "overview",
         "lanes",
         "ranks",
@@ -53,7 +55,7 @@ SCRIPTS = (
 OVERVIEW = """
     SELECT * FROM
     (SELECT count(*) AS files, coalesce(sum(selected), 0)::BIGINT AS packets, coalesce(sum(bytes), 0)::BIGINT AS bytes,
-        min(first_at) AS first_at, max(last_at) - min(first_at) AS span_ns, any_value(seen_from) AS seen_from
+        min(first_at) AS first_at, any_value(seen_from) AS seen_from
         FROM captures),
     (SELECT count(*) AS connections, count(DISTINCT client_ip) AS clients, count(DISTINCT server_ip) AS servers
         FROM connections),
@@ -90,6 +92,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         title: Heading; the names of the capture files where it is not given.
     """
     (overview,) = rows(tables, OVERVIEW)
+    span_ns = captured_ns(tables)
     files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
     listed = servers(tables, names=options.names, most=MAX_SERVERS)
     whole = totals(tables)
@@ -110,7 +113,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         ],
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
-        tiles=_tiles(overview),
+        tiles=_tiles(overview, span_ns),
         answer=answer,
         warnings=[remark for remark in said if remark.warning],
         hints=[remark for remark in said if not remark.warning],
@@ -127,7 +130,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         more_servers=max(0, whole.count - MAX_SERVERS),
         waited_ns=whole.waited_ns,
         total_ns=whole.total_ns,
-        span_ns=overview["span_ns"] or 0,
+        span_ns=span_ns,
         kinds=PHASES,
         steps=STEPS if lanes.links else (),
         shown_kinds=drawn_kinds,
@@ -166,12 +169,12 @@ def title_of(files: list[Row]) -> str:
     return f"{name} and {count_of(len(files) - 1, 'more file')}" if len(files) > 1 else name
 
 
-def _tiles(overview: Row) -> list[dict[str, str]]:
+def _tiles(overview: Row, span_ns: int) -> list[dict[str, str]]:
     first_at = overview["first_at"]
     return [
         {
             "name": "Duration",
-            "value": format_ns(overview["span_ns"] or 0),
+            "value": format_ns(span_ns),
             "note": _instant(first_at) if first_at is not None else "",
         },
         {"name": "Packets", "value": format_count(overview["packets"]), "note": format_bytes(overview["bytes"])},

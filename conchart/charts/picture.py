@@ -28,6 +28,7 @@ from conchart.phases import PHASES, PhaseKind
 from conchart.printable import endpoint
 from conchart.stalls import COLOURS, STALLS, stall_kind
 from conchart.tables import Tables
+from conchart.telling.axis import TimeAxis, captured_ns, time_axis
 from conchart.telling.findings import tally_findings
 from conchart.telling.rows import first_instant, rows
 from conchart.telling.servers import groups, headline, servers, shares
@@ -86,7 +87,7 @@ class _Plot:
 
     drawing: "_Drawing"
     rows: list[Row]
-    origin: int
+    axis: TimeAxis
     """The first instant, in nanoseconds since the epoch."""
     span: int
     left: float
@@ -217,9 +218,8 @@ class _Drawing:
 
 def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     _title(drawing, tables, options)
-    ((end_at,),) = tables.fetch("SELECT max(closed_at) FROM connections")
-    origin = first_instant(tables)
-    lanes = _lanes(tables, origin, names=options.names)
+    axis = time_axis(tables, first_instant(tables))
+    lanes = _lanes(tables, axis, names=options.names)
     if not lanes:
         drawing.text(drawing.width / 2, drawing.height / 2, "no connections", 22, soft=True, align="center")
         return
@@ -231,7 +231,7 @@ def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     laid = lay_rows(lanes, titles, drawing.height - _TOP - _FOOT)
     labels = [drawing.width_of(row.label, _label_size(row)) for row in laid if row.kind == "track" and row.label]
     left = MARGIN + min(_MOST_LABEL, max([_LEAST_LABEL, *labels])) + _BESIDE
-    plot = _Plot(drawing=drawing, rows=laid, origin=origin, span=max(1, end_at - origin), left=left, top=_TOP)
+    plot = _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=_TOP)
     phases = _phases(tables, lanes)
     _axis(plot)
     _labels(plot)
@@ -247,10 +247,8 @@ def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     room = drawing.width - 2 * MARGIN
     files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
     drawing.text(MARGIN, 36, drawing.fit(title_of(files), room, 27, bold=True), 27, bold=True)
-    ((count, span),) = tables.fetch(
-        "SELECT (SELECT count(*) FROM connections), coalesce(max(last_at) - min(first_at), 0) FROM captures"
-    )
-    told = [f"{count_of(count, 'connection')} in {format_ns(span)}"]
+    ((count,),) = tables.fetch("SELECT count(*) FROM connections")
+    told = [f"{count_of(count, 'connection')} in {format_ns(captured_ns(tables))}"]
     for server in headline(servers(tables, names=options.names, most=1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
         called = f" ({server.title})" if server.title else ""
@@ -275,7 +273,7 @@ def _findings(drawing: _Drawing, tables: Tables, room: float) -> str:
     return drawing.fit(told, room - drawing.width_of(more, 17), 17) + more
 
 
-def _lanes(tables: Tables, origin: int, *, names: bool) -> list[Lane]:
+def _lanes(tables: Tables, axis: TimeAxis, *, names: bool) -> list[Lane]:
     return [
         Lane(
             group=row["group"],
@@ -284,7 +282,7 @@ def _lanes(tables: Tables, origin: int, *, names: bool) -> list[Lane]:
             opened=row["opened"],
             closed=row["opened"] + row["duration"],
         )
-        for row in rows(tables, lane_rows(origin, names=names))
+        for row in rows(tables, lane_rows(axis, names=names))
     ]
 
 
@@ -318,6 +316,10 @@ def _axis(plot: _Plot) -> None:
         middle = min(plot.x(at), plot.right - drawing.width_of(text, 15) / 2)
         drawing.text(middle, plot.top - 18, text, 15, soft=True, align="center")
     drawing.text(plot.left - 24, plot.top - 18, "since the start", 13, soft=True, align="right")
+    for fold in plot.axis.folds:
+        place = plot.x(fold.at)
+        drawing.lines("fold", [[(place, plot.top - 6), (place, plot.bottom)]], drawing.theme.soft, 2)
+        drawing.text(place, plot.top - 4, f"≈ {fold.says}", 13, soft=True, align="center")
 
 
 def _labels(plot: _Plot) -> None:
@@ -429,9 +431,9 @@ def _density(phases: _Phases, places: Numbers, edges: Numbers) -> Numbers:
 def _stalls(plot: _Plot, tables: Tables) -> list[str]:
     """Draw where lanes were stalled, over a bar's lower edge and all of an idle one; return the words there are."""
     idled = f"""
-        SELECT lane, kind, detail, start_at - {plot.origin} AS start, end_at - start_at AS duration
+        SELECT lane, kind, detail, {plot.axis.place("start_at")} AS start, end_at - start_at AS duration
         FROM stalled JOIN drawn USING (stream) WHERE phase = 'idle' ORDER BY ALL"""
-    told = [(STALLS[stall["kind"]].word, False, stall) for stall in rows(tables, stall_rows(plot.origin))]
+    told = [(STALLS[stall["kind"]].word, False, stall) for stall in rows(tables, stall_rows(plot.axis))]
     told += [(stall_kind(stall["kind"], stall["detail"]).word, True, stall) for stall in rows(tables, idled)]
     row_of = plot.row_of
     boxes: dict[str, list[Box]] = {}
@@ -450,10 +452,10 @@ def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
     """Draw a line from each front to the back that it caused, when that was asked; return how many are not drawn."""
     found = tables.fetch(
         f"""
-        SELECT lane, back_lane,
-            CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END - {plot.origin}
+        SELECT lane, back_lane, {plot.axis.place("asked_at")} FROM (SELECT lane, back_lane,
+            CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END AS asked_at
         FROM ({link_rows()}) JOIN connections ON stream = back_stream
-        LEFT JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange
+        LEFT JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange)
         """
     )
     row_of, drawing = plot.row_of, plot.drawing

@@ -21,6 +21,7 @@ from conchart.phases import PHASES
 from conchart.sql import ANSWER, COSTLIEST, literal
 from conchart.stalls import DETAIL, STALLS
 from conchart.tables import Tables
+from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.rows import first_instant
 from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
@@ -53,27 +54,27 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
-    ((end_at, total),) = tables.fetch("SELECT max(closed_at), count(*) FROM connections")
+    ((total,),) = tables.fetch("SELECT count(*) FROM connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
-    origin = first_instant(tables)
+    axis = time_axis(tables, first_instant(tables))
     queries = {
         "phases": phase_rows(),
-        "stalls": stall_rows(origin),
+        "stalls": stall_rows(axis),
         "exchanges": _exchanges(names=options.names),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
-        "packets": _packets(origin, options),
+        "packets": _packets(axis, options),
     }
     packer = Packer()
     limits: tuple[str, ...] = ()
     with drawn_lanes(tables):
         counts = {
             name: packer.add(name, tables, query)
-            for name, query in {"lanes": lane_rows(origin, names=options.names), **queries}.items()
+            for name, query in {"lanes": lane_rows(axis, names=options.names), **queries}.items()
         }
         # A ladder tells packets as captured, and works out itself when they were at both ends.
         if not seen_from:
-            with ladders(tables, origin, options) as (told, left):
+            with ladders(tables, axis, options) as (told, left):
                 for name, query in told.items():
                     packer.add(name, tables, query, longest=_LONGEST)
                 limits = left
@@ -83,9 +84,10 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
         links=counts["links"],
         blocks=packer.blocks(),
         data={
-            "start_at": str(origin),
+            "start_at": str(axis.origin),
+            "folds": [{"at": fold.at, "ns": str(fold.left_out_ns), "says": fold.says} for fold in axis.folds],
             "seen_from": seen_from,
-            "span_ns": max(1, (end_at or origin) - origin),
+            "span_ns": max(1, axis.span),
             "kinds": [
                 {
                     "name": kind.name,
@@ -152,7 +154,7 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
         tables.execute("DROP TABLE drawn")
 
 
-def lane_rows(origin: int, *, names: bool) -> str:
+def lane_rows(axis: TimeAxis, *, names: bool) -> str:
     """The connections, from the top."""
     name = "server_name" if names else "NULL::VARCHAR"
     number = counted_from("stream", "transport_stream", "transport_stream", "stream")
@@ -160,7 +162,8 @@ def lane_rows(origin: int, *, names: bool) -> str:
     syn = counted_from("opened", "syn", "syn_at", "opened_at")
     return f"""
         SELECT stream, "group", transport, {number}, client_ip, client_port, server_ip, server_port,
-            {name} AS name, app, connections.state, opened_at - {origin} AS opened, closed_at - opened_at AS duration,
+            {name} AS name, app, connections.state, {axis.place("opened_at")} AS opened,
+            closed_at - opened_at AS duration,
             opened_by = 'client' AS opened_up, closed_by = 'client' AS closed_up,
             connections.waited_ns, connections.first_frame, {last}, packets_client, packets_server,
             bytes_client, bytes_server, retransmits_client, retransmits_server, syn_retransmits,
@@ -181,14 +184,14 @@ def phase_rows() -> str:
         FROM phases JOIN drawn USING (stream) ORDER BY lane, start_at, end_at, start_frame LIMIT {MAX_PHASES}"""
 
 
-def stall_rows(origin: int) -> str:
+def stall_rows(axis: TimeAxis) -> str:
     """Where bytes were kept from coming."""
     kinds = " ".join(
         f"WHEN kind = '{kind.name}' {'' if kind.detail is None else f'AND detail = {literal(kind.detail)}'} THEN {n}"
         for n, kind in sorted(enumerate(STALLS), key=lambda told: told[1].detail is None)
     )
     return f"""
-        SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, start_at - {origin} AS start,
+        SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, {axis.place("start_at")} AS start,
             end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
             start_frame, released_frame, end_frame, ack_delay_ns,
             round(100 * confidence)::UTINYINT AS confidence
@@ -239,10 +242,10 @@ def _handshakes(*, names: bool) -> str:
         FROM handshakes JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
-def _packets(origin: int, options: DrawOptions) -> str:
+def _packets(axis: TimeAxis, options: DrawOptions) -> str:
     mark = "mark" if options.retransmits else "nullif(mark, 'retransmit')"
     return f"""
-        SELECT lane, frame, seen_at - {origin} AS "at", sender = 'client' AS up, flags, bytes, shown AS mark
+        SELECT lane, frame, {axis.place("seen_at")} AS "at", sender = 'client' AS up, flags, bytes, shown AS mark
         FROM (SELECT *, {mark} AS shown FROM packets) JOIN drawn USING (stream)
         WHERE {"true" if options.packets else "shown IS NOT NULL"} ORDER BY lane, frame LIMIT {MAX_PACKETS}"""
 

@@ -20,6 +20,7 @@ from conchart.options import DrawOptions
 from conchart.paths import temporary_folder
 from conchart.printable import printable
 from conchart.schema import SEVERITIES, TABLES
+from conchart.telling.axis import YEAR_NS, captured_ns
 from conchart.trace import Trace, read
 from conchart.units import count_of, format_ns
 
@@ -234,4 +235,6 @@ def _fails(trace: Trace, least: str) -> bool:
 
 def _extent(trace: Trace) -> str:
     ((span,),) = trace.stored("SELECT coalesce(max(last_at) - min(first_at), 0) FROM captures").fetchall()
+    if span >= YEAR_NS:
+        span = captured_ns(trace)
     return f"{count_of(trace.count('connections'), 'connection')}, {format_ns(span)}"

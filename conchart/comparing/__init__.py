@@ -17,6 +17,7 @@ from conchart.comparing.samples import MEASURES, Endpoint, Samples, samples
 from conchart.errors import UsageError
 from conchart.printable import printable
 from conchart.tables import Tables
+from conchart.telling.axis import captured_ns
 from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Server
 from conchart.units import count_of
@@ -27,8 +28,8 @@ _MOST_NAMED = 3
 """Servers named where captures cannot be compared."""
 
 _EXTENT = """
-    SELECT coalesce(sum(selected), 0)::BIGINT AS packets, coalesce(max(last_at) - min(first_at), 0) AS span_ns,
-        list(path ORDER BY capture) AS paths, (SELECT count(*) FROM connections) AS connections,
+    SELECT coalesce(sum(selected), 0)::BIGINT AS packets, list(path ORDER BY capture) AS paths,
+        (SELECT count(*) FROM connections) AS connections,
         (SELECT count(*) FROM exchanges) AS requests
     FROM captures
 """
@@ -75,7 +76,7 @@ def compare(before: Tables, after: Tables, *, names: bool = True) -> Comparison:
         Side(
             name=_name(extent["paths"]),
             packets=extent["packets"],
-            span_ns=extent["span_ns"],
+            span_ns=captured_ns(tables),
             connections=extent["connections"],
             requests=extent["requests"],
             only=alone,

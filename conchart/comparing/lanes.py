@@ -12,31 +12,33 @@ from conchart.printable import endpoint
 from conchart.sql import COSTLIEST
 from conchart.stalls import DETAIL, StallKind, stall_kind
 from conchart.tables import Tables
+from conchart.telling.axis import time_axis
+from conchart.telling.rows import first_instant
 
 MOST_LANES = 24
 MOST_PHASES = 2_000
 """Of one lane, and of its stalls; what comes after them is not drawn."""
 
-_ORIGIN = "SELECT least((SELECT min(first_at) FROM captures), min(opened_at)) FROM connections"
 _LANES = f"""
     WITH compared AS (
         SELECT unnest($ips::VARCHAR[]) AS server_ip, unnest($ports::INTEGER[]) AS server_port,
             unnest(range(len($ips))) AS number)
     SELECT * FROM (
-        SELECT number, stream, client_ip, client_port, opened_at - $origin AS start_ns, closed_at - $origin AS end_ns
+        SELECT number, stream, client_ip, client_port, {{opened}} AS start_ns,
+            {{opened}} + closed_at - opened_at AS end_ns
         FROM connections JOIN compared USING (server_ip, server_port) ORDER BY {COSTLIEST} LIMIT {MOST_LANES})
     ORDER BY number, start_ns, stream
 """
 _COUNT = "SELECT count(*) FROM connections"
 _PHASES = f"""
-    SELECT stream, kind, start_at - $origin, end_at - $origin, inferred
+    SELECT stream, kind, {{start}}, {{start}} + end_at - start_at, inferred
     FROM phases WHERE list_contains($streams, stream)
     QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at, start_frame) <= {MOST_PHASES}
     ORDER BY stream, start_at, end_at, start_frame
 """
 
 _STALLS = f"""
-    SELECT stream, kind, {DETAIL}, start_at - $origin, end_at - $origin
+    SELECT stream, kind, {DETAIL}, {{start}}, {{start}} + end_at - start_at
     FROM stalls WHERE list_contains($streams, stream)
     QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at) <= {MOST_PHASES}
     ORDER BY stream, start_at, end_at
@@ -79,15 +81,18 @@ class Lanes:
 
 def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
     """Give the lanes, ordered by server and start."""
-    ((origin,),) = tables.fetch(_ORIGIN)
+    axis = time_axis(tables, first_instant(tables))
+    opened, start = axis.place("opened_at"), axis.place("start_at")
     ((count,),) = tables.fetch(_COUNT)
     ips, ports = [ip for ip, _ in compared], [port for _, port in compared]
-    rows = tables.fetch(_LANES, {"ips": ips, "ports": ports, "origin": origin})
+    rows = tables.fetch(_LANES.format(opened=opened), {"ips": ips, "ports": ports})
     pieces: dict[int, list[Piece]] = {row[1]: [] for row in rows}
-    for stream, kind, start_ns, end_ns, inferred in tables.fetch(_PHASES, {"streams": list(pieces), "origin": origin}):
+    for stream, kind, start_ns, end_ns, inferred in tables.fetch(
+        _PHASES.format(start=start), {"streams": list(pieces)}
+    ):
         pieces[stream].append(Piece(kind=kind, start_ns=start_ns, end_ns=end_ns, inferred=inferred))
     stalls: dict[int, list[tuple[StallKind, int, int]]] = {stream: [] for stream in pieces}
-    for stream, kind, detail, start_ns, end_ns in tables.fetch(_STALLS, {"streams": list(pieces), "origin": origin}):
+    for stream, kind, detail, start_ns, end_ns in tables.fetch(_STALLS.format(start=start), {"streams": list(pieces)}):
         stalls[stream].append((stall_kind(kind, detail), start_ns, end_ns))
     drawn = tuple(
         Lane(

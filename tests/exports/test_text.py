@@ -15,6 +15,7 @@ from conchart.exports.text.lanes import _Lane, _stretches
 from conchart.exports.text.screen import LINES
 from conchart.exports.text.strip import Axis, Stretch, draw_strip
 from conchart.exports.text.words import clipped
+from conchart.telling.axis import TimeAxis
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
@@ -229,10 +230,12 @@ def test_a_strip_of_many_phases_is_made_of_as_many_stretches_as_it_can_show(colo
             FROM range({lived // 40}) AS t(i)
             """
         )
-        whole = [Stretch(*row) for row in trace.sql("SELECT kind, start_at, end_at FROM phases").fetchall()]
-        lane = _Lane(stream=7, server="", label="", result="", life=Stretch("unseen", T0, T0 + lived))
-        axis = Axis(T0, T0 + lived, 30, colours)
-        (found,) = _stretches(trace, [lane], axis).values()
+        whole = [
+            Stretch(*row) for row in trace.sql(f"SELECT kind, start_at - {T0}, end_at - {T0} FROM phases").fetchall()
+        ]
+        lane = _Lane(stream=7, server="", label="", result="", life=Stretch("unseen", 0, lived))
+        axis = Axis(0, lived, 30, colours)
+        (found,) = _stretches(trace, [lane], axis, TimeAxis(origin=T0, span=lived, folds=())).values()
     assert len(whole) == lived // 40
     # Of each kind one in a slot, and those that lie in two.
     assert len(found) <= 4 * axis.slots

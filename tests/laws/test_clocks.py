@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 import conchart
 from conchart.exports import SUFFIXES
+from conchart.telling.axis import captured_ns, time_axis
 from tests.laws.files import Format
 from tests.laws.hello import Tls, application
 from tests.laws.reading import Scratch, Tables
@@ -102,7 +106,7 @@ def test_a_frame_of_another_decade_stretches_nothing(scratch: Scratch, years: in
     assert tables.captures[0]["last_at"] == max(seen)
     way = "before" if years < 0 else "after"
     (note,) = tables.captures[0]["notes"]
-    assert note.startswith(f"frame {frame} is dated {abs(years)} years {way} the frame ahead of it: the clock stepped.")
+    assert note.startswith(f"frame {frame} is dated {abs(years)} years {way} the frame ahead of it: the clock stepped,")
 
 
 def test_what_follows_a_clock_that_was_set_is_counted_on(tmp_path: Path) -> None:
@@ -120,6 +124,66 @@ def test_what_follows_a_clock_that_was_set_is_counted_on(tmp_path: Path) -> None
     assert (span, len(notes)) == (packets[-1].at - begun - pause, 1)
     with conchart.read(path, start="1s", end="1h") as trace:
         assert trace.sql("SELECT selected FROM captures").fetchall() == [(0,)]
+
+
+def joined(*begun: int) -> list[Packet]:
+    """A conversation at each of these instants, in one file."""
+    said = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
+    packets = []
+    for number, at in enumerate(begun):
+        talk = Talk(client=("10.0.0.5", 40_000 + number), steps=[*said, Finish("client"), Finish("server")]).packets()
+        packets += [replace(packet, at=packet.at - talk[0].at + at) for packet in talk]
+    return packets
+
+
+@pytest.mark.parametrize("years", [-21, 4, 21])
+def test_captures_of_different_years_in_one_file_keep_their_dates(tmp_path: Path, years: int) -> None:
+    first = 40 * YEAR_NS
+    begun = (first, first + 10**7, first + years * YEAR_NS)
+    path = tmp_path / "input.pcapng"
+    path.write_bytes(NANOSECONDS.write(joined(*begun)))
+    with conchart.read(path) as trace:
+        assert trace.sql("SELECT opened_at FROM connections ORDER BY stream").fetchall() == [(at,) for at in begun]
+        ((span, first_at, longest),) = trace.sql(
+            "SELECT last_at - first_at, first_at, (SELECT max(closed_at - opened_at) FROM connections) FROM captures"
+        ).fetchall()
+        assert first_at == min(begun)
+        assert span > abs(years) * YEAR_NS > longest
+        for suffix, name, scale in ((".har", "startedDateTime", 0), (".otlp.json", "startTimeUnixNano", 1)):
+            out = tmp_path / f"out{suffix}"
+            trace.write(out)
+            told = re.findall(rf'"{name}": ?"([^"]+)"', out.read_text())
+            dates = {int(text) for text in told} if scale else {_instant(text) for text in told}
+            assert set(begun) <= dates
+        out = tmp_path / "out.perfetto.json"
+        trace.write(out)
+        document = json.loads(out.read_text())
+        origin = int(document["otherData"]["start_at"])
+        drawn = {event["ts"] for event in document["traceEvents"] if event["ph"] == "X"}
+        assert {(at - origin) // 1000 for at in begun} <= drawn
+        axis = time_axis(trace, min(begun))
+        (fold,) = axis.folds
+        assert fold.says == f"{abs(years)} years left out"
+        assert axis.span < 10 * sum(
+            took for (took,) in trace.sql("SELECT closed_at - opened_at FROM connections").fetchall()
+        )
+        placed = [at for (at,) in trace.sql(f"SELECT {axis.place('opened_at')} FROM connections ORDER BY 1").fetchall()]
+        assert placed == [axis.at(at) for at in sorted(begun)]
+        assert placed[0] == 0 < placed[-1] < axis.span
+        assert captured_ns(trace) < axis.span
+
+
+def _instant(text: str) -> int:
+    return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 10**6) * 1000
+
+
+def test_bounds_are_dates_of_the_file(tmp_path: Path) -> None:
+    begun = (40 * YEAR_NS, 61 * YEAR_NS)
+    path = tmp_path / "input.pcapng"
+    path.write_bytes(NANOSECONDS.write(joined(*begun)))
+    since = datetime.fromtimestamp(60 * YEAR_NS / 10**9, tz=timezone.utc).isoformat()
+    with conchart.read(path, start=since) as trace:
+        assert trace.sql("SELECT opened_at FROM connections").fetchall() == [(begun[1],)]
 
 
 def test_a_silence_of_nine_years_is_one(scratch: Scratch) -> None:

@@ -51,7 +51,7 @@ export function story() {
   const stalls = { lane: [2], kind: [1], start: [25 * MS], duration: [8 * MS] };
   const data = {
     kinds: ["syn", "tls", "request", "wait", "transfer", "idle", "close", "unseen"].map((name) => ({ name, title: name })), steps: [],
-    stall_kinds: [{ name: "rto", word: "lost" }, { name: "nagle", word: "held" }], span_ns: 100 * MS, start_at: "0",
+    stall_kinds: [{ name: "rto", word: "lost" }, { name: "nagle", word: "held" }], span_ns: 100 * MS, start_at: "0", folds: [],
     groups: { endpoint: ["10.0.0.9:443", "10.0.0.10:80"], title: ["shop.example", "api.example"], role: ["front", "backend"] },
     findings: [
       { number: 0, name: "slow-opening", title: "Connections are opened slowly", where: "shop.example", severity: "serious", count: 2, cost_ns: 5 * MS, streams: [0, 2] },

@@ -24,7 +24,7 @@ function modelOf({ data, blocks }) {
  * @param {Model} model
  */
 function timesOf(model) {
-  const at = (/** @type {number | null} */ ns) => (ns === null ? null : String(model.startAt + BigInt(ns)));
+  const at = (/** @type {number | null} */ ns) => (ns === null ? null : String(model.calendar.startAt + BigInt(ns)));
   const times = Array.from({ length: model.count }, (_, index) => {
     const lane = model.bare(index);
     const seconds = lane.duration - lane.phases.reduce((sum, phase) => sum + phase.duration, 0);

@@ -2,8 +2,9 @@
    The vertical axis is in pixels from the top of all rows, the horizontal one in nanoseconds since the first packet, or,
    where lanes are aligned, since each connection's own. */
 
+import { timeAxis } from "./axis.js";
 import { bars, density, during, firstAfter } from "./detail.js";
-import { clip, count, exact, grouped, plain, plural, unitFor } from "./format.js";
+import { clip, count, plain, plural } from "./format.js";
 import { HEADING } from "./tree.js";
 
 /** @typedef {import("./model.js").Kind} Kind */
@@ -20,103 +21,6 @@ export const MIN_SPAN = 100;
 const MAX_PACKETS_IN_VIEW = 6000;
 /* Width of a step in the outline of a folded group, in pixels. */
 const PART = 3;
-
-const TICK_STEPS = [1, 2, 5];
-/* Above a second, a clock counts in sixties. */
-const CLOCK_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400].map((s) => s * 1e9);
-
-/**
- * The least step of a round length that leaves no more than so many marks.
- * @param {number} span
- * @param {number} room
- * @param {boolean} clock
- */
-export function tickStep(span, room, clock) {
-  let step = 1;
-  for (let i = 0; step * room < span; i += 1) step = TICK_STEPS[i % 3] * 10 ** Math.floor(i / 3);
-  return clock && step > 1e9 ? CLOCK_STEPS.find((longer) => longer * room >= span) ?? step : step;
-}
-
-/**
- * Marks of the time axis.
- * @param {number} from
- * @param {number} to
- * @param {number} width
- * @param {string} axis
- * @param {bigint} startAt
- */
-export function timeAxis(from, to, width, axis, startAt) {
-  return axis === "utc" || axis === "local" ? clockAxis(from, to, width, axis, startAt) : spanAxis(from, to, width, axis === "own" ? "each connection's first packet" : "the start of the capture");
-}
-
-/**
- * In the unit that suits what is in view; far from the start marks count from a round instant.
- * @param {number} from
- * @param {number} to
- * @param {number} width
- * @param {string} origin
- */
-function spanAxis(from, to, width, origin) {
-  const span = to - from;
-  const step = tickStep(span, Math.max(2, Math.floor(width / 95)), false);
-  const unit = unitFor(step >= 1e9 ? step : Math.max(1, span / 20));
-  const decimals = Math.max(0, Math.ceil(Math.log10(unit.ns / step) - 1e-9));
-  const far = Math.abs(from) > span * 200;
-  const coarse = 10 ** Math.ceil(Math.log10(span) + 1);
-  const base = far ? Math.floor(from / coarse) * coarse : 0;
-  const values = [];
-  for (let i = Math.ceil(from / step); i * step <= to; i += 1) values.push(i * step || 0);
-  return {
-    tickvals: values,
-    ticktext: values.map((at) => {
-      const [whole, rest] = ((at - base) / unit.ns).toFixed(decimals).split(".");
-      return rest ? `${grouped(whole)}.${rest}` : grouped(whole);
-    }),
-    title: far ? `${unit.name} after ${exact(base)} since ${origin}` : `${unit.name} since ${origin}`,
-  };
-}
-
-/**
- * The time of day, exact to the nanosecond, which a Date is not.
- * @param {number} at
- * @param {bigint} startAt
- * @param {string} axis
- * @param {number} decimals
- */
-export function clockTime(at, startAt, axis, decimals) {
-  const instant = startAt + BigInt(Math.round(at));
-  const seconds = instant / 1000000000n - (instant < 0n && instant % 1000000000n !== 0n ? 1n : 0n);
-  const date = new Date(Number(seconds) * 1000);
-  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-  const parts = axis === "utc"
-    ? { day: [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate()], time: [date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()] }
-    : { day: [date.getFullYear(), date.getMonth() + 1, date.getDate()], time: [date.getHours(), date.getMinutes(), date.getSeconds()] };
-  const fraction = String(instant - seconds * 1000000000n).padStart(9, "0").slice(0, decimals);
-  return { day: parts.day.map(two).join("-"), time: parts.time.map(two).join(":") + (decimals ? `.${fraction}` : "") };
-}
-
-/**
- * @param {number} from
- * @param {number} to
- * @param {number} width
- * @param {string} axis
- * @param {bigint} startAt
- */
-function clockAxis(from, to, width, axis, startAt) {
-  const step = tickStep(to - from, Math.max(2, Math.floor(width / 120)), true);
-  const decimals = Math.max(0, Math.min(9, Math.ceil(9 - Math.log10(step) - 1e-9)));
-  // Marks are round on the clock: in local time, midnight is not where it is in UTC.
-  const offset = axis === "local" ? new Date(Number(startAt / 1000000n)).getTimezoneOffset() * 60e9 : 0;
-  const base = Number((startAt - BigInt(offset)) % BigInt(step));
-  const values = [];
-  for (let i = Math.ceil((from + base) / step); i * step - base <= to; i += 1) values.push(i * step - base || 0);
-  const zone = axis === "utc" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
-  return {
-    tickvals: values,
-    ticktext: values.map((at) => clockTime(at, startAt, axis, decimals).time),
-    title: `${clockTime(Math.max(0, from), startAt, axis, 0).day}, ${zone}`,
-  };
-}
 
 /**
  * How far a phase's bar stays from the edges of its lane, as shares of its height.
@@ -549,7 +453,9 @@ export function figure(model, rows, view, chosen) {
   const strips = /** @type {Strip[]} */ (visible.filter((row) => row.strip));
   const headings = visible.filter((row) => row.kind !== "track");
   const pixel = (view.x1 - view.x0) / inner.width;
-  const axis = timeAxis(view.x0, view.x1, inner.width, view.axis, model.startAt);
+  const axis = timeAxis(view.x0, view.x1, inner.width, view.axis, model.calendar);
+  // Counted from its own start, each connection stands before any silence.
+  const folds = view.axis === "own" ? [] : model.calendar.folds.filter((fold) => fold.at > view.x0 && fold.at < view.x1);
   const phases = new Outlines(model.drawnKinds.kinds, "", view);
   const steps = new Outlines(model.steps, "inside wait: ", view);
   drawTracks(phases, tracks, view, model, pixel);
@@ -580,10 +486,12 @@ export function figure(model, rows, view, chosen) {
       },
       shapes: [
         ...(view.range ? [{ type: "rect", xref: "x", yref: "paper", x0: view.range.x0, x1: view.range.x1, y0: 0, y1: 1, line: { width: 1, color: colours.accent }, fillcolor: colours.accent, opacity: 0.16, layer: "above" }] : []),
+        ...folds.map((fold) => ({ type: "line", xref: "x", yref: "paper", x0: fold.at, x1: fold.at, y0: 0, y1: 1, line: { width: 1, color: colours.soft, dash: "dash" }, layer: "below" })),
         ...headings.filter((row) => row.kind === "server").map((row) => band(row, colours.panel, HEADING)),
         ...tracks.filter((row) => chosen !== null && row.lanes.includes(chosen)).map((row) => ({ ...band(row, colours.accent), opacity: 0.22 })),
       ],
       annotations: [
+        ...folds.map((fold) => ({ xref: "x", yref: "paper", x: fold.at, y: 1, yanchor: "top", showarrow: false, text: `≈ ${fold.says}`, font: { ...font, size: 11, color: colours.soft } })),
         ...headings.map((row) => note(row, {
           x: 0, y: row.top + (row.kind === "server" ? HEADING : row.height) / 2, xanchor: "left", xshift: 2 - left + (row.kind === "server" ? 8 : 16), align: "left",
           text: plain(clip(headingText(row, model), row.kind === "server" ? Math.floor(view.width / 7.2) : room + 4)), font: { ...font, size: row.kind === "server" ? 13 : 11, weight: row.kind === "server" ? 700 : 400 },

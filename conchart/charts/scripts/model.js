@@ -1,6 +1,7 @@
 /* The tables of the page as things that know each other. Columns stay columns: an object is made of a connection when
    somebody looks at it, so that a page of 200,000 opens as fast as one of six. */
 
+import { Calendar } from "./axis.js";
 import { readBlocks } from "./decode.js";
 import { kindsDrawn, phasesDrawn } from "./drawn.js";
 import { MOVED, Viewpoints } from "./viewpoint.js";
@@ -114,8 +115,8 @@ export class Model {
     this.explained = data.explained;
     /** Of the capture, in ns. @type {number} */
     this.span = data.span_ns;
-    /** The first instant, in ns since the epoch. */
-    this.startAt = BigInt(data.start_at);
+    /** Dates, in ns since the epoch. */
+    this.calendar = new Calendar(BigInt(data.start_at), data.folds.map((/** @type {any} */ fold) => ({ ...fold, ns: BigInt(fold.ns) })));
     /** @type {{endpoint: string, title: string, role: string}[]} */
     this.groups = data.groups.endpoint.map((/** @type {string} */ name, /** @type {number} */ i) => ({ endpoint: name, title: data.groups.title[i], role: data.groups.role[i] }));
     this.tables = tables;

@@ -1,6 +1,7 @@
 /* The capture over time, below the lanes and on their axis: how much is open, how much begins, how long it waits. */
 
-import { MARGIN, clockTime, marginLeft, themeColours, tickStep, timeAxis } from "./chart.js";
+import { clockTime, tickStep, timeAxis } from "./axis.js";
+import { MARGIN, marginLeft, themeColours } from "./chart.js";
 import { density } from "./detail.js";
 import { count, exact, plural, shortly } from "./format.js";
 import { countPer, eventsOf, oneEach } from "./range.js";
@@ -165,11 +166,11 @@ export function seriesFigure(model, lanes, view) {
   // At the edges, of the time that the capture has of them.
   const seconds = starts.map((start) => Math.max(1, Math.min(start + length, end) - start) / 1e9);
   const decimals = Math.max(0, Math.ceil(9 - Math.log10(length) - 1e-9));
-  const when = view.axis === "utc" || view.axis === "local" ? (/** @type {number} */ at) => clockTime(at, model.startAt, view.axis, decimals).time : shortly;
+  const when = view.axis === "utc" || view.axis === "local" ? (/** @type {number} */ at) => clockTime(at, model.calendar.startFor(at), view.axis, decimals).time : shortly;
   const told = panels(model, colours);
   const inner = told.length * PANEL + (told.length - 1) * BETWEEN;
   const left = marginLeft(width);
-  const axis = timeAxis(x0, x1, Math.max(50, width - left - MARGIN.right), view.axis, model.startAt);
+  const axis = timeAxis(x0, x1, Math.max(50, width - left - MARGIN.right), view.axis, model.calendar);
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink };
   /** @type {Record<string, any>} */
   const layout = {

@@ -1,6 +1,7 @@
 /* How times are distributed, by server; and what else sums up the connections shown: a range, the capture over time. */
 
-import { themeColours, tickStep } from "./chart.js";
+import { tickStep } from "./axis.js";
+import { themeColours } from "./chart.js";
 import { brief, clip, count, el, exact, plain, plural, shortly, unitFor } from "./format.js";
 import { Range, named, oneEach } from "./range.js";
 import { inOrder, nearestRank } from "./ranks.js";

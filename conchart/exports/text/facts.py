@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from conchart.printable import printable
 from conchart.tables import Tables
+from conchart.telling.axis import captured_ns
 from conchart.telling.remarks import remarks
 from conchart.units import count_of, format_bytes, format_count, format_instant, format_ns
 
@@ -85,15 +86,15 @@ def network(tables: Tables) -> list[str]:
 
 def _packets(tables: Tables) -> str:
     """``265 packets, 199 kB, 337 ms``."""
-    packets, selected, size, first_at, last_at = _row(
-        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at), max(last_at) FROM captures"
+    packets, selected, size, first_at = _row(
+        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at) FROM captures"
     )
     number = count_of(packets or 0, "packet")
     if selected != packets:
         number = f"{format_count(selected or 0)} of {number} selected"
     if first_at is None:
         return number
-    return f"{number}, {format_bytes(size or 0)}, {format_ns(last_at - first_at)}"
+    return f"{number}, {format_bytes(size or 0)}, {format_ns(captured_ns(tables))}"
 
 
 def _nothing_selected(tables: Tables) -> str:

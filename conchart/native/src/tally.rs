@@ -15,6 +15,7 @@ pub struct Tally {
     pub packets: i64,
     pub selected: i64,
     pub bytes: i64,
+    /// Of the frames on the clock that it begins with, and of all that is told of connections.
     pub first_at: Option<i64>,
     pub last_at: Option<i64>,
     pub truncated: bool,
@@ -46,8 +47,13 @@ impl Tally {
         self.packets += 1;
         self.bytes += i64::from(frame.original_len);
         self.snapped += i64::from(frame.data.len() < frame.original_len as usize);
-        self.first_at = Some(self.first_at.map_or(frame.at, |at| at.min(frame.at)));
-        self.last_at = Some(self.last_at.map_or(frame.at, |at| at.max(frame.at)));
+    }
+
+    /// Something in it was captured then.
+    #[inline]
+    pub fn lasts(&mut self, at: i64) {
+        self.first_at = Some(self.first_at.map_or(at, |first| first.min(at)));
+        self.last_at = Some(self.last_at.map_or(at, |last| last.max(at)));
     }
 
     /// Notes a packet whose IP header claims `bytes` more than its frame had.

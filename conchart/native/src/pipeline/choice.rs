@@ -1,6 +1,6 @@
 //! Which frames are wanted: asked of each one as it comes, in file order.
 
-use super::steps::Steps;
+use super::steps::{Followed, Steps, dated};
 use super::{Failure, Limit, Selection};
 use crate::capture::filter::Program;
 use crate::capture::{Frame, LinkType};
@@ -9,9 +9,9 @@ use crate::capture::{Frame, LinkType};
 pub(crate) struct Chooser {
     selection: Selection,
     programs: Vec<(LinkType, Program)>,
-    /// Gives the times that a frame is chosen by.
+    /// Says where frames stand on the axis: what bounds count from that are relative.
     pub(super) clock: Steps,
-    /// Time of the first frame of all: what relative bounds count from.
+    /// Where the first frame of all stands: what relative bounds count from.
     origin: Option<i64>,
     /// Frames chosen so far.
     chosen: u64,
@@ -52,28 +52,26 @@ impl Chooser {
 
     /// Is a frame wanted? Its time is as the file has it.
     pub(crate) fn wants_dated(&mut self, frame: &Frame<'_>, begins_file: bool) -> Result<bool, Failure> {
-        let (at, _) = self.clock.follow(frame.at, begins_file);
-        self.wants(&Frame { at, ..*frame })
+        let Followed { at, ahead, .. } = self.clock.follow(frame.at, begins_file);
+        self.wants(&Frame { at, ..*frame }, ahead)
     }
 
-    /// Is a frame wanted? Its time is as the clock has it.
+    /// Is a frame wanted? Its time is as the axis has it; its date lies so far before that.
     #[inline]
-    pub(super) fn wants(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
+    pub(super) fn wants(&mut self, frame: &Frame<'_>, ahead: i64) -> Result<bool, Failure> {
         let origin = *self.origin.get_or_insert(frame.at);
-        let wanted = self.takes_all || self.is_among_wanted(frame, origin)?;
+        let wanted = self.takes_all || self.is_among_wanted(frame, ahead, origin)?;
         self.chosen += u64::from(wanted);
         Ok(wanted)
     }
 
-    fn is_among_wanted(&mut self, frame: &Frame<'_>, origin: i64) -> Result<bool, Failure> {
-        let instant = |bound| match bound {
-            Limit::At(at) => at,
-            Limit::After(ns) => origin.saturating_add(ns),
+    fn is_among_wanted(&mut self, frame: &Frame<'_>, ahead: i64, origin: i64) -> Result<bool, Failure> {
+        let is_from = |bound| match bound {
+            Limit::At(at) => dated(frame.at, ahead) >= at,
+            Limit::After(ns) => frame.at >= origin.saturating_add(ns),
         };
         let Selection { start, end, .. } = &self.selection;
-        let in_window = start.is_none_or(|bound| frame.at >= instant(bound))
-            && end.is_none_or(|bound| frame.at < instant(bound))
-            && !self.is_full();
+        let in_window = start.is_none_or(is_from) && !end.is_some_and(is_from) && !self.is_full();
         // Asked for outside of the window, too: that a filter is wrong is told before the rest is read.
         let program = self.program(frame.link)?;
         Ok(in_window && program.is_none_or(|program| program.accepts(frame.data, frame.original_len)))

@@ -26,6 +26,7 @@ use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
+use steps::{Followed, dated};
 use syn::Syn;
 use traffic::{Packets, Traffic};
 use watching::Watcher;
@@ -108,6 +109,8 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         unshown: 0,
         bytes_before: 0,
         latest: i64::MIN,
+        ahead: 0,
+        begun_ahead: 0,
         waiting_bytes: 0,
         strays: 0,
         tally: Tally::default(),
@@ -144,6 +147,9 @@ struct Run<O> {
     /// Bytes of the files that are done.
     bytes_before: u64,
     latest: i64,
+    /// How far the date of the latest frame lies before where it stands on the axis, and that of the first of its file.
+    ahead: i64,
+    begun_ahead: i64,
     waiting_bytes: usize,
     strays: u64,
     tally: Tally,
@@ -203,16 +209,24 @@ impl<O: Output> Run<O> {
     /// Takes one frame; false when no more are wanted.
     fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
         self.frames = self.tally.first_frame - 1 + frame.number;
-        let (at, step) = self.chooser.clock.follow(frame.at, self.tally.packets == 0);
+        let begins_file = self.tally.packets == 0;
+        let Followed { at, ahead, step } = self.chooser.clock.follow(frame.at, begins_file);
+        if begins_file {
+            self.begun_ahead = ahead;
+        }
+        if ahead == self.begun_ahead {
+            self.tally.lasts(frame.at);
+        }
+        self.ahead = ahead;
         let frame = &Frame { at, ..*frame };
         if let Some(step) = step {
             self.tally.notes.add(About::ClockStep, || step.told(self.frames));
         }
-        if self.tally.packets == 0 && frame.at < self.latest {
+        if begins_file && frame.at < self.latest {
             self.end_all()?;
         }
         self.tally.saw(frame);
-        if !self.chooser.wants(frame)? {
+        if !self.chooser.wants(frame, ahead)? {
             return Ok(true);
         }
         self.tally.selected += 1;
@@ -330,9 +344,12 @@ impl<O: Output> Run<O> {
                 None => return self.make_room(seen),
             },
         };
-        let (arrived, seen) = (seen, seen.of(from));
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
+        let (arrived, seen) = (seen, traffic.told(seen).of(from));
+        if self.ahead != self.begun_ahead {
+            self.tally.lasts(seen.at);
+        }
         let is_detailed = self.chooser.is_detailed();
         let is_explained = self.chooser.explains(stream);
         if traffic.is_transcribed() && !is_detailed && !is_explained {
@@ -366,7 +383,7 @@ impl<O: Output> Run<O> {
             if is_spent {
                 traffic.conclude(stream, &mut self.out)?;
             }
-            self.flows.linger(index, seen.at, settles_at);
+            self.flows.linger(index, arrived.at, settles_at);
         }
         self.make_room(arrived)
     }
@@ -396,11 +413,12 @@ impl<O: Output> Run<O> {
             }
         };
         let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any();
-        let syn = Syn::new(segment, seen.of(from)).filter(|_| !is_wanted);
+        let told = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
+        let syn = Syn::new(segment, told).filter(|_| !is_wanted);
         let is_taken = syn.is_some();
         let packets = match syn {
             Some(syn) => Packets::Syn(Box::new(syn)),
-            None => Packets::Tcp(Box::new(Connection::new(seen.of(from)))),
+            None => Packets::Tcp(Box::new(Connection::new(told))),
         };
         let index = self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream);
         (!is_taken).then_some((index, from))
@@ -412,9 +430,12 @@ impl<O: Output> Run<O> {
             Slot::Open(index, from) => (index, from),
             Slot::New | Slot::Stray => self.open_udp(datagram, seen),
         };
-        let (arrived, seen) = (seen, seen.of(from));
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
+        let (arrived, seen) = (seen, traffic.told(seen).of(from));
+        if self.ahead != self.begun_ahead {
+            self.tally.lasts(seen.at);
+        }
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
         let chunk = udp.datagram(from, datagram, seen);
         if let Some(chunk) = chunk {
@@ -439,7 +460,8 @@ impl<O: Output> Run<O> {
             Side::Client
         });
         let ends = by_side(from, datagram.source, datagram.destination);
-        let packets = Packets::Udp(Box::new(Datagrams::new(seen.of(from))));
+        let packets =
+            Packets::Udp(Box::new(Datagrams::new(Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from))));
         (self.open(Transport::Udp, ends, seen, packets, false), from)
     }
 
@@ -451,7 +473,8 @@ impl<O: Output> Run<O> {
         packets: Packets,
         midstream: bool,
     ) -> usize {
-        let traffic = Traffic::new(self.tally.capture, packets, midstream, Some(self.secrets.keys.clone()));
+        let mut traffic = Traffic::new(self.tally.capture, packets, midstream, Some(self.secrets.keys.clone()));
+        traffic.ahead = self.ahead;
         let index = self.flows.open(transport, ends, seen.at, traffic);
         if let Some(flow) = self.flows.flow(index) {
             let is_explained = self.chooser.explains(flow.stream);

@@ -1,8 +1,10 @@
-//! A clock that steps by years: a frame of 1971 amid those of 2025, a machine that learns the date while it captures.
+//! A clock that steps by years: a frame of 1971 amid those of 2025, a machine that learns the date while it captures,
+//! captures of different decades in one file.
 //!
-//! In: the dates of frames, in file order. Out: times on one clock. Nobody can know how long a step took, so a frame that
-//! steps is taken to follow at once, and those dated like it are counted from there. Nothing else is changed: an hour back,
-//! a silence of months, files of different decades stay as they are.
+//! In: the dates of frames, in file order. Out: where each stands on an axis without the step, and how far its date lies
+//! before that. On the axis, a frame that steps follows at once, and those dated like it are counted from there: what goes
+//! by time passed (a connection that is over, a fragment that never comes) goes by the axis. What is told of a connection is
+//! dated as its first frame was. Nothing else is changed: an hour back, a silence of months stay as they are.
 
 use crate::capture::TIMES;
 
@@ -20,43 +22,63 @@ impl Step {
         let years = (self.0.unsigned_abs() + YEAR_NS / 2) / YEAR_NS;
         let way = if self.0 < 0 { "before" } else { "after" };
         format!(
-            "frame {frame} is dated {years} years {way} the frame ahead of it: the clock stepped. The frame is taken to follow at \
-             once, and those dated like it are counted from there"
+            "frame {frame} is dated {years} years {way} the frame ahead of it: the clock stepped, or captures were joined; in \
+             connections that were open then, the step counts as no time"
         )
     }
 }
 
-/// The clock that times are told by: that of the first frame.
+/// Where a frame stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Followed {
+    /// On the axis.
+    pub at: i64,
+    /// How far its date lies before that: 0 unless the clock stepped.
+    pub ahead: i64,
+    /// The step that it makes.
+    pub step: Option<Step>,
+}
+
+/// The date of what stands `at` on the axis, on the clock that is so far behind it.
+#[inline]
+pub(super) fn dated(at: i64, ahead: i64) -> i64 {
+    if ahead == 0 { at } else { at.saturating_sub(ahead).clamp(*TIMES.start(), *TIMES.end()) }
+}
+
+/// The axis, and how far dates are off it.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// Time of the latest frame.
+    /// Where the latest frame stands.
     latest: Option<i64>,
-    /// From the dates after the latest step to times.
-    offset: i64,
+    /// From the dates after the latest step to the axis.
+    ahead: i64,
 }
 
 impl Steps {
-    /// The time of the next frame, and the step when there is one. A file may begin whenever it likes.
+    /// Where the next frame stands. A file may begin whenever it likes.
     #[inline]
-    pub(super) fn follow(&mut self, dated: i64, begins_file: bool) -> (i64, Option<Step>) {
+    pub(super) fn follow(&mut self, dated: i64, begins_file: bool) -> Followed {
         let latest = *self.latest.get_or_insert(dated);
-        let found =
-            if latest.abs_diff(dated) < STEP_NS { (dated, None) } else { self.stepped(dated, latest, begins_file) };
-        self.latest = Some(found.0);
+        let found = if latest.abs_diff(dated) < STEP_NS {
+            Followed { at: dated, ahead: 0, step: None }
+        } else {
+            self.stepped(dated, latest, begins_file)
+        };
+        self.latest = Some(found.at);
         found
     }
 
     #[cold]
-    fn stepped(&mut self, dated: i64, latest: i64, begins_file: bool) -> (i64, Option<Step>) {
-        let counted = dated.saturating_add(self.offset);
+    fn stepped(&mut self, dated: i64, latest: i64, begins_file: bool) -> Followed {
+        let counted = dated.saturating_add(self.ahead);
         if TIMES.contains(&counted) && latest.abs_diff(counted) < STEP_NS {
-            return (counted, None);
+            return Followed { at: counted, ahead: self.ahead, step: None };
         }
         if begins_file {
-            return (dated, None);
+            return Followed { at: dated, ahead: 0, step: None };
         }
-        self.offset = latest - dated;
-        (latest, Some(Step(-self.offset)))
+        self.ahead = latest - dated;
+        Followed { at: latest, ahead: self.ahead, step: Some(Step(-self.ahead)) }
     }
 }
 
@@ -71,8 +93,11 @@ mod tests {
     fn times(dates: &[i64]) -> (Vec<i64>, Vec<usize>) {
         let mut steps = Steps::default();
         let found: Vec<_> = dates.iter().enumerate().map(|(n, &dated)| steps.follow(dated, n == 0)).collect();
-        let stepped = found.iter().enumerate().filter(|(_, (_, step))| step.is_some()).map(|(n, _)| n).collect();
-        (found.iter().map(|(at, _)| *at).collect(), stepped)
+        let stepped = found.iter().enumerate().filter(|(_, found)| found.step.is_some()).map(|(n, _)| n).collect();
+        for (&date, found) in dates.iter().zip(&found) {
+            assert_eq!(super::dated(found.at, found.ahead), date);
+        }
+        (found.iter().map(|found| found.at).collect(), stepped)
     }
 
     #[test]
@@ -103,10 +128,11 @@ mod tests {
     #[test]
     fn files_may_be_of_different_decades_or_go_on_after_a_step() {
         let mut steps = Steps::default();
-        assert_eq!(steps.follow(5, true), (5, None));
-        assert_eq!(steps.follow(NOW, true), (NOW, None));
-        assert_eq!(steps.follow(3, false), (NOW, Some(Step(3 - NOW))));
-        assert_eq!(steps.follow(7, true), (NOW + 4, None));
+        let found = |at, ahead, step| Followed { at, ahead, step };
+        assert_eq!(steps.follow(5, true), found(5, 0, None));
+        assert_eq!(steps.follow(NOW, true), found(NOW, 0, None));
+        assert_eq!(steps.follow(3, false), found(NOW, NOW - 3, Some(Step(3 - NOW))));
+        assert_eq!(steps.follow(7, true), found(NOW + 4, NOW - 3, None));
     }
 
     #[test]

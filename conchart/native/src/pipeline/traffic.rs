@@ -4,6 +4,7 @@
 //! each is certain.
 
 use super::Failure;
+use super::steps::dated;
 use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::flow::Flow;
@@ -130,6 +131,8 @@ impl Receiver for Speech {
 /// What is kept for an open flow.
 pub(super) struct Traffic {
     pub capture: i32,
+    /// How far its dates lie before where its frames stand on the axis: those of its first frame.
+    pub ahead: i64,
     pub packets: Packets,
     pub speech: Speech,
     app: Option<&'static str>,
@@ -155,6 +158,7 @@ impl Traffic {
         let speech = Speech::Nothing { carrier, midstream, keys, transcript: None };
         Self {
             capture,
+            ahead: 0,
             packets,
             speech,
             app: None,
@@ -190,10 +194,16 @@ impl Traffic {
         }
     }
 
-    /// Until when a closed flow waits for packets that are still its own; `None` where it is open.
+    /// What arrived there on the axis, as it is dated here.
+    #[inline]
+    pub fn told(&self, arrived: Arrival) -> Arrival {
+        Arrival { at: dated(arrived.at, self.ahead), ..arrived }
+    }
+
+    /// Until when, on the axis, a closed flow waits for packets that are still its own; `None` where it is open.
     pub fn lingers_until(&self) -> Option<i64> {
         match &self.packets {
-            Packets::Tcp(tcp) => tcp.is_closed().then(|| tcp.lingers_until()),
+            Packets::Tcp(tcp) => tcp.is_closed().then(|| tcp.lingers_until().saturating_add(self.ahead)),
             Packets::Syn(_) | Packets::Udp(_) => None,
         }
     }
@@ -209,7 +219,8 @@ impl Traffic {
     /// When what was on its way as a RST closed the connection has passed the capture point; `None` where something else
     /// closed it.
     pub fn settles_at(&self) -> Option<i64> {
-        if let Packets::Tcp(tcp) = &self.packets { tcp.settles_at() } else { None }
+        let Packets::Tcp(tcp) = &self.packets else { return None };
+        Some(tcp.settles_at()?.saturating_add(self.ahead))
     }
 
     /// Passes on what was said on a closed flow, of which nothing is on its way any more, if nobody is left to hear more.
@@ -293,7 +304,7 @@ impl Traffic {
         if let Some(said) = said.filter(|_| asked.is_some() && asked == until) {
             until = None;
             if flow.content.lingers_until().is_none() {
-                last = now.of(last.sender());
+                last = flow.content.told(now).of(last.sender());
                 end = last;
             }
             for exchange in said.under_way() {
