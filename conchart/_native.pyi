@@ -88,7 +88,7 @@ def share_waits(pieces: object, order: list[int]) -> list[tuple[int, int]]:
 
     Args:
         pieces: Rows that speak Arrow, with the columns that ``analysis/findings.py`` selects; those of one finding
-            and one wait do not overlap.
+            and one connection do not overlap.
         order: The findings, as they count: where several lie over each other, the first one has the time.
 
     Returns:

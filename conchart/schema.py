@@ -46,6 +46,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "black-hole",
         "delayed-ack",
         "handshake",
+        "hello",
         "icmp",
         "middle",
         "round-trip",
@@ -317,13 +318,13 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="findings",
         key="number",
-        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, waited_ns, evidence, "
-        "why",
+        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, waited_ns, "
+        "evidence, why",
         worked_out="""
             number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
             server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
             streams INTEGER[], frames BIGINT[], count BIGINT, cost_ns BIGINT, critical_ns BIGINT, shared_ns BIGINT,
-            waited_ns BIGINT, each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
+            vain_ns BIGINT, waited_ns BIGINT, each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
             who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
         """,
     ),

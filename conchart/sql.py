@@ -19,6 +19,10 @@ COSTLIEST = f"{UNREAD}, waited_ns DESC, closed_at - opened_at DESC, stream"
 """Of ``connections``, to order by: the longest wait first, in every list of connections."""
 SERVED = "state NOT IN ('refused', 'unanswered')"
 """Of ``connections``: the server took part. What the others cost is told apart."""
+OF_USERS = "role <> 'backend'"
+"""Of ``servers``: users wait for it. What stands behind a front is part of the front's wait."""
+USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT FROM servers"
+"""What users waited, in all: the sum over the servers that they wait for."""
 NEVER_ANSWERED = ("unbind", "abandon")
 """Operations of LDAP (RFC 4511 sections 4.3 and 4.11)."""
 ASKING = f"""protocol NOT IN ('proxy', 'socks')

@@ -6,7 +6,7 @@ In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called
 from dataclasses import dataclass
 from typing import Literal
 
-DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious') THEN detail END"
+DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious', 'hello') THEN detail END"
 """SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
 
 
@@ -129,6 +129,13 @@ STALLS: tuple[StallKind, ...] = (
         name="sender",
         word="paused",
         meaning="the sending program pauses in the middle of a message",
+        doing="the program's",
+    ),
+    StallKind(
+        name="sender",
+        detail="hello",
+        word="paused",
+        meaning="the client's program waits with its ClientHello",
         doing="the program's",
     ),
 )

@@ -14,6 +14,8 @@ THIN_SPACE = "\u2009"
 
 _UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (SECOND, "s"))
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+_ROUND_STEPS = (60 * SECOND, *(10**power for power in range(10, 0, -1)))
+"""From the coarsest on: what ``format_ns`` writes is a multiple of one of these."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _PART = re.compile(r"(\d{1,40})(?:\.(\d{1,9}))?\s*(h|min|ms|us|µs|ns|m|s|)")
@@ -57,6 +59,12 @@ def format_ns(duration: int) -> str:
         return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
     hours, minutes = divmod((duration + 30 * SECOND) // (60 * SECOND), 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def format_difference(before: int, after: int) -> str:
+    """Write ``after - before`` as readers compute it from both as they are written: ``-188 ms`` of 337 and 149 ms."""
+    difference = _as_written(after) - _as_written(before)
+    return f"{'+' if difference > 0 else '-'}{format_ns(abs(difference))}" if difference else "="
 
 
 def format_range(least: int, most: int) -> str:
@@ -157,6 +165,13 @@ def format_tick(value: int, step: int) -> str:
     whole, rest = divmod(value, unit_ns)
     decimals = f"{rest:0{len(str(unit_ns)) - 1}}".rstrip("0") if rest else ""
     return f"{whole}{'.' if decimals else ''}{decimals} {unit}"
+
+
+def _as_written(duration: int) -> int:
+    """Round a duration to what ``format_ns`` writes: the roundest that is written so."""
+    text = format_ns(duration)
+    rounded = ((2 * duration + step) // (2 * step) * step for step in _ROUND_STEPS)
+    return next((near for near in rounded if format_ns(near) == text), duration)
 
 
 def _three_digits(value: int, unit: int) -> str:

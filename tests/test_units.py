@@ -13,6 +13,7 @@ from conchart.units import (
     count_of,
     format_bytes,
     format_count,
+    format_difference,
     format_instant,
     format_ns,
     format_share,
@@ -23,6 +24,23 @@ from conchart.units import (
 )
 
 MS, S = 1_000_000, 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (336_600_000, 149_400_000, "-188 ms"),
+        (149_400_000, 336_600_000, "+188 ms"),
+        (1_234_000, 1_236_000, "+10.0 µs"),
+        (1_201_000_000, 149_400_000, "-1.05 s"),
+        (200_400_000, 199_600_000, "="),
+        (192_000_000_000, 3_700_400_000_000, "+58 min 48 s"),
+        (0, 5, "+5 ns"),
+        (0, 0, "="),
+    ],
+)
+def test_a_difference_is_that_of_the_numbers_shown(before: int, after: int, text: str) -> None:
+    assert format_difference(before, after) == text
 
 
 @pytest.mark.parametrize(

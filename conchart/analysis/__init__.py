@@ -63,7 +63,7 @@ def plan(
             writes=("connections.vantage", "captures.vantage"),
             forget=vantage_steps.FORGET,
         ),
-        _Part(work=explain_phases, reads=("phases", "stalls", "exchanges"), writes=("stalled",)),
+        _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
         _Part(work=count_waits, reads=("connections", "phases", "stalled"), writes=("connections.waited_ns",)),
         _Part(work=charge_servers, reads=("connections", "phases", "stalled"), writes=("times",)),
         _Part(

@@ -310,7 +310,7 @@ _HELD = """
             AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
     ) USING (stream)
     LEFT JOIN again USING (stream, exchange)
-    WHERE phase <> 'close'
+    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello'
 """
 
 # Who tries many servers of which few answer does not wait for any.

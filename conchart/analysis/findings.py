@@ -4,9 +4,10 @@ In: every other table. Out: the table ``findings``, worst first, and ``explained
 
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
 is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
-where several together count once. A finding whose delays are mostly those of another one that its rule names is a
-consequence of that; what two findings share otherwise is counted with one of them: with what made an opening needless
-before what made it long, else with the worse one.
+where several together count once. It is measured on a clock that runs while users wait (``analysis/waits.py``) on the
+user's connection, so that costs add up to no more than what users waited. A finding whose delays are mostly those of
+another one that its rule names is a consequence of that; what two findings share otherwise is counted with one of them:
+with what made an opening needless before what made it long, else with the worse one.
 """
 
 import json
@@ -19,12 +20,12 @@ import duckdb
 
 from conchart._native import share_waits
 from conchart.analysis.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
-from conchart.analysis.waits import WAITED
+from conchart.analysis.waits import WAITS
 from conchart.errors import UsageError
 from conchart.printable import endpoint, printable
 from conchart.rules import Fix, Rule
 from conchart.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.sql import SERVED, literal, with_values
+from conchart.sql import OF_USERS, SERVED, USERS_WAITED, literal, with_values
 from conchart.steps import Steps
 from conchart.tables import Tables
 from conchart.units import count_of, format_count, format_ns
@@ -45,32 +46,49 @@ _ASK = """INSERT INTO found BY NAME SELECT {rule} AS rule, * REPLACE (to_json(fa
 {sql}
 )"""
 
-_PRICE = """
+# A user's clock runs while somebody waits on the connection (``waited_ns`` of it so far), and stands still in between:
+# `from_ns` and `until_ns` are times on it. What a delay was paid for with is the time that passed on this clock.
+_PRICE = f"""
     CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
     CREATE OR REPLACE TEMP TABLE delays AS
     SELECT id, rule, delay.stream, delay.exchange, delay.start_at, delay.end_at
     FROM (SELECT id, rule, unnest(delays) AS delay FROM numbered);
     CREATE OR REPLACE TEMP TABLE paid AS
     WITH pieces AS (
-        SELECT id, user_stream, user_exchange, greatest(delays.start_at, waited.start_at) AS start_at,
+        SELECT id, user_stream, greatest(delays.start_at, waited.start_at) AS start_at,
             least(delays.end_at, waited.end_at) AS end_at
         FROM delays JOIN waited USING (stream, exchange)
         WHERE delays.start_at < waited.end_at AND waited.start_at < delays.end_at),
     parted AS (
-        SELECT *, sum(apart) OVER (PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at) AS part
+        SELECT *, sum(apart) OVER (PARTITION BY id, user_stream ORDER BY start_at, end_at) AS part
         FROM (
             SELECT *, (start_at > coalesce(max(end_at) OVER (
-                PARTITION BY id, user_stream, user_exchange ORDER BY start_at, end_at
+                PARTITION BY id, user_stream ORDER BY start_at, end_at
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))::INTEGER AS apart
-            FROM pieces))
-    SELECT id, user_stream, user_exchange, min(start_at) AS start_at, max(end_at) AS end_at
-    FROM parted GROUP BY id, user_stream, user_exchange, part;
+            FROM pieces)),
+    merged AS (
+        SELECT id, user_stream, min(start_at) AS start_at, max(end_at) AS end_at
+        FROM parted GROUP BY id, user_stream, part),
+    users AS (
+        SELECT stream FROM connections JOIN servers USING (server_ip, server_port) WHERE {SERVED} AND {OF_USERS}),
+    clocks AS (
+        SELECT stream AS user_stream, start_at AS runs_at, end_at AS stops_at,
+            coalesce(sum(end_at - start_at) OVER (
+                PARTITION BY stream ORDER BY start_at
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT AS ran_ns
+        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream) SEMI JOIN users USING (stream))
+    SELECT id, merged.user_stream, start_at, end_at, if({SERVED}, 0, end_at - start_at) AS vain_ns,
+        coalesce(first.ran_ns + least(start_at, first.stops_at) - first.runs_at, 0) AS from_ns,
+        coalesce(last.ran_ns + least(end_at, last.stops_at) - last.runs_at, 0) AS until_ns
+    FROM merged JOIN (SELECT stream, state FROM connections) ON stream = merged.user_stream
+    ASOF LEFT JOIN clocks first ON merged.user_stream = first.user_stream AND start_at >= first.runs_at
+    ASOF LEFT JOIN clocks last ON merged.user_stream = last.user_stream AND end_at >= last.runs_at;
 """
 
 _PRICED = """
     SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:$most], []) AS frames),
         coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
-        coalesce(critical_ns, 0) AS critical_ns, each_ns, low_ns, high_ns
+        coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns
     FROM numbered
     LEFT JOIN (
         SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
@@ -81,14 +99,12 @@ _PRICED = """
         FROM (
             SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
             FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
-    LEFT JOIN (SELECT id, sum(end_at - start_at)::BIGINT AS critical_ns FROM paid GROUP BY id) USING (id)
+    LEFT JOIN (
+        SELECT id, sum(until_ns - from_ns)::BIGINT AS critical_ns, sum(vain_ns)::BIGINT AS vain_ns
+        FROM paid GROUP BY id) USING (id)
 """
 """The interval is the median's, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
 
-_USERS_WAITED = """
-    SELECT coalesce(sum(end_at - start_at), 0)::BIGINT FROM waited
-    WHERE user_stream = stream AND user_exchange = exchange
-"""
 # How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. The
 # overlap of every pair of delays counts. Between two events, the number of overlapping pairs is the number of delays of
 # the one times that of the other: a walk in the order of time tells it, without a comparison of pairs.
@@ -119,18 +135,15 @@ _COMMON = """
         WINDOW so_far AS (PARTITION BY one, other, stream, exchange ORDER BY instant ROWS UNBOUNDED PRECEDING))
     GROUP BY ALL
 """
-_PAID = "SELECT id, user_stream, user_exchange, start_at, end_at FROM paid"
+_PAID = "SELECT id, user_stream, from_ns, until_ns FROM paid WHERE until_ns > from_ns"
 # Phases of a connection do not overlap, what was waited for findings may: a walk in the order of time tells while which
 # phase some finding was paid for.
 _EXPLAIN = f"""
     INSERT INTO explained BY NAME
-    WITH waits AS (
-        SELECT stream, kind::VARCHAR AS phase, start_at, end_at FROM phases WHERE kind IN {WAITED}
-        UNION ALL SELECT stream, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle'),
-    events AS (
+    WITH events AS (
         SELECT stream, unnest([start_at, end_at]) AS instant, unnest([phase, '']) AS phase, 0 AS paying,
             unnest([2, 1]) AS place
-        FROM waits SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream) WHERE end_at > start_at
+        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream)
         UNION ALL
         SELECT user_stream, unnest([start_at, end_at]), NULL, unnest([1, -1]), 0 FROM paid)
     SELECT server_ip, server_port, lying_over AS phase, sum(lasting)::BIGINT AS explained_ns
@@ -201,7 +214,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     known.provide(("waited",))
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
-    ((users_waited_ns,),) = tables.fetch(_USERS_WAITED)
+    ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
     tables.execute(_EXPLAIN)
     for row in found:
         row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)

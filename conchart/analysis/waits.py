@@ -1,10 +1,10 @@
 """Where the time went: what stalls explain of each phase, and what users waited for, per connection and per server.
 
-In: connections, phases, exchanges, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
+In: connections, phases, handshakes, exchanges, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
 
-Users wait from the first SYN, or the request, to the last byte of its response. They do not wait while a connection
-closes or idles, but where a stall lies over idling somebody had something to send. Who was refused or never answered
-got nothing for the time: it is nobody's wait for a response, and is counted by itself.
+``WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is called
+so (headline, servers, costs of findings, comparisons, predictions) is a sum over some of its rows, or over
+``connections.waited_ns``, ``servers.waited_ns``, ``times.waited_ns``, which are such sums.
 """
 
 from conchart.phases import PHASES
@@ -52,15 +52,42 @@ _EXPLAIN = """
 """Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client
 owes is of the next one, and what a server owes of the last."""
 
+LATE_HELLO_NS = 10_000_000
+"""A ClientHello that comes so long after its connection stood was held up by its client's program."""
+OPENED_AHEAD_NS = 1_000_000_000
+"""A connection that rested so long before its ClientHello was not opened for what it carries."""
+# A ClientHello needs nothing of the server's: from the TCP handshake on, the client has it to send.
+_LATE_HELLOS = f"""
+    INSERT INTO stalled BY NAME
+    SELECT idle.stream, start_at, end_at, number AS exchange, 'idle' AS phase, 'sender' AS kind, 'hello' AS detail,
+        'client' AS side, start_frame, end_frame, 0.9 AS confidence
+    FROM (
+        SELECT stream, start_at, end_at, start_frame, end_frame FROM phases
+        WHERE kind = 'idle' AND end_at - start_at BETWEEN {LATE_HELLO_NS} AND {OPENED_AHEAD_NS}) idle
+    JOIN (SELECT stream, end_at AS start_at FROM phases WHERE kind = 'syn') USING (stream, start_at)
+    JOIN (SELECT stream, hello_at AS end_at FROM handshakes WHERE number = 0) USING (stream, end_at)
+    LEFT JOIN (SELECT stream, min(number)::INTEGER AS number FROM exchanges GROUP BY stream) USING (stream)
+    WHERE stream NOT IN (SELECT stream FROM stalled WHERE phase = 'idle' AND start_at < idle.end_at)
+"""
+
 WAITED = tuple(phase.name for phase in PHASES if phase.waited)
+WAITS = f"""(
+    SELECT stream, exchange, kind::VARCHAR AS phase, start_at, end_at FROM phases
+    WHERE kind IN {WAITED} AND end_at > start_at
+    UNION ALL
+    SELECT stream, exchange, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle')"""
+"""SQL: the stretches in which somebody waited, of connections that were served. Those of a connection do not overlap.
+
+Users wait while a connection opens (TCP, TLS), a request goes out, the server has it, its response comes in; and while
+it idles though one side has something to send, which a stall tells. On a connection an instant counts once, however
+many requests wait on it. What was refused or never answered is no wait for a response: it is counted by itself.
+"""
 _ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"
 
 _WAIT = f"""
     UPDATE connections SET waited_ns = ns FROM (
         SELECT stream, coalesce(sum(end_at - start_at) FILTER ({SERVED}), 0)::BIGINT AS ns
-        FROM connections LEFT JOIN (
-            SELECT stream, start_at, end_at FROM phases WHERE kind IN {WAITED}
-            UNION ALL SELECT stream, start_at, end_at FROM stalled WHERE phase = 'idle') USING (stream)
+        FROM connections LEFT JOIN {WAITS} USING (stream)
         GROUP BY stream) AS told
     WHERE connections.stream = told.stream
 """
@@ -87,8 +114,12 @@ _CHARGE = f"""
 
 
 def explain_phases(tables: Tables) -> None:
-    """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other."""
+    """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other.
+
+    A ClientHello that comes late is told as a pause of its sender's.
+    """
     tables.execute(_EXPLAIN, {"most_pairs": MOST_PAIRS})
+    tables.execute(_LATE_HELLOS)
 
 
 def count_waits(tables: Tables) -> None:

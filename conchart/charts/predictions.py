@@ -76,7 +76,7 @@ def render(prediction: Prediction, tables: Tables) -> str:
     step = tick_step(span_ns, _MOST_TICKS)
     titles = _titles(tables)
     stalled = list(_stalls(tables, prediction.measured, span_ns, titles))
-    drawn = {phase for side in (prediction.measured, prediction.predicted) for phase in side.phases}
+    drawn = {bar.phase for side in (prediction.measured, prediction.predicted) for bar in side.bars}
     page: str = template.render(
         question=question(prediction.change),
         headline=headline(prediction),

@@ -14,10 +14,12 @@ from conchart.telling.rows import Row, rows
 
 _SEVERITIES = ("note", "warning", "serious")
 
-# What is about several clients of a server is one thing here. A consequence is told inside its root.
+# What is about several clients of a server is one thing here. A consequence is told inside its root, which counts its
+# cost; and what two findings share is counted with one of them, so that costs add up to no more than users waited.
 _FINDINGS = """
     SELECT finding, any_value(title ORDER BY number) AS title, list(severity) AS severities, server_ip, server_port,
-        bool_or(root IS NULL) AS told, sum(count)::BIGINT AS count, sum(critical_ns)::BIGINT AS critical_ns
+        bool_or(root IS NULL) AS told, sum(count)::BIGINT AS count,
+        coalesce(sum(critical_ns - shared_ns) FILTER (root IS NULL), 0)::BIGINT AS own_ns
     FROM findings GROUP BY finding, server_ip, server_port ORDER BY min(number)
 """
 
@@ -68,7 +70,7 @@ def _found(tables: Tables, names: Mapping[Endpoint, str], same: Mapping[Endpoint
 def _change(key: _Key, before: _Found | None, after: _Found | None) -> FindingChange:
     told = after or before
     assert told is not None
-    values = [(side.row["critical_ns"], side.row["count"]) if side else None for side in (before, after)]
+    values = [(side.row["own_ns"], side.row["count"]) if side else None for side in (before, after)]
     severities = [severity for side in (before, after) if side for severity in side.row["severities"]]
     return FindingChange(
         change="new" if not before else "gone" if not after else "same" if values[0] == values[1] else "changed",
@@ -76,8 +78,8 @@ def _change(key: _Key, before: _Found | None, after: _Found | None) -> FindingCh
         title=told.row["title"],
         severity=max(severities, key=lambda word: _SEVERITIES.index(word) if word in _SEVERITIES else -1),
         server=told.server,
-        before_ns=before.row["critical_ns"] if before else None,
-        after_ns=after.row["critical_ns"] if after else None,
+        before_ns=before.row["own_ns"] if before else None,
+        after_ns=after.row["own_ns"] if after else None,
         before_count=before.row["count"] if before else None,
         after_count=after.row["count"] if after else None,
     )

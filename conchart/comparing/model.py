@@ -86,7 +86,7 @@ class FindingChange:
     server: str
     """Names and address; empty where it is about no server."""
     before_ns: int | None
-    """What users waited for it; None where it was not found."""
+    """What users waited for it that no other finding counts; None where it was not found."""
     after_ns: int | None
     before_count: int | None
     after_count: int | None

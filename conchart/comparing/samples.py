@@ -6,6 +6,7 @@ In: the tables of a capture. Out: sorted nanoseconds by server and measure. What
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conchart.analysis.waits import WAITS
 from conchart.phases import PHASE_BY_NAME
 from conchart.sql import SERVED
 from conchart.tables import Tables
@@ -36,7 +37,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         name="waited",
         title="Waited per request",
-        meaning="from the first to the last byte, and for the first request of a connection its handshakes besides",
+        meaning="what users waited on its connection until its last byte, and for the first one while that opened",
     ),
     Measure(name="whole", title="Whole request", meaning="from a request's first byte to its response's last"),
     _phase("syn"),
@@ -55,14 +56,16 @@ MEASURES: tuple[Measure, ...] = (
 )
 """In the order in which they are shown."""
 
+# What users waited on a connection while no request of it was under way is the first one's. Where no request is seen
+# to its end, and of connections on which nothing was asked, it is nobody's: such waits are in the sums of servers alone.
 _SAMPLES = f"""
     WITH opened AS (
-        SELECT stream, sum(end_at - start_at)::BIGINT AS setup_ns,
-            (sum(end_at - start_at) FILTER (kind = 'syn'))::BIGINT AS syn_ns
-        FROM phases WHERE kind IN ('syn', 'tls') GROUP BY stream),
-    asked AS (
-        SELECT *, response_done_at - request_at AS whole_ns, number = min(number) OVER (PARTITION BY stream) AS first
-        FROM exchanges),
+        SELECT stream, sum(end_at - start_at)::BIGINT AS syn_ns FROM phases WHERE kind = 'syn' GROUP BY stream),
+    asked AS (SELECT *, response_done_at - request_at AS whole_ns FROM exchanges),
+    first AS (SELECT stream, min(number) AS first FROM exchanges GROUP BY stream),
+    waits AS (
+        SELECT stream, coalesce(exchange, first) AS number, sum(end_at - start_at)::BIGINT AS waited_ns
+        FROM {WAITS} JOIN first USING (stream) GROUP BY ALL),
     linked AS (
         SELECT front_stream AS stream, sum(request_ns + wait_ns)::BIGINT AS backend, sum(connect_ns)::BIGINT AS connect,
             sum(tls_ns)::BIGINT AS secure, sum(proxy_in_ns + proxy_out_ns)::BIGINT AS proxy
@@ -71,9 +74,9 @@ _SAMPLES = f"""
         SELECT stream, 'syn' AS measure, syn_ns AS ns FROM opened
         UNION ALL SELECT stream, 'tls', ready_at - hello_at FROM handshakes WHERE outcome = 'complete'
         UNION ALL
-        SELECT stream, unnest(['request', 'wait', 'transfer', 'whole', 'waited']), unnest([request_ns, wait_ns,
-            transfer_ns, whole_ns, whole_ns + CASE WHEN first THEN coalesce(setup_ns, 0) ELSE 0 END])
-        FROM asked LEFT JOIN opened USING (stream)
+        SELECT stream, unnest(['request', 'wait', 'transfer', 'whole', 'waited']),
+            unnest([request_ns, wait_ns, transfer_ns, whole_ns, coalesce(waited_ns, 0)])
+        FROM asked LEFT JOIN waits USING (stream, number)
         UNION ALL
         SELECT stream, unnest(['backend', 'connect', 'secure', 'proxy']), unnest([backend, connect, secure, proxy])
         FROM linked)

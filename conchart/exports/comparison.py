@@ -134,6 +134,6 @@ def _finding(change: FindingChange) -> dict[str, Any]:
         "title": change.title,
         "severity": change.severity,
         "server": change.server,
-        "before": {"count": change.before_count, "critical_ns": change.before_ns},
-        "after": {"count": change.after_count, "critical_ns": change.after_ns},
+        "before": {"count": change.before_count, "own_ns": change.before_ns},
+        "after": {"count": change.after_count, "own_ns": change.after_ns},
     }

@@ -78,6 +78,7 @@ def _side(side: Side) -> dict[str, Any]:
         "connections": side.connections,
         "handshakes_full": side.handshakes_full,
         "handshakes_resumed": side.handshakes_resumed,
-        "phases": side.phases,
+        "waited_ns": side.waited_ns,
+        "waits": dict(side.waits),
         "timeline": [dict(zip(Bar._fields, bar, strict=True)) for bar in side.bars],
     }

@@ -4,16 +4,28 @@ In: the tables of a trace, a change. Out: :class:`Prediction`.
 """
 
 import gc
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from conchart.errors import UsageError
+from conchart.phases import PHASES
 from conchart.predicting.change import Change
+from conchart.predicting.costs import held_within
 from conchart.predicting.replay import PRECONNECT_NS, Replay, Told, as_captured
 from conchart.predicting.talk import Connection, Exchange, Talk, read_talk
+from conchart.sql import OF_USERS
 from conchart.tables import Tables
+
+_CHARGED = ("transfer", "wait", "request", "tls", "syn")
+"""Where bars of a lane lie over each other, an instant is charged to the first of these, as in the phases."""
+_WAITED = f"""
+    SELECT phase, sum(times.waited_ns)::BIGINT FROM times JOIN servers USING (server_ip, server_port)
+    WHERE {OF_USERS} AND times.waited_ns > 0 GROUP BY phase
+"""
 
 
 class Bar(NamedTuple):
@@ -44,14 +56,13 @@ class Side:
     """How many are opened."""
     handshakes_full: int
     handshakes_resumed: int
+    waits: Mapping[str, int]
+    """What users waited, by phase: as everywhere in the capture; predicted, that and what the replay changes of it."""
 
     @property
-    def phases(self) -> dict[str, int]:
-        """The time in each phase; what runs side by side counts side by side."""
-        sums: dict[str, int] = {}
-        for bar in self.bars:
-            sums[bar.phase] = sums.get(bar.phase, 0) + bar.end_at - bar.start_at
-        return sums
+    def waited_ns(self) -> int:
+        """What users waited in all."""
+        return sum(self.waits.values())
 
     def percentile(self, percent: int) -> int:
         """Give the least time within which so many percent of the requests were done."""
@@ -105,10 +116,16 @@ def _predict(tables: Tables, change: Change) -> Prediction:
     if not any(change.chooses(connection.server, connection.name) for connection in talk.connections):
         raise UsageError(f"no server {change.server!r} in this capture: give a name, an address, or address and port")
     measured, predicted = as_captured(talk), Replay(talk, change).run()
+    waits: dict[str, int] = dict(tables.fetch(_WAITED))
+    replayed = [_waits(talk, told) for told in (measured, predicted)]
+    changed = {
+        phase.name: max(0, waits.get(phase.name, 0) + replayed[1][phase.name] - replayed[0][phase.name])
+        for phase in PHASES
+    }
     return Prediction(
         change=change,
-        measured=_side(talk, measured),
-        predicted=_side(talk, predicted),
+        measured=_side(talk, measured, waits),
+        predicted=_side(talk, predicted, {name: ns for name, ns in changed.items() if ns}),
         unanswered=sum(not exchange.known for exchange in exchanges),
         unread=talk.unread,
         unknown_handshakes=predicted.unknown_handshakes,
@@ -134,7 +151,43 @@ def _why_not(tables: Tables, talk: Talk) -> str:
     return f"nothing can be predicted of this capture: {why}"
 
 
-def _side(talk: Talk, told: Told) -> Side:
+def _waits(talk: Talk, told: Told) -> Counter[str]:
+    """Tell what users wait in a timeline, by phase. It is as the client's end sees it: only differences of it count."""
+    bars = [bar for connection in talk.connections if connection.users for bar in _bars(connection, told)]
+    sums: Counter[str] = Counter()
+    for _, lane in groupby(sorted(bars, key=lambda bar: bar.lane), key=lambda bar: bar.lane):
+        _charge(lane, sums)
+    sums["idle"] = sum(_held_before(connection, told) for connection in talk.connections if connection.users)
+    return sums
+
+
+def _charge(lane: Iterable[Bar], sums: Counter[str]) -> None:
+    """Add up the time of each phase on a lane, where an instant counts once."""
+    events = sorted(event for bar in lane for event in ((bar.start_at, 1, bar.phase), (bar.end_at, -1, bar.phase)))
+    lasting: Counter[str] = Counter()
+    before = 0
+    for at, step, phase in events:
+        charged = next((name for name in _CHARGED if lasting[name]), None)
+        if charged:
+            sums[charged] += at - before
+        lasting[phase] += step
+        before = at
+
+
+def _held_before(connection: Connection, told: Told) -> int:
+    """Tell how long the first request is held back behind the opening of its connection, which is idle meanwhile."""
+    opening = told.openings.get(connection.stream)
+    if not connection.held or not connection.exchanges or connection.ready_at is None:
+        return 0
+    first = connection.exchanges[0]
+    held_ns, _ = held_within(connection, connection.ready_at, first.asked_at)
+    if not opening or not _opened_for(connection, first):
+        return held_ns
+    longer_ns = told.exchanges[first].asked_at - opening.ready_at - (first.asked_at - connection.ready_at)
+    return 0 if opening.reused else max(0, held_ns + longer_ns)
+
+
+def _side(talk: Talk, told: Told, waits: Mapping[str, int]) -> Side:
     bars: list[Bar] = []
     for connection in talk.connections:
         bars.extend(_bars(connection, told))
@@ -152,6 +205,7 @@ def _side(talk: Talk, told: Told) -> Side:
         connections=len(openings),
         handshakes_full=sum(opening.stream in complete for opening in secured) - resumed,
         handshakes_resumed=resumed,
+        waits=waits,
     )
 
 

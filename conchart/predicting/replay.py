@@ -337,7 +337,9 @@ class Replay:
         connection = exchange.connection
         asking = self._told.exchanges[exchange]
         answered_at, done_at = exchange.answered_at, exchange.done_at
-        begins_at = max(asking.answered_at, asking.sent_at)
+        # A server that answers before it has the whole request does so then, too.
+        early = answered_at < exchange.sent_at
+        begins_at = asking.answered_at if early else max(asking.answered_at, asking.sent_at)
         longer_ns = 0
         if exchange.known:
             longer_ns = self._longer(exchange, answered_at, done_at, begins_at, exchange.response_bytes, up=False)

@@ -39,6 +39,7 @@ class Finding:
     cost_ns: int
     critical_ns: int
     shared_ns: int
+    vain_ns: int
     waited_ns: int
     each_ns: int | None
     low_ns: int | None
@@ -87,6 +88,8 @@ class Finding:
         if not self.cost_ns:
             return "costs no time"
         spent = f"{format_ns(self.cost_ns)} on {count_of(len(self.streams), 'connection')}"
+        if not self.critical_ns and self.vain_ns:
+            return f"cost users {spent}, who got no answer ({'; '.join(self._each())})"
         if not self.critical_ns:
             return f"costs users nothing: nobody waited for its {spent}"
         if not self.own_ns:
@@ -131,7 +134,7 @@ class Finding:
 _FINDINGS = """
     SELECT number, root, finding AS name, title, severity, server, server_ip, server_port,
         coalesce(client_ip, '') AS client, coalesce(hop, '') AS hop, streams, frames, count, cost_ns, critical_ns,
-        shared_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
+        shared_ns, vain_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
         CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
     FROM findings WHERE coalesce(root, number) IN (
         SELECT number FROM findings WHERE root IS NULL AND severity IN ({severities}) ORDER BY ALL {limit})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from conchart.phases import PHASE_BY_NAME
 from conchart.printable import endpoint, printable
-from conchart.sql import SERVED
+from conchart.sql import OF_USERS, SERVED
 from conchart.stalls import DETAIL, stall_kind
 from conchart.tables import Tables
 from conchart.telling.rows import Row, rows
@@ -38,13 +38,13 @@ class Longest:
 
 
 # Of phases at servers, of servers, of phases at all servers: the largest each.
-_LARGEST = """
+_LARGEST = f"""
     WITH parts AS (
         SELECT times.server_ip, times.server_port, any_value(names[1]) AS name, times.phase,
             sum(times.waited_ns) AS ns, coalesce(any_value(explained_ns), 0) AS explained_ns
         FROM times JOIN servers USING (server_ip, server_port)
         LEFT JOIN explained USING (server_ip, server_port, phase)
-        WHERE role <> 'backend' AND times.waited_ns > 0 GROUP BY ALL)
+        WHERE {OF_USERS} AND times.waited_ns > 0 GROUP BY ALL)
     SELECT server_ip, server_port, any_value(name) AS name, phase, sum(ns)::BIGINT AS ns,
         sum(explained_ns)::BIGINT AS explained_ns, count(*) AS parts
     FROM parts GROUP BY GROUPING SETS ((server_ip, server_port, phase), (server_ip, server_port), (phase))
@@ -55,7 +55,7 @@ _LARGEST = """
 _SERVED = f"""
     FROM connections WHERE {SERVED} AND (server_ip, server_port) IN (
         SELECT (server_ip, server_port) FROM servers
-        WHERE role <> 'backend' AND ($ip IS NULL OR server_ip = $ip AND server_port = $port))
+        WHERE {OF_USERS} AND ($ip IS NULL OR server_ip = $ip AND server_port = $port))
 """
 """The connections that are meant: those at a server, or all that users waited for."""
 # Of phases that nobody waits for, what a stall lies over.
@@ -93,9 +93,9 @@ _EXCHANGES = f"""
         sum(response_bytes)::BIGINT AS answered
     FROM exchanges JOIN ({_SERVED}) USING (stream)
 """
-_SPLIT = """
+_SPLIT = f"""
     SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, backend_ns AS backend, connect_ns + tls_ns AS way
-    FROM splits JOIN servers USING (server_ip, server_port) WHERE role <> 'backend'
+    FROM splits JOIN servers USING (server_ip, server_port) WHERE {OF_USERS}
 """
 _BY_HOP = f"""
     SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(backend)::BIGINT AS backend,

@@ -7,7 +7,7 @@ from conchart.predicting import Change, Prediction
 from conchart.predicting.costs import INITIAL_WINDOW, RESUMED_SHARE
 from conchart.predicting.replay import KEPT_NS
 from conchart.printable import printable
-from conchart.units import count_of, format_count, format_ns, format_share
+from conchart.units import count_of, format_count, format_difference, format_ns, format_share
 
 _WORDS = {
     "keepalive": "connections were kept open and used again",
@@ -49,11 +49,12 @@ def comparison(prediction: Prediction) -> Iterator[tuple[str, str, str, str]]:
         number = count_of(len(before.requests_ns), "request")
         yield _durations(f"{number}, median", before.percentile(50), after.percentile(50))
         yield _durations("95 % of them within", before.percentile(95), after.percentile(95))
+    yield _durations("users waited", before.waited_ns, after.waited_ns)
     for phase in PHASES:
-        was, is_ = before.phases.get(phase.name, 0), after.phases.get(phase.name, 0)
+        was, is_ = before.waits.get(phase.name, 0), after.waits.get(phase.name, 0)
         if was or is_:
             title = phase.title if phase.title[:2].isupper() else phase.title.lower()
-            yield _durations(title, was, is_)
+            yield _durations(f"  {title if phase.waited else 'stalled between them'}", was, is_)
     yield _counts("connections opened", before.connections, after.connections)
     if before.handshakes_full or before.handshakes_resumed:
         yield _counts("full TLS handshakes", before.handshakes_full, after.handshakes_full)
@@ -61,15 +62,12 @@ def comparison(prediction: Prediction) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _durations(name: str, before: int, after: int) -> tuple[str, str, str, str]:
-    return name, format_ns(before), format_ns(after), _signed(format_ns(abs(after - before)), after - before)
+    return name, format_ns(before), format_ns(after), format_difference(before, after)
 
 
 def _counts(name: str, before: int, after: int) -> tuple[str, str, str, str]:
-    return name, format_count(before), format_count(after), _signed(format_count(abs(after - before)), after - before)
-
-
-def _signed(text: str, difference: int) -> str:
-    return f"{'+' if difference > 0 else '-'}{text}" if difference else "="
+    difference = f"{'+' if after > before else '-'}{format_count(abs(after - before))}" if after != before else "="
+    return name, format_count(before), format_count(after), difference
 
 
 def assumptions(prediction: Prediction) -> Iterator[str]:
@@ -80,7 +78,8 @@ def assumptions(prediction: Prediction) -> Iterator[str]:
         "which request behind a proxy belongs to which wait in front of it; loss, and the speed of the path."
     )
     yield (
-        "Times are those at the client's end of each connection: half a round trip is added on either side of a "
+        "What users waited is counted as everywhere, at the capture point, and changed by what the replay changes. Its "
+        "other times are those at the client's end of each connection: half a round trip is added on either side of a "
         "capture taken elsewhere."
     )
     yield (

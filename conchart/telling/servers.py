@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from conchart.phases import PHASES, PhaseKind
 from conchart.printable import endpoint
-from conchart.sql import literal
+from conchart.sql import USERS_WAITED, literal
 from conchart.stalls import stall_kind
 from conchart.tables import Tables
 from conchart.telling.rows import Columns, Row, columns, rows
@@ -221,9 +221,8 @@ class Totals:
 def totals(tables: Tables) -> Totals:
     """Add up the servers."""
     ((count, waited, longest, total),) = tables.fetch(
-        """
-        SELECT count(*), coalesce(sum(waited_ns) FILTER (role <> 'backend'), 0)::HUGEINT,
-            coalesce(max(waited_ns), 0), coalesce(sum(total_ns), 0)::HUGEINT
+        f"""
+        SELECT count(*), ({USERS_WAITED}), coalesce(max(waited_ns), 0), coalesce(sum(total_ns), 0)::HUGEINT
         FROM servers
         """
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from conchart.stalls import DETAIL, StallKind, stall_kind
 from conchart.tables import Tables
-from conchart.units import count_of, format_ns
+from conchart.units import count_of, format_ns, format_share
 
 MOST_TOLD = 3
-LEAST_TOLD = 0.55
-"""A cause that is surer than not is told; less sure ones are in the table, and on their lanes."""
+_SURE = 0.85
+"""What is less sure, on the average of its time, is told with how sure it is."""
 _LITTLE_NS = 10_000_000
 """What costs less is told only if it is a hundredth of the connections' time."""
 
@@ -23,22 +23,25 @@ class StallCost:
     kind: StallKind
     total_ns: int
     connections: int
+    confidence: float
 
     def __str__(self) -> str:
         """``held: 1.25 s on 29 connections, a small segment waits …``."""
         where = count_of(self.connections, "connection")
-        return f"{self.kind.word}: {format_ns(self.total_ns)} on {where}, {self.kind.meaning}"
+        sure = "" if self.confidence >= _SURE else f" ({format_share(round(100 * self.confidence), 100)} sure)"
+        return f"{self.kind.word}: {format_ns(self.total_ns)} on {where}, {self.kind.meaning}{sure}"
 
 
 def stall_costs(tables: Tables) -> list[StallCost]:
     """Name the kinds of stall that matter, the costliest first."""
     ((lived,),) = tables.fetch("SELECT coalesce(sum(total_ns), 0)::HUGEINT FROM servers")
     costs = (
-        StallCost(kind=stall_kind(name, detail), total_ns=ns, connections=connections)
-        for name, detail, ns, connections in tables.fetch(
+        StallCost(kind=stall_kind(name, detail), total_ns=ns, connections=connections, confidence=confidence)
+        for name, detail, ns, connections, confidence in tables.fetch(
             f"""
-            SELECT kind, {DETAIL}, sum(end_at - start_at), count(DISTINCT stream) FROM stalled
-            WHERE confidence >= {LEAST_TOLD} GROUP BY ALL
+            SELECT kind, {DETAIL}, sum(end_at - start_at), count(DISTINCT stream),
+                sum((end_at - start_at) * confidence) / sum(end_at - start_at)
+            FROM stalled GROUP BY ALL
             """
         )
     )

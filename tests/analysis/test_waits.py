@@ -119,3 +119,20 @@ def test_a_stall_names_the_exchange_that_it_held_up(trace_of: TellTrace) -> None
         ("request", "client", 1),
         ("idle", "client", None),
     ]
+
+
+@pytest.mark.parametrize(("gap", "waited"), [(9, 0), (40, 40), (1_500, 0)])
+def test_a_client_that_waits_with_its_hello_keeps_its_user_waiting(trace_of: TellTrace, gap: int, waited: int) -> None:
+    """Not where a TLS library takes its time, nor where the connection was opened ahead."""
+    story = Story()
+    story.connect(
+        ("10.0.0.1", 1), SERVER, 0,
+        [("syn", 10 * MS), ("idle", gap * MS), ("tls", 20 * MS), ("request", MS), ("wait", 5 * MS), ("idle", 70 * MS)],
+        tls={"kind": "full"},
+    )  # fmt: skip
+    story.capture()
+    trace = trace_of(story)
+    assert trace.sql("SELECT waited_ns // 1000000 FROM connections").fetchall() == [(36 + waited,)]
+    told = [("idle", "sender", "hello", waited)] if waited else []
+    found = "SELECT phase, kind, detail, waited_ns // 1000000 FROM times WHERE kind IS NOT NULL"
+    assert trace.sql(found).fetchall() == told

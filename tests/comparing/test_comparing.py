@@ -230,7 +230,8 @@ def test_findings_gone_and_new_and_none_at_all(trace_of: TellTrace) -> None:
         """
         INSERT INTO findings BY NAME
         SELECT n AS number, 'slow' AS finding, 'It is slow' AS title, 'warning' AS severity, '10.0.0.2' AS server_ip,
-            80 AS server_port, '10.0.0.' || n AS client_ip, 2 AS count, 5000000 AS cost_ns, 4000000 AS critical_ns,
+            80 AS server_port, '10.0.0.' || n AS client_ip, 2 AS count, 5000000 AS cost_ns, 5000000 AS critical_ns,
+            1000000 AS shared_ns,
             CASE WHEN n = 9 THEN 3 END AS root FROM (VALUES (3), (4), (9)) AS t(n)
         """
     )
@@ -238,11 +239,11 @@ def test_findings_gone_and_new_and_none_at_all(trace_of: TellTrace) -> None:
     assert (gone.change, gone.server, gone.before_ns, gone.before_count) == (
         "gone",
         "www.example.com (10.0.0.2:80)",
-        12 * MS,
+        8 * MS,
         6,
     )
     (new,) = compare(after, before).findings
-    assert (new.change, new.before_ns, new.after_ns) == ("new", None, 12 * MS)
+    assert (new.change, new.before_ns, new.after_ns) == ("new", None, 8 * MS)
 
 
 def test_an_empty_capture_cannot_be_compared(read: Read) -> None:

@@ -20,8 +20,10 @@ def test_a_request_that_crossed_the_close_costs_until_the_client_knew_and_the_ne
 
 
 def test_refused_attempts_cost_until_the_refusal() -> None:
-    # Crafted: two attempts, 20 ms each until the RST; nobody else was asked.
-    assert costs("crafted/refused") == {"connection-refused-or-filtered": (2, 40 * MS, 40 * MS)}
+    # Crafted: two attempts, 20 ms each until the RST; nobody else was asked. That is no wait for a response.
+    assert costs("crafted/refused") == {"connection-refused-or-filtered": (2, 40 * MS, 0)}
+    with conchart.read(ROOT / "captures/crafted/refused/input.pcap") as trace:
+        assert trace.sql("SELECT vain_ns, waited_ns FROM findings").fetchall() == [(40 * MS, 0)]
 
 
 def test_keepalive_refused_in_front_is_serious_and_at_the_backend_a_note() -> None:

@@ -16,6 +16,7 @@ from conchart.predicting import Change, Prediction, predict
 from conchart.predicting.costs import Window
 from conchart.predicting.talk import NEAR_NS
 from conchart.rules import WHATIFS, parse_rule
+from conchart.telling.servers import totals
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace
 
@@ -167,7 +168,7 @@ def test_0_rtt_needs_a_resumed_session() -> None:
 def test_without_tls_its_handshake_is_gone_and_what_came_before_it() -> None:
     prediction = replayed(visits(3), Change(tls_off=True))
     assert prediction.measured.total_ns - prediction.predicted.total_ns == 3 * (MS + 2 * RTT + 4 * MS)
-    assert "tls" not in prediction.predicted.phases
+    assert "tls" not in {bar.phase for bar in prediction.predicted.bars}
 
 
 @pytest.mark.parametrize("rtt_ms", [0, 5, 80])
@@ -251,7 +252,11 @@ def test_a_window_that_has_grown_shrinks_when_it_idles() -> None:
 
 def test_more_is_sent_at_once_on_a_connection_that_was_kept() -> None:
     story = visits(2, transfer_ns=RTT, exchange={**EXCHANGE, "response_bytes": 40_000})
-    cold, warm = (replayed(story, change).predicted.phases["transfer"] for change in (Change(), Change(keepalive=True)))
+    changes = (Change(), Change(keepalive=True))
+    cold, warm = (
+        sum(bar.end_at - bar.start_at for bar in replayed(story, change).predicted.bars if bar.phase == "transfer")
+        for change in changes
+    )
     assert cold == 2 * RTT
     assert warm == RTT
 
@@ -344,3 +349,33 @@ def test_no_capture_is_too_strange(nothing: Trace) -> None:
             assert all(bar.start_at <= bar.end_at for bar in side.bars)
 
     replay()
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [("keepalive-20", Change(keepalive=True)), ("tls13-20", Change(tls13=True)), ("resume-20", Change(resume=True))],
+)
+def test_what_users_will_wait_is_what_they_waited_when_it_was_mended(case: str, change: Change) -> None:
+    waited = {}
+    for when in ("before", "after"):
+        with conchart.read(ROOT / f"captures/whatif/{case}-{when}/input.pcap") as trace:
+            waited[when] = totals(trace).waited_ns
+            if when == "before":
+                prediction = predict(trace, change)
+    assert prediction.measured.waited_ns == waited["before"]
+    assert prediction.predicted.waited_ns == pytest.approx(waited["after"], rel=0.03)
+
+
+def test_what_is_held_behind_an_opening_is_no_wait_when_it_is_sent_at_once() -> None:
+    with conchart.read(ROOT / "captures/stalls/resumed-held-client/input.pcap") as trace:
+        ((held_ns,),) = trace.sql("SELECT sum(waited_ns) FROM times WHERE phase = 'idle'").fetchall()
+        prediction = predict(trace, Change(nodelay=True))
+    assert prediction.measured.waits["idle"] == held_ns > 20 * 40 * MS
+    assert "idle" not in prediction.predicted.waits
+    assert prediction.predicted.waited_ns == prediction.measured.waited_ns - held_ns
+
+
+def test_requests_side_by_side_on_a_connection_wait_once() -> None:
+    with conchart.read(ROOT / "captures/multiplexed/h2load-nginx-thirty/input.pcap") as trace:
+        measured = predict(trace, Change(rtt_ns=0)).measured
+        assert measured.waited_ns == totals(trace).waited_ns < sum(measured.requests_ns) / 10

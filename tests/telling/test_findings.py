@@ -19,7 +19,7 @@ def finding(**facts: object) -> Finding:
     usual = {
         "number": 0, "name": "slow", "title": "It is slow", "severity": "serious", "server": "", "client": "",
         "hop": "", "streams": (1, 2), "frames": (), "count": 24, "cost_ns": 240 * MS, "critical_ns": 240 * MS,
-        "shared_ns": 0, "waited_ns": 1000 * MS, "each_ns": 10 * MS, "low_ns": 9 * MS, "high_ns": 11 * MS,
+        "shared_ns": 0, "vain_ns": 0, "waited_ns": 1000 * MS, "each_ns": 10 * MS, "low_ns": 9 * MS, "high_ns": 11 * MS,
         "confidence": None, "who": "", "evidence": "slow", "why": "it is", "fixes": (),
     }  # fmt: skip
     return Finding(**(usual | facts))  # type: ignore[arg-type]
@@ -49,6 +49,10 @@ def finding(**facts: object) -> Finding:
         ),
         ({"shared_ns": 240 * MS}, "costs nothing more: another finding counts its 240 ms"),
         ({"critical_ns": 0}, "costs users nothing: nobody waited for its 240 ms on 2 connections"),
+        (
+            {"critical_ns": 0, "vain_ns": 240 * MS, "count": 1},
+            "cost users 240 ms on 2 connections, who got no answer (once)",
+        ),
         ({"critical_ns": 0, "cost_ns": 0, "each_ns": None}, "costs no time"),
     ],
 )
@@ -109,7 +113,7 @@ def row(trace: Trace, number: int, root: int | None = None, **facts: object) -> 
         "waited_ns": 1,
     }
     told |= {"streams": [], "frames": [], "evidence": "e", "why": "w", "count": 0}
-    told |= dict.fromkeys(("cost_ns", "critical_ns", "shared_ns"), 0) | facts
+    told |= dict.fromkeys(("cost_ns", "critical_ns", "shared_ns", "vain_ns"), 0) | facts
     columns = ", ".join(f"${name} AS {name}" for name in told)
     trace.execute(f"INSERT INTO findings BY NAME SELECT {columns}", told)
 

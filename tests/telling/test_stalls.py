@@ -28,6 +28,16 @@ def test_ten_milliseconds_are_told_and_so_is_a_hundredth(
     assert len(stall_costs(trace_of(story))) == told
 
 
+@pytest.mark.parametrize(("confidence", "sure"), [(0.5, " (50 % sure)"), (0.95, "")])
+def test_what_is_not_sure_is_told_with_how_sure_it_is(trace_of: TellTrace, confidence: float, sure: str) -> None:
+    story = idling(900 * MS)
+    story.stall(0, "sender", 100 * MS, 400 * MS, confidence=confidence)
+    trace = trace_of(story)
+    (told,) = stall_costs(trace)
+    assert str(told) == (f"paused: 300 ms on 1 connection, the sending program pauses in the middle of a message{sure}")
+    assert trace.sql("SELECT waited_ns FROM servers").fetchall() == [(400 * MS,)]
+
+
 def test_the_costliest_three_are_told_with_their_connections(trace_of: TellTrace) -> None:
     story = Story()
     for _ in range(2):

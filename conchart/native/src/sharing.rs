@@ -17,9 +17,9 @@ use crate::columns::Columns;
 pub struct Piece {
     /// The finding.
     pub id: i32,
-    /// The user's request: its connection, its number there.
-    pub wait: (i32, i32),
-    /// Nanoseconds since the epoch.
+    /// The user's connection.
+    pub wait: i32,
+    /// Nanoseconds on the clock of what was waited on it.
     pub start_at: i64,
     /// Not before it starts.
     pub end_at: i64,
@@ -73,11 +73,11 @@ pub fn read(batch: &RecordBatch, pieces: &mut Vec<Piece>) -> Result<(), ArrowErr
     let columns = Columns { batch };
     let integers = |name| columns.get::<Int32Array>(name);
     let longs = |name| columns.get::<Int64Array>(name);
-    let (id, stream, exchange) = (integers("id")?, integers("user_stream")?, integers("user_exchange")?);
-    let (start_at, end_at) = (longs("start_at")?, longs("end_at")?);
+    let (id, stream) = (integers("id")?, integers("user_stream")?);
+    let (start_at, end_at) = (longs("from_ns")?, longs("until_ns")?);
     pieces.extend((0..batch.num_rows()).map(|row| Piece {
         id: id.value(row),
-        wait: (stream.value(row), exchange.value(row)),
+        wait: stream.value(row),
         start_at: start_at.value(row),
         end_at: end_at.value(row),
     }));
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn piece(id: i32, start_at: i64, end_at: i64) -> Piece {
-        Piece { id, wait: (0, 0), start_at, end_at }
+        Piece { id, wait: 0, start_at, end_at }
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn what_lies_apart_or_in_another_wait_is_not_shared() {
-        let elsewhere = Piece { wait: (0, 1), ..piece(2, 0, 10) };
+        let elsewhere = Piece { wait: 1, ..piece(2, 0, 10) };
         assert_eq!(share(vec![piece(1, 0, 10), piece(2, 10, 12), elsewhere], &[1, 2]), [(1, 0), (2, 0)]);
     }
 
@@ -124,8 +124,8 @@ mod tests {
             told in prop::collection::vec((0..6_i32, 0..2_i32, 0..40_i64, 0..20_i64), 0..30),
         ) {
             let mut pieces: Vec<Piece> = Vec::new();
-            for (id, exchange, start_at, lasts) in told {
-                let new = Piece { id, wait: (0, exchange), start_at, end_at: start_at + lasts };
+            for (id, wait, start_at, lasts) in told {
+                let new = Piece { id, wait, start_at, end_at: start_at + lasts };
                 let apart = |old: &Piece| {
                     (old.id, old.wait) != (new.id, new.wait) || old.end_at <= new.start_at || new.end_at <= old.start_at
                 };

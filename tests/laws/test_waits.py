@@ -1,0 +1,74 @@
+"""What users waited is one number, wherever it is told: over every capture here."""
+
+from pathlib import Path
+
+import pytest
+
+import conchart
+from conchart.comparing import compare
+from conchart.comparing.samples import samples
+from conchart.errors import UsageError
+from conchart.predicting import Change, predict
+from conchart.sql import SERVED
+from conchart.telling.findings import findings
+from conchart.telling.servers import Server, servers, totals
+from tests.conftest import ROOT
+
+CAPTURES = sorted(ROOT.glob("captures/*/*/input.pcap*"))
+
+
+def waited_for(listed: list[Server]) -> int:
+    return sum(server.waited_ns for server in listed if server.role != "backend")
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_what_users_waited_is_one_number(capture: Path) -> None:
+    with conchart.read(capture) as trace:
+        waited_ns = totals(trace).waited_ns
+        listed = servers(trace)
+        assert waited_for(listed) == waited_ns
+        for server in listed:
+            assert sum(part.total_ns for part in server.waited) == server.waited_ns
+        found = findings(trace)
+        assert {one.waited_ns for one in found} <= {waited_ns}
+        assert all(0 <= one.own_ns <= one.critical_ns <= waited_ns for one in found)
+        assert sum(one.own_ns for one in found) <= waited_ns
+        ((explained, overdone),) = trace.sql(
+            """
+            SELECT coalesce(sum(explained_ns), 0), count(*) FILTER (explained_ns > waited_ns)
+            FROM explained LEFT JOIN (
+                SELECT server_ip, server_port, phase, sum(waited_ns) AS waited_ns FROM times GROUP BY ALL)
+                USING (server_ip, server_port, phase)
+            """
+        ).fetchall()
+        assert overdone == 0
+        assert explained >= sum(one.own_ns for one in found)
+        told_to_itself(trace, waited_ns)
+        nothing_changed(trace, waited_ns)
+
+
+def told_to_itself(trace: conchart.Trace, waited_ns: int) -> None:
+    """A capture compared with itself does not differ, and what users waited in it is the same."""
+    try:
+        comparison = compare(trace, trace)
+    except UsageError:  # nothing was asked in it
+        return
+    assert waited_for([hop.before for hop in comparison.hops]) == waited_ns
+    assert not any(one.verdict.differs for hop in comparison.hops for one in hop.differences)
+    assert {change.change for change in comparison.findings} <= {"same"}
+    assert sum(change.after_ns or 0 for change in comparison.findings) <= waited_ns
+    ((asked_ns,),) = trace.sql(
+        f"""
+        SELECT coalesce(sum(waited_ns) FILTER ({SERVED}), 0) FROM connections SEMI JOIN exchanges USING (stream)
+        """
+    ).fetchall()
+    assert sum(sum(measured.get("waited", ())) for measured in samples(trace).values()) == asked_ns
+
+
+def nothing_changed(trace: conchart.Trace, waited_ns: int) -> None:
+    """What is measured in a prediction is what users waited, and without a change it stays."""
+    try:
+        prediction = predict(trace, Change())
+    except UsageError:  # no response was seen
+        return
+    assert prediction.measured.waited_ns == prediction.predicted.waited_ns == waited_ns
