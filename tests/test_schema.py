@@ -59,6 +59,9 @@ NAMED = {
 }
 """Where the core has the words of a vocabulary: as the arms of one ``match``."""
 
+ADDED = {"DETAIL": {"hello"}}
+"""Words that the analysis adds: `analysis/waits.py` tells a late ClientHello."""
+
 
 @pytest.mark.parametrize("vocabulary", NAMED)
 def test_the_core_has_no_other_words_than_the_schema(vocabulary: str) -> None:
@@ -66,7 +69,7 @@ def test_the_core_has_no_other_words_than_the_schema(vocabulary: str) -> None:
     source = (ROOT / "conchart/native/src" / NAMED[vocabulary]).read_text(encoding="utf-8")
     functions = re.findall(r"-> &'static str \{\s+match \w+ \{(.*?)\n    \}", source, re.DOTALL)
     named = [set(re.findall(r'=> "([^"]+)"', function)) for function in functions]
-    assert set(VOCABULARIES[vocabulary]) in named
+    assert set(VOCABULARIES[vocabulary]) - ADDED.get(vocabulary, set()) in named
 
 
 def test_a_vocabulary_is_in_the_order_of_the_alphabet() -> None:

@@ -217,7 +217,8 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
     tables.execute(_EXPLAIN)
     for row in found:
-        row["severity"] = _severity(by_name[row["rule"]], row["critical_ns"], users_waited_ns, thresholds)
+        spent_ns = row["critical_ns"] + row["vain_ns"]
+        row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
     roots = _roots(tables, found, by_name)
     # What made an opening needless counts before what made it long.
     causes = {name for rule in by_name.values() for name in rule.because}
@@ -227,7 +228,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         key=lambda row: (
             by_name[row["rule"]].severity != "quality",
             -SEVERITIES.index(row["severity"]),
-            shared.get(row["id"], 0) - row["critical_ns"],
+            shared.get(row["id"], 0) - row["critical_ns"] - row["vain_ns"],
             -row["cost_ns"],
             *_place(row),
         )
@@ -334,12 +335,12 @@ def _rows(tables: Tables, query: str, params: object = None) -> list[Row]:
     return [dict(zip(names, values, strict=True)) for values in told]
 
 
-def _severity(rule: Rule, critical_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
+def _severity(rule: Rule, spent_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
     if rule.severity in ("note", "quality"):
         return "note" if rule.severity == "note" else "warning"
-    if critical_ns and critical_ns >= thresholds["serious_share"] * waited_ns:
+    if spent_ns and spent_ns >= thresholds["serious_share"] * waited_ns:
         return "serious"
-    if rule.severity == "failure" or critical_ns and critical_ns >= thresholds["warning_share"] * waited_ns:
+    if rule.severity == "failure" or spent_ns and spent_ns >= thresholds["warning_share"] * waited_ns:
         return "warning"
     return "note"
 

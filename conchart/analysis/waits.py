@@ -1,6 +1,6 @@
 """Where the time went: what stalls explain of each phase, and what users waited for, per connection and per server.
 
-In: connections, phases, handshakes, exchanges, stalls. Out: the tables ``stalled`` and ``times``, ``connections.waited_ns``.
+In: connections, phases, handshakes, exchanges, stalls. Out: tables ``stalled``, ``times``, ``connections.waited_ns``.
 
 ``WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is called
 so (headline, servers, costs of findings, comparisons, predictions) is a sum over some of its rows, or over

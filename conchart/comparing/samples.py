@@ -57,7 +57,7 @@ MEASURES: tuple[Measure, ...] = (
 """In the order in which they are shown."""
 
 # What users waited on a connection while no request of it was under way is the first one's. Where no request is seen
-# to its end, and of connections on which nothing was asked, it is nobody's: such waits are in the sums of servers alone.
+# to its end, and of connections on which nothing was asked, it is nobody's: such waits are in servers' sums alone.
 _SAMPLES = f"""
     WITH opened AS (
         SELECT stream, sum(end_at - start_at)::BIGINT AS syn_ns FROM phases WHERE kind = 'syn' GROUP BY stream),

@@ -3,10 +3,9 @@
 In: a connection. Out: :class:`Ladder`.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 from conchart.explaining.cargo import cargo
 from conchart.explaining.clocks import Clock, clocks
@@ -14,6 +13,7 @@ from conchart.explaining.connection import Connection
 from conchart.explaining.rungs import Rung, rungs
 from conchart.explaining.silences import Silence, silences
 from conchart.printable import endpoint
+from conchart.stalls import stall_kind
 from conchart.telling.rows import Row
 from conchart.units import count_of, format_ns
 
@@ -68,14 +68,12 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     stalled = _Stalled(connection.stalls)
     for handshake in connection.handshakes:
         computed = [
-            f"{side} {format_ns(ns)}"
+            _computed(side, ns, stalled.within(side, handshake["hello_at"], handshake["ready_at"]))
             for side in ("client", "server")
             if (ns := handshake[f"{side}_compute_ns"]) is not None
         ]
         if computed:
-            held = stalled.touching(handshake["hello_at"], handshake["ready_at"])
-            inside = f" (stalls of {format_ns(held)} are in it)" if held else ""
-            yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}{inside}"
+            yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
     if hidden:
         yield (
             "brackets",
@@ -86,22 +84,45 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         yield "phases", ", ".join(names)
 
 
+def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:
+    """Tell what a side computed, and what it did not compute in: the time of its silence that stalls explain."""
+    told: dict[str, int] = {}
+    for word, lasts in sorted(stalled.items(), key=lambda one: -one[1]):
+        told[word] = min(lasts, ns - sum(told.values()))
+    besides = ", ".join(f"{word} {format_ns(lasts)}" for word, lasts in told.items() if lasts)
+    return f"{side} {format_ns(ns - sum(told.values()))}{f' (and {besides})' if besides else ''}"
+
+
 class _Stalled:
-    """How long stalls last that lie in a stretch of time, or partly."""
+    """How long stalls of each side last within a stretch of time, by word."""
 
     def __init__(self, stalls: list[Row]) -> None:
-        self._begun, self._over = (
-            sorted((int(stall[end]), int(stall["end_at"] - stall["start_at"])) for stall in stalls)
-            for end in ("start_at", "end_at")
-        )
-        self._sums = [[0, *accumulate(took for _, took in ends)] for ends in (self._begun, self._over)]
+        self._stalls: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        """Start, end, and how long those before it lasted."""
+        for stall in sorted(stalls, key=lambda stall: int(stall["start_at"])):
+            word = stall_kind(stall["kind"], stall["detail"]).word
+            told = self._stalls.setdefault((stall["side"], word), [])
+            before = told[-1][2] + told[-1][1] - told[-1][0] if told else 0
+            told.append((stall["start_at"], stall["end_at"], before))
 
-    def touching(self, begins: int | None, ends: int | None) -> int:
-        """Add up those that begin before the stretch ends, less those that end before it begins."""
+    def within(self, side: str, begins: int | None, ends: int | None) -> dict[str, int]:
+        """Add up what lies in a stretch."""
         if begins is None or ends is None:
-            return 0
-        begun = self._sums[0][bisect_left(self._begun, (ends,))]
-        return begun - self._sums[1][bisect_left(self._over, (begins + 1,))]
+            return {}
+        return {
+            word: lasts
+            for (whose, word), told in self._stalls.items()
+            if whose == side and (lasts := _until(told, ends) - _until(told, begins)) > 0
+        }
+
+
+def _until(stalls: list[tuple[int, int, int]], at: int) -> int:
+    """Tell how long stalls lasted by an instant."""
+    place = bisect_right(stalls, (at, 0, 0)) - 1
+    if place < 0:
+        return 0
+    start_at, end_at, before = stalls[place]
+    return before + min(at, end_at) - start_at
 
 
 def _phases(connection: Connection) -> list[tuple[str, int]]:

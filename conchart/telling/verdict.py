@@ -113,7 +113,9 @@ def missing(told: Iterable[Remark]) -> Iterator[str]:
 def _worst(tables: Tables, *, names: bool, most: int) -> list[Finding]:
     """Give the worst findings that are no notes: what users waited for them alone comes first."""
     found = [one for one in findings(tables, names=names, severities=SEVERITIES[1:]) if one.name != ABOUT_THE_CAPTURE]
-    return sorted(found, key=lambda one: (-one.own_ns, -SEVERITIES.index(one.severity), one.number))[:most]
+    return sorted(found, key=lambda one: (-one.own_ns - one.vain_ns, -SEVERITIES.index(one.severity), one.number))[
+        :most
+    ]
 
 
 def _quality_titles(tables: Tables) -> frozenset[str]:

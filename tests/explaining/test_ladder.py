@@ -144,9 +144,25 @@ def test_lines_stay_within_the_terminal(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 90
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=12), st.integers(0, 30), st.integers(0, 9))
-def test_stalls_of_a_handshake_are_those_that_it_touches(stalls: list[tuple[int, int]], begins: int, took: int) -> None:
-    rows = [{"start_at": start, "end_at": start + lasted} for start, lasted in stalls]
-    held = sum(lasted for start, lasted in stalls if start < begins + took and start + lasted > begins)
-    assert _Stalled(rows).touching(begins, begins + took) == held
-    assert _Stalled(rows).touching(None, begins) == 0
+@given(
+    st.lists(st.integers(0, 40), max_size=12, unique=True).map(sorted),
+    st.lists(st.sampled_from([("client", "nagle"), ("client", "rto"), ("server", "rto")]), min_size=6, max_size=6),
+    st.integers(0, 30),
+    st.integers(0, 9),
+)
+def test_stalls_of_a_handshake_are_the_parts_that_lie_in_it(
+    cuts: list[int], kinds: list[tuple[str, str]], begins: int, took: int
+) -> None:
+    told = list(zip(kinds, cuts[::2], cuts[1::2], strict=False))
+    rows = [
+        {"start_at": start, "end_at": end, "side": side, "kind": kind, "detail": None}
+        for (side, kind), start, end in told
+    ]
+    expected: dict[str, int] = {}
+    for (side, kind), start, end in told:
+        inside = min(end, begins + took) - max(start, begins)
+        if side == "client" and inside > 0:
+            word = {"nagle": "held", "rto": "lost"}[kind]
+            expected[word] = expected.get(word, 0) + inside
+    assert _Stalled(rows).within("client", begins, begins + took) == expected
+    assert _Stalled(rows).within("client", None, begins) == {}

@@ -37,7 +37,7 @@ def test_they_come_first_with_cost_change_and_where_to_look(trace: Trace) -> Non
     path = CAPTURE.as_posix()
     assert lines[:4] == [
         "Users waited 304 ms.",
-        f"serious  Opening a connection takes time{'237 ms (78 %)':>60}",
+        f"serious  Opening a connection takes time{'236 ms (77 %)':>60}",
         "         change: keep connections",
         f"         front shop.example:443, client 10.77.1.10; see: conchart explain {path} 0"
         if len(path) < 30

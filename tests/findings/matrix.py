@@ -25,6 +25,7 @@ class Row:
     cost_ns: int
     critical_ns: int
     shared_ns: int
+    vain_ns: int
     waited_ns: int
     each_ns: int | None
     low_ns: int | None
