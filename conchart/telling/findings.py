@@ -89,7 +89,7 @@ class Finding:
             return "costs no time"
         spent = f"{format_ns(self.cost_ns)} on {count_of(len(self.streams), 'connection')}"
         if not self.critical_ns and self.vain_ns:
-            return f"cost users {spent}, who got no answer ({'; '.join(self._each())})"
+            return f"cost users {format_ns(self.cost_ns)}, who got no answer ({self._delays})"
         if not self.critical_ns:
             return f"costs users nothing: nobody waited for its {spent}"
         if not self.own_ns:

@@ -51,7 +51,7 @@ def finding(**facts: object) -> Finding:
         ({"critical_ns": 0}, "costs users nothing: nobody waited for its 240 ms on 2 connections"),
         (
             {"critical_ns": 0, "vain_ns": 240 * MS, "count": 1},
-            "cost users 240 ms on 2 connections, who got no answer (once)",
+            "cost users 240 ms, who got no answer (1 delay)",
         ),
         ({"critical_ns": 0, "cost_ns": 0, "each_ns": None}, "costs no time"),
     ],
