@@ -53,6 +53,31 @@ Made by `examples/hops/make-captures`; what the set is for is in `examples/hops/
 """
 
 
+def relayed_readme(requests: int) -> str:
+    """Say the same of the chain through a SOCKS proxy and a relay."""
+    return f"""\
+# A chain at one address: SOCKS, a relay, a server
+
+Made by `examples/hops/make-captures relayed-1`.
+
+## Topology
+
+    client, SOCKS proxy (port 1080), relay (port 1234), web server (port 8000): all at 127.0.0.1
+
+## How it was made
+
+- `examples/hops/relayed.py`: {requests} requests, one at a time, four to a connection.
+- Captured on the loopback interface.
+
+{versions([("tcpdump", "--version")])}
+
+## What to see
+
+- One chain: what is asked of port 1080 causes what is asked of port 1234, and that causes what is asked of port 8000.
+  The relay connects to the server as soon as it is connected to, before it is asked for anything.
+"""
+
+
 def topology(case: Case, town: Town) -> str:
     """List who has which addresses."""
     roles = ["client", "proxy", *["inner"] * bool(case.inner and not case.inner_beside)]

@@ -73,6 +73,18 @@ def test_programs_of_one_address_have_roles_of_their_own() -> None:
     assert ("backend-no-keepalive",) in rules
 
 
+def test_a_relay_behind_a_proxy_is_in_the_middle_of_one_chain() -> None:
+    with conchart.read(CAPTURES / "relayed-1/input.pcap") as trace:
+        pairs = trace.sql(
+            """
+            SELECT f.server_port, b.server_port, count(back_exchange)
+            FROM links JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+            GROUP BY ALL ORDER BY ALL
+            """
+        ).fetchall()
+    assert pairs == [(1080, 1234, 24), (1234, 8000, 24)]
+
+
 def test_a_prediction_counts_what_users_ask_of_one_machine() -> None:
     with conchart.read(CAPTURES / "local-nginx-16/input.pcap") as trace:
         assert len(predict(trace, Change(keepalive=True)).measured.requests_ns) == 40

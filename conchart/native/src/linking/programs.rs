@@ -114,7 +114,8 @@ impl Evidence {
             events.push((front.request_at, Event::Comes, front.endpoint));
             events.push((front.until().max(front.request_at), Event::Goes, front.endpoint));
         }
-        for (_, back) in portion.backs_of(sides) {
+        // Who is only connected to is not asked yet: a relay opens its connection before it has anything to hand on.
+        for (_, back) in portion.backs_of(sides).into_iter().filter(|(_, back)| back.number.is_some()) {
             events.push((back.request_at, Event::Counts, back.endpoint));
             events.extend(back.response_at.map(|at| (at.max(back.request_at), Event::Counts, back.endpoint)));
         }
@@ -151,7 +152,9 @@ impl Evidence {
         let mut fronts: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for (&pair, &(_, ahead)) in &self.pairs {
             let counted = self.counted.get(&pair.1).copied().unwrap_or_default();
-            if self.explained(pair, 1.0) && f64::from(ahead) >= AHEAD * f64::from(counted) {
+            if self.explained(pair) >= self.explained((pair.1, pair.0))
+                && f64::from(ahead) >= AHEAD * f64::from(counted)
+            {
                 fronts.entry(pair.1).or_default().push(pair.0);
             }
         }
@@ -160,15 +163,17 @@ impl Evidence {
         let nearest = |&(front, back): &Pair| {
             is_front(front, back) && !fronts.get(&back).into_iter().flatten().any(|&between| is_front(front, between))
         };
-        let likely = |&pair: &Pair| !fronts.contains_key(&pair.1) && self.explained(pair, CLEARLY);
+        let likely = |&pair: &Pair| {
+            let explained = self.explained(pair);
+            !fronts.contains_key(&pair.1) && explained > 0.0 && explained >= CLEARLY * self.explained((pair.1, pair.0))
+        };
         let clear = self.pairs.iter().filter(|(pair, _)| nearest(pair) || likely(pair));
         clear.map(|(&pair, &(explained, _))| (pair, explained)).collect()
     }
 
-    /// Says whether a direction explains so many times as much as the other one.
-    fn explained(&self, (front, back): Pair, times: f64) -> bool {
-        let explained = |pair| self.pairs.get(&pair).map_or(0.0, |&(explained, _)| explained);
-        explained((front, back)) >= times * explained((back, front))
+    /// How much better than chance the one explains what the other is asked: nothing, where something else explains it all.
+    fn explained(&self, pair: Pair) -> f64 {
+        self.pairs.get(&pair).map_or(0.0, |&(explained, _)| explained.max(0.0))
     }
 }
 

@@ -153,6 +153,31 @@ fn stores_that_are_asked_at_once_cause_nothing_of_each_other() {
     assert!(links.iter().all(|&(front, _, right)| front == 80 && right));
 }
 
+#[test]
+fn a_relay_behind_a_proxy_that_opens_connections_is_in_the_middle() {
+    let mut exchanges = Vec::new();
+    for number in 0..12 {
+        // SOCKS, and a request on the same connection: the relay connects to the server when it is connected to itself.
+        let at = i64::from(number) * 100;
+        let asked = front(number, 0, at, at + 4, 10);
+        exchanges.extend(within(Exchange { endpoint: 1080, opens: true, ..asked }));
+        for (endpoint, stream, late) in [(1234, 100 + number, 1), (8000, 200 + number, 5)] {
+            let opening = back(stream, 0, at + late, at + late + 1, 10);
+            exchanges.push(Exchange { endpoint, number: None, ..opening });
+        }
+        for (endpoint, stream, place, late) in
+            [(1080, number, 1, 0), (1234, 100 + number, 0, 1), (8000, 200 + number, 0, 2)]
+        {
+            let asked = front(stream, place, at + 20 + late, at + 50 - late, 300);
+            exchanges.extend(within(Exchange { endpoint, ..asked }));
+        }
+    }
+    let mut pairs: Vec<_> = linked_programs(&exchanges).into_iter().map(|(front, back, _)| (front, back)).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    assert_eq!(pairs, [(1080, 1234), (1234, 8000)]);
+}
+
 /// Fronts and backs of all portions: what linking has to look at.
 fn looked_at(exchanges: &[Exchange]) -> usize {
     let mut sum = 0;
