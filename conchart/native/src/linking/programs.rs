@@ -150,12 +150,9 @@ impl Evidence {
     /// Of each pair the direction, if one is clear, with how much it explains.
     fn directions(&self) -> BTreeMap<Pair, f64> {
         let mut fronts: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-        for (&pair, &(_, ahead)) in &self.pairs {
-            let counted = self.counted.get(&pair.1).copied().unwrap_or_default();
-            if self.explained(pair) >= self.explained((pair.1, pair.0))
-                && f64::from(ahead) >= AHEAD * f64::from(counted)
-            {
-                fronts.entry(pair.1).or_default().push(pair.0);
+        for &(front, back) in self.pairs.keys() {
+            if self.is_ahead((front, back)) && self.explained((front, back)) >= self.explained((back, front)) {
+                fronts.entry(back).or_default().push(front);
             }
         }
         let is_front = |front: i32, back: i32| fronts.get(&back).is_some_and(|fronts| fronts.contains(&front));
@@ -163,18 +160,45 @@ impl Evidence {
         let nearest = |&(front, back): &Pair| {
             is_front(front, back) && !fronts.get(&back).into_iter().flatten().any(|&between| is_front(front, between))
         };
-        let likely = |&pair: &Pair| {
-            let explained = self.explained(pair);
-            !fronts.contains_key(&pair.1) && explained > 0.0 && explained >= CLEARLY * self.explained((pair.1, pair.0))
+        let likely = |&(front, back): &Pair| {
+            let explained = self.explained((front, back));
+            !fronts.contains_key(&back)
+                && !is_behind(&fronts, front, back)
+                && explained > 0.0
+                && explained >= CLEARLY * self.explained((back, front))
         };
         let clear = self.pairs.iter().filter(|(pair, _)| nearest(pair) || likely(pair));
         clear.map(|(&pair, &(explained, _))| (pair, explained)).collect()
+    }
+
+    /// Says whether the one is ahead at nearly all that the other is asked, and answers.
+    fn is_ahead(&self, pair: Pair) -> bool {
+        let counted = self.counted.get(&pair.1).copied().unwrap_or_default();
+        counted > 0 && self.pairs.get(&pair).is_some_and(|&(_, ahead)| f64::from(ahead) >= AHEAD * f64::from(counted))
     }
 
     /// How much better than chance the one explains what the other is asked: nothing, where something else explains it all.
     fn explained(&self, pair: Pair) -> f64 {
         self.pairs.get(&pair).map_or(0.0, |&(explained, _)| explained.max(0.0))
     }
+}
+
+/// Says whether a program is behind another one, by way of others, too: of a long chain, the nearest are looked at.
+fn is_behind(fronts: &BTreeMap<i32, Vec<i32>>, program: i32, other: i32) -> bool {
+    let mut seen = vec![program];
+    let mut next = 0;
+    while let Some(&at) = seen.get(next).filter(|_| next < MOST_CANDIDATES) {
+        for &front in fronts.get(&at).into_iter().flatten() {
+            if front == other {
+                return true;
+            }
+            if !seen.contains(&front) && seen.len() < MOST_CANDIDATES {
+                seen.push(front);
+            }
+        }
+        next += 1;
+    }
+    false
 }
 
 /// Puts programs in an order in which most causes come before what they cause: all of them, where there is no circle.
