@@ -22,7 +22,7 @@ use super::portions::{Portion, Sides};
 /// Who is ahead at so many of another's arrivals is its front.
 const AHEAD: f64 = 0.9;
 /// By so much more must one direction explain than the other, where nobody is always ahead.
-const CLEARLY: f64 = 2.0;
+const CLEARLY: f64 = 1.25;
 
 /// A program and another one that it may have asked.
 type Pair = (i32, i32);
