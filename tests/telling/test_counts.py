@@ -18,7 +18,7 @@ def test_delays_add_up_to_what_is_told(every_trace: Trace) -> None:
         )
         assert (finding.count, len(finding.streams)) == (delays, streams)
         if not finding.own_ns:
-            assert "delay" not in finding.cost
+            assert "delay" not in finding.cost or "no answer (" in finding.cost
             continue
         told = COUNTED.search(finding.cost)
         assert told, finding.cost
