@@ -12,6 +12,7 @@ import pytest
 from conchart import Trace
 from conchart.rules import Rule, load_rules
 from conchart.schema import SEVERITIES
+from conchart.telling.verdict import verdict
 from tests.conftest import CASES, name_of
 from tests.findings.matrix import Row, line, rows_of
 
@@ -46,6 +47,7 @@ def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
     for rule in RULES:
         if case in rule.fault:
             a_fault_is_found_and_besides_only_what_it_brings_with_it(rule, rows)
+            a_fault_is_first_or_second_in_the_answer(rule, rows, every_trace)
         if case in rule.clean:
             in_a_clean_twin_nothing_is_wrong(rule, rows)
     if pytestconfig.getoption("--update-golden"):
@@ -66,6 +68,13 @@ def a_fault_is_found_and_besides_only_what_it_brings_with_it(rule: Rule, rows: t
     assert rule.name in {row.finding for row in rows}
     named = {rule.name, *rule.implies, *QUALITY}
     assert [row for row in rows if row.finding not in named and row.because not in named] == []
+
+
+def a_fault_is_first_or_second_in_the_answer(rule: Rule, rows: tuple[Row, ...], trace: Trace) -> None:
+    """By what users waited for it. Notes cost too little to be in the answer; what stands inside another has no row."""
+    shown = [row for row in rows if row.finding == rule.name and row.because is None and row.severity != "note"]
+    first = [entry.name for entry in verdict(trace).entries if entry.kind == "finding"][:2]
+    assert not shown or rule.name in first or rule.name in QUALITY, first
 
 
 def in_a_clean_twin_nothing_is_wrong(rule: Rule, rows: tuple[Row, ...]) -> None:
