@@ -19,5 +19,7 @@ class DrawOptions:
     """Width and height of a picture, in pixels."""
     dark: bool = False
     """Draw pictures for a dark background."""
+    findings: bool = True
+    """Show what is wrong and where most of the wait is; without, readers look for it themselves."""
     verbose: bool = False
     """Tell all there is in text, instead of one screen."""

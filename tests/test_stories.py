@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from conchart import Trace
+from conchart import DrawOptions, Trace
 from conchart.exports.text.screen import LINES, first_screen
 from conchart.exports.text.sheet import PLAIN_WIDTH
 from tests.conftest import CASES, T0
@@ -43,7 +43,7 @@ def test_a_story_is_one_screen_with_an_answer(case: Path) -> None:
 
 
 def test_a_terminal_of_80_columns_shows_one_screen(every_trace: Trace) -> None:
-    lines = [line.plain for line in first_screen(every_trace, 80, colours=True, names=True)]
+    lines = [line.plain for line in first_screen(every_trace, 80, colours=True, options=DrawOptions())]
     assert len(lines) <= LINES
     assert max(map(cell_len, lines)) <= 80
 

@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+import conchart
+from conchart.telling.servers import totals
+from conchart.units import format_ns, format_share
 from tests.conftest import ROOT
 
 
@@ -51,7 +54,9 @@ def test_questions_are_the_same_and_only_one_page_has_the_answers(lesson: str, f
     questions = QUESTION.findall(bare)
     assert questions == QUESTION.findall(answered)
     assert len(questions) == len(re.findall(r"(?m)^\*[^*\n][^*]*\?\*", source)) > 0
-    assert bare.count('class="room"') >= 3 * len(questions)
+    assert bare.count('class="room"') == len(questions)
+    assert bare.count('class="line"') >= 3 * len(questions)
+    assert "<!--" not in html.unescape(bare + answered)
     assert answered.count('class="answer"') == len(questions)
     assert len(text_of(bare)) < len(text_of(answered))
 
@@ -68,3 +73,28 @@ def test_what_a_lesson_says_is_text() -> None:
     page = SCRIPT.worksheet("# T\n\n<script>alert(1)</script> `<b>`\n", source=ROOT / "x", answers=True)
     assert "<script>" not in page
     assert "&lt;b&gt;" in page
+
+
+@pytest.mark.parametrize(
+    "case", ["http", "http-page", "https-slow-client", "https", "https-no-keepalive", "https-keepalive"]
+)
+def test_a_key_tells_what_is_projected(case: str) -> None:
+    """What users waited, as the page and the terminal have it, stands with the question."""
+    lesson = (ROOT / "examples/reverse-proxy/README.md").read_text(encoding="utf-8")
+    asked = next(
+        part
+        for part in lesson.split("\n## ")
+        if f"conchart captures/reverse-proxy/{case}/input.pcap" in part[2:] and part[0].isdigit()
+    )
+    with conchart.read(ROOT / f"captures/reverse-proxy/{case}/input.pcap") as trace:
+        waited_ns = totals(trace).waited_ns
+        ((tls_ns,),) = trace.sql(
+            "SELECT coalesce(sum(times.waited_ns), 0) FROM times JOIN servers USING (server_ip, server_port) "
+            "WHERE role <> 'backend' AND phase = 'tls'"
+        ).fetchall()
+    assert format_ns(waited_ns) in asked
+    if case == "https-slow-client":
+        assert (
+            f"{format_ns(tls_ns)} of the {format_ns(waited_ns)} that its user waits: {format_share(tls_ns, waited_ns)}"
+            in asked
+        )

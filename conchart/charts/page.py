@@ -100,7 +100,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     said = remarks(tables)
     drawn_kinds, drawn_stalls = _legend(tables)
     answer = verdict(tables, names=options.names)
-    found = findings(tables, names=options.names, most=MAX_FINDINGS)
+    found = findings(tables, names=options.names, most=MAX_FINDINGS) if options.findings else []
     wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
     return render_document(
         TEMPLATE,
@@ -114,7 +114,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
         tiles=_tiles(overview, span_ns),
-        answer=answer,
+        answer=answer if options.findings else answer.unsaid,
+        told=options.findings,
         warnings=[remark for remark in said if remark.warning],
         hints=[remark for remark in said if not remark.warning],
         headline=[

@@ -167,6 +167,11 @@ _SHOWING = (
     ),
     click.option("--light/--dark", default=True, help="Background of .svg and .png.  [default: light]"),
     click.option(
+        "--no-findings",
+        is_flag=True,
+        help="Leave the findings and the largest wait out of the text and the page, for a class that predicts first.",
+    ),
+    click.option(
         "-v",
         "--verbose",
         is_flag=True,
@@ -202,6 +207,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         no_names: bool,
         size: tuple[int, int],
         light: bool,
+        no_findings: bool,
         verbose: bool,
         fail_on: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
@@ -212,6 +218,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             names=not no_names,
             size=size,
             dark=not light,
+            findings=not no_findings,
             verbose=verbose,
         )
         results = Results(outputs=outputs, form=form, table=table, options=options, fail_on=fail_on)

@@ -4,7 +4,7 @@ In: the tables ``findings``, ``servers``, ``remarks``, the longest waits. Out: :
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conchart.schema import SEVERITIES
@@ -69,6 +69,11 @@ class Verdict:
     quality: str
     """``capture complete``, or what is missing."""
     complete: bool
+
+    @property
+    def unsaid(self) -> "Verdict":
+        """Without what readers are to find out by themselves."""
+        return replace(self, entries=(), more="", left=())
 
 
 def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) -> Verdict:

@@ -42,6 +42,21 @@ def test_story_reads_as_it_did(story: Trace, verbose: bool, pytestconfig: pytest
     assert text == GOLDENS[verbose].read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_without_findings_nothing_says_what_is_wrong(verbose: bool, tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
+        titles = [title for (title,) in trace.sql("SELECT title FROM findings").fetchall()]
+        for suffix in ("txt", "html"):
+            for findings in (True, False):
+                path = tmp_path / f"page.{suffix}"
+                trace.write(path, options=DrawOptions(findings=findings, verbose=verbose))
+                text = path.read_text(encoding="utf-8")
+                # A saved text breaks its lines.
+                assert any(title[:40] in text for title in titles) == findings
+                assert ("Largest wait" in text) == findings
+                assert "304 ms" in text
+
+
 def test_a_file_holds_what_the_terminal_shows(story: Trace, tmp_path: Path) -> None:
     for verbose in (False, True):
         story.write(tmp_path / "out.txt", options=DrawOptions(verbose=verbose))

@@ -365,4 +365,13 @@ if (model.explained !== null && location.hash.length < 2) {
   choose(model.laneOf.get(model.explained) ?? null);
   detail.scrollIntoView({ block: "start" });
 }
+/* A class predicts first: the answer waits until somebody opens it. */
+if (new URLSearchParams(location.search).get("findings") === "closed") {
+  for (const [id, title] of [["verdict", "The answer"], ["findings", "Findings"]]) {
+    const section = document.getElementById(id);
+    const cover = el("details", { class: "covered" }, el("summary", {}, title));
+    section?.replaceWith(cover);
+    if (section) cover.append(section);
+  }
+}
 document.documentElement.dataset.ready = "true";

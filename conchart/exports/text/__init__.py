@@ -40,16 +40,18 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
     """Print the first screen, or all there is to tell, within the width."""
     sheet = Sheet(console)
     if not options.verbose:
-        for line in first_screen(tables, sheet.width, colours=sheet.colours, names=options.names):
+        for line in first_screen(tables, sheet.width, colours=sheet.colours, options=options):
             sheet.show(line)
         return
     width, colours, names = sheet.width, sheet.colours, options.names
     listed = servers(tables, names=names, most=MOST_SERVERS)
-    for line in answer_lines(tables, verdict(tables, names=names), width):
+    answer = verdict(tables, names=names)
+    for line in answer_lines(tables, answer if options.findings else answer.unsaid, width):
         sheet.show(line)
     sheet.show(Text())
     sheet.tell(facts(tables))
-    sheet.label("Findings", finding_lines(tables, sheet.room, names=names))
+    if options.findings:
+        sheet.label("Findings", finding_lines(tables, sheet.room, names=names))
     sheet.tell(waits(tables, listed))
     sheet.tell(hints(tables))
     sheet.section(

@@ -12,6 +12,7 @@ from conchart.exports.text.attribution import block
 from conchart.exports.text.facts import brief_facts
 from conchart.exports.text.lanes import BESIDE_LANES, lanes
 from conchart.exports.text.words import clipped
+from conchart.options import DrawOptions
 from conchart.tables import Tables
 from conchart.telling.servers import alike
 from conchart.telling.verdict import verdict
@@ -31,9 +32,11 @@ _TITLE = 2
 _LABEL = 9
 
 
-def first_screen(tables: Tables, width: int, *, colours: bool, names: bool) -> list[Text]:
+def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
     """Give the lines: no more than ``LINES`` from 80 columns on."""
+    names = options.names
     answer = verdict(tables, names=names)
+    answer = answer if options.findings else answer.unsaid
     top = _first_that_fits(lambda most: list(answer_lines(tables, answer, width, most=most)), _ANSWER)
     bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
     left = LINES - len(top) - len(bottom) - 1
