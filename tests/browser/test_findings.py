@@ -35,6 +35,27 @@ def button(page: Opened, number: int) -> WebElement:
     return page.driver.find_element(By.CSS_SELECTOR, f"#findings button[data-finding='{number}']")
 
 
+def test_a_class_that_predicts_first_opens_the_answer_itself(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    """``?findings=closed``: verdict and findings are folded, and work once they are open."""
+    page = opened(chromium, tmp_path)
+    visible = "return [...document.querySelectorAll('#verdict, #findings')].map(one => one.checkVisibility())"
+    assert page.run(visible) == [True, True]
+    page.visit(page.run("return location.href") + "?findings=closed")
+    assert page.run(visible) == [False, False]
+    text = page.run("return document.body.innerText")
+    assert "Opening a connection takes time" not in text
+    assert "The answer" in text
+    answer, findings = page.driver.find_elements(By.CSS_SELECTOR, "details.covered > summary")
+    answer.click()
+    assert page.run(visible) == [True, False]
+    findings.click()
+    assert page.run(visible) == [True, True]
+    assert "Opening a connection takes time" in page.run("return document.body.innerText")
+    button(page, 0).click()
+    wait_for(page, lambda: "finding=0" in page.run("return location.hash"))
+    assert page.console() == []
+
+
 def test_findings_stand_after_the_lanes_worst_first(chromium: webdriver.Chrome, tmp_path: Path) -> None:
     page = opened(chromium, tmp_path)
     order = page.run("return [...document.querySelectorAll('body > section')].map(section => section.id)")

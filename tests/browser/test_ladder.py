@@ -106,6 +106,44 @@ def test_the_page_of_explain_opens_at_its_ladder_with_fields(chromium: webdriver
     assert page.console() == []
 
 
+def test_a_class_that_predicts_first_sees_packets_and_no_explanations(page: Opened) -> None:
+    """By the switch and by the address; packets, frames and times stay."""
+    with conchart.read(CAPTURE) as trace:
+        (connection,) = connections(trace, 0)
+        expected = ladder(connection)
+    says = [*(rung.says for rung in expected.rungs), *(silence.says for silence in expected.silences)]
+    says += [*(clock.meaning for clock in expected.clocks), *(text for _, text in expected.facts)]
+    explanations = {" ".join(text.split()) for text in says if text}
+
+    def shown() -> set[str]:
+        text = " ".join(page.run("return document.querySelector('.ladder').textContent").split())
+        return {words for words in explanations if words in text}
+
+    def switch() -> None:
+        page.driver.find_element(By.CSS_SELECTOR, "[data-explanations]").click()
+
+    assert len(explanations) > 20
+    open_connection(page, 0)
+    assert shown() == explanations
+    for scale, packets in (("false", RUNGS), ("true", ARROWS)):
+        page.driver.find_element(By.CSS_SELECTOR, f"[data-scale='{scale}']").click()
+        switch()
+        assert page.run("return document.activeElement.matches('[data-explanations][aria-pressed=false]')")
+        assert shown() == set()
+        assert page.run(packets) == [rung.frame for rung in expected.rungs]
+        switch()
+        assert shown() > set()
+    # Another connection is told in the same way.
+    page.visit(page.run("return location.href.replace(/#.*/, '')") + "?explanations=closed")
+    for stream in (1, 0):
+        open_connection(page, stream)
+        assert shown() == set()
+    assert page.run(RUNGS) == [rung.frame for rung in expected.rungs]
+    switch()
+    assert shown() == explanations
+    assert page.console() == []
+
+
 @pytest.mark.parametrize("width", [400, 1200])
 def test_it_fits_the_window(chromium: webdriver.Chrome, page: Opened, width: int) -> None:
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}

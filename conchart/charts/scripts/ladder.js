@@ -52,21 +52,22 @@ function phaseAt({ phases }, at) {
  * @param {Lane} lane
  * @param {Row[]} rungs
  * @param {Map<number, Row>} silences by the frame after which they begin
+ * @param {boolean} explained
  */
-function evenly(model, lane, rungs, silences) {
+function evenly(model, lane, rungs, silences, explained) {
   const rows = rungs.flatMap((rung) => {
     const phase = phaseAt(lane, rung.seen_at);
     const strip = phase && el("td", { class: `strip k-${model.kinds[phase.kind].name}`, title: model.kinds[phase.kind].title });
     const row = el("tr", { "data-frame": rung.frame, class: rung.mark ? "odd" : null },
       el("td", { class: "n" }, inMs(rung.seen_at - lane.opened)), el("td", { class: "n" }, String(rung.frame)), strip,
       el("td", { class: `arrow ${rung.up ? "up" : "down"}` }, el("b", {}, rung.label || "…"), el("span", { class: "shaft" }), el("small", {}, numbers(rung))),
-      el("td", {}, rung.says));
+      explained ? el("td", {}, rung.says) : null);
     const silence = silences.get(rung.frame);
     return silence ? [row, el("tr", { class: "silence" }, el("td", { colspan: 3 }), el("td", { colspan: 2 }, silence.says))] : [row];
   });
   return el("table", { class: "rungs" },
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "n" }, "ms"), el("th", { scope: "col", class: "n" }, "Frame"), el("th", { scope: "col" }, ""),
-      el("th", { scope: "col", class: "ends" }, el("span", {}, lane.client), el("span", {}, lane.server)), el("th", { scope: "col" }, "What it is for"))),
+      el("th", { scope: "col", class: "ends" }, el("span", {}, lane.client), el("span", {}, lane.server)), explained ? el("th", { scope: "col" }, "What it is for") : null)),
     el("tbody", {}, rows));
 }
 
@@ -97,8 +98,9 @@ function roomFor(rungs, y) {
  * @param {Lane} lane
  * @param {Row[]} rungs
  * @param {Row[]} silences
+ * @param {boolean} explained
  */
-function scaled(model, lane, rungs, silences) {
+function scaled(model, lane, rungs, silences, explained) {
   const away = [(lane.rtt_client_ns || 0) / 2, (lane.rtt_server_ns || 0) / 2];
   const start = lane.opened - away[0];
   const span = Math.max(1, lane.opened + lane.duration + away[0] + away[1] - start);
@@ -138,7 +140,7 @@ function scaled(model, lane, rungs, silences) {
     const tip = Math.atan2(y(after) - y(before), x2 - x1);
     const [bx, by] = [x2 - 7 * Math.cos(tip), y(after) - 7 * Math.sin(tip)];
     add("path", { d: `M${x2} ${y(after)}L${bx - 3 * Math.sin(tip)} ${by + 3 * Math.cos(tip)}L${bx + 3 * Math.sin(tip)} ${by - 3 * Math.cos(tip)}Z` }, null, arrow);
-    add("title", {}, `Frame ${rung.frame}, ${exact(rung.seen_at - lane.opened)}: ${rung.label}. ${rung.says}`, arrow);
+    add("title", {}, `Frame ${rung.frame}, ${exact(rung.seen_at - lane.opened)}: ${rung.label}${explained ? `. ${rung.says}` : ""}`, arrow);
     if (!labelled.has(rung)) continue;
     const told = y(before);
     add("text", { x: rung.up ? left - 8 : right + 8, y: told + 4, "text-anchor": rung.up ? "end" : "start" }, rung.label.length > 22 ? `${rung.label.slice(0, 21)}…` : rung.label, arrow);
@@ -191,10 +193,10 @@ function dissected(fields) {
 }
 
 /**
- * The section of the detail panel.
+ * The section of the detail panel. Without explanations, it shows what passed and when, and the reader says why.
  * @param {Model} model
  * @param {Lane} lane
- * @param {{toScale: boolean, onScale: (toScale: boolean) => void}} way
+ * @param {{toScale: boolean, explained: boolean, onScale: (toScale: boolean) => void, onExplain: (explained: boolean) => void}} way
  */
 export function ladderPanel(model, lane, way) {
   const rungs = model.rowsOf(lane.index, "rungs");
@@ -202,16 +204,19 @@ export function ladderPanel(model, lane, way) {
     return [el("p", { class: "note ladder-missing" }, "What each packet is for is told as captured, and to scale as both ends saw it: seen from the capture point, it stands here.")];
   if (!rungs.length)
     return [el("p", { class: "note ladder-missing" }, "This capture is too large for the page to hold each packet. What each packet of this connection is for: ", el("code", {}, `conchart explain CAPTURE ${lane.stream}`))];
-  const silences = model.rowsOf(lane.index, "silences");
+  const { explained } = way;
+  const silences = explained ? model.rowsOf(lane.index, "silences") : [];
   const buttons = /** @type {[string, boolean][]} */ ([["evenly", false], ["to scale", true]]).map(([words, toScale]) => {
     const button = el("button", { type: "button", "aria-pressed": String(toScale === way.toScale), "data-scale": String(toScale) }, words);
     button.addEventListener("click", () => way.onScale(toScale));
     return button;
   });
-  const facts = model.rowsOf(lane.index, "facts");
+  const explain = el("button", { type: "button", "aria-pressed": String(explained), "data-explanations": "" }, "explanations");
+  explain.addEventListener("click", () => way.onExplain(!explained));
+  const facts = explained ? model.rowsOf(lane.index, "facts") : [];
   return [el("section", { class: "ladder", "aria-label": `Ladder of connection ${lane.stream}` },
-    el("div", { class: "heading" }, el("h4", {}, "Packet by packet"), el("span", { class: "grow" }), ...buttons),
+    el("div", { class: "heading" }, el("h4", {}, "Packet by packet"), el("span", { class: "grow" }), explain, ...buttons),
     el("dl", {}, facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.says)))),
-    el("div", { class: "scrolled" }, way.toScale ? scaled(model, lane, rungs, silences) : evenly(model, lane, rungs, new Map(silences.map((silence) => [silence.frame, silence])))),
-    ...others(model.rowsOf(lane.index, "clocks"), model.clocksDiffer), ...dissected(model.rowsOf(lane.index, "fields")))];
+    el("div", { class: "scrolled" }, way.toScale ? scaled(model, lane, rungs, silences, explained) : evenly(model, lane, rungs, new Map(silences.map((silence) => [silence.frame, silence])), explained)),
+    ...(explained ? others(model.rowsOf(lane.index, "clocks"), model.clocksDiffer) : []), ...dissected(model.rowsOf(lane.index, "fields")))];
 }

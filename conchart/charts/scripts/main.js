@@ -66,8 +66,12 @@ function seen() {
   statistics.follow();
 }
 
+/* What the part of the address behind the ? leaves closed, for a class that predicts first. */
+const asked = new URLSearchParams(location.search);
 /* Ladders have their time to scale. */
 let toScale = false;
+/* Ladders say what packets are for. */
+let sayWhatFor = asked.get("explanations") !== "closed";
 
 /**
  * @param {boolean} chosen
@@ -77,6 +81,16 @@ function scaleLadder(chosen, lane) {
   toScale = chosen;
   choose(lane);
   /** @type {HTMLElement | null} */ (detail.querySelector(`[data-scale="${chosen}"]`))?.focus();
+}
+
+/**
+ * @param {boolean} chosen
+ * @param {number} lane
+ */
+function explainLadder(chosen, lane) {
+  sayWhatFor = chosen;
+  choose(lane);
+  /** @type {HTMLElement | null} */ (detail.querySelector("[data-explanations]"))?.focus();
 }
 
 /**
@@ -102,7 +116,7 @@ function choose(lane, { zoom = false, scroll = false } = {}) {
     },
     larger: () => detail.classList.toggle("larger"),
     close: () => choose(null),
-  }), ...ladderPanel(model, model.lane(lane), { toScale, onScale: (chosen) => scaleLadder(chosen, lane) }));
+  }), ...ladderPanel(model, model.lane(lane), { toScale, explained: sayWhatFor, onScale: (chosen) => scaleLadder(chosen, lane), onExplain: (chosen) => explainLadder(chosen, lane) }));
   detail.scrollTop = 0;
   if (scroll && row) showRow(row);
 }
@@ -366,7 +380,7 @@ if (model.explained !== null && location.hash.length < 2) {
   detail.scrollIntoView({ block: "start" });
 }
 /* A class predicts first: the answer waits until somebody opens it. */
-if (new URLSearchParams(location.search).get("findings") === "closed") {
+if (asked.get("findings") === "closed") {
   for (const [id, title] of [["verdict", "The answer"], ["findings", "Findings"]]) {
     const section = document.getElementById(id);
     const cover = el("details", { class: "covered" }, el("summary", {}, title));
