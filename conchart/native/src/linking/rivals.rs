@@ -113,8 +113,8 @@ struct Witnesses {
 impl Witnesses {
     fn add(&mut self, one: f64, other: f64, times: f64) {
         self.cells.resize(CLASSES * CLASSES, [0.0; 2]);
-        if let Some(cell) = self.cells.get_mut(class(one) * CLASSES + class(other)) {
-            cell[usize::from((one > 0.0) != (other > 0.0))] += times;
+        if let Some([agreed, contradicted]) = self.cells.get_mut(class(one) * CLASSES + class(other)) {
+            *if (one > 0.0) == (other > 0.0) { agreed } else { contradicted } += times;
         }
     }
 
@@ -123,12 +123,11 @@ impl Witnesses {
         let mut best = (f64::NEG_INFINITY, 1.0);
         for step in 0..STEPS {
             let trust = STEP.powi(step);
-            let sure: [f64; CLASSES] =
-                std::array::from_fn(|class| (trust * claim(class) / 2.0).tanh() * (1.0 - MISTAKEN));
+            let sure = |class: usize| (trust * claim(class) / 2.0).tanh() * (1.0 - MISTAKEN);
             let cells = self.cells.iter().enumerate().filter(|(_, [agreed, contradicted])| agreed + contradicted > 0.0);
             let likelihood: f64 = cells
                 .map(|(index, [agreed, contradicted])| {
-                    let both = sure[index / CLASSES] * sure[index % CLASSES];
+                    let both = sure(index / CLASSES) * sure(index % CLASSES);
                     agreed * (1.0 + both).ln() + contradicted * (1.0 - both).ln()
                 })
                 .sum();

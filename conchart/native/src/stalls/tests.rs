@@ -496,8 +496,7 @@ fn a_flight_that_ends_in_a_small_segment_was_all_there_was() {
 fn ten_segments_are_the_first_window_however_small_they_are() {
     let slow_start = [(Kind::SlowStart, None, S, 0, 20)];
     for small in 0..10 {
-        let mut lengths = [MSS; 10];
-        lengths[small] = 300;
+        let lengths: Vec<u32> = (0..10).map(|index| if index == small { 300 } else { MSS }).collect();
         assert_eq!(answered_in(&lengths, 2 * MSS), slow_start, "segment {small}");
         assert_eq!(answered_in(&lengths, 200), slow_start, "segment {small}, and a small one behind");
     }
@@ -506,8 +505,7 @@ fn ten_segments_are_the_first_window_however_small_they_are() {
 #[test]
 fn a_small_segment_behind_any_other_number_waited_for_the_small_one_before() {
     for count in [5, 9, 11] {
-        let mut lengths = vec![MSS; count];
-        lengths[0] = 300;
+        let lengths = [vec![300], vec![MSS; count - 1]].concat();
         assert_eq!(answered_in(&lengths, 200), [(Kind::Nagle, Some(Detail::RoundTrip), S, 0, 20)], "{count} segments");
     }
 }
