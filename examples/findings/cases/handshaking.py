@@ -33,6 +33,7 @@ ROOTS = Path("/etc/ssl/certs")
 BEHIND_BALANCER = (8443, 8444)
 BOTH_VERSIONS = "ssl_protocols TLSv1.2 TLSv1.3"
 TICKETS = ("ssl_session_cache off", BOTH_VERSIONS)
+SESSION_IDS = ("ssl_session_cache shared:TLS:1m", "ssl_session_tickets off", BOTH_VERSIONS)
 NO_SESSIONS = ("ssl_session_cache off", "ssl_session_tickets off", BOTH_VERSIONS)
 
 
@@ -283,6 +284,12 @@ REFUSED = Case(
     see="The client offers the ticket of its last visit. Connections go to the two servers in turn, each "
     "of which can open its own tickets alone: a full handshake and another ticket each time.",
 )
+REFUSED_NEAR = replace(
+    REFUSED, title="Pre-shared keys that half of the servers cannot open, on a short path",
+    delay_ms=0.2, keys="rsa:4096", visits=("--visits", "12", "--version", "1.3", "--resume"),
+    see="Eleven of twelve ClientHellos have a pre_shared_key, no ServerHello has one. The path is short and the key is "
+    "long: nearly all that users wait for is the signature, and its verification.",
+)  # fmt: skip
 UNISSUED = Case(
     title="A server that lets no session be resumed",
     visits=("--visits", "4", "--version", "1.2", "--resume"),
@@ -352,6 +359,16 @@ _CASES = {
         visits=("--visits", "4", "--version", "1.3", "--resume"),
         see="From the second connection on there is a pre_shared_key, and no certificate.",
     ),
+    "full-handshakes-never-resumed-ids": replace(
+        FORGETFUL, title="A client that forgets its session ids", visits=("--visits", "3", "--version", "1.2"),
+        directives=SESSION_IDS,
+        see="Each ServerHello has a session id. The next ClientHello, of the same fingerprint, has none.",
+    ),
+    "full-handshakes-never-resumed-ids-clean": replace(
+        FORGETFUL, title="A client that keeps its session ids",
+        visits=("--visits", "3", "--version", "1.2", "--resume"), directives=SESSION_IDS,
+        see="From the second connection on the ClientHello has the session id, and so has the ServerHello.",
+    ),
     "resumption-refused": REFUSED,
     "resumption-refused-clean": replace(
         REFUSED, title="Session tickets that every server can open", shared_ticket_key=True,
@@ -361,6 +378,11 @@ _CASES = {
         REFUSED, title="Pre-shared keys that half of the servers cannot open",
         visits=("--visits", "4", "--version", "1.3", "--resume"),
         see="The ClientHello has a pre_shared_key, the ServerHello has none.",
+    ),
+    "resumption-refused-tls13-near": REFUSED_NEAR,
+    "resumption-refused-tls13-near-clean": replace(
+        REFUSED_NEAR, title="Pre-shared keys that every server can open, on a short path", shared_ticket_key=True,
+        see="Both servers have the same ticket key: one full handshake, and eleven without a signature.",
     ),
     "no-ticket-issued": UNISSUED,
     "no-ticket-issued-clean": replace(
