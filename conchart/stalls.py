@@ -8,11 +8,18 @@ from typing import Literal
 
 DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious', 'hello') THEN detail END"
 """SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
+LISTED = """(
+    FROM stalls UNION ALL BY NAME
+    SELECT stream, kind, detail, side, start_at, end_at, side AS start_by, side AS end_by, start_frame, end_frame,
+        confidence
+    FROM stalled WHERE detail = 'hello')"""
+"""SQL: what is drawn and listed as stalls. A late ClientHello is no stall of the capture's, but users wait for it."""
 
 
-COLOURS: dict[str, str] = {"held": "#D860C0", "limited": "#9F5139"}
-"""By word, ``#RRGGBB``: what TCP itself kept back has colours of its own, apart from those of all phases
-(``tests/test_phases.py``); what has none here is drawn in the colour of the text."""
+COLOURS: dict[str, str] = {"held": "#D860C0", "deferred": "#D860C0", "limited": "#9F5139"}
+"""By word, ``#RRGGBB``: what was ready and kept back has colours of its own, apart from those of all phases
+(``tests/test_phases.py``); what has none here is drawn in the colour of the text. *Held* and *deferred* share one: no
+third colour stays apart from all others for every kind of colour vision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +141,7 @@ STALLS: tuple[StallKind, ...] = (
     StallKind(
         name="sender",
         detail="hello",
-        word="paused",
+        word="deferred",
         meaning="the client's program waits with its ClientHello",
         doing="the program's",
     ),

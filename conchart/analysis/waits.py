@@ -116,7 +116,7 @@ _CHARGE = f"""
 def explain_phases(tables: Tables) -> None:
     """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other.
 
-    A ClientHello that comes late is told as a pause of its sender's.
+    A ClientHello that comes late is told as one that its sender deferred.
     """
     tables.execute(_EXPLAIN, {"most_pairs": MOST_PAIRS})
     tables.execute(_LATE_HELLOS)

@@ -19,7 +19,7 @@ from conchart.explaining.clocks import WHY
 from conchart.options import DrawOptions
 from conchart.phases import PHASES
 from conchart.sql import ANSWER, COSTLIEST, literal
-from conchart.stalls import DETAIL, STALLS
+from conchart.stalls import DETAIL, LISTED, STALLS
 from conchart.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.rows import first_instant
@@ -195,7 +195,7 @@ def stall_rows(axis: TimeAxis) -> str:
             end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
             start_frame, released_frame, end_frame, ack_delay_ns,
             round(100 * confidence)::UTINYINT AS confidence
-        FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM stalls) JOIN drawn USING (stream)
+        FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM {LISTED}) JOIN drawn USING (stream)
         ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from conchart.comparing.samples import Endpoint
 from conchart.printable import endpoint
 from conchart.sql import COSTLIEST
-from conchart.stalls import DETAIL, StallKind, stall_kind
+from conchart.stalls import DETAIL, LISTED, StallKind, stall_kind
 from conchart.tables import Tables
 from conchart.telling.axis import time_axis
 from conchart.telling.rows import first_instant
@@ -39,7 +39,7 @@ _PHASES = f"""
 
 _STALLS = f"""
     SELECT stream, kind, {DETAIL}, {{start}}, {{start}} + end_at - start_at
-    FROM stalls WHERE list_contains($streams, stream)
+    FROM {LISTED} WHERE list_contains($streams, stream)
     QUALIFY row_number() OVER (PARTITION BY stream ORDER BY start_at, end_at) <= {MOST_PHASES}
     ORDER BY stream, start_at, end_at
 """

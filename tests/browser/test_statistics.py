@@ -1,6 +1,7 @@
 """What sums up the connections shown: a stretch of time, the capture over time, distributions, as SQL has them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from selenium.webdriver.support.ui import Select
 
 import conchart
 from conchart.charts.page import write_html
+from conchart.stalls import COLOURS, DETAIL, stall_kind
 from conchart.tables import Tables
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
@@ -83,13 +85,19 @@ def phases_told(page: Opened, row: int) -> dict[str, int]:
 
 
 def phases_in(tables: Tables, start: int, end: int, where: str = "true") -> dict[str, int]:
-    """The time of each phase between two instants after the start of the capture."""
+    """The time of each phase between two instants after the first packet; what was stalled is not called idle."""
     ((origin,),) = tables.sql("SELECT min(opened_at) FROM connections").fetchall()
-    query = f"""
-        SELECT kind, sum(least(end_at, {origin + end}) - greatest(start_at, {origin + start}))::BIGINT
-        FROM phases JOIN connections USING (stream)
-        WHERE end_at > {origin + start} AND start_at < {origin + end} AND {where} GROUP BY kind"""
-    return {kind: ns for kind, ns in tables.sql(query).fetchall() if ns}
+    length = f"sum(least(end_at, {origin + end}) - greatest(start_at, {origin + start}))::BIGINT"
+    within = (
+        f"JOIN connections USING (stream) WHERE end_at > {origin + start} AND start_at < {origin + end} AND {where}"
+    )
+    found = Counter(dict(tables.sql(f"SELECT kind, {length} FROM phases {within} GROUP BY ALL").fetchall()))
+    for kind, detail, ns in tables.sql(
+        f"SELECT kind, {DETAIL}, {length} FROM stalled {within} AND phase = 'idle' GROUP BY ALL"
+    ).fetchall():
+        found["idle"] -= ns
+        found[stall_kind(kind, detail).word] += ns
+    return {kind: ns for kind, ns in found.items() if ns}
 
 
 def test_a_stretch_that_is_typed_says_what_sql_says(look: Look, trace_of: TellTrace) -> None:
@@ -132,6 +140,30 @@ def test_of_a_real_capture_the_whole_is_told_to_the_nanosecond(look: Look) -> No
         ((length,),) = tables.sql("SELECT max(closed_at) - min(opened_at) FROM connections").fetchall()
         assert nanoseconds(page.run("return document.getElementById('range-length').textContent")) == length
         assert phases_told(page, 0) == phases_in(tables, 0, length)
+
+
+@pytest.mark.parametrize(
+    ("capture", "word"),
+    [
+        ("reverse-proxy/https-slow-client", "deferred"),
+        ("findings/gap-before-clienthello", "deferred"),
+        ("reverse-proxy/https-no-keepalive", "held"),
+    ],
+)
+def test_a_stretch_adds_up_to_what_users_waited(look: Look, capture: str, word: str) -> None:
+    """Time between messages in which somebody had something to send is waited for: drawn so, and measured so."""
+    with conchart.read(ROOT / f"captures/{capture}/input.pcap") as tables:
+        page = look(tables)
+        measure(page, "0 s", "1000 s")
+        drawn = page.run("return document.getElementById('plot').data.map((trace) => [trace.name, trace.fillcolor])")
+        assert [word, COLOURS[word]] in drawn
+        ((span,),) = tables.sql("SELECT max(closed_at) - min(opened_at) FROM connections").fetchall()
+        servers = tables.sql("SELECT server_ip, server_port, waited_ns FROM servers WHERE waited_ns > 0").fetchall()
+        first = 1 if len(servers) > 1 else 0
+        shown = "return [...document.querySelectorAll('#range-result tbody tr')].map(row => row.lastChild.textContent)"
+        assert sorted(nanoseconds(text) for text in page.run(shown)[first:]) == sorted(ns for *_, ns in servers)
+        assert phases_told(page, 0) == phases_in(tables, 0, span)
+        assert phases_told(page, 0)[word] > 0
 
 
 def test_dragging_measures_once_it_is_asked_to_and_leaves_the_view(look: Look, trace_of: TellTrace) -> None:

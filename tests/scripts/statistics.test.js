@@ -3,12 +3,14 @@ import test from "node:test";
 
 import { nanoseconds, exact, share, shortly } from "../../conchart/charts/scripts/format.js";
 import { account, countPer, oneEach } from "../../conchart/charts/scripts/range.js";
+import { kindsDrawn, phasesDrawn } from "../../conchart/charts/scripts/drawn.js";
 import { found, inOrder, nearestRank, rankOf } from "../../conchart/charts/scripts/ranks.js";
 import { bucketsOf, overTime, percentilePer } from "../../conchart/charts/scripts/series.js";
 import { decades, distributionSpan, histogram, measuresOf, sample, stepsDrawn } from "../../conchart/charts/scripts/statistics.js";
 import { connections, generator } from "./random.js";
 
-const KINDS = ["syn", "tls", "wait", "idle"].map((name) => ({ name, title: name, waited: name !== "idle" }));
+const KINDS = ["syn", "tls", "wait", "idle"].map((name) => ({ name, title: name, colour: name, waited: name !== "idle" }));
+const STALLS = ["held", "lost"].map((word) => ({ name: word, word }));
 
 /** @param {number[]} values */
 const column = (values, valid = /** @type {Uint8Array | null} */ (null)) => ({ values, valid });
@@ -39,9 +41,10 @@ function scene(seed) {
     offsets.push(at.length);
   }
   const valid = Uint8Array.from(known);
-  const stalls = { from: oneEach(count), start: opened.map((from) => from + 3), end: opened.map((from) => from + 3 + random(60)) };
+  const stalls = { from: oneEach(count), start: opened.map((from) => from + 3), end: opened.map((from) => from + 3 + random(60)), kind: lanes.map((one) => one % 2) };
+  const drawnKinds = kindsDrawn(KINDS, STALLS);
   const model = /** @type {any} */ ({
-    kinds: KINDS, count, opened: Float64Array.from(opened), closed: Float64Array.from(closed), phases, stalls, group: lanes.map((one) => one >> 2),
+    kinds: KINDS, count, opened: Float64Array.from(opened), closed: Float64Array.from(closed), phases, stalls, drawnKinds, drawn: phasesDrawn(phases, stalls, drawnKinds, () => true), group: lanes.map((one) => one >> 2),
     costs: KINDS.map(() => [1]), offsets: { exchanges: offsets, handshakes: oneEach(count), phases: phases.from },
     tables: {
       lanes: table({ duration: column(lanes.map((one) => closed[one] - opened[one])) }), stalls: table({ kind: column(lanes.map((one) => one % 2)) }),
@@ -94,12 +97,21 @@ test("stretches that touch account for all of the time, and for all that began",
     const parts = cuts.slice(1).map((x1, i) => account(model, lanes, { x0: cuts[i], x1 }, shift));
     const whole = account(model, lanes, { x0: cuts[0], x1: 1e6 }, shift);
     const sum = (/** @type {(part: typeof whole) => number} */ of) => parts.reduce((total, part) => total + of(part), 0);
-    KINDS.forEach((_, kind) => assert.equal(sum((part) => part.sums[kind]), whole.sums[kind]));
+    whole.sums.forEach((ns, kind) => assert.equal(sum((part) => part.sums[kind]), ns));
     for (const name of /** @type {const} */ (["waited", "opened", "handshakes", "requests"])) assert.equal(sum((part) => part[name]), whole[name]);
     assert.equal(sum((part) => part.stalls.reduce((ns, stall) => ns + stall.ns, 0)), whole.stalls.reduce((ns, stall) => ns + stall.ns, 0));
     assert.equal(whole.waited, whole.servers.reduce((ns, server) => ns + server.waited, 0));
     const lifetimes = lanes.reduce((ns, lane) => ns + model.closed[lane] - model.opened[lane], 0);
     assert.equal(whole.sums.reduce((ns, one) => ns + one, 0), lifetimes);
+    // Idling is waited for where a stall lies over it.
+    let waited = 0;
+    for (const lane of lanes)
+      for (let i = model.phases.from[lane]; i < model.phases.from[lane + 1]; i += 1) {
+        const [start, end] = [model.phases.start[i], model.phases.end[i]];
+        if (KINDS[model.phases.kind[i]].waited) waited += end - start;
+        else waited += Math.max(0, Math.min(end, model.stalls.end[lane]) - Math.max(start, model.stalls.start[lane]));
+      }
+    assert.equal(whole.waited, waited);
     assert.equal(whole.open, lanes.length);
   }
 });

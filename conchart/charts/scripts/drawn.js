@@ -20,7 +20,7 @@ export function kindsDrawn(kinds, stallKinds) {
   const words = [...new Set(stallKinds.map((kind) => kind.word))];
   const drawn = words.map((word) => {
     const colour = stallKinds.find((kind) => kind.word === word)?.colour;
-    return { name: word, title: word[0].toUpperCase() + word.slice(1), colour: colour || kinds[idle]?.colour, waited: true };
+    return { name: word, title: word[0].toUpperCase() + word.slice(1), colour: colour || kinds[idle]?.colour, waited: true, look: `k-idle w-${word} whole` };
   });
   return { idle, kinds: [...kinds, ...drawn], as: stallKinds.map((kind) => kinds.length + words.indexOf(kind.word)) };
 }

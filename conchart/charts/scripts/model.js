@@ -8,7 +8,7 @@ import { MOVED, Viewpoints } from "./viewpoint.js";
 
 /** @typedef {import("./decode.js").Table} Table */
 /** @typedef {Record<string, any>} Row */
-/** @typedef {Row & {name: string, colour: string}} Kind a kind of phase, or a step of a wait */
+/** @typedef {Row & {name: string, colour: string}} Kind a kind of phase, or a step of a wait, or what idling was that is waited for */
 /** @typedef {Row & {index: number, stream: number, phases: Row[], exchanges: Row[], handshakes: Row[], packets: Row[], stalls: Row[], links: Row[], splits: Row[], costs: Record<string, number>}} Lane */
 
 /* Connections that are kept as objects: more than any view shows. */

@@ -85,7 +85,7 @@ export function stallsIn(model, lanes, { x0, x1 }, shift) {
 }
 
 /**
- * Where a stretch of some connections went: by phase, all together and by server, and what began and was open in it.
+ * Where a stretch of some connections went: by phase as it is drawn, all together and by server, and what began and was open in it.
  * @param {Model} model
  * @param {ArrayLike<number>} lanes
  * @param {Stretch} stretch
@@ -107,12 +107,12 @@ export function account(model, lanes, stretch, shift) {
     if (members) members.push(lane);
     else groups.set(model.group[lane], [lane]);
   }
-  const { length } = model.kinds;
+  const { kinds } = model.drawnKinds;
   const whole = { x0: stretch.x0, length: stretch.x1 - stretch.x0, parts: 1 };
-  const waitedOf = (/** @type {Float64Array} */ sums) => sums.reduce((sum, ns, kind) => (model.kinds[kind].waited ? sum + ns : sum), 0);
-  const total = new Float64Array(length);
+  const waitedOf = (/** @type {Float64Array} */ sums) => sums.reduce((sum, ns, kind) => (kinds[kind].waited ? sum + ns : sum), 0);
+  const total = new Float64Array(kinds.length);
   const servers = [...groups].map(([group, members]) => {
-    const { sums } = attribute(model.phases, members, stretch, length, shift);
+    const { sums } = attribute(model.drawn, members, stretch, kinds.length, shift);
     sums.forEach((ns, kind) => { total[kind] += ns; });
     return { group, sums, waited: waitedOf(sums) };
   });
@@ -131,17 +131,20 @@ export function account(model, lanes, stretch, shift) {
  */
 const summed = (ns) => (Number.isSafeInteger(ns) ? exact(ns) : `${grouped(Math.round(ns / 1e9))}\u00a0s`);
 
+/** @param {Kind} kind */
+const lookOf = (kind) => kind.look || `k-${kind.name}`;
+
 /**
  * What users waited for as a bar, as long as its share of the longest; then in words, then what went by besides.
- * @param {Model} model
+ * @param {Kind[]} kinds
  * @param {string | Node[]} title
  * @param {{sums: Float64Array, waited: number}} told
  * @param {number} longest
  */
-function accountRow({ kinds }, title, { sums, waited }, longest) {
+function accountRow(kinds, title, { sums, waited }, longest) {
   const parts = kinds.map((kind, i) => ({ kind, ns: sums[i] })).filter(({ ns }) => ns);
-  const chip = (/** @type {Part} */ { kind, ns }) => el("li", {}, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", { "data-kind": kind.name }, summed(ns)), kind.waited ? ` ${share(ns, waited)}` : "");
-  const slice = (/** @type {Part} */ { kind, ns }) => el("span", { class: `k-${kind.name}`, style: `flex-grow:${ns / waited}` });
+  const chip = (/** @type {Part} */ { kind, ns }) => el("li", {}, el("span", { class: `swatch ${lookOf(kind)}` }), `${kind.title} `, el("b", { "data-kind": kind.name }, summed(ns)), kind.waited ? ` ${share(ns, waited)}` : "");
+  const slice = (/** @type {Part} */ { kind, ns }) => el("span", { class: lookOf(kind), style: `flex-grow:${ns / waited}` });
   const [waits, besides] = [true, false].map((waitedFor) => parts.filter(({ kind }) => kind.waited === waitedFor));
   const width = ((100 * waited) / (longest || 1)).toFixed(3);
   return el("tr", {},
@@ -222,14 +225,15 @@ export class Range {
     [this.fields[0].value, this.fields[1].value] = [exact(stretch.x0), exact(stretch.x1)];
     const { sums, waited, servers, open, opened, closed, handshakes, requests, stalls } = account(model, lanes.kept, stretch, shift);
     const name = (/** @type {{endpoint: string, title: string}} */ { endpoint: address, title }) => [...(title ? [el("span", { class: "name" }, clip(title, 60))] : []), el("code", {}, address)];
+    const { kinds } = model.drawnKinds;
     const first = servers.slice(0, SERVERS_TOLD);
     this.result.replaceChildren(
       el("p", {}, "Length ", el("b", { id: "range-length" }, exact(stretch.x1 - stretch.x0)), `: ${plural(open, "connection")} open, ${count(opened)} opened and ${count(closed)} closed in it; ${plural(handshakes, "handshake")} and ${plural(requests, "request")} began.`),
       el("div", { class: "wide" }, el("table", { class: "shares" },
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Server"), el("th", { scope: "col", class: "bars" }, "What users waited for in it"), el("th", { scope: "col", class: "n" }, "Waited"))),
         el("tbody", {},
-          servers.length === 1 ? null : accountRow(model, "All shown", { sums, waited }, waited),
-          first.map((server) => accountRow(model, name(model.groups[server.group]), server, first[0].waited))))),
+          servers.length === 1 ? null : accountRow(kinds, "All shown", { sums, waited }, waited),
+          first.map((server) => accountRow(kinds, name(model.groups[server.group]), server, first[0].waited))))),
       servers.length > first.length ? el("p", { class: "note" }, `${plural(servers.length - first.length, "more server")} not listed: users waited longer for those above.`) : "",
       stalls.length ? el("ul", { class: "stalls" }, stalls.map(({ kind, ns, connections }) => el("li", {}, el("b", {}, model.stallKinds[kind].word), `: ${summed(ns)} on ${plural(connections, "connection")}, ${model.stallKinds[kind].meaning}`))) : "",
     );

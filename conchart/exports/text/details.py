@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.exports.text.facts import RENEGOTIATION
 from conchart.printable import endpoint, printable
 from conchart.sql import ANSWER, MISSING
-from conchart.stalls import DETAIL, stall_kind
+from conchart.stalls import DETAIL, LISTED, stall_kind
 from conchart.tables import Tables
 from conchart.telling.splits import STEPS
 from conchart.units import count_of, format_bytes, format_ns
@@ -39,7 +39,7 @@ _EXCHANGES = f"""
 _STALLS = f"""
     SELECT stream, kind, detail, {DETAIL} AS told_detail, side, end_at - start_at AS took,
            start_frame, released_frame, end_frame, confidence
-    FROM stalls ORDER BY stream, start_at
+    FROM {LISTED} ORDER BY stream, start_at
 """
 _NAMED = "concat(transport, '.stream eq ', transport_stream)"
 _LINKS = f"""
