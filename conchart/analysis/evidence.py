@@ -133,15 +133,16 @@ _VISITS = """
 """
 # What a resumed handshake would not have had. TLS 1.2 and older: the second round trip. TLS 1.3: the signature and the
 # certificate, in and before the server's flight, and the client's verification, each less what that end takes where a
-# session is resumed: on that server, else $resumed_ns. What was lost on the way would have been lost either way.
+# session is resumed: on that server, else $resumed_ns. Where TCP lost or held anything, but for slow start,
+# this cannot be told from the rest and counts as nothing.
 _SECURED = """
     CREATE OR REPLACE TEMP VIEW secured AS
     WITH opened AS (
         SELECT handshakes.*, coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
             hop, rtt_ns, exchanges, first_request_at, before_at, before_ip, before_issued, before_id,
             alike_at, alike_issued,
-            CASE WHEN NOT coalesce(hello_retry, false) THEN greatest(0, coalesce(
-                least(server_compute_ns, server_hello_at - handshakes.hello_at - rtt_server_ns), 0)) ELSE 0 END AS before_ns,
+            CASE WHEN hello_retry THEN 0 ELSE greatest(0, coalesce(least(
+                server_compute_ns, server_hello_at - handshakes.hello_at - rtt_server_ns), 0)) END AS before_ns,
             median(server_compute_ns) FILTER (kind <> 'full') OVER of_server AS server_ns,
             median(client_compute_ns) FILTER (kind <> 'full') OVER of_server AS client_ns
         FROM visits JOIN handshakes USING (stream) JOIN setups USING (stream)
@@ -154,7 +155,8 @@ _SECURED = """
                 [(least(ready_at, coalesce(server_done_at, ready_at)), ready_at)]
             WHEN stream IN (SELECT stream FROM stalled WHERE phase = 'tls' AND kind <> 'slow-start') THEN []
             ELSE list_filter([
-                (server_hello_at - before_ns + coalesce(server_ns, $resumed_ns)::BIGINT, least(server_done_at, ready_at)),
+                (server_hello_at - before_ns + coalesce(server_ns, $resumed_ns)::BIGINT,
+                    least(server_done_at, ready_at)),
                 (client_finished_at - client_compute_ns + coalesce(client_ns, $resumed_ns)::BIGINT,
                     least(client_finished_at, ready_at))],
                 lambda span: span[1] < span[2]) END AS spans
