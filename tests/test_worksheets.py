@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import conchart
+from conchart.charts.picture import draw_empty
 from conchart.telling.servers import totals
 from conchart.units import format_ns, format_share
 from tests.conftest import ROOT
@@ -67,6 +68,39 @@ def test_an_answer_goes_on_to_the_next_question_or_heading() -> None:
     answered = text_of(SCRIPT.worksheet(text, source=ROOT / "x", answers=True))
     assert [word in bare for word in ("The client", "At length", "Now", "Seen by all")] == [False, False, False, True]
     assert all(word in answered for word in ("The client", "At length", "Now", "Seen by all"))
+
+
+def test_each_lesson_has_lanes_to_draw_on_and_the_key_has_none(folder: Path) -> None:
+    """One picture for each capture that a section asks about, before the first room for an answer."""
+    for lesson in SCRIPT.LESSONS:
+        bare, answered = ((folder / f"{lesson}{end}.html").read_text(encoding="utf-8") for end in ("", "-answers"))
+        assert 'class="lanes"' in bare, lesson
+        assert 'class="lanes"' not in answered
+        figures = re.findall(r'(?s)<figure class="lanes">.*?</figure>\s*<div class="(\w+)"', bare)
+        assert figures == ["room"] * bare.count('class="lanes"'), lesson
+        assert re.search(r"\.lanes \{[^}]*break-inside: avoid", bare)
+    assert (folder / "quiz.html").read_text(encoding="utf-8").count('class="lanes"') == 10
+    assert (folder / "reverse-proxy.html").read_text(encoding="utf-8").count('class="lanes"') == 5
+
+
+def test_lanes_to_draw_on_have_handshakes_of_tcp_and_no_other_phase(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
+        draw_empty(trace, tmp_path / "lanes.svg")
+        ((opened,),) = trace.sql("SELECT count(*) FROM phases WHERE kind = 'syn'").fetchall()
+        ((ports,),) = trace.sql("SELECT list(client_port) FROM connections").fetchall()
+    svg = (tmp_path / "lanes.svg").read_text(encoding="utf-8")
+    drawn = dict(re.findall(r'(?s)<g id="((?:phase|stalls|links|legend)[\w-]*)">(.*?)</g>\n', svg))
+    assert list(drawn) == ["phase-syn"]
+    assert len(re.findall(r"<path", drawn["phase-syn"])) == opened > 1
+    assert all(f":{port} -->" in svg for port in ports)
+
+
+def test_introductions_leave_the_answers_to_the_class(folder: Path) -> None:
+    """What stands before the first question has no figure that the answers explain."""
+    first = (folder / "reverse-proxy.html").read_text(encoding="utf-8").split('class="question"')[0]
+    for answer in ("nine tenths", "77 ms", "handshake three times", "halved"):
+        assert answer not in first
+    assert "Delays in TCP" not in (folder / "resumed.html").read_text(encoding="utf-8")
 
 
 def test_what_a_lesson_says_is_text() -> None:

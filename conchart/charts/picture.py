@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from conchart.charts.page import title_of
-from conchart.charts.picture_rows import LEAST_LABELLED, Lane, Row, lay_rows
+from conchart.charts.picture_rows import GAP, HEADING, LEAST_LABELLED, Lane, Row, lay_rows
 from conchart.charts.swimlanes import drawn_lanes, lane_rows, link_rows, phase_rows, stall_rows
 from conchart.options import DrawOptions
 from conchart.phases import PHASES, PhaseKind
@@ -49,6 +49,8 @@ Shown = set[tuple[int, bool]]
 """Kinds of phases, by place in ``PHASES``, and whether inferred."""
 
 _TOP = 182.0
+_PAPER, _TOP_OF_EMPTY, _ROOM_TO_DRAW, _MOST_EMPTY = 1000, 34.0, 56.0, 1000.0
+"""Of lanes to draw on: their width, what is above and for each of them, their height at most."""
 _FOOT = 34.0
 _LEAST_LABEL, _MOST_LABEL, _BESIDE = 150.0, 330.0, 12.0
 _LEAST_STEP = 0.05
@@ -129,11 +131,32 @@ def draw_png(tables: Tables, path: Path, options: DrawOptions) -> None:
     _write(tables, path, options, form="png", about={"Software": "conchart"})
 
 
+def draw_empty(tables: Tables, path: Path) -> None:
+    """Write lanes to draw on, as SVG for paper: axis, labels, where connections opened; no other phase, no answer."""
+    with _settings(), drawn_lanes(tables):
+        ((servers, connections),) = tables.fetch('SELECT count(DISTINCT "group"), count(*) FROM drawn')
+        wanted = servers * (HEADING + GAP) + connections * _ROOM_TO_DRAW
+        options = DrawOptions(size=(_PAPER, round(_TOP_OF_EMPTY + min(wanted, _MOST_EMPTY) + _FOOT)))
+        drawing = _Drawing(options, scale=1)
+        if plotted := _plot(drawing, tables, options, top=_TOP_OF_EMPTY):
+            plot, lanes = plotted
+            _axis(plot)
+            _labels(plot)
+            floors = [plot.top + row.top + row.height for row in plot.rows if row.kind != "heading"]
+            drawing.lines("lanes", [[(plot.left, y), (plot.right, y)] for y in floors], drawing.theme.soft, 1)
+            _bars(plot, _phases(tables, lanes), only="syn")
+        _save(drawing, path, form="svg", about={"Date": None, "Creator": "conchart"})
+
+
 def _write(tables: Tables, path: Path, options: DrawOptions, *, form: str, about: dict[str, str | None]) -> None:
     with _settings(), drawn_lanes(tables):
         drawing = _Drawing(options)
         _draw(drawing, tables, options)
-        drawing.figure.savefig(path, format=form, dpi=72, metadata=about)
+        _save(drawing, path, form=form, about=about)
+
+
+def _save(drawing: "_Drawing", path: Path, *, form: str, about: dict[str, str | None]) -> None:
+    drawing.figure.savefig(path, format=form, dpi=72, metadata=about)
 
 
 @contextmanager
@@ -151,9 +174,9 @@ def _settings() -> Iterator[None]:
 class _Drawing:
     """A sheet to draw on, from the upper left corner."""
 
-    def __init__(self, options: DrawOptions) -> None:
+    def __init__(self, options: DrawOptions, *, scale: float | None = None) -> None:
         across, down = options.size
-        self.scale = min(across / 1600, down / 900)
+        self.scale = scale or min(across / 1600, down / 900)
         self.width, self.height = across / self.scale, down / self.scale
         self.theme = DARK if options.dark else LIGHT
         self.figure = Figure(figsize=(across / 72, down / 72), dpi=72, facecolor=self.theme.paper)
@@ -218,20 +241,10 @@ class _Drawing:
 
 def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     _title(drawing, tables, options)
-    axis = time_axis(tables, first_instant(tables))
-    lanes = _lanes(tables, axis, names=options.names)
-    if not lanes:
+    if not (plotted := _plot(drawing, tables, options, top=_TOP)):
         drawing.text(drawing.width / 2, drawing.height / 2, "no connections", 22, soft=True, align="center")
         return
-    told = groups(tables, names=options.names)
-    titles = [
-        f"{address}  {title}".rstrip() + f"  ({role})"
-        for address, title, role in zip(told["endpoint"], told["title"], told["role"], strict=True)
-    ]
-    laid = lay_rows(lanes, titles, drawing.height - _TOP - _FOOT)
-    labels = [drawing.width_of(row.label, _label_size(row)) for row in laid if row.kind == "track" and row.label]
-    left = MARGIN + min(_MOST_LABEL, max([_LEAST_LABEL, *labels])) + _BESIDE
-    plot = _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=_TOP)
+    plot, lanes = plotted
     phases = _phases(tables, lanes)
     _axis(plot)
     _labels(plot)
@@ -240,6 +253,23 @@ def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     linked, unlinked = _links(plot, tables)
     _legend(drawing, shown, stalled=stalled, linked=linked)
     _footnote(plot, tables, len(lanes), unlinked)
+
+
+def _plot(drawing: _Drawing, tables: Tables, options: DrawOptions, *, top: float) -> tuple[_Plot, list[Lane]] | None:
+    """Lay the lanes below ``top``; None where there are none."""
+    axis = time_axis(tables, first_instant(tables))
+    lanes = _lanes(tables, axis, names=options.names)
+    if not lanes:
+        return None
+    told = groups(tables, names=options.names)
+    titles = [
+        f"{address}  {title}".rstrip() + f"  ({role})"
+        for address, title, role in zip(told["endpoint"], told["title"], told["role"], strict=True)
+    ]
+    laid = lay_rows(lanes, titles, drawing.height - top - _FOOT)
+    labels = [drawing.width_of(row.label, _label_size(row)) for row in laid if row.kind == "track" and row.label]
+    left = MARGIN + min(_MOST_LABEL, max([_LEAST_LABEL, *labels])) + _BESIDE
+    return _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=top), lanes
 
 
 def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
@@ -341,14 +371,16 @@ def _label_size(row: Row) -> float:
     return min(18.0, max(13.0, 0.45 * row.height))
 
 
-def _bars(plot: _Plot, phases: _Phases) -> Shown:
-    """Draw the phases of all lanes; return what there is."""
+def _bars(plot: _Plot, phases: _Phases, *, only: str | None = None) -> Shown:
+    """Draw the phases of all lanes, or those of one kind; return what there is."""
     tracks = [(row, _of_lanes(phases, row.lanes)) for row in plot.tracks]
     every = sum(len(places) for _, places in tracks) <= MOST_BARS
     boxes: dict[tuple[int, bool], list[Box]] = {}
     for row, places in tracks:
         top = plot.top + row.top
         for kind, inferred, left, right in (_exact if every else _by_pixel)(plot, phases, places):
+            if only not in {None, PHASES[kind].name}:
+                continue
             inset = row.height * (0.36 if PHASES[kind].name == "idle" else 0.06 if row.height < 12 else 0.14)
             boxes.setdefault((kind, inferred), []).append((left, right, top + inset, top + row.height - inset))
     for (kind, inferred), found in sorted(boxes.items()):
