@@ -17,7 +17,7 @@ TELLS_IGNORED = "import signal; print(*[number for number in (1, 2, 15) if signa
 def test_a_signal_that_the_caller_ignores_has_its_default_action_in_children(number: signal.Signals) -> None:
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        assert _ignored() == str(int(number))
+        assert str(int(number)) in _ignored().split()
         with default_signals():
             assert _ignored() == ""
         assert signal.getsignal(number) is signal.SIG_IGN
