@@ -255,12 +255,14 @@ _WAITED = f"""
             max(end_at) FILTER (side = 'server') AS arrived_at
         FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
     opened AS (
-        SELECT setups.stream, first_exchange AS number, syn_at
+        SELECT setups.stream, first_exchange AS number, syn_at, ready_at
         FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
         WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
     lives AS (
         SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
-            greatest(request_at, arrived_at, coalesce(response_done_at, closed_at)) AS end_at,
+            -- Who asked for a tunnel waits for TLS in it, too.
+            greatest(request_at, arrived_at, coalesce(response_done_at, closed_at),
+                if(method = 'CONNECT', ready_at, NULL)) AS end_at,
             client_ip, server_ip, server_port
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)

@@ -52,6 +52,7 @@ defaults
 VERSIONS = {
     "nginx": ("nginx", "-v"),
     "haproxy": ("haproxy", "-v"),
+    "squid": ("squid", "-v"),
     "openssl": ("openssl", "version"),
     "curl": ("curl", "--version"),
     "wget": ("wget", "--version"),
@@ -83,6 +84,8 @@ class Scene:
     front_ms: float = 0.2
     back_ms: float = 0.2
     """Delay of each cable, one way."""
+    heard: str = "tcp"
+    """What tcpdump is told to keep."""
     kernel: Mapping[str, str] = field(default_factory=dict)
     """A setting of a host's kernel, besides the congestion control."""
 
@@ -129,7 +132,7 @@ def record(scene: Scene, folder: Path) -> None:
         if scene.nginx_behind:
             start_nginx(avenue, avenue.backend, 443, scene.nginx_behind)
         start_middle(avenue, scene)
-        listener = Listener(avenue, avenue.middle, "any", "tcp", avenue.folder / "input.pcap")
+        listener = Listener(avenue, avenue.middle, "any", scene.heard, avenue.folder / "input.pcap")
         beside = []
         for line in scene.clients:
             client = avenue.start(
@@ -205,7 +208,7 @@ Network namespaces on one machine; `examples/lab/delay_line.py` makes the distan
 {run}
 
 {told}- Programs: `examples/findings/programs`, `examples/lab`.
-- Captured in the middle, `tcpdump -i any`.
+- Captured in the middle, `tcpdump -i any {scene.heard}`.
 
 {versions([*said, ("tcpdump", "--version")])}
 

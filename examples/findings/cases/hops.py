@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, FRONT, KEPT, THINKER, Scene, record
+from avenue import BACKEND, CLIENT, FRONT, KEPT, THINKER, Scene, record
 
 
 def nginx(servers: str = f"server {BACKEND}:8080;", said: str = "") -> str:
@@ -53,6 +53,17 @@ def queue(most: int, reuse: str = "always") -> Scene:
         else "- No request waits for another one's answer.",
         haproxy=haproxy(most, reuse) + "    option httpclose\n" * (reuse == "never"), backends=[THINKER % 8080],
         clients=[f"curl -sZ --parallel-max 8 http://{FRONT}/wait-40/bytes-3[00-15]"],
+    )  # fmt: skip
+
+
+def tunnel(think_ms: int, back_ms: float, see: str, conf: str = "tunnels.conf") -> Scene:
+    """Clients that ask Squid for a tunnel to a backend, each for a connection of its own."""
+    return Scene(
+        title=f"Tunnels through Squid to a backend {2 * back_ms:g} ms away, which takes {think_ms} ms",
+        see=see, middle=f"squid -N -f {conf}", backends=[THINKER % 8080],
+        back_ms=back_ms, heard=f"tcp and host {CLIENT}",
+        clients=[f"curl -s --proxytunnel --proxy http://{FRONT}:80 "
+                 f"http://{BACKEND}:8080/wait-{think_ms}/bytes-{700 + n}" for n in range(5)],
     )  # fmt: skip
 
 
@@ -142,6 +153,25 @@ CASES: dict[str, Callable[[Path], None]] = {
     "proxy-buffers-upload-clean": partial(record, upload("off")),
     "proxy-delays-first-byte": partial(record, first_byte(kept=True)),
     "proxy-delays-first-byte-clean": partial(record, first_byte(kept=False)),
+    "slow-tunnel": partial(
+        record, tunnel(300, 1, "- The tunnel stands at once. The backend's first byte comes 300 ms after the request.")
+    ),
+    "slow-tunnel-proxy": partial(
+        record,
+        tunnel(
+            5,
+            1,
+            "- Squid asks a helper, which takes 300 ms, and connects then. The backend answers soon.",
+            "tunnels-decided.conf",
+        ),
+    ),
+    "slow-tunnel-far": partial(
+        record,
+        tunnel(
+            5, 80, "- 160 ms go by before Squid says that the tunnel stands: its own TCP handshake with the backend."
+        ),
+    ),
+    "slow-tunnel-clean": partial(record, tunnel(5, 1, "- The tunnel stands at once, and the backend answers soon.")),
     "expect-100-delay": partial(record, expect(said=False)),
     "expect-100-delay-clean": partial(record, expect(said=True)),
 }
