@@ -13,9 +13,8 @@ import pytest
 
 import conchart
 from conchart.charts.picture import draw_empty
-from conchart.telling.servers import totals
-from conchart.units import format_ns, format_share
 from tests.conftest import ROOT
+from tests.lessons.keys import FIGURES, GIVEN
 
 
 def script() -> ModuleType:
@@ -109,26 +108,38 @@ def test_what_a_lesson_says_is_text() -> None:
     assert "&lt;b&gt;" in page
 
 
+GENERATED = re.compile(r"<!-- table: [\w-]+ -->.*?<!-- end of table -->\n?", re.DOTALL)
+FIGURE = re.compile(r"(?<![\w.,/-])(\d[\d,]*(?:\.\d+)?)\s(ns|µs|ms|s|%|bytes|B|kB|MB)(?!\w)")
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9, "%": 1, "bytes": 1}
+
+
+def figures_of(lesson: str) -> set[str]:
+    """Every number with a unit in the answers, except in tables that are generated."""
+    source = ROOT / SCRIPT.LESSONS[lesson]
+    page = SCRIPT.worksheet(GENERATED.sub("", source.read_text(encoding="utf-8")), source=source, answers=True)
+    answers = re.findall(r'(?s)<div class="answer">(.*?)</div>', page)
+    return {" ".join(found.groups()) for answer in answers for found in FIGURE.finditer(text_of(f"<body>{answer}"))}
+
+
+@pytest.mark.parametrize("lesson", SCRIPT.LESSONS)
+def test_every_figure_of_a_key_has_its_source(lesson: str) -> None:
+    """A table that is generated, a capture and SQL, or a reason why no capture tells it; and no source is left over."""
+    generated = " ".join(GENERATED.findall((ROOT / SCRIPT.LESSONS[lesson]).read_text(encoding="utf-8")))
+    numbers = set(re.findall(r"\d[\d,]*(?:\.\d+)?", generated))
+    said = figures_of(lesson)
+    held = {figure for figure, _, _ in FIGURES.get(lesson, [])}
+    given = {figure for figures in GIVEN.get(lesson, {}).values() for figure in figures}
+    assert {figure for figure in said - held - given if figure.split()[0] not in numbers} == set()
+    assert (held | given) - said == set(), "sources of figures that no answer has any more"
+
+
 @pytest.mark.parametrize(
-    "case", ["http", "http-page", "https-slow-client", "https", "https-no-keepalive", "https-keepalive"]
+    ("figure", "capture", "sql"), [figure for figures in FIGURES.values() for figure in figures], ids=str
 )
-def test_a_key_tells_what_is_projected(case: str) -> None:
-    """What users waited, as the page and the terminal have it, stands with the question."""
-    lesson = (ROOT / "examples/reverse-proxy/README.md").read_text(encoding="utf-8")
-    asked = next(
-        part
-        for part in lesson.split("\n## ")
-        if f"conchart captures/reverse-proxy/{case}/input.pcap" in part[2:] and part[0].isdigit()
-    )
-    with conchart.read(ROOT / f"captures/reverse-proxy/{case}/input.pcap") as trace:
-        waited_ns = totals(trace).waited_ns
-        ((tls_ns,),) = trace.sql(
-            "SELECT coalesce(sum(times.waited_ns), 0) FROM times JOIN servers USING (server_ip, server_port) "
-            "WHERE role <> 'backend' AND phase = 'tls'"
-        ).fetchall()
-    assert format_ns(waited_ns) in asked
-    if case == "https-slow-client":
-        assert (
-            f"{format_ns(tls_ns)} of the {format_ns(waited_ns)} that its user waits: {format_share(tls_ns, waited_ns)}"
-            in asked
-        )
+def test_a_key_says_what_the_capture_gives(figure: str, capture: str, sql: str) -> None:
+    """To the digits that it is told with: the same tables as those of the page that is projected."""
+    number, unit = figure.split()
+    with conchart.read(ROOT / f"captures/{capture}/input.pcap") as trace:
+        ((value,),) = trace.sql(sql.format(zero="(SELECT min(opened_at) FROM connections)")).fetchall()
+    decimals = len(number.partition(".")[2])
+    assert f"{float(value) / UNITS[unit]:,.{decimals}f}" == number
