@@ -40,6 +40,7 @@ function sideModel({ lanes, groups }) {
     opened: lanes.map(({ phases: [first] }) => (first ? first[1] : 0)),
     closed: lanes.map((lane) => (lane.phases.length ? lane.phases[lane.phases.length - 1][2] : 0)),
     streams: lanes.map((lane) => lane.stream),
+    calendar: { folds: [] },
     endpoint: (/** @type {number} */ lane) => lanes[lane].client,
   };
   return /** @type {import("./model.js").Model} */ (/** @type {unknown} */ (model));
