@@ -209,7 +209,8 @@ _ANSWERS = """
                 PARTITION BY stream ORDER BY response_at, number
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at
         FROM asked
-        WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101 AND method IS DISTINCT FROM 'CONNECT'
+        WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101
+            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
             AND (protocol IN ('http/1.0', 'http/1.1', 'ldap', 'postgresql', 'mysql') OR protocol = 'h2' AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
             AND response_at >= request_done_at)

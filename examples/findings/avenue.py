@@ -98,7 +98,8 @@ class Scene:
     def programs(self) -> list[str]:
         """Those of ``VERSIONS`` that it takes."""
         lines = " ".join([*self.clients, *self.backends, self.middle]).split()
-        taken = {"nginx": self.nginx, "haproxy": self.haproxy, "openssl": "@KEYS@" in self.nginx}
+        served = self.nginx + self.nginx_behind
+        taken = {"nginx": served, "haproxy": self.haproxy, "openssl": "@KEYS@" in served}
         return [name for name in VERSIONS if taken.get(name, name in lines)]
 
 

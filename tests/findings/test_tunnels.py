@@ -23,3 +23,12 @@ def test_it_says_who_is_late_and_what_it_costs(case: str, who: str, least_ms: in
     assert told.startswith(who)
     assert least_ms * MS <= cost_ns <= most_ms * MS
     assert (critical_ns, lanes, first) == (cost_ns, 5, "slow-tunnel")
+
+
+def test_who_asked_for_a_tunnel_waits_for_tls_in_it_too() -> None:
+    with conchart.read(CAPTURES / "slow-tunnel-tls" / "input.pcap") as trace:
+        ((cost_ns, critical_ns),) = trace.sql(
+            "SELECT cost_ns, critical_ns FROM findings WHERE finding = 'slow-tunnel'"
+        ).fetchall()
+    # Four answers to CONNECT, and four ServerHellos, a round trip behind the proxy each.
+    assert 8 * 160 * MS <= critical_ns == cost_ns <= 8 * 166 * MS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, CLIENT, FRONT, KEPT, THINKER, Scene, record
+from avenue import BACKEND, CERTIFIED, CLIENT, FRONT, KEPT, THINKER, Scene, record
 
 
 def nginx(servers: str = f"server {BACKEND}:8080;", said: str = "") -> str:
@@ -64,6 +64,17 @@ def tunnel(think_ms: int, back_ms: float, see: str, conf: str = "tunnels.conf") 
         back_ms=back_ms, heard=f"tcp and host {CLIENT}",
         clients=[f"curl -s --proxytunnel --proxy http://{FRONT}:80 "
                  f"http://{BACKEND}:8080/wait-{think_ms}/bytes-{700 + n}" for n in range(5)],
+    )  # fmt: skip
+
+
+def tunnel_tls(back_ms: float) -> Scene:
+    """Clients that ask Squid for a tunnel to a backend that speaks TLS."""
+    return Scene(
+        title=f"TLS through tunnels of Squid to a backend {2 * back_ms:g} ms away",
+        see="- The answer to CONNECT, the ServerHello and the response: each comes a round trip behind the proxy late.",
+        middle="squid -N -f tunnels.conf", back_ms=back_ms, heard=f"tcp and host {CLIENT}",
+        nginx_behind=f"server {{ listen {BACKEND}:443 ssl; {CERTIFIED} return 200 'fine things'; }}",
+        clients=[f"curl -sk --proxy http://{FRONT}:80 https://{BACKEND}/{n}" for n in range(4)],
     )  # fmt: skip
 
 
@@ -171,6 +182,7 @@ CASES: dict[str, Callable[[Path], None]] = {
             5, 80, "- 160 ms go by before Squid says that the tunnel stands: its own TCP handshake with the backend."
         ),
     ),
+    "slow-tunnel-tls": partial(record, tunnel_tls(80)),
     "slow-tunnel-clean": partial(record, tunnel(5, 1, "- The tunnel stands at once, and the backend answers soon.")),
     "expect-100-delay": partial(record, expect(said=False)),
     "expect-100-delay-clean": partial(record, expect(said=True)),
