@@ -33,8 +33,8 @@ from conchart.units import count_of, format_count, format_ns
 Row = dict[str, Any]
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
 _MOST_FRAMES = 20
-_LEAST_FOR_INTERVAL = 8
-_NORMAL_95 = 1.96
+_LEAST_RANKED = 8
+_Z_95 = 1.96
 
 _FOUND = f"""
     CREATE OR REPLACE TEMP TABLE found (
@@ -85,8 +85,8 @@ _PRICE = f"""
     ASOF LEFT JOIN clocks last ON merged.user_stream = last.user_stream AND end_at >= last.runs_at;
 """
 
-_PRICED = """
-    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:$most], []) AS frames),
+_PRICED = f"""
+    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames),
         coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
         coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns
     FROM numbered
@@ -94,8 +94,10 @@ _PRICED = """
         SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
-            CASE WHEN n >= $least THEN sorted[greatest(1, floor((n - $z * sqrt(n)) / 2))::BIGINT] END AS low_ns,
-            CASE WHEN n >= $least THEN sorted[least(n, ceil(1 + (n + $z * sqrt(n)) / 2))::BIGINT] END AS high_ns
+            CASE WHEN n >= {_LEAST_RANKED}
+                THEN sorted[greatest(1, floor((n - {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS low_ns,
+            CASE WHEN n >= {_LEAST_RANKED}
+                THEN sorted[least(n, ceil(1 + (n + {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS high_ns
         FROM (
             SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
             FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
@@ -213,7 +215,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         return
     known.provide(("waited",))
     tables.execute(_PRICE)
-    found = _rows(tables, _PRICED, {"least": _LEAST_FOR_INTERVAL, "z": _NORMAL_95, "most": _MOST_FRAMES})
+    found = _rows(tables, _PRICED)
     ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
     tables.execute(_EXPLAIN)
     for row in found:

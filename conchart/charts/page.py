@@ -17,7 +17,7 @@ from conchart.telling.axis import captured_ns
 from conchart.telling.findings import Finding, findings, tally_findings
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
-from conchart.telling.servers import Part, Server, headline, in_vain, servers, shares, totals
+from conchart.telling.servers import Part, Server, headline, servers, shares, totals
 from conchart.telling.splits import STEPS
 from conchart.telling.stalls import stall_costs
 from conchart.telling.verdict import ABOUT_THE_CAPTURE, verdict
@@ -123,7 +123,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
             for place, server in enumerate(headline(listed))
             if not place or server.waited_ns * LEAST_HEADLINE >= whole.waited_ns
         ],
-        in_vain=in_vain(tables),
+        in_vain=answer.in_vain,
         stalls=stall_costs(tables),
         findings=wrong,
         more_findings=sum(one.count for one in tally_findings(tables, without=found)),

@@ -183,13 +183,13 @@ _ALIKE = f"""
     SELECT arg_min(server_ip, place), arg_min(server_port, place), count(*) - 1,
         (sum(connections) - arg_min(connections, place))::BIGINT, (sum(waited_ns) - arg_min(waited_ns, place))::BIGINT,
         count(DISTINCT server_ip) = 1
-    FROM placed GROUP BY role, unread, refused > 0, unanswered > 0, longest ORDER BY min(place) LIMIT $most
+    FROM placed GROUP BY role, unread, refused > 0, unanswered > 0, longest ORDER BY min(place) LIMIT {{most}}
 """
 
 
 def alike(tables: Tables, *, names: bool = True, most: int) -> list[Alike]:
     """List the servers as :func:`servers` does, with those that are alike folded; the first ``most`` of these."""
-    folded = {(ip, port): others for ip, port, *others in tables.fetch(_ALIKE, {"most": most})}
+    folded = {(ip, port): others for ip, port, *others in tables.fetch(_ALIKE.format(most=most))}
     if not folded:
         return []
     chosen = ", ".join(f"({literal(ip)}, {port})" for ip, port in folded)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conchart.schema import SEVERITIES
+from conchart.sql import literal
 from conchart.tables import Tables
 from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
 from conchart.telling.longest import Aspect, Longest, longest
@@ -66,6 +67,8 @@ class Verdict:
     left: tuple[Tally, ...]
     """The same by title."""
     waited_ns: int
+    in_vain: str
+    """What was never served, and where; empty where all was."""
     quality: str
     """``capture complete``, or what is missing."""
     complete: bool
@@ -86,17 +89,20 @@ def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) ->
     """
     waited_ns = totals(tables).waited_ns
     told = _worst(tables, names=names, most=most)
-    left = tuple(one for one in tally_findings(tables, without=told) if one.title not in _quality_titles(tables))
+    quality = _quality_titles(tables)
+    left = tuple(one for one in tally_findings(tables, without=told) if one.title not in quality)
     entries = [_of_finding(one) for one in told]
     entries += (_of_wait(one, waited_ns) for one in longest(tables, waited_ns, names=names))
+    vain = in_vain(tables)
     if not told and not any(one.severity != "note" for one in left):
-        entries.insert(0, _clean(tables, waited_ns, notes=bool(left)))
+        entries.insert(0, _clean("" if waited_ns else vain, notes=bool(left)))
     said = list(missing(remarks(tables)))
     return Verdict(
         entries=tuple(entries),
         more=by_severity(left),
         left=left,
         waited_ns=waited_ns,
+        in_vain=vain,
         quality="; ".join(said) or "capture complete",
         complete=not said,
     )
@@ -124,7 +130,7 @@ def _worst(tables: Tables, *, names: bool, most: int) -> list[Finding]:
 
 
 def _quality_titles(tables: Tables) -> frozenset[str]:
-    told = tables.fetch("SELECT DISTINCT title FROM findings WHERE finding = $name", {"name": ABOUT_THE_CAPTURE})
+    told = tables.fetch(f"SELECT DISTINCT title FROM findings WHERE finding = {literal(ABOUT_THE_CAPTURE)}")
     return frozenset(title for (title,) in told)
 
 
@@ -161,7 +167,7 @@ def _of_wait(wait: Longest, waited_ns: int) -> Entry:
     )
 
 
-def _clean(tables: Tables, waited_ns: int, *, notes: bool) -> Entry:
-    if not waited_ns and (vain := in_vain(tables)):
+def _clean(vain: str, *, notes: bool) -> Entry:
+    if vain:
         return Entry(kind="clean", title="Nobody was served", detail=vain)
     return Entry(kind="clean", title="Nothing found that costs users time" if notes else "Nothing wrong found")

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from conchart.exports.text.answer import answer_lines
+from conchart.exports.text.answer import answer_lines, to_type
 from conchart.exports.text.attribution import MOST_SERVERS, attribution, causes, waits
 from conchart.exports.text.details import details
 from conchart.exports.text.facts import facts, hints
@@ -46,7 +46,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
     width, colours, names = sheet.width, sheet.colours, options.names
     listed = servers(tables, names=names, most=MOST_SERVERS)
     answer = verdict(tables, names=names)
-    for line in answer_lines(tables, answer if options.findings else answer.unsaid, width):
+    for line in answer_lines(answer if options.findings else answer.unsaid, to_type(tables), width):
         sheet.show(line)
     sheet.show(Text())
     sheet.tell(facts(tables))

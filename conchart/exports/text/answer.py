@@ -12,7 +12,6 @@ from rich.text import Text
 from conchart.exports.text.words import both_ends, clipped
 from conchart.printable import printable
 from conchart.tables import Tables
-from conchart.telling.servers import in_vain
 from conchart.telling.verdict import Entry, Verdict
 from conchart.units import format_ns
 
@@ -22,18 +21,16 @@ _LABEL = 9
 _SOME_CAPTURE = "CAPTURE"
 
 
-def answer_lines(tables: Tables, answer: Verdict, width: int, *, most: int | None = None) -> Iterator[Text]:
+def answer_lines(answer: Verdict, capture: str, width: int, *, most: int | None = None) -> Iterator[Text]:
     """Give the lines.
 
     Args:
-        tables: Of the trace.
         answer: What to tell.
+        capture: What to type for the capture.
         width: Columns.
         most: Lines of one text; whatever is longer is cut. None: nothing is.
     """
-    capture = _capture(tables)
-    vain = in_vain(tables)
-    yield Text(_waited(answer, vain), "bold")
+    yield Text(_waited(answer), "bold")
     waits = 0
     for entry in answer.entries:
         first, *others = _entry(entry, width, capture, most)
@@ -41,8 +38,8 @@ def answer_lines(tables: Tables, answer: Verdict, width: int, *, most: int | Non
         waits += entry.kind == "wait"
         if waits < 2 or most != 1:
             yield from others
-    if vain and all(entry.detail != vain for entry in answer.entries):
-        yield from _labelled("in vain", vain, width, most)
+    if answer.in_vain and all(entry.detail != answer.in_vain for entry in answer.entries):
+        yield from _labelled("in vain", answer.in_vain, width, most)
     if answer.left:
         titles = dict.fromkeys(one.title for one in answer.left)
         yield from _labelled("besides", f"{answer.more}: {'; '.join(titles)}", width, most)
@@ -50,10 +47,10 @@ def answer_lines(tables: Tables, answer: Verdict, width: int, *, most: int | Non
         yield from _labelled("in full", f"conchart findings {capture}", width, most)
 
 
-def _waited(answer: Verdict, vain: str) -> str:
+def _waited(answer: Verdict) -> str:
     if answer.waited_ns:
         return f"Users waited {format_ns(answer.waited_ns)}."
-    if vain:
+    if answer.in_vain:
         return "Nobody was served."
     return "Nobody waited, as far as the capture shows."
 
@@ -96,7 +93,7 @@ def _labelled(label: str, text: str, width: int, most: int | None) -> Iterator[T
         yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
 
 
-def _capture(tables: Tables) -> str:
+def to_type(tables: Tables) -> str:
     """Write what to type for the capture; of several, or of a selection of packets, that is for the reader to say."""
     captures = tables.fetch("SELECT path, selection FROM captures LIMIT 2")
     if len(captures) != 1 or captures[0][1] or captures[0][0] == "-":

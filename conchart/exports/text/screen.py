@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rich.text import Text
 
-from conchart.exports.text.answer import answer_lines
+from conchart.exports.text.answer import answer_lines, to_type
 from conchart.exports.text.attribution import block
 from conchart.exports.text.facts import brief_facts
 from conchart.exports.text.lanes import BESIDE_LANES, lanes
@@ -37,7 +37,8 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     names = options.names
     answer = verdict(tables, names=names)
     answer = answer if options.findings else answer.unsaid
-    top = _first_that_fits(lambda most: list(answer_lines(tables, answer, width, most=most)), _ANSWER)
+    capture = to_type(tables)
+    top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
     bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
     left = LINES - len(top) - len(bottom) - 1
     ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
