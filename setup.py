@@ -7,7 +7,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-PACKER = Path("conchart/charts/plotly_script.py")
+PACKER = Path("conchart/outputs/page/plotly_script.py")
 
 
 class BuildWithPlotly(build_py):

@@ -9,7 +9,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conchart.errors import CaptureError, ConchartError, MissingToolError, NoRoomError, OutputError, UsageError
-    from conchart.options import DrawOptions
+    from conchart.outputs.options import DrawOptions
     from conchart.trace import Trace, read
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-_HOMES = {"DrawOptions": "conchart.options", "Trace": "conchart.trace", "read": "conchart.trace"}
+_HOMES = {"DrawOptions": "conchart.outputs.options", "Trace": "conchart.trace", "read": "conchart.trace"}
 
 
 def __getattr__(name: str) -> object:

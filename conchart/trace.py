@@ -16,22 +16,22 @@ import duckdb
 
 from conchart import _native
 from conchart.analysis import plan
+from conchart.analysis.findings.rule import chosen_thresholds, load_rules
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
-from conchart.exports import write
-from conchart.live import Growing
-from conchart.memory import no_room, spill_folder, table_limit
-from conchart.options import DrawOptions
-from conchart.paths import remove_folder
-from conchart.proxies import given_proxies, require_seen
-from conchart.rules import chosen_thresholds, load_rules
-from conchart.saved import read_saved
-from conchart.selection import selection
-from conchart.sql import literal
-from conchart.tables import Tables
-from conchart.unfinished import Undone
-from conchart.units import SECOND
+from conchart.files.paths import remove_folder
+from conchart.files.unfinished import Undone
+from conchart.outputs import write
+from conchart.outputs.options import DrawOptions
+from conchart.reading.live import Growing
+from conchart.reading.proxies import given_proxies, require_seen
+from conchart.reading.selection import selection
+from conchart.store.memory import no_room, spill_folder, table_limit
+from conchart.store.saved import read_saved
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
+from conchart.words.units import SECOND
 
 _DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
@@ -78,8 +78,8 @@ def read(
 
     Args:
         paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. Several count on from
-            each other, as if ``mergecap -a`` had joined them. What is still growing (``conchart.live``: an interface, a
-            pipe, a file) is read until it ends.
+            each other, as if ``mergecap -a`` had joined them. What is still growing (``conchart.reading.live``: an
+            interface, a pipe, a file) is read until it ends.
         filter: A capture filter in tcpdump's language, compiled by libpcap.
         start: Leave out packets before this instant: nanoseconds since the Unix epoch, or text as ``-s`` takes it
             (``2.5`` seconds after the first packet, ``2026-11-20T23:15:00Z``).

@@ -9,8 +9,8 @@ import pytest
 import conchart
 from conchart import Trace, _native
 from conchart.analysis import plan
-from conchart.rules import chosen_thresholds, load_rules
-from conchart.schema import TABLE_BY_NAME, TABLES
+from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.store.schema import TABLE_BY_NAME, TABLES
 from tests.charts.story import Story, reverse_proxy
 from tests.children import default_signals
 

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from conchart.sql import ANSWER, ASKING
+from conchart.store.sql import ANSWER, ASKING
 
 
 @pytest.mark.parametrize(

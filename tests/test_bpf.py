@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.bpf import compile_filter, compiler
 from conchart.errors import UsageError
+from conchart.reading.bpf import compile_filter, compiler
 from tests.conftest import ROOT
 
 ETHERNET, NULL, RAW, SLL, SLL2, LOOP = 1, 0, 101, 113, 276, 108
@@ -162,7 +162,8 @@ def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> N
 def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) -> None:
     """On a stack as small as the one of the core's thread, in a process of its own: an overflow ends it."""
     code = (
-        "import sys, threading; from conchart.bpf import compile_filter; from conchart.errors import UsageError\n"
+        "import sys, threading\n"
+        "from conchart.reading.bpf import compile_filter; from conchart.errors import UsageError\n"
         "def run():\n"
         "    try: compile_filter(sys.argv[1], 1)\n"
         "    except UsageError: pass\n"
@@ -196,7 +197,8 @@ def test_no_filter_accepts_whole_frames() -> None:
 
 def test_the_shipped_library_is_the_only_one_loaded() -> None:
     """Two libpcaps in one process resolve each other's symbols, so the system's must stay out."""
-    code = "from conchart.bpf import compile_filter; compile_filter('tcp', 1); print(open('/proc/self/maps').read())"
+    compiled = "from conchart.reading.bpf import compile_filter; compile_filter('tcp', 1)"
+    code = f"{compiled}; print(open('/proc/self/maps').read())"
     maps = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     loaded = {line.split()[-1] for line in maps.splitlines() if "libpcap.so" in line}
     assert len(loaded) == 1

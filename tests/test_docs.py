@@ -21,15 +21,15 @@ import click
 import pytest
 
 import conchart
-from conchart import bpf
 from conchart.cli.diff import diff
 from conchart.cli.findings import findings
 from conchart.cli.live import live
 from conchart.cli.query import query
 from conchart.cli.summary import summary
 from conchart.cli.whatif import whatif
-from conchart.phases import PHASES
-from conchart.schema import TABLES
+from conchart.reading import bpf
+from conchart.store.schema import TABLES
+from conchart.words.phases import PHASES
 from tests.conftest import ROOT
 from tests.test_schema import documented
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conchart
-from conchart import bpf
 from conchart.cli import main
-from conchart.schema import TABLES
+from conchart.reading import bpf
+from conchart.store.schema import TABLES
 from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 from tests.laws.files import Format

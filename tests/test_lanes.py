@@ -5,7 +5,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.lanes import Lanes
+from conchart.outputs.packing import Lanes
 
 STRETCHES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=40)
 

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import memory
 from conchart.errors import NoRoomError, UsageError
+from conchart.store import memory
 from tests.laws.files import Format
 
 SYNS = 600_000

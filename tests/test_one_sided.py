@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import conchart
-from conchart.exports.text.facts import facts
+from conchart.outputs.terminal.facts import facts
 from conchart.telling.remarks import remarks
 from tests.conftest import MS
 

@@ -5,9 +5,9 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
 
-from conchart.phases import PHASES, PhaseKind
-from conchart.stalls import COLOURS
 from conchart.telling.splits import STEPS
+from conchart.words.phases import PHASES, PhaseKind
+from conchart.words.stalls import COLOURS
 
 Triple = tuple[float, float, float]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.printable import endpoint, printable, printable_lines
+from conchart.words.printable import endpoint, printable, printable_lines
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import conchart
 from conchart import UsageError
-from conchart.proxies import given_proxies
+from conchart.reading.proxies import given_proxies
 from tests.conftest import ROOT
 
 

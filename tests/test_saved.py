@@ -12,7 +12,7 @@ import pytest
 
 import conchart
 from conchart import CaptureError, Trace
-from conchart.schema import TABLES
+from conchart.store.schema import TABLES
 from tests.children import running
 from tests.conftest import ROOT
 

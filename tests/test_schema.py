@@ -10,7 +10,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.schema import TABLES, VOCABULARIES, Table
+from conchart.store.schema import TABLES, VOCABULARIES, Table
 from tests.conftest import ROOT, empty_trace
 from tests.laws.files import Format
 from tests.laws.hello import Tls, record

@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from conchart.sql import with_values
+from conchart.store.sql import with_values
 
 
 @pytest.mark.parametrize("value", [0, 3, 10**18, 0.1, 1e-05, 1e18, 2.5])

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from conchart import DrawOptions, Trace
-from conchart.exports.text.screen import LINES, first_screen
-from conchart.exports.text.sheet import PLAIN_WIDTH
+from conchart.outputs.terminal.screen import LINES, first_screen
+from conchart.outputs.terminal.sheet import PLAIN_WIDTH
 from tests.conftest import CASES, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
 from tests.hops.comparison import assert_no_circle

@@ -16,17 +16,13 @@ MOST_LINES = 600
 
 PACKAGE = ROOT / "conchart"
 STAGES = (
-    ("unfinished", "errors", "options", "phases", "stalls", "schema", "sql", "version", "_native"),
-    ("units", "lanes", "printable", "paths", "display_filter", "front_matter"),
-    ("bpf",),
-    ("dissecting", "memory", "proxies", "rules", "saved", "selection", "steps"),
-    ("live", "tables"),
+    ("errors", "version", "_native"),
+    ("words", "files"),
+    ("reading", "store"),
     ("analysis",),
-    ("predicting",),
     ("telling",),
-    ("comparing", "explaining"),
-    ("charts",),
-    ("exports",),
+    ("questions",),
+    ("outputs",),
     ("trace",),
     ("__init__",),
     ("cli",),
@@ -102,7 +98,7 @@ def test_no_two_modules_import_each_other() -> None:
 
 
 def test_files_stay_readable() -> None:
-    sources = [path for pattern in ("**/*.py", "charts/**/*.js") for path in (ROOT / "conchart").glob(pattern)]
+    sources = [path for pattern in ("**/*.py", "outputs/**/*.js") for path in (ROOT / "conchart").glob(pattern)]
     sources += NATIVE.rglob("*.rs")
     long = [path for path in sources if len(path.read_text().splitlines()) > MOST_LINES and "tests" not in path.parts]
     assert not [path for path in long if "target" not in path.parts and path.name != "tests.rs"]
@@ -129,11 +125,11 @@ def imported(path: Path) -> set[str]:
 
 def test_scapy_is_imported_by_one_script_that_nobody_imports_and_that_imports_nothing_of_ours() -> None:
     """Its licence asks for that, see docs/decisions/scapy-in-its-own-process.md; of what crafts captures, too."""
-    script = PACKAGE / "dissecting" / "scapy_fields.py"
+    script = PACKAGE / "questions" / "dissect" / "scapy_fields.py"
     sources = [*PACKAGE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]
     assert [path for path in sources if "scapy" in imported(path)] == [script]
     assert "conchart" not in imported(script)
-    assert not [module for module in modules() if "conchart.dissecting.scapy_fields" in imports(module)]
+    assert not [module for module in modules() if "conchart.questions.dissect.scapy_fields" in imports(module)]
     assert not [path for path in (ROOT / "examples").rglob("*.py") if "conchart" in imported(path)]
 
 

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import Trace, _native, tables
-from conchart.schema import TABLE_BY_NAME, TABLES
+from conchart import Trace, _native
+from conchart.store import tables
+from conchart.store.schema import TABLE_BY_NAME, TABLES
 from tests.conftest import ROOT, T0, Batch, Core, empty_trace
 
 Sink = Callable[[str, object], None]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conchart.errors import UsageError
-from conchart.units import (
+from conchart.words.units import (
     When,
     count_of,
     format_bytes,

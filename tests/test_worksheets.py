@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import conchart
-from conchart.charts.picture import draw_empty
+from conchart.outputs.pictures.picture import draw_empty
 from tests.conftest import ROOT
 from tests.lessons.keys import FIGURES, GIVEN
 

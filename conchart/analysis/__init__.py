@@ -11,9 +11,11 @@ from functools import partial
 
 import duckdb
 
-from conchart.analysis import findings, hops
+from conchart.analysis import hops
 from conchart.analysis import vantage as vantage_steps
-from conchart.analysis.findings import find
+from conchart.analysis.findings import pricing as findings
+from conchart.analysis.findings.pricing import find
+from conchart.analysis.findings.rule import Rule
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
 from conchart.analysis.quality import appraise
@@ -21,9 +23,8 @@ from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
-from conchart.rules import Rule
-from conchart.steps import Step
-from conchart.tables import Tables
+from conchart.store.steps import Step
+from conchart.store.tables import Tables
 
 Facts = tuple[str, ...]
 

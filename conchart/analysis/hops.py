@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
 """Of exchanges: they ask for a connection."""

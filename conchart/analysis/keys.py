@@ -3,7 +3,7 @@
 In: handshakes. Out: the table ``coverage``; no row where no keys were given.
 """
 
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 
 # A connection is opened as far as its first handshake is: a renegotiation has the keys of the one before.
 _COVER = """

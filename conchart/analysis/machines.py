@@ -10,7 +10,7 @@ ClientHello), by a network card, or in the end by time: what one address asks li
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 
 SKEW_NS = 20_000
 """As the native core's linking has it: clocks of two interfaces may disagree by so much."""

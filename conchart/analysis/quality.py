@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from typing import Any
 
-from conchart.printable import endpoint
-from conchart.sql import HOLED, MISSING, ONE_SIDED
-from conchart.tables import Tables
-from conchart.units import count_of, format_count, format_ns, format_share
+from conchart.store.sql import HOLED, MISSING, ONE_SIDED
+from conchart.store.tables import Tables
+from conchart.words.printable import endpoint
+from conchart.words.units import count_of, format_count, format_ns, format_share
 
 Facts = dict[str, Any]
 

@@ -14,8 +14,8 @@ direction nothing changes. What was measured stays as measured: round trips, com
 from typing import Literal, get_args
 
 from conchart.analysis.vantage import ROUTED_NS
-from conchart.sql import literal
-from conchart.tables import Tables
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
 
 SeenFrom = Literal["client", "capture", "server"]
 VIEWPOINTS: tuple[SeenFrom, ...] = get_args(SeenFrom)

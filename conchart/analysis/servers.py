@@ -9,8 +9,8 @@ captures in which nothing is linked, it does if that one's address is its client
 from collections.abc import Iterator
 from typing import Any
 
-from conchart.sql import SERVED, UNREAD
-from conchart.tables import Tables
+from conchart.store.sql import SERVED, UNREAD
+from conchart.store.tables import Tables
 
 Endpoint = tuple[str, int]
 """Address and port of a server."""

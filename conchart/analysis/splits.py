@@ -3,7 +3,7 @@
 In: exchanges, links. Out: the table ``splits``.
 """
 
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 
 _SPLIT = """
     INSERT INTO splits BY NAME

@@ -12,8 +12,8 @@ no round trip tells, a scan that is refused or a datagram, is told by a host tha
 
 from typing import Literal, get_args
 
-from conchart.sql import literal
-from conchart.tables import Tables
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
 
 Vantage = Literal["client", "server", "middle"]
 VANTAGES: tuple[Vantage, ...] = get_args(Vantage)

@@ -7,10 +7,10 @@ so (headline, servers, costs of findings, comparisons, predictions) is a sum ove
 ``connections.waited_ns``, ``servers.waited_ns``, ``times.waited_ns``, which are such sums.
 """
 
-from conchart.phases import PHASES
-from conchart.sql import SERVED
-from conchart.stalls import DETAIL
-from conchart.tables import Tables
+from conchart.store.sql import SERVED
+from conchart.store.tables import Tables
+from conchart.words.phases import PHASES
+from conchart.words.stalls import DETAIL
 
 MOST_PAIRS = 10_000
 """Of a connection's phases and stalls: so many are compared each with each."""

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from conchart.unfinished import undo_all
+from conchart.files.unfinished import undo_all
 
 __all__ = ["main"]
 

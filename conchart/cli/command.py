@@ -10,8 +10,8 @@ import duckdb
 import conchart
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.errors import ConchartError, NoRoomError
-from conchart.memory import no_room
-from conchart.printable import printable_lines
+from conchart.store.memory import no_room
+from conchart.words.printable import printable_lines
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141

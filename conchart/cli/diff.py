@@ -9,12 +9,12 @@ import click
 
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
-from conchart.comparing import compare
 from conchart.errors import UsageError
-from conchart.exports.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
-from conchart.exports.text.comparison import print_comparison
-from conchart.printable import printable
-from conchart.units import count_of
+from conchart.outputs.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
+from conchart.outputs.terminal.comparison import print_comparison
+from conchart.questions.compare import compare
+from conchart.words.printable import printable
+from conchart.words.units import count_of
 
 _STDOUT = "-"
 

@@ -10,15 +10,15 @@ from rich.console import Console
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
-from conchart.explaining import Ladder, connections, ladder
-from conchart.explaining.bytes import dissected, segments
-from conchart.exports import check
-from conchart.exports.text.ladder import print_fields, print_ladder, print_segments
-from conchart.exports.text.sheet import Sheet
-from conchart.options import DrawOptions
-from conchart.printable import printable
+from conchart.outputs import check
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal.ladder import print_fields, print_ladder, print_segments
+from conchart.outputs.terminal.sheet import Sheet
+from conchart.questions.explain import Ladder, connections, ladder
+from conchart.questions.explain.bytes import dissected, segments
 from conchart.trace import Trace
-from conchart.units import count_of
+from conchart.words.printable import printable
+from conchart.words.units import count_of
 
 _FORMATS = (".html",)
 _LAST_STREAM = (1 << 31) - 1

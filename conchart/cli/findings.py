@@ -13,13 +13,13 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from conchart.analysis.findings.rule import Fix, Rule, load_rules, thresholds
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
-from conchart.exports.text import print_findings
-from conchart.printable import printable, printable_lines
-from conchart.rules import Fix, Rule, load_rules, thresholds
-from conchart.units import format_ns
+from conchart.outputs.terminal import print_findings
+from conchart.words.printable import printable, printable_lines
+from conchart.words.units import format_ns
 
 _KINDS = {"cost": "by its cost", "note": "note", "failure": "at least warning", "quality": "quality"}
 _LONGEST_LINE = 10_000

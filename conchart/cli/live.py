@@ -4,15 +4,15 @@ from typing import Any
 
 import click
 
-from conchart import bpf
 from conchart.cli.reading import reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
-from conchart.exports import reads_again
-from conchart.live import Interface, become, unprivileged
-from conchart.printable import printable
-from conchart.units import parse_duration
+from conchart.outputs import reads_again
+from conchart.reading import bpf
+from conchart.reading.live import Interface, become, unprivileged
+from conchart.words.printable import printable
+from conchart.words.units import parse_duration
 
 
 @click.command(options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")

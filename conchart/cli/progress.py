@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from conchart.files.unfinished import Undone
 from conchart.trace import Progress
-from conchart.unfinished import Undone
 
 _CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
 """Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""

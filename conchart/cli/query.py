@@ -14,10 +14,10 @@ from rich.text import Text
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
-from conchart.exports.flat import harmless
-from conchart.printable import printable, printable_lines
-from conchart.sql import literal
+from conchart.outputs.formats.flat import harmless
+from conchart.store.sql import literal
 from conchart.trace import Trace
+from conchart.words.printable import printable, printable_lines
 
 _MOST_ROWS_SHOWN = 1000
 _ROWS_AT_A_TIME = 10_000

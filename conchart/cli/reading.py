@@ -13,11 +13,11 @@ import click
 from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
 from conchart.errors import CaptureError, UsageError
-from conchart.exports import READ_AGAIN, SUFFIXES
-from conchart.live import Followed, Growing, Piped
-from conchart.printable import printable, printable_lines
-from conchart.saved import is_saved
+from conchart.outputs import READ_AGAIN, SUFFIXES
+from conchart.reading.live import Followed, Growing, Piped
+from conchart.store.saved import is_saved
 from conchart.trace import Trace, read
+from conchart.words.printable import printable, printable_lines
 
 _MOST_PACKETS = (1 << 64) - 1
 """What the core counts to: no capture has more."""

@@ -15,14 +15,14 @@ from typing import Any
 import click
 
 from conchart.errors import ConchartError, OutputError, UsageError
-from conchart.exports import FORMATS, SUFFIXES, check, check_dump, dump, prepare
-from conchart.options import DrawOptions
-from conchart.paths import temporary_folder
-from conchart.printable import printable
-from conchart.schema import SEVERITIES, TABLES
+from conchart.files.paths import temporary_folder
+from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, prepare
+from conchart.outputs.options import DrawOptions
+from conchart.store.schema import SEVERITIES, TABLES
 from conchart.telling.axis import YEAR_NS, captured_ns
 from conchart.trace import Trace, read
-from conchart.units import count_of, format_ns
+from conchart.words.printable import printable
+from conchart.words.units import count_of, format_ns
 
 _STDOUT = frozenset({"-", "/dev/stdout"})
 _SIDES = (300, 16_000)
@@ -80,8 +80,8 @@ class Results:
 
         Whoever we become after it may not read what Python loads when it is first used, be it in root's own folder.
         """
-        from conchart.exports.text import print_summary
-        from conchart.exports.text.sheet import plain_console
+        from conchart.outputs.terminal import print_summary
+        from conchart.outputs.terminal.sheet import plain_console
 
         with temporary_folder() as folder, suppress(ConchartError):
             empty = folder / ".rehearsal"
@@ -125,7 +125,7 @@ class Results:
     def _print_summary(self, trace: Trace) -> None:
         # Not above: a page needs nothing of rich, which takes a while.
         from conchart.cli.terminal import print_on, terminal
-        from conchart.exports.text import print_summary
+        from conchart.outputs.terminal import print_summary
 
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
         print_on(terminal(), partial(print_summary, trace, options=self.options))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 from rich.console import Console
 
-from conchart.exports.text.sheet import PLAIN_WIDTH
+from conchart.outputs.terminal.sheet import PLAIN_WIDTH
 
 
 def terminal(otherwise: int = PLAIN_WIDTH) -> Console:

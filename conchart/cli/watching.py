@@ -18,13 +18,13 @@ from rich.text import Text
 
 from conchart.cli.progress import clear_line
 from conchart.cli.reading import warn_of_damage, warn_of_filter
-from conchart.exports.text import print_summary
-from conchart.live import Growing
-from conchart.options import DrawOptions
-from conchart.printable import printable
+from conchart.files.unfinished import Undone
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal import print_summary
+from conchart.reading.live import Growing
 from conchart.trace import Trace, Watch, read
-from conchart.unfinished import Undone
-from conchart.units import SECOND, count_of, format_ns
+from conchart.words.printable import printable
+from conchart.words.units import SECOND, count_of, format_ns
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REFRESH = 2

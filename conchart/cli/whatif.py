@@ -9,12 +9,12 @@ import click
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
-from conchart.exports.predictions import SUFFIXES, check, write
-from conchart.exports.text.predictions import print_prediction
-from conchart.predicting import Change, predict
-from conchart.printable import printable
-from conchart.telling.predictions import headline
-from conchart.units import parse_duration
+from conchart.outputs.predictions import SUFFIXES, check, write
+from conchart.outputs.terminal.predictions import print_prediction
+from conchart.questions.predict import Change, predict
+from conchart.questions.predict.telling import headline
+from conchart.words.printable import printable
+from conchart.words.units import parse_duration
 
 
 @click.command(options_metavar="CHANGE... [-w OUT] [OPTIONS]")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from conchart.phases import PHASE_BY_NAME
-from conchart.printable import printable
-from conchart.sql import ANSWER
-from conchart.stalls import DETAIL, stall_kind
-from conchart.tables import Tables
-from conchart.units import format_ns
+from conchart.store.sql import ANSWER
+from conchart.store.tables import Tables
+from conchart.words.phases import PHASE_BY_NAME
+from conchart.words.printable import printable
+from conchart.words.stalls import DETAIL, stall_kind
+from conchart.words.units import format_ns
 
 _AT_A_TIME = 10_000
 _LONGEST = 400

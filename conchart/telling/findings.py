@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from conchart.printable import endpoint
-from conchart.schema import SEVERITIES
-from conchart.sql import literal
-from conchart.tables import Tables
+from conchart.store.schema import SEVERITIES
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
-from conchart.units import count_of, format_ns, format_range, format_share
+from conchart.words.printable import endpoint
+from conchart.words.units import count_of, format_ns, format_range, format_share
 
 _TRIFLE = 50
 """A fiftieth more or less is the same."""

@@ -11,13 +11,13 @@ of it, or is named. The largest phase at a server is named in any case.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conchart.phases import PHASE_BY_NAME
-from conchart.printable import endpoint, printable
-from conchart.sql import OF_USERS, SERVED
-from conchart.stalls import DETAIL, stall_kind
-from conchart.tables import Tables
+from conchart.store.sql import OF_USERS, SERVED
+from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
-from conchart.units import count_of, format_bytes, format_ns, format_share
+from conchart.words.phases import PHASE_BY_NAME
+from conchart.words.printable import endpoint, printable
+from conchart.words.stalls import DETAIL, stall_kind
+from conchart.words.units import count_of, format_bytes, format_ns, format_share
 
 Aspect = tuple[str, ...]
 """What of all waits is named: ``("phase", "tls")``, ``("server", "10.0.0.9", "443")``, ``("hop", "proxy")``."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 from conchart.telling.rows import rows
 
 

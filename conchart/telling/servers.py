@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conchart.phases import PHASES, PhaseKind
-from conchart.printable import endpoint
-from conchart.sql import USERS_WAITED, literal
-from conchart.stalls import stall_kind
-from conchart.tables import Tables
+from conchart.store.sql import USERS_WAITED, literal
+from conchart.store.tables import Tables
 from conchart.telling.rows import Columns, Row, columns, rows
 from conchart.telling.splits import Split, splits
-from conchart.units import count_of, format_ns, format_share
+from conchart.words.phases import PHASES, PhaseKind
+from conchart.words.printable import endpoint
+from conchart.words.stalls import stall_kind
+from conchart.words.units import count_of, format_ns, format_share
 
 MAX_NAMES = 3
 HEADLINES = 3

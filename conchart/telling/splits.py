@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conchart.phases import PHASE_BY_NAME
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 from conchart.telling.rows import rows
-from conchart.units import count_of, format_count, format_ns
+from conchart.words.phases import PHASE_BY_NAME
+from conchart.words.units import count_of, format_count, format_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

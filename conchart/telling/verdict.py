@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conchart.schema import SEVERITIES
-from conchart.sql import literal
-from conchart.tables import Tables
+from conchart.store.schema import SEVERITIES
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
 from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
 from conchart.telling.longest import Aspect, Longest, longest
 from conchart.telling.remarks import Remark, remarks
 from conchart.telling.servers import in_vain, totals
-from conchart.units import format_ns, format_share
+from conchart.words.units import format_ns, format_share
 
 MOST_FINDINGS = 3
 ABOUT_THE_CAPTURE = "capture-quality"

@@ -14,10 +14,10 @@ import pytest
 import conchart
 from conchart import Trace, UsageError
 from conchart.analysis import plan
-from conchart.rules import chosen_thresholds, load_rules
-from conchart.schema import TABLE_BY_NAME, TABLES
-from conchart.steps import Step, Steps
-from conchart.tables import Tables
+from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.store.schema import TABLE_BY_NAME, TABLES
+from conchart.store.steps import Step, Steps
+from conchart.store.tables import Tables
 from tests.conftest import ROOT
 
 PROXY = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"

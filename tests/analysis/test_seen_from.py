@@ -11,7 +11,7 @@ import pytest
 
 import conchart
 from conchart.analysis.seen_from import SENDERS, SeenFrom
-from conchart.schema import TABLES
+from conchart.store.schema import TABLES
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"

@@ -8,11 +8,11 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import conchart
-from conchart.charts.comparison import render_comparison
-from conchart.charts.page import render
-from conchart.charts.predictions import render as render_prediction
-from conchart.comparing import compare
-from conchart.predicting import Change, predict
+from conchart.outputs.page.comparison import render_comparison
+from conchart.outputs.page.page import render
+from conchart.outputs.page.predictions import render as render_prediction
+from conchart.questions.compare import compare
+from conchart.questions.predict import Change, predict
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_page import wait_for
 from tests.conftest import ROOT

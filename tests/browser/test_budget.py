@@ -17,8 +17,8 @@ from selenium.webdriver.common.keys import Keys
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
-from conchart.charts.page import write_html
-from conchart.options import DrawOptions
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
 from tests.charts.crowd import KINDS, crowd

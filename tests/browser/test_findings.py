@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 import conchart
-from conchart.charts.page import MAX_FINDINGS, write_html
+from conchart.outputs.page.page import MAX_FINDINGS, write_html
 from tests.browser.conftest import Opened
 from tests.browser.test_page import LABELS, RANGE, ROWS, wait_for
 from tests.charts.test_page import HOSTILE

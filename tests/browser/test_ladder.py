@@ -8,9 +8,9 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 import conchart
-from conchart.charts.page import write_html
-from conchart.explaining import connections, ladder
-from conchart.options import DrawOptions
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page.page import write_html
+from conchart.questions.explain import connections, ladder
 from tests.browser.conftest import Opened
 from tests.browser.test_page import wait_for
 from tests.browser.test_way import HASH, press

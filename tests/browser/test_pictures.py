@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from conchart.charts.page import write_html
-from conchart.options import DrawOptions
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_page import wait_for
 from tests.charts.story import MS, US, Story, reverse_proxy

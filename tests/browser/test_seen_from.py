@@ -11,7 +11,7 @@ from selenium.webdriver.support.ui import Select
 import conchart
 from conchart import Trace
 from conchart.analysis.seen_from import SeenFrom
-from conchart.charts.page import write_html
+from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
 from tests.browser.test_statistics import UNFOLD, measure, phases_told

@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import conchart
-from conchart.charts.page import write_html
+from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, ROWS, wait_for
 from tests.charts.story import many

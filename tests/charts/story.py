@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conchart.tables import Tables
+from conchart.store.tables import Tables
 
 US = 1_000
 MS = 1_000_000

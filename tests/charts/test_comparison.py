@@ -2,8 +2,8 @@
 
 import pytest
 
-from conchart.charts.comparison import render_comparison
-from conchart.comparing import compare
+from conchart.outputs.page.comparison import render_comparison
+from conchart.questions.compare import compare
 from tests.charts.story import many
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 from tests.charts.unpacked import Page

@@ -3,8 +3,8 @@
 import pytest
 
 import conchart
-from conchart.charts import ladders
-from conchart.charts.page import render
+from conchart.outputs.page import ladders
+from conchart.outputs.page.page import render
 from tests.charts.unpacked import Page
 from tests.conftest import ROOT
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from conchart.charts import swimlanes
-from conchart.charts.page import render
-from conchart.options import DrawOptions
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page import swimlanes
+from conchart.outputs.page.page import render
 from conchart.telling.remarks import remarks
 from tests.charts.story import MS, Story, many
 from tests.charts.unpacked import Page

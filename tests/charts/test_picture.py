@@ -12,9 +12,9 @@ from PIL import Image, ImageColor
 
 import conchart
 from conchart import DrawOptions, Trace, UsageError
-from conchart.charts.picture import DARK, LIGHT
-from conchart.charts.picture_rows import LEAST_LANE, Lane, lay_rows
-from conchart.phases import PHASE_BY_NAME, PHASES
+from conchart.outputs.pictures.picture import DARK, LIGHT
+from conchart.outputs.pictures.picture_rows import LEAST_LANE, Lane, lay_rows
+from conchart.words.phases import PHASE_BY_NAME, PHASES
 from tests.charts.crowd import crowd
 from tests.conftest import ROOT, analysed, empty_trace
 
@@ -75,7 +75,7 @@ def test_bars_have_the_colours_of_the_page(story: Trace, tmp_path: Path) -> None
 
 
 def test_the_other_colours_are_the_page_s() -> None:
-    css = (ROOT / "conchart/charts/templates/page.css").read_text()
+    css = (ROOT / "conchart/outputs/page/templates/page.css").read_text()
     light, dark = (dict(re.findall(r"--(paper|ink|soft|line): (#\w+);", part)) for part in css.split("@media")[:2])
     for theme, colours in ((LIGHT, light), (DARK, dark)):
         assert {name: getattr(theme, name) for name in colours} == colours

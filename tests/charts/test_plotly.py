@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from conchart.charts.plotly_script import PACKED, Unavailable, basic_script, carried, policy_hash, whole_script
+from conchart.outputs.page.plotly_script import PACKED, Unavailable, basic_script, carried, policy_hash, whole_script
 from tests.conftest import ROOT
 
 MAKE = """
@@ -17,7 +17,7 @@ import sys, zlib
 def refuse(*_):
     raise AssertionError("deflated before there is a trace")
 zlib.compressobj = refuse
-from conchart.charts.page import prepare_page
+from conchart.outputs.page.page import prepare_page
 prepare_page()
 assert not [name for name in sys.modules if name.split(".")[0] == "plotly"]
 """
@@ -54,7 +54,7 @@ def test_the_basic_bundle_is_the_known_package_or_none(monkeypatch: pytest.Monke
 
 
 def test_scripts_draw_what_the_basic_bundle_can() -> None:
-    scripts = "\n".join(path.read_text() for path in (ROOT / "conchart/charts/scripts").glob("*.js"))
+    scripts = "\n".join(path.read_text() for path in (ROOT / "conchart/outputs/page/scripts").glob("*.js"))
     traces = set(re.findall(r"\btype: \"(\w+)\"", scripts)) - {"linear", "rect", "line", "button", "checkbox", "text"}
     assert traces == {"scatter", "bar"}
 

@@ -18,7 +18,7 @@ import conchart
 from conchart import Trace, _native
 from conchart.cli import main
 from conchart.cli.command import COMMANDS
-from conchart.unfinished import undo_all
+from conchart.files.unfinished import undo_all
 from tests.children import running
 from tests.conftest import ROOT, Batch, Core
 
@@ -123,7 +123,7 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         drawn.append(options)
         path.write_text("<html>")
 
-    monkeypatch.setitem(conchart.exports.DRAWN, ".html", draw)
+    monkeypatch.setitem(conchart.outputs.DRAWN, ".html", draw)
     assert run("story.pcap", "-w", "out.html", "-a", "-R", "-n")[0] == 0
     assert run("story.pcap", "-w", "out.html", "--size", "1920x1080", "--dark")[0] == 0
     assert drawn == [
@@ -366,7 +366,7 @@ def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
 PIPED = """
 import sys
 from conchart import _native
-from conchart.schema import TABLE_BY_NAME
+from conchart.store.schema import TABLE_BY_NAME
 def core(paths, sink, **options):
     import duckdb
     class Batch:

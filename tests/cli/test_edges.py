@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import conchart
+from conchart.analysis.findings.rule import chosen_thresholds, thresholds
 from conchart.errors import CaptureError, UsageError
-from conchart.live import Followed
-from conchart.memory import table_limit
-from conchart.rules import chosen_thresholds, thresholds
-from conchart.units import parse_when
+from conchart.reading.live import Followed
+from conchart.store.memory import table_limit
+from conchart.words.units import parse_when
 from tests.cli.test_cli import Run, run
 from tests.conftest import ROOT
 

@@ -41,7 +41,7 @@ def test_verbosely_it_adds_fields_and_segments(explain: Explain) -> None:
 
 
 def test_without_scapy_it_says_what_is_missing(explain: Explain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conchart.dissecting.find_spec", lambda _: None)
+    monkeypatch.setattr("conchart.questions.dissect.find_spec", lambda _: None)
     code, out, _ = explain(CAPTURE, "0", "-v")
     assert code == 0
     assert "pip install 'conchart[dissect]'" in " ".join(out.split())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conchart.unfinished import Undone, undo_all
+from conchart.files.unfinished import Undone, undo_all
 from tests.benchmarks.generate import generate
 from tests.children import handles, running, wait_until
 from tests.conftest import ROOT

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 
 import conchart
-from conchart.exports.text import print_summary
-from conchart.exports.text.sheet import plain_console
-from conchart.options import DrawOptions
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal import print_summary
+from conchart.outputs.terminal.sheet import plain_console
 from tests.conftest import ROOT
 
 CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")

@@ -8,8 +8,8 @@ import pytest
 
 import conchart
 from conchart.cli import main
-from conchart.exports.predictions import write
-from conchart.predicting import Change, predict
+from conchart.outputs.predictions import write
+from conchart.questions.predict import Change, predict
 from tests.conftest import ROOT
 
 SLOW = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")

@@ -7,11 +7,11 @@ import pytest
 
 import conchart
 from conchart import Trace, UsageError
-from conchart.comparing import compare
-from conchart.comparing.headline import headlines
-from conchart.comparing.lanes import MOST_LANES
-from conchart.comparing.model import Comparison
-from conchart.comparing.noise import Verdict
+from conchart.questions.compare import compare
+from conchart.questions.compare.headline import headlines
+from conchart.questions.compare.lanes import MOST_LANES
+from conchart.questions.compare.model import Comparison
+from conchart.questions.compare.noise import Verdict
 from tests.charts.story import MS, Story, many
 from tests.conftest import ROOT, TellTrace, empty_trace
 

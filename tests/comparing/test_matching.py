@@ -1,6 +1,6 @@
 """Which server of the one capture is which of the other."""
 
-from conchart.comparing.matching import Placed, match
+from conchart.questions.compare.matching import Placed, match
 from conchart.telling.servers import Server
 
 

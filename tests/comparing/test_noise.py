@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.comparing.noise import CHANCE, Verdict, can_tell, chance, count_larger, judge, spread
+from conchart.questions.compare.noise import CHANCE, Verdict, can_tell, chance, count_larger, judge, spread
 
 # Hollander and Wolfe, Nonparametric Statistical Methods, p. 69: permeability of membranes, in hundredths; R's example
 # of wilcox.test, where W = 35 and p = 0.1272 one-sided.

@@ -20,7 +20,7 @@ import duckdb
 from tests.conftest import ROOT
 
 PACKAGE = str(ROOT / "conchart") + "/"
-_STORE = PACKAGE + "tables.py"
+_STORE = PACKAGE + "store/tables.py"
 _METRICS = ("OPERATOR_CARDINALITY", "OPERATOR_ROWS_SCANNED", "OPERATOR_TYPE", "EXTRA_INFO")
 _EACH_WITH_EACH = ("NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT", "PIECEWISE_MERGE_JOIN", "IE_JOIN")
 """Joins that may compare each row of one side with each of the other, whatever they give."""

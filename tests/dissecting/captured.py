@@ -13,7 +13,7 @@ from pathlib import Path
 
 import dpkt
 
-from conchart.dissecting import HandshakeMessage
+from conchart.questions.dissect import HandshakeMessage
 from tests.conftest import ROOT
 
 PATHS = sorted((ROOT / "captures").glob("*/*/input.pcap"))

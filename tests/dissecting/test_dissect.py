@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from conchart import dissecting
-from conchart.dissecting import Field, HandshakeMessage, dissect
 from conchart.errors import ConchartError, MissingToolError
+from conchart.questions import dissect as dissecting
+from conchart.questions.dissect import Field, HandshakeMessage, dissect
 from tests.dissecting.captured import CLIENT_HELLO, PATHS, SERVER_HELLO, streams
 from tests.laws.reading import Row, read
 
@@ -249,6 +249,6 @@ def test_scapy_and_the_core_are_never_one_process() -> None:
     modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in asked.stderr.decode().splitlines()}
     assert "scapy" in modules
     assert not modules & {"conchart", "duckdb"}
-    asking = "import sys, conchart.trace, conchart.dissecting as d; d.dissect([d.HandshakeMessage("
+    asking = "import sys, conchart.trace, conchart.questions.dissect as d; d.dissect([d.HandshakeMessage("
     asking += "kind=24, version='TLSv1.3', body=b'1', sender='client')]); sys.exit('scapy' in sys.modules)"
     subprocess.run([sys.executable, "-c", asking], check=True)

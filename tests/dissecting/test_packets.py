@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from conchart.dissecting.packets import Packet, packet_list
+from conchart.questions.dissect.packets import Packet, packet_list
 from tests.dissecting.captured import PATHS, ip_packets
 from tests.laws.reading import read
 

@@ -9,10 +9,10 @@ from rich.console import Console
 
 import conchart
 from conchart import Trace
-from conchart.explaining import Clock, Ladder, connections, ladder
-from conchart.explaining.ladder import _Stalled
-from conchart.exports.text.ladder import print_ladder
-from conchart.exports.text.sheet import Sheet, plain_console
+from conchart.outputs.terminal.ladder import print_ladder
+from conchart.outputs.terminal.sheet import Sheet, plain_console
+from conchart.questions.explain import Clock, Ladder, connections, ladder
+from conchart.questions.explain.ladder import _Stalled
 from tests.conftest import ROOT
 from tests.tshark import ask, needs_tshark
 

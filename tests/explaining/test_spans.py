@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.explaining.cargo import cargo
-from conchart.explaining.connection import Connection
-from conchart.explaining.spans import Spans
+from conchart.questions.explain.cargo import cargo
+from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.spans import Spans
 
 Row = dict[str, Any]
 INSTANTS = st.one_of(st.none(), st.integers(0, 12))

@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from conchart.comparing import compare
-from conchart.exports.text.comparison import print_comparison
-from conchart.exports.text.sheet import plain_console
+from conchart.outputs.terminal.comparison import print_comparison
+from conchart.outputs.terminal.sheet import plain_console
+from conchart.questions.compare import compare
 from tests.charts.story import many
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 from tests.conftest import TellTrace

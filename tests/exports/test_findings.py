@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 import conchart
 from conchart import CaptureError, Trace
-from conchart.rules import Rule, load_rules
+from conchart.analysis.findings.rule import Rule, load_rules
 from tests.conftest import ROOT
 from tests.exports.test_text import shown
 

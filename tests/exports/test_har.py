@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from conchart import Trace
-from conchart.units import format_iso
+from conchart.words.units import format_iso
 from tests.conftest import MS, ROOT, T0
 
 SCRIPTS = ROOT / "tests/scripts"

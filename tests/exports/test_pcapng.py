@@ -10,7 +10,8 @@ import pytest
 
 import conchart
 from conchart import CaptureError, Trace, UsageError, _native
-from conchart.selection import selection, told_selection
+from conchart.reading.selection import selection, told_selection
+from conchart.words.phases import PHASES
 from tests.conftest import ROOT
 from tests.tshark import ask, needs_tshark
 
@@ -85,7 +86,7 @@ def test_phases_are_told_where_they_begin_and_end(annotated: Path) -> None:
         phases = trace.sql("SELECT stream, kind, start_frame, end_frame FROM phases").fetchall()
         handshakes = trace.sql("SELECT hello_frame, server_hello_frame, ready_frame FROM handshakes").fetchall()
         found = trace.sql("SELECT finding, unnest(frames) FROM findings").fetchall()
-    titles = {phase.name: phase.title for phase in conchart.phases.PHASES}
+    titles = {phase.name: phase.title for phase in PHASES}
     for stream, kind, start, end in phases:
         assert f"connection {stream}: " in said[start]
         assert f"{titles[kind]} begins here" in said[start]
@@ -126,7 +127,7 @@ def test_only_packets_that_were_chosen_are_copied_and_comments_stay_with_theirs(
     assert len(kept) == selected == 30
     numbers = {frame["md5_hash"] + frame["time_epoch"]: int(frame["number"]) for frame in facts(SMALL)}
     said = {numbers[frame["md5_hash"] + frame["time_epoch"]]: frame["comment"] for frame in kept}
-    titles = {phase.name: phase.title for phase in conchart.phases.PHASES}
+    titles = {phase.name: phase.title for phase in PHASES}
     for frame, kind in phases:
         assert f"{titles[kind]} begins here" in said[frame]
     with Trace.load(tmp_path / "saved.duckdb") as again:

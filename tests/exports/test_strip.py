@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from conchart.exports.text.strip import Axis, Stretch, draw_strip
-from conchart.exports.text.words import both_ends, fit, flow
-from conchart.phases import PHASE_BY_NAME, PHASES
+from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip
+from conchart.outputs.terminal.words import both_ends, fit, flow
+from conchart.words.phases import PHASE_BY_NAME, PHASES
 
 KINDS = st.sampled_from([phase.name for phase in PHASES])
 

@@ -10,11 +10,11 @@ from rich.console import Console
 
 import conchart
 from conchart import DrawOptions, Trace
-from conchart.exports.text import print_summary
-from conchart.exports.text.lanes import _Lane, _stretches
-from conchart.exports.text.screen import LINES
-from conchart.exports.text.strip import Axis, Stretch, draw_strip
-from conchart.exports.text.words import clipped
+from conchart.outputs.terminal import print_summary
+from conchart.outputs.terminal.lanes import _Lane, _stretches
+from conchart.outputs.terminal.screen import LINES
+from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip
+from conchart.outputs.terminal.words import clipped
 from conchart.telling.axis import TimeAxis
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace

@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 from conchart import DrawOptions, OutputError, Trace, UsageError
-from conchart.exports import READ_AGAIN, SUFFIXES
-from conchart.exports.whole import whole_file
-from conchart.schema import TABLES
+from conchart.files.whole import whole_file
+from conchart.outputs import READ_AGAIN, SUFFIXES
+from conchart.store.schema import TABLES
 from tests.conftest import T0, empty_trace
 
 

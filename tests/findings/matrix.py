@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conchart import Trace
-from conchart.rules import load_rules
-from conchart.schema import SEVERITIES
+from conchart.analysis.findings.rule import load_rules
+from conchart.store.schema import SEVERITIES
 
 NOTHING = "-"
 

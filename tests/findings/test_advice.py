@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from conchart import Trace
-from conchart.rules import load_rules
+from conchart.analysis.findings.rule import load_rules
 
 PRODUCTS = sorted({fix.product for rule in load_rules() for fix in rule.fixes if fix.product})
 OF_A_PRODUCT = re.compile(rf"({'|'.join(map(re.escape, PRODUCTS))})(?: [<>=][^:]*)?: ")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from conchart import front_matter
-from conchart.front_matter import READ_BEFORE, Front, kept
-from conchart.rules import front_of, load_rules, parse_rule
+from conchart.analysis.findings import front_matter
+from conchart.analysis.findings.front_matter import READ_BEFORE, Front, kept
+from conchart.analysis.findings.rule import front_of, load_rules, parse_rule
 
 FOLDER = READ_BEFORE.parent
 RULE = FOLDER / "far-backend.md"
@@ -32,7 +32,8 @@ def test_what_is_kept_is_what_yaml_reads(text: str) -> None:
 
 
 def test_conchart_s_own_findings_need_no_yaml() -> None:
-    asked = "import sys; from conchart.rules import *; load_rules(); thresholds(); print('yaml' in sys.modules)"
+    loading = "import sys; from conchart.analysis.findings.rule import *; load_rules(); thresholds()"
+    asked = f"{loading}; print('yaml' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", asked], text=True) == "False\n"
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from conchart import Trace
-from conchart.rules import Rule, load_rules
-from conchart.schema import SEVERITIES
+from conchart.analysis.findings.rule import Rule, load_rules
+from conchart.store.schema import SEVERITIES
 from conchart.telling.verdict import verdict
 from tests.conftest import CASES, name_of
 from tests.findings.matrix import Row, line, rows_of

@@ -13,14 +13,14 @@ import pytest
 
 import conchart
 from conchart import Trace, UsageError
-from conchart.analysis import findings
-from conchart.analysis.evidence import EVIDENCE, evidence
-from conchart.analysis.findings import advice, fill, find
-from conchart.rules import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
-from conchart.schema import TABLES
-from conchart.sql import with_values
-from conchart.steps import Steps
-from conchart.tables import Tables
+from conchart.analysis.findings import pricing as findings
+from conchart.analysis.findings.evidence import EVIDENCE, evidence
+from conchart.analysis.findings.pricing import advice, fill, find
+from conchart.analysis.findings.rule import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from conchart.store.schema import TABLES
+from conchart.store.sql import with_values
+from conchart.store.steps import Steps
+from conchart.store.tables import Tables
 from tests.conftest import ROOT
 
 RULES = load_rules()
@@ -147,7 +147,7 @@ def test_envoy_has_a_line_wherever_nginx_has_one_and_its_configuration_too() -> 
 
 
 def test_every_threshold_is_explained_and_used() -> None:
-    sources = "".join(path.read_text() for path in (ROOT / "conchart/analysis").glob("*.py"))
+    sources = "".join(path.read_text() for path in (ROOT / "conchart/analysis").rglob("*.py"))
     texts = sources + "".join(rule.sql for rule in RULES)
     for name, threshold in thresholds().items():
         assert threshold.means, name
@@ -390,9 +390,11 @@ def test_the_shapes_in_the_documents_are_those_of_the_files(pytestconfig: pytest
 
 
 def test_a_finding_without_a_shape_is_no_row() -> None:
-    one = SimpleNamespace(name="b", title="B is so", shape="long T", path="conchart/findings/b.md")
-    other = SimpleNamespace(name="c", title="C is so", shape="", path="conchart/findings/c.md")
-    assert shapes([one, other]).splitlines()[2:] == ["| long T | B is so | [b](../conchart/findings/b.md) |"]
+    one = SimpleNamespace(name="b", title="B is so", shape="long T", path="conchart/analysis/findings/rules/b.md")
+    other = SimpleNamespace(name="c", title="C is so", shape="", path="conchart/analysis/findings/rules/c.md")
+    assert shapes([one, other]).splitlines()[2:] == [
+        "| long T | B is so | [b](../conchart/analysis/findings/rules/b.md) |"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 
 import conchart
-from conchart.exports.text.screen import LINES
-from conchart.exports.text.sheet import PLAIN_WIDTH
+from conchart.outputs.terminal.screen import LINES
+from conchart.outputs.terminal.sheet import PLAIN_WIDTH
 
 CORPUS = os.environ.get("CONCHART_CORPUS")
 GOLDENS = sorted(Path(__file__).parent.glob("*.txt"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.predicting import Change, predict
+from conchart.questions.predict import Change, predict
 from tests.benchmarks.generate import generate
 from tests.conftest import ROOT
 from tests.hops.__main__ import CAPTURES, LEAST_SURE, MOST_OFF

@@ -20,7 +20,7 @@ from conchart import CaptureError, Trace
 from conchart.analysis.keys import cover
 from conchart.analysis.quality import appraise
 from conchart.cli import main
-from conchart.exports.text.facts import facts
+from conchart.outputs.terminal.facts import facts
 from conchart.telling.remarks import remarks
 from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import conchart
-from conchart.exports import SUFFIXES
+from conchart.outputs import SUFFIXES
 from conchart.telling.axis import captured_ns, time_axis
 from tests.laws.files import Format
 from tests.laws.hello import Tls, application

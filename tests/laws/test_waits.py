@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.comparing import compare
-from conchart.comparing.samples import samples
 from conchart.errors import UsageError
-from conchart.predicting import Change, predict
-from conchart.sql import SERVED
+from conchart.questions.compare import compare
+from conchart.questions.compare.samples import samples
+from conchart.questions.predict import Change, predict
+from conchart.store.sql import SERVED
 from conchart.telling.findings import findings
 from conchart.telling.servers import Server, servers, totals
 from tests.conftest import ROOT

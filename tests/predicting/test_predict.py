@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import conchart
 from conchart import Trace
+from conchart.analysis.findings.rule import WHATIFS, parse_rule
 from conchart.errors import UsageError
-from conchart.predicting import Change, Prediction, predict
-from conchart.predicting.costs import Window
-from conchart.predicting.talk import NEAR_NS
-from conchart.rules import WHATIFS, parse_rule
+from conchart.questions.predict import Change, Prediction, predict
+from conchart.questions.predict.costs import Window
+from conchart.questions.predict.talk import NEAR_NS
 from conchart.telling.servers import totals
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace

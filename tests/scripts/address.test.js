@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { PLAIN_VIEW, readView, writeView } from "../../conchart/charts/scripts/address.js";
+import { PLAIN_VIEW, readView, writeView } from "../../conchart/outputs/page/scripts/address.js";
 
-/** @type {import("../../conchart/charts/scripts/address.js").View} */
+/** @type {import("../../conchart/outputs/page/scripts/address.js").View} */
 const VIEW = {
   range: [-400, 5e9], search: "path:\"/a b&c=d#e\" -\"é\"", server: "[2001:db8::7]:443", app: "http/1.1", finding: 3, chosen: 70,
   unfolded: [["s3", true], ["s3/2001:db8::7", true], ["s0", false]], seenFrom: "client", axis: "own", toScale: true, packed: false, costly: true, height: 8, tab: "requests", sort: { column: "wait", down: true },

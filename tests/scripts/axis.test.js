@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Calendar, clockTime, timeAxis } from "../../conchart/charts/scripts/axis.js";
+import { Calendar, clockTime, timeAxis } from "../../conchart/outputs/page/scripts/axis.js";
 
 const S = 1_000_000_000;
 const start = BigInt(Date.UTC(2006, 3, 25, 21, 20, 0)) * 1_000_000n;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Outline, requestName } from "../../conchart/charts/scripts/chart.js";
-import { during } from "../../conchart/charts/scripts/detail.js";
+import { Outline, requestName } from "../../conchart/outputs/page/scripts/chart.js";
+import { during } from "../../conchart/outputs/page/scripts/detail.js";
 import { connections, generator } from "./random.js";
 
 const ASIDE = -5;

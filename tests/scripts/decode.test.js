@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import { readBlocks } from "../../conchart/charts/scripts/decode.js";
+import { readBlocks } from "../../conchart/outputs/page/scripts/decode.js";
 
 const path = process.env.CONCHART_PACKED;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { attribute, bars, density, firstAfter } from "../../conchart/charts/scripts/detail.js";
+import { attribute, bars, density, firstAfter } from "../../conchart/outputs/page/scripts/detail.js";
 import { connections, generator } from "./random.js";
 
 const KINDS = 5;
@@ -16,7 +16,7 @@ const covered = (stretches, low, high) => stretches.reduce((sum, { start, end })
 
 /**
  * Phases of some lanes that take time in a window, as objects, from their lanes' own zero.
- * @param {import("../../conchart/charts/scripts/detail.js").Phases} phases
+ * @param {import("../../conchart/outputs/page/scripts/detail.js").Phases} phases
  * @param {number[]} lanes
  * @param {{x0: number, x1: number}} window
  * @param {(lane: number) => number} shift

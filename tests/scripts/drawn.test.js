@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { kindsDrawn, phasesDrawn } from "../../conchart/charts/scripts/drawn.js";
+import { kindsDrawn, phasesDrawn } from "../../conchart/outputs/page/scripts/drawn.js";
 import { generator } from "./random.js";
 
 const PHASES = ["wait", "idle", "close"].map((name) => ({ name, colour: `#${name}` }));

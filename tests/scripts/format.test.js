@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { brief, bytes, clip, exact, grouped, inMs, plain, plural, unitFor } from "../../conchart/charts/scripts/format.js";
+import { brief, bytes, clip, exact, grouped, inMs, plain, plural, unitFor } from "../../conchart/outputs/page/scripts/format.js";
 import { generator } from "./random.js";
 
 const DIGITS = new Map([["s", 9], ["ms", 6], ["µs", 3], ["ns", 0]]);

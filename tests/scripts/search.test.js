@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { FIELDS, parseSearch, readAddress } from "../../conchart/charts/scripts/language.js";
-import { Search } from "../../conchart/charts/scripts/search.js";
+import { FIELDS, parseSearch, readAddress } from "../../conchart/outputs/page/scripts/language.js";
+import { Search } from "../../conchart/outputs/page/scripts/search.js";
 import { story } from "./story.js";
 
 const PHASES = ["syn", "tls", "request", "wait", "transfer", "idle", "close", "unseen"];

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { nanoseconds, exact, share, shortly } from "../../conchart/charts/scripts/format.js";
-import { account, countPer, oneEach } from "../../conchart/charts/scripts/range.js";
-import { kindsDrawn, phasesDrawn } from "../../conchart/charts/scripts/drawn.js";
-import { found, inOrder, nearestRank, rankOf } from "../../conchart/charts/scripts/ranks.js";
-import { bucketsOf, overTime, percentilePer } from "../../conchart/charts/scripts/series.js";
-import { decades, distributionSpan, histogram, measuresOf, sample, stepsDrawn } from "../../conchart/charts/scripts/statistics.js";
+import { nanoseconds, exact, share, shortly } from "../../conchart/outputs/page/scripts/format.js";
+import { account, countPer, oneEach } from "../../conchart/outputs/page/scripts/range.js";
+import { kindsDrawn, phasesDrawn } from "../../conchart/outputs/page/scripts/drawn.js";
+import { found, inOrder, nearestRank, rankOf } from "../../conchart/outputs/page/scripts/ranks.js";
+import { bucketsOf, overTime, percentilePer } from "../../conchart/outputs/page/scripts/series.js";
+import { decades, distributionSpan, histogram, measuresOf, sample, stepsDrawn } from "../../conchart/outputs/page/scripts/statistics.js";
 import { connections, generator } from "./random.js";
 
 const KINDS = ["syn", "tls", "wait", "idle"].map((name) => ({ name, title: name, colour: name, waited: name !== "idle" }));

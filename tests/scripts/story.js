@@ -1,7 +1,7 @@
 /* Four connections, as a page would carry them: enough for every kind of search. */
 
-import { Column, Table } from "../../conchart/charts/scripts/decode.js";
-import { Model } from "../../conchart/charts/scripts/model.js";
+import { Column, Table } from "../../conchart/outputs/page/scripts/decode.js";
+import { Model } from "../../conchart/outputs/page/scripts/model.js";
 
 const MS = 1e6;
 

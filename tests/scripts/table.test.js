@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ranks, sortRows } from "../../conchart/charts/scripts/listings.js";
+import { ranks, sortRows } from "../../conchart/outputs/page/scripts/listings.js";
 
 test("rows sort by their keys, equal ones stay as they came", () => {
   assert.deepEqual([...sortRows([0, 1, 2, 3], [3, 1, 2, 1], false)], [1, 3, 2, 0]);

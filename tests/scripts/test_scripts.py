@@ -16,15 +16,15 @@ import pytest
 
 from conchart import read
 from conchart.analysis.seen_from import VIEWPOINTS, SeenFrom
-from conchart.charts import comparison, page
-from conchart.charts.packed import Packer, compress_json, counted_from
-from conchart.charts.swimlanes import swimlanes
-from conchart.options import DrawOptions
-from conchart.printable import printable
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page import comparison, page
+from conchart.outputs.page.packed import Packer, compress_json, counted_from
+from conchart.outputs.page.swimlanes import swimlanes
+from conchart.words.printable import printable
 from tests.conftest import ROOT, empty_trace
 
 HERE = Path(__file__).parent
-SCRIPTS = ROOT / "conchart/charts/scripts"
+SCRIPTS = ROOT / "conchart/outputs/page/scripts"
 MODULES = sorted(path.stem for path in SCRIPTS.glob("*.js"))
 PAGES = {"page": page.SCRIPTS, "comparison": comparison.SCRIPTS}
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { grow, layRows, pack, rowAt } from "../../conchart/charts/scripts/tree.js";
+import { grow, layRows, pack, rowAt } from "../../conchart/outputs/page/scripts/tree.js";
 import { generator } from "./random.js";
 import { story } from "./story.js";
 

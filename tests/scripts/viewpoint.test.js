@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import { readModel } from "../../conchart/charts/scripts/model.js";
+import { readModel } from "../../conchart/outputs/page/scripts/model.js";
 
-/** @typedef {import("../../conchart/charts/scripts/model.js").Model} Model */
+/** @typedef {import("../../conchart/outputs/page/scripts/model.js").Model} Model */
 
 const path = process.env.CONCHART_SEEN;
 const skip = path ? false : "run by test_scripts.py, which writes what is read here";

@@ -4,7 +4,7 @@ import re
 
 from conchart import Trace
 from conchart.telling.findings import findings
-from conchart.units import format_ns
+from conchart.words.units import format_ns
 
 COUNTED = re.compile(
     r"\((1 delay|\S+ delays on \S+ connections?)(?:; ([^;]+) in all)?(?:; median ([^;,]+)[^;]*)?(?:; .* sure)?\)$"

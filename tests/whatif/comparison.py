@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import conchart
-from conchart.predicting import Change, Prediction, predict
+from conchart.questions.predict import Change, Prediction, predict
 from tests.conftest import MS, ROOT
 
 CAPTURES = ROOT / "captures" / "whatif"

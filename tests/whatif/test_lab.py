@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 import conchart
-from conchart.predicting import Change, predict
-from conchart.rules import load_rules
+from conchart.analysis.findings.rule import load_rules
+from conchart.questions.predict import Change, predict
 from tests.conftest import ROOT
 from tests.whatif.comparison import CAPTURES, cases, compare, table
 

@@ -1,0 +1,407 @@
+"""What findings are found in: connections and exchanges that can be judged, and what users waited for.
+
+In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: six temporary tables and two views
+that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
+``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
+are asked, and each wants few of them.
+
+A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from conchart._native import survey_pools
+from conchart.store.sql import ASKING, MISSING, ONE_SIDED, with_values
+from conchart.store.steps import Step, Steps
+from conchart.store.tables import Tables
+
+# A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
+# then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
+# The first handshake is the one that opens the connection; a later one is a renegotiation.
+# Who is judged is read twice, and so kept with all the columns that are named: no more than are needed.
+# What a client writes after the server's FIN, on a connection that had served it, is answered by RST: no request that
+# the connection served. The connection was over when the FIN came.
+_POOLED = f"""
+    CREATE OR REPLACE TEMP TABLE pooled AS
+    WITH judged AS (
+        SELECT stream, client_ip, server_ip, server_port, server_name, syn_at, closed_at, fin_client_at, fin_server_at,
+            rst_at, first_frame, fin_by, rst_by, ttl_client, announced_ip, rtt_client_ns, rtt_server_ns
+        FROM connections
+        WHERE transport = 'tcp' AND syn_at IS NOT NULL AND syn_ack_at IS NOT NULL
+            AND state NOT IN ('refused', 'unanswered', 'midstream') AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
+    bounds AS (
+        SELECT stream, max(end_at) FILTER (kind = 'syn') AS accepted_at,
+            min(start_at) FILTER (kind = 'close') AS closing_at
+        FROM phases SEMI JOIN judged USING (stream) WHERE kind IN ('syn', 'close') GROUP BY stream),
+    secured AS (
+        SELECT stream, hello_at, ready_at, version, kind, outcome, sni FROM handshakes WHERE number = 0),
+    refusing AS (
+        SELECT stream, min(number) AS refused_exchange, min(request_at) AS refused_at
+        FROM exchanges JOIN (
+            SELECT stream, fin_server_at FROM connections WHERE rst_by = 'server' AND fin_by IS NOT NULL) USING (stream)
+        WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at GROUP BY stream),
+    used AS (
+        SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
+            max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
+            bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
+            arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
+            arg_max(server_keepalive, number) AS server_keeps
+        FROM exchanges LEFT JOIN refusing USING (stream)
+        WHERE {ASKING} AND (refused_exchange IS NULL OR number < refused_exchange) GROUP BY stream),
+    told AS (
+        SELECT stream, client_ip, server_ip, server_port, server_name,
+            CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
+                ELSE coalesce(servers.role, 'server') END AS hop,
+            coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at,
+            if(refused_exchange IS NULL, closing_at, fin_server_at) AS closing_at,
+            refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
+            CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
+            version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
+            first_frame AS syn_frame,
+            coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
+            coalesce(multiplexed, false) AS multiplexed,
+            coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
+            announced_ip IS NOT NULL AS announced,
+            CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
+                WHEN fin_server_at - fin_client_at < rtt_server_ns - greatest(1_000_000, rtt_server_ns // 20)
+                    THEN 'server'
+                ELSE coalesce(fin_by, rst_by) END AS ended_by,
+            sni, rtt_client_ns + rtt_server_ns AS rtt_ns
+        FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
+            LEFT JOIN refusing USING (stream)
+        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
+        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes WHERE port IS NULL) machines USING (client_ip))
+    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
+    SELECT *, hash(client_ip, server_ip, server_port) AS ends,
+        hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
+    FROM told
+"""
+_MEMBERS = """
+    SELECT stream, ends, pool, syn_at, ready_at, closing_at, closed_at, first_exchange, multiplexed FROM pooled
+"""
+_EXCHANGES = "SELECT stream, number, request_at, response_done_at FROM exchanges"
+
+_SETUPS = """
+    CREATE OR REPLACE TEMP TABLE setups AS
+    WITH probing AS (
+        SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
+        FROM (
+            SELECT client_ip, server_ip, server_port, exchanges, syn_at - lag(syn_at) OVER (
+                PARTITION BY ends, exchanges = 0 ORDER BY syn_at) AS gap_ns
+            FROM pooled WHERE exchanges <= 1)
+        GROUP BY ALL
+        HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
+            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns)),
+    closings AS (
+        SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
+            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges,
+            refused_until AS previous_refused_until
+        FROM pooled)
+    SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
+        surroundings.* EXCLUDE (stream), closings.* EXCLUDE (previous_stream), coalesce(probe, false) AS probe
+    FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
+    LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
+        AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
+        AND pooled.exchanges <= 1
+"""
+
+# Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
+# arrived: a round trip after the handshake, at the latest.
+_VISITS = """
+    CREATE OR REPLACE TEMP TABLE visits AS
+    WITH opened AS (
+        SELECT stream, hello_at, hash(client_ip, server_port, coalesce(sni, server_ip)) AS visited,
+            if(ja4 IS NULL, NULL, hash(client_ip, server_ip, server_port, sni, ja4)) AS alike, server_ip AS before_ip,
+            complete_at + CASE WHEN version = 'TLSv1.3' THEN coalesce(rtt_ns, 0) ELSE 0 END AS before_at,
+            CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
+            kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
+        FROM handshakes
+        JOIN (SELECT stream, client_ip, server_ip, server_port, rtt_ns FROM setups WHERE NOT probe) USING (stream)
+        WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
+            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks'))
+    SELECT stream, before_at, before_ip, before_issued, before_id, alike_at, alike_issued
+    FROM (SELECT stream FROM opened) LEFT JOIN (
+        SELECT visits.stream, sessions.before_at, sessions.before_ip, sessions.before_issued, sessions.before_id
+        FROM opened visits ASOF JOIN opened sessions
+            ON visits.visited = sessions.visited AND visits.hello_at >= sessions.before_at
+        WHERE visits.hello_at - sessions.before_at <= $session_ns) USING (stream) LEFT JOIN (
+        SELECT visits.stream, sessions.before_at AS alike_at, sessions.before_issued AS alike_issued
+        FROM opened visits ASOF JOIN opened sessions
+            ON visits.alike = sessions.alike AND visits.hello_at >= sessions.before_at
+        WHERE visits.hello_at - sessions.before_at <= $session_ns) USING (stream)
+"""
+# What a resumed handshake would not have had. TLS 1.2 and older: the second round trip. TLS 1.3: the signature and the
+# certificate, in and before the server's flight, and the client's verification, each less what that end takes where a
+# session is resumed: on that server, else $resumed_ns. Where TCP lost or held anything, but for slow start,
+# this cannot be told from the rest and counts as nothing.
+_SECURED = """
+    CREATE OR REPLACE TEMP VIEW secured AS
+    WITH opened AS (
+        SELECT handshakes.*, coalesce(first_exchange, -1) AS exchange, client_ip, server_ip, server_port,
+            hop, rtt_ns, exchanges, first_request_at, before_at, before_ip, before_issued, before_id,
+            alike_at, alike_issued,
+            CASE WHEN hello_retry THEN 0 ELSE greatest(0, coalesce(least(
+                server_compute_ns, server_hello_at - handshakes.hello_at - rtt_server_ns), 0)) END AS before_ns,
+            median(server_compute_ns) FILTER (kind <> 'full') OVER of_server AS server_ns,
+            median(client_compute_ns) FILTER (kind <> 'full') OVER of_server AS client_ns
+        FROM visits JOIN handshakes USING (stream) JOIN setups USING (stream)
+        JOIN (SELECT stream, rtt_server_ns FROM connections) USING (stream)
+        WHERE number = 0
+        WINDOW of_server AS (PARTITION BY server_ip, server_port)),
+    needless AS (
+        SELECT *, CASE
+            WHEN version IS DISTINCT FROM 'TLSv1.3' THEN
+                [(least(ready_at, coalesce(server_done_at, ready_at)), ready_at)]
+            WHEN stream IN (SELECT stream FROM stalled WHERE phase = 'tls' AND kind <> 'slow-start') THEN []
+            ELSE list_filter([
+                (server_hello_at - before_ns + coalesce(server_ns, $resumed_ns)::BIGINT,
+                    least(server_done_at, ready_at)),
+                (client_finished_at - client_compute_ns + coalesce(client_ns, $resumed_ns)::BIGINT,
+                    least(client_finished_at, ready_at))],
+                lambda span: span[1] < span[2]) END AS spans
+        FROM opened)
+    SELECT * EXCLUDE (number, outcome, alert, alert_by, client_random, ja3, quic_version, keys, missing_keys, before_ns,
+            server_ns, client_ns, spans),
+        list_transform(if(len(spans) > 0, spans, [(ready_at, ready_at)]), lambda span: {
+            'stream': stream, 'exchange': exchange, 'start_at': span[1], 'end_at': span[2]}) AS needless
+    FROM needless
+"""
+
+_REQUESTS = f"""
+    CREATE OR REPLACE TEMP TABLE requests AS
+    WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
+    backs AS (SELECT front_stream AS stream, front_exchange AS number, count(*) AS backs FROM links GROUP BY ALL),
+    spaced AS MATERIALIZED (
+        SELECT stream, number, alike,
+            request_at - lag(done_at) OVER (PARTITION BY stream ORDER BY number) AS idle_ns,
+            request_at - lag(request_at) OVER (PARTITION BY alike ORDER BY request_at) AS gap_ns
+        FROM (
+            SELECT stream, number, request_at, coalesce(response_done_at, response_at, request_done_at) AS done_at,
+                hash(client_ip, server_ip, server_port, method, target) AS alike
+            FROM exchanges JOIN setups USING (stream) WHERE {ASKING})),
+    even AS (
+        SELECT alike, true AS probe FROM spaced GROUP BY alike
+        HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
+            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
+    SELECT stream, number, idle_ns, coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
+        fronts IS NULL AND coalesce(probe, false) AS even
+    FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
+    LEFT JOIN even USING (alike)
+"""
+_ASKED = """
+    CREATE OR REPLACE TEMP VIEW asked AS
+    SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
+        exchanges.number = first_exchange AS first, idle_ns, fronts, backs, setups.probe OR even AS probe
+    FROM requests JOIN exchanges USING (stream, number) JOIN setups USING (stream)
+"""
+
+# What a server did by itself before it answered: it had the whole request, the path is not counted, nothing was held by
+# TCP, and the answers before it on the connection were out (pipelining, and HTTP/2 over one path). Where a server may
+# speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose.
+_ANSWERS = """
+    CREATE OR REPLACE TEMP TABLE answers AS
+    WITH told AS (
+        SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
+            request_at, request_done_at, response_at, response_done_at, request_frame,
+            coalesce(method || ' ' || target, 'it cannot be read') AS target,
+            greatest(request_done_at, max(response_done_at) OVER (
+                PARTITION BY stream ORDER BY response_at, number
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at
+        FROM asked
+        WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101
+            AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
+            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap', 'postgresql', 'mysql') OR protocol = 'h2' AND NOT inferred
+                OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
+            AND response_at >= request_done_at)
+    SELECT *, greatest(response_at - start_at - rtt_ns, 0) AS ns,
+        greatest(median(response_at - start_at - rtt_ns) OVER of_server, 0)::BIGINT AS usual_ns,
+        median(response_at - request_done_at) OVER of_server AS usual_wait_ns,
+        count(*) OVER of_server AS requests
+    FROM told ANTI JOIN (SELECT stream, exchange FROM stalled WHERE phase = 'wait') USING (stream, exchange)
+    WINDOW of_server AS (PARTITION BY server_ip, server_port)
+"""
+
+# Names of which somebody wants the address, with what came of it: the same question again, from any port and to any
+# resolver, and the next connection of that machine. Multicast names are asked of everybody, and mostly nobody answers.
+# A query that is sent again from its port is the same lookup; only the number of datagrams tells.
+_LOOKUPS = """
+    CREATE OR REPLACE TEMP TABLE lookups AS
+    WITH homes AS (SELECT address AS client_ip, 'node ' || node AS home FROM nodes),
+    named AS (
+        SELECT stream, number AS exchange, coalesce(home, client_ip) AS home, client_ip, server_ip, server_port,
+            method AS kind, lower(target) AS name, status, request_at, response_at, closed_at, request_frame,
+            transport = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
+        FROM exchanges JOIN connections USING (stream) LEFT JOIN homes USING (client_ip)
+        WHERE protocol = 'dns' AND server_port NOT IN (5353, 5355) AND method <> 'PTR' AND target IS NOT NULL
+            AND request_at IS NOT NULL),
+    opened AS (
+        SELECT coalesce(home, client_ip) AS home, opened_at AS follows_at
+        FROM connections LEFT JOIN homes USING (client_ip) WHERE server_port NOT IN (53, 853, 5353, 5355))
+    SELECT named.*, follows_at,
+        lead(request_at) OVER (PARTITION BY named.home, kind, name ORDER BY request_at, stream, exchange) AS again_at
+    FROM named ASOF LEFT JOIN opened
+        ON named.home = opened.home AND coalesce(response_at, request_at) <= opened.follows_at
+"""
+
+# Users wait for exchanges that no other caused, from the opening of a connection if it was opened for them, or from
+# when the request was held, and for attempts that failed. Of what these caused, they wait for what lies within; where
+# several overlap, for the last one, and for an earlier one until that began. What a proxy tries in vain is charged to
+# the request that came last.
+_WAITED = f"""
+    CREATE OR REPLACE TEMP TABLE waited AS
+    WITH RECURSIVE late AS (
+        SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
+            sum(end_at - start_at) FILTER (side = 'client') AS held_ns,
+            max(end_at) FILTER (side = 'server') AS arrived_at
+        FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
+    opened AS (
+        SELECT setups.stream, first_exchange AS number, syn_at, ready_at
+        FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
+        WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
+    lives AS (
+        SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
+            -- Who asked for a tunnel waits for TLS in it, too.
+            greatest(request_at, arrived_at, coalesce(response_done_at, closed_at),
+                if(method = 'CONNECT', ready_at, NULL)) AS end_at,
+            client_ip, server_ip, server_port
+        FROM exchanges
+        JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
+        LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
+        WHERE {ASKING} AND request_at IS NOT NULL),
+    proxies AS (SELECT address AS client_ip FROM nodes WHERE port IS NULL AND role = 'proxy'),
+    asked_by_users AS (
+        SELECT stream, number, start_at, end_at FROM lives
+        WHERE (stream, number) NOT IN (SELECT (back_stream, back_exchange) FROM links WHERE back_exchange IS NOT NULL)
+            AND NOT (client_ip IN (FROM proxies)
+                AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE role = 'backend'))
+        UNION ALL
+        SELECT stream, -1, opened_at, closed_at FROM connections
+        WHERE (state IN ('refused', 'unanswered') AND transport = 'tcp'
+                OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed'))
+            AND stream NOT IN (SELECT stream FROM exchanges)
+            AND client_ip NOT IN (FROM proxies) AND client_ip NOT IN (FROM scanners)),
+    backs AS (
+        SELECT front_stream, front_exchange, back_stream, back_exchange, start_at, request_at,
+            least(end_at, coalesce(
+                lead(request_at) OVER (
+                    PARTITION BY front_stream, front_exchange ORDER BY end_at, back_stream, back_exchange),
+                end_at)) AS end_at
+        FROM links JOIN lives ON stream = back_stream AND number = back_exchange WHERE front_exchange IS NOT NULL),
+    paths AS (
+        SELECT stream AS user_stream, number AS user_exchange, stream, number AS exchange, start_at, end_at, 0 AS depth
+        FROM asked_by_users
+        UNION ALL
+        SELECT user_stream, user_exchange, back_stream, back_exchange,
+            greatest(paths.start_at, backs.start_at), least(paths.end_at, backs.end_at), depth + 1
+        FROM paths JOIN backs ON stream = front_stream AND exchange = front_exchange
+        WHERE depth < 8 AND greatest(paths.start_at, backs.start_at) < least(paths.end_at, backs.end_at))
+    SELECT * EXCLUDE (depth) FROM paths
+    UNION ALL
+    SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at),
+        least(paths.end_at, closed_at)
+    FROM (
+        SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
+        FROM (
+            SELECT stream, opened_at, closed_at, node
+            FROM connections JOIN nodes ON address = client_ip AND port IS NULL AND role = 'proxy'
+            WHERE state IN ('refused', 'unanswered') AND transport = 'tcp') tries
+        ASOF JOIN (
+            SELECT stream, number, request_at, end_at, node
+            FROM lives JOIN nodes ON address = server_ip AND port = server_port AND role = 'proxy') fronts
+            ON tries.node = fronts.node AND tries.opened_at >= fronts.request_at
+        WHERE closed_at <= end_at) tries
+    JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
+"""
+
+# Both ends of a proxy's connection to its backend have names of their own. A clock of whole milliseconds tells no
+# pauses. A sender in slow start that had sent as much before has forgotten it: a rest of a retransmission timeout does
+# that (RFC 5681 section 4.1).
+_HELD = """
+    CREATE OR REPLACE TEMP TABLE held AS
+    WITH again AS (
+        SELECT stream, number AS exchange, idle_ns,
+            max(request_bytes) OVER earlier >= request_bytes AS client,
+            max(response_bytes) OVER earlier >= response_bytes AS server
+        FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
+        WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
+    SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
+        CASE WHEN kind = 'slow-start' AND idle_ns >= $rto_ns + coalesce(rtt_ns, 0)
+            AND if(side = 'client', again.client, again.server) THEN idle_ns END AS rested_ns, confidence,
+        {'stream': stream, 'exchange': coalesce(exchange, -1), 'start_at': start_at, 'end_at': end_at} AS delay,
+        [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
+        if(side = 'client', answering, asking) AS receiver,
+        client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
+    FROM stalled JOIN (
+        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking,
+            if(hop = 'backend', 'backend', 'server') AS answering
+        FROM setups
+        WHERE NOT probe
+            AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
+    ) USING (stream)
+    LEFT JOIN again USING (stream, exchange)
+    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello'
+"""
+
+# Who tries many servers of which few answer does not wait for any.
+_SCANNERS = """
+    CREATE OR REPLACE TEMP TABLE scanners AS
+    SELECT client_ip FROM connections WHERE transport = 'tcp' GROUP BY client_ip
+    HAVING count(DISTINCT (server_ip, server_port)) >= $scan_least
+        AND count(DISTINCT (server_ip, server_port)) FILTER (state NOT IN ('refused', 'unanswered'))
+            <= $scan_answered * count(DISTINCT (server_ip, server_port))
+"""
+
+
+_MADE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "requests": (_REQUESTS, ("setups",)),
+    "asked": (_ASKED, ("requests", "setups")),
+    "answers": (_ANSWERS, ("asked",)),
+    "lookups": (_LOOKUPS, ()),
+    "held": (_HELD, ("asked", "setups")),
+    "scanners": (_SCANNERS, ()),
+    "visits": (_VISITS, ("scanners", "setups")),
+    "secured": (_SECURED, ("setups", "visits")),
+    "waited": (_WAITED, ("scanners", "setups")),
+}
+"""What each table and view is made by, and the others that this reads."""
+
+EVIDENCE = frozenset(("setups", *_MADE))
+"""What rules may read of it."""
+
+MADE_OF = {
+    "setups": "connections",
+    "asked": "exchanges",
+    "answers": "exchanges",
+    "lookups": "exchanges",
+    "held": "stalled",
+    "secured": "handshakes",
+}
+"""What has no row where the table that it is made of has none."""
+
+_VIEWS = ("secured", "asked")
+FORGET_EVIDENCE = "; ".join(
+    f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
+    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", "setups", *_MADE) if name not in _VIEWS))
+)
+"""SQL that drops all of it."""
+
+
+def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
+    """Give the steps that make each table of ``EVIDENCE`` when asked to."""
+
+    def make(statement: str) -> None:
+        tables.execute(with_values(statement, thresholds))
+
+    def set_up() -> None:
+        tables.execute(_POOLED)
+        tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
+        make(_SETUPS)
+        tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as setups
+
+    setting_up = Step(name="setups", reads=frozenset(), writes=frozenset(("setups",)), run=set_up)
+    making = (
+        Step(name=name, reads=frozenset(reads), writes=frozenset((name,)), run=partial(make, statement))
+        for name, (statement, reads) in _MADE.items()
+    )
+    return Steps((setting_up, *making))

@@ -1,0 +1,443 @@
+"""What is wrong, who does it, what it costs users, what to change: the rules, asked and priced.
+
+In: every other table. Out: the table ``findings``, worst first, and ``explained``.
+
+A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
+is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
+where several together count once. It is measured on a clock that runs while users wait (``analysis/waits.py``) on the
+user's connection, so that costs add up to no more than what users waited. A finding whose delays are mostly those of
+another one that its rule names is a consequence of that; what two findings share otherwise is counted with one of them:
+with what made an opening needless before what made it long, else with the worse one.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import duckdb
+
+from conchart._native import share_waits
+from conchart.analysis.findings.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
+from conchart.analysis.findings.rule import Fix, Rule
+from conchart.analysis.waits import WAITS
+from conchart.errors import UsageError
+from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
+from conchart.store.sql import OF_USERS, SERVED, USERS_WAITED, literal, with_values
+from conchart.store.steps import Steps
+from conchart.store.tables import Tables
+from conchart.words.printable import endpoint, printable
+from conchart.words.units import count_of, format_count, format_ns
+
+Row = dict[str, Any]
+_DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
+_MOST_FRAMES = 20
+_LEAST_RANKED = 8
+_Z_95 = 1.96
+
+_FOUND = f"""
+    CREATE OR REPLACE TEMP TABLE found (
+        rule VARCHAR, server_ip VARCHAR, server_port INTEGER, client_ip VARCHAR, delays {_DELAYS}, frames BIGINT[],
+        confidence DOUBLE, side VARCHAR, facts VARCHAR)
+"""
+# Before and after it are one line each: `_explained` counts on it.
+_ASK = """INSERT INTO found BY NAME SELECT {rule} AS rule, * REPLACE (to_json(facts) AS facts) FROM (
+{sql}
+)"""
+
+# A user's clock runs while somebody waits on the connection (``waited_ns`` of it so far), and stands still in between:
+# `from_ns` and `until_ns` are times on it. What a delay was paid for with is the time that passed on this clock.
+_PRICE = f"""
+    CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
+    CREATE OR REPLACE TEMP TABLE delays AS
+    SELECT id, rule, delay.stream, delay.exchange, delay.start_at, delay.end_at
+    FROM (SELECT id, rule, unnest(delays) AS delay FROM numbered);
+    CREATE OR REPLACE TEMP TABLE paid AS
+    WITH pieces AS (
+        SELECT id, user_stream, greatest(delays.start_at, waited.start_at) AS start_at,
+            least(delays.end_at, waited.end_at) AS end_at
+        FROM delays JOIN waited USING (stream, exchange)
+        WHERE delays.start_at < waited.end_at AND waited.start_at < delays.end_at),
+    parted AS (
+        SELECT *, sum(apart) OVER (PARTITION BY id, user_stream ORDER BY start_at, end_at) AS part
+        FROM (
+            SELECT *, (start_at > coalesce(max(end_at) OVER (
+                PARTITION BY id, user_stream ORDER BY start_at, end_at
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))::INTEGER AS apart
+            FROM pieces)),
+    merged AS (
+        SELECT id, user_stream, min(start_at) AS start_at, max(end_at) AS end_at
+        FROM parted GROUP BY id, user_stream, part),
+    users AS (
+        SELECT stream FROM connections JOIN servers USING (server_ip, server_port) WHERE {SERVED} AND {OF_USERS}),
+    clocks AS (
+        SELECT stream AS user_stream, start_at AS runs_at, end_at AS stops_at,
+            coalesce(sum(end_at - start_at) OVER (
+                PARTITION BY stream ORDER BY start_at
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT AS ran_ns
+        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream) SEMI JOIN users USING (stream))
+    SELECT id, merged.user_stream, start_at, end_at, if({SERVED}, 0, end_at - start_at) AS vain_ns,
+        coalesce(first.ran_ns + least(start_at, first.stops_at) - first.runs_at, 0) AS from_ns,
+        coalesce(last.ran_ns + least(end_at, last.stops_at) - last.runs_at, 0) AS until_ns
+    FROM merged JOIN (SELECT stream, state FROM connections) ON stream = merged.user_stream
+    ASOF LEFT JOIN clocks first ON merged.user_stream = first.user_stream AND start_at >= first.runs_at
+    ASOF LEFT JOIN clocks last ON merged.user_stream = last.user_stream AND end_at >= last.runs_at;
+"""
+
+_PRICED = f"""
+    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames),
+        coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
+        coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns
+    FROM numbered
+    LEFT JOIN (
+        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
+    LEFT JOIN (
+        SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
+            CASE WHEN n >= {_LEAST_RANKED}
+                THEN sorted[greatest(1, floor((n - {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS low_ns,
+            CASE WHEN n >= {_LEAST_RANKED}
+                THEN sorted[least(n, ceil(1 + (n + {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS high_ns
+        FROM (
+            SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
+            FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
+    LEFT JOIN (
+        SELECT id, sum(until_ns - from_ns)::BIGINT AS critical_ns, sum(vain_ns)::BIGINT AS vain_ns
+        FROM paid GROUP BY id) USING (id)
+"""
+"""The interval is the median's, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
+
+# How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. The
+# overlap of every pair of delays counts. Between two events, the number of overlapping pairs is the number of delays of
+# the one times that of the other: a walk in the order of time tells it, without a comparison of pairs.
+_COMMON = """
+    WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
+    pairs AS (
+        SELECT one.id AS one, other.id AS other, one.stream, one.exchange
+        FROM told one
+        JOIN (SELECT unnest($rules::VARCHAR[]) AS rule, unnest($causes::VARCHAR[]) AS cause) USING (rule)
+        JOIN told other ON other.rule = cause AND other.stream = one.stream
+            AND other.exchange IS NOT DISTINCT FROM one.exchange
+        WHERE other.id <> one.id),
+    events AS (
+        SELECT one, other, pairs.stream, pairs.exchange, unnest([start_at, greatest(start_at, end_at)]) AS instant,
+            unnest([1, -1]) AS ones, 0 AS others
+        FROM pairs JOIN delays ON id = one AND delays.stream = pairs.stream
+            AND delays.exchange IS NOT DISTINCT FROM pairs.exchange
+        UNION ALL
+        SELECT one, other, pairs.stream, pairs.exchange, unnest([start_at, greatest(start_at, end_at)]), 0,
+            unnest([1, -1])
+        FROM pairs JOIN delays ON id = other AND delays.stream = pairs.stream
+            AND delays.exchange IS NOT DISTINCT FROM pairs.exchange)
+    SELECT one, other, sum(lasting * together)::BIGINT, count(DISTINCT stream)
+    FROM (
+        SELECT one, other, stream, coalesce(lead(instant) OVER so_far - instant, 0) AS lasting,
+            sum(ones) OVER so_far * sum(others) OVER so_far AS together
+        FROM events
+        WINDOW so_far AS (PARTITION BY one, other, stream, exchange ORDER BY instant ROWS UNBOUNDED PRECEDING))
+    GROUP BY ALL
+"""
+_PAID = "SELECT id, user_stream, from_ns, until_ns FROM paid WHERE until_ns > from_ns"
+# Phases of a connection do not overlap, what was waited for findings may: a walk in the order of time tells while which
+# phase some finding was paid for.
+_EXPLAIN = f"""
+    INSERT INTO explained BY NAME
+    WITH events AS (
+        SELECT stream, unnest([start_at, end_at]) AS instant, unnest([phase, '']) AS phase, 0 AS paying,
+            unnest([2, 1]) AS place
+        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream)
+        UNION ALL
+        SELECT user_stream, unnest([start_at, end_at]), NULL, unnest([1, -1]), 0 FROM paid)
+    SELECT server_ip, server_port, lying_over AS phase, sum(lasting)::BIGINT AS explained_ns
+    FROM (
+        SELECT stream, last_value(phase IGNORE NULLS) OVER so_far AS lying_over,
+            sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far - instant AS lasting
+        FROM events
+        WINDOW so_far AS (PARTITION BY stream ORDER BY instant, place ROWS UNBOUNDED PRECEDING))
+    JOIN connections USING (stream)
+    WHERE is_paid AND lying_over <> '' AND lasting > 0 AND {SERVED} GROUP BY ALL
+"""
+# There may be as many as there are connections: they do not pass through Python.
+_NAME_STREAMS = """
+    UPDATE findings SET streams = happened.streams
+    FROM (
+        SELECT unnest(from_json($ids, '["INTEGER"]')) AS id,
+            unnest(from_json($numbers, '["INTEGER"]')) AS found) numbered
+    JOIN (SELECT id, list_sort(list(DISTINCT stream)) AS streams FROM delays GROUP BY id) happened USING (id)
+    WHERE number = found
+"""
+# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
+# a proxy hands on from its backend is not its own.
+_SOFTWARE = """
+    WITH told AS (
+        SELECT server_ip, server_port, mode(server_software) AS software
+        FROM exchanges JOIN connections USING (stream) WHERE server_software IS NOT NULL GROUP BY ALL),
+    own AS (
+        FROM told ANTI JOIN (
+            SELECT fronts.server_ip, fronts.server_port, software
+            FROM (SELECT DISTINCT front_stream, back_stream FROM links)
+            JOIN connections fronts ON fronts.stream = front_stream
+            JOIN connections backs ON backs.stream = back_stream
+            JOIN told ON told.server_ip = backs.server_ip AND told.server_port = backs.server_port
+        ) USING (server_ip, server_port, software))
+    SELECT 'server', server_ip, server_port, software FROM own
+    UNION ALL
+    SELECT 'client', nodes.address, NULL, mode(software)
+    FROM own JOIN nodes home ON home.address = server_ip AND home.port = server_port
+    JOIN nodes ON nodes.node = home.node AND nodes.port IS NULL
+    WHERE home.role = 'proxy' GROUP BY ALL
+    UNION ALL
+    SELECT 'client', client_ip, NULL, mode(user_agent)
+    FROM exchanges JOIN connections USING (stream)
+    WHERE user_agent IS NOT NULL
+        AND client_ip NOT IN (SELECT address FROM nodes WHERE port IS NULL AND role = 'proxy')
+    GROUP BY ALL
+"""
+_SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
+
+
+FORGET = FORGET_EVIDENCE + "".join(
+    f"; DROP TABLE IF EXISTS {table}" for table in ("found", "numbered", "delays", "paid")
+)
+"""SQL that drops what ``find`` leaves."""
+
+
+def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+    """Fill ``findings``.
+
+    Raises:
+        UsageError: A rule's SQL is wrong; the message names file and line.
+    """
+    by_name = {rule.name: rule for rule in rules}
+    known = evidence(tables, thresholds)
+    _ask(tables, known, by_name.values(), thresholds)
+    if not tables.count("found"):
+        return
+    known.provide(("waited",))
+    tables.execute(_PRICE)
+    found = _rows(tables, _PRICED)
+    ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
+    tables.execute(_EXPLAIN)
+    for row in found:
+        spent_ns = row["critical_ns"] + row["vain_ns"]
+        row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
+    roots = _roots(tables, found, by_name)
+    # What made an opening needless counts before what made it long.
+    causes = {name for rule in by_name.values() for name in rule.because}
+    found.sort(key=lambda row: (row["rule"] not in causes, -row["critical_ns"], *_place(row)))
+    shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
+    found.sort(
+        key=lambda row: (
+            by_name[row["rule"]].severity != "quality",
+            -SEVERITIES.index(row["severity"]),
+            shared.get(row["id"], 0) - row["critical_ns"] - row["vain_ns"],
+            -row["cost_ns"],
+            *_place(row),
+        )
+    )
+    software = {(end, ip, port): words for end, ip, port, words in tables.fetch(_SOFTWARE)}
+    servers = {(ip, port): (role, name) for ip, port, role, name in tables.fetch(_SERVERS)}
+    numbers = {row["id"]: number for number, row in enumerate(found)}
+    for row in found:
+        root = roots.get(row["id"])
+        row |= _words(by_name[row["rule"]], row, software)
+        row["hop"], name = servers.get((row["server_ip"], row["server_port"]), (None, None))
+        row["server"] = name or (endpoint(row["server_ip"], row["server_port"]) if row["server_ip"] else None)
+        row["number"], row["root"] = numbers[row["id"]], None if root is None else numbers[root]
+        row["because"] = None if root is None else found[numbers[root]]["rule"]
+        row["shared_ns"] = shared.get(row["id"], 0)
+        row["waited_ns"] = users_waited_ns
+    columns = TABLE_BY_NAME["findings"].types
+    tables.add("findings", (tuple(row[column] for column in columns) for row in found))
+    tables.execute(_NAME_STREAMS, {"ids": json.dumps([*numbers]), "numbers": json.dumps([*numbers.values()])})
+
+
+def _place(row: Row) -> tuple[str, str, int, str]:
+    """What tells apart rows that cost the same."""
+    return row["rule"], row["server_ip"] or "", row["server_port"] or 0, row["client_ip"] or ""
+
+
+def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | None], str]) -> Row:
+    """What a row says to people."""
+    facts = json.loads(row["facts"] or "{}")
+    facts |= {name: row[name] for name in ("count", "cost_ns", "critical_ns", "each_ns") if row[name] is not None}
+    known = {
+        "server": software.get(("server", row["server_ip"], row["server_port"])),
+        "client": software.get(("client", row["client_ip"], None)),
+    }
+    return {
+        "finding": rule.name,
+        "title": rule.title,
+        "streams": [],
+        "frames": list(dict.fromkeys(row["frames"])),
+        "who": fill(rule.who, facts) or None,
+        "evidence": fill(rule.seen, facts),
+        "why": rule.why,
+        "advice": advice([fix for fix in rule.fixes if _applies(fix, row["side"], facts)], known),
+    }
+
+
+def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+    tables.execute(_FOUND)
+    for rule in _worth_asking(tables, known, tuple(rules), thresholds):
+        known.provide_named(rule.sql)
+        sql = with_values(rule.sql.rstrip("\n ;"), thresholds)
+        try:
+            tables.execute(_ASK.format(rule=literal(rule.name), sql=sql))
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            raise UsageError(_explained(rule, str(error))) from None
+
+
+def _worth_asking(tables: Tables, known: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
+    """Give those of which every table that they need has a row.
+
+    What all need of a table is asked at once. Tables come before what is made of them: a rule that one of those refuses
+    needs no evidence.
+    """
+    wanted = {table for rule in rules for table in rule.needs}
+    for table in sorted(wanted, key=lambda table: (table in EVIDENCE, table)):
+        asking = [rule for rule in rules if table in rule.needs]
+        if asking:
+            met = set()
+            if table not in MADE_OF or tables.count(MADE_OF[table]):
+                known.provide((table,))
+                met = _met(tables, table, asking, thresholds)
+            rules = tuple(rule for rule in rules if table not in rule.needs or rule.needs[table] in met)
+    return [*rules]
+
+
+def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str, float]) -> set[str]:
+    """Give those conditions of rules for a table that hold for one of its rows at least."""
+    conditions = sorted({rule.needs[table] for rule in rules})
+    query = f"SELECT {', '.join(f'bool_or({condition})' for condition in conditions)} FROM {table}"
+    try:
+        told = tables.fetch(with_values(query, thresholds))[0]
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        if len(rules) == 1:
+            raise UsageError(f"{rules[0].path}:{rules[0].lines['needs']}: needs: {str(error).strip()}") from None
+        for rule in rules:  # one of them is wrong, and says so by itself
+            _met(tables, table, [rule], thresholds)
+        raise
+    return {condition for condition, is_met in zip(conditions, told, strict=True) if is_met}
+
+
+def _explained(rule: Rule, error: str) -> str:
+    """DuckDB's words with the line of the file: the statement has one line before the rule's."""
+    told = re.search(r"LINE (\d+):", error)
+    line = rule.sql_line + (int(told[1]) - 2 if told else 0)
+    return f"{rule.path}:{line}: {error.strip()}"
+
+
+def _rows(tables: Tables, query: str, params: object = None) -> list[Row]:
+    names, told = tables.fetch_named(query, params)
+    return [dict(zip(names, values, strict=True)) for values in told]
+
+
+def _severity(rule: Rule, spent_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
+    if rule.severity in ("note", "quality"):
+        return "note" if rule.severity == "note" else "warning"
+    if spent_ns and spent_ns >= thresholds["serious_share"] * waited_ns:
+        return "serious"
+    if rule.severity == "failure" or spent_ns and spent_ns >= thresholds["warning_share"] * waited_ns:
+        return "warning"
+    return "note"
+
+
+def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:
+    """Give of each consequence the finding that it is a consequence of, at the very root."""
+    asked = {row["rule"] for row in found}
+    pairs = [(name, cause) for name in sorted(asked) for cause in rules[name].because if cause in asked]
+    if not pairs:
+        return {}
+    names, causes = ([*column] for column in zip(*pairs, strict=True))
+    cost = {row["id"]: row["cost_ns"] for row in found}
+    best: dict[int, tuple[float, int]] = {}
+    for one, other, common_ns, streams in tables.fetch(_COMMON, {"rules": names, "causes": causes}):
+        share = common_ns / cost[one] if cost[one] else math.copysign(1, streams)
+        if share >= 0.5:
+            best[one] = max(best.get(one, (0, 0)), (share, -other))
+    parents = {one: -other for one, (_, other) in best.items()}
+    return {one: root for one in parents if (root := _top(one, parents)) != one}
+
+
+def _top(one: int, parents: Mapping[int, int]) -> int:
+    """Go up to what is no consequence; of those that name each other, it is the same one for all."""
+    seen = [one]
+    while (parent := parents.get(seen[-1])) is not None:
+        if parent in seen:
+            return min(seen[seen.index(parent) :])
+        seen.append(parent)
+    return seen[-1]
+
+
+def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
+    """Give of each finding, in the order in which they count, what users waited for it that one before counts."""
+    return dict(share_waits(tables.sql(_PAID), ids))
+
+
+_PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")
+_ASIDE = re.compile(r"(?:: | \()\{(\w+)\}\)?(?=[,;]|$)")
+"""A fact at the end of a clause that says more of what stands before it: ``: {target}``, `` ({status})``."""
+_CLAUSE = re.compile(r"([;,:] )(?![^(]*\))")
+"""Between clauses, but not inside brackets."""
+
+
+def fill(template: str, facts: Mapping[str, Any]) -> str:
+    """Put the facts of a row into a rule's text: durations, counts and texts as people read them.
+
+    What would need a fact that is not known is left out: the aside that it is, else the clause that it stands in.
+    """
+
+    def value(place: re.Match[str]) -> str:
+        name, noun = place[1], place[2]
+        fact = facts[name]
+        if name.endswith("_ns"):
+            return format_ns(int(fact))
+        if noun:
+            return count_of(int(fact), *noun.split("|"))
+        return format_count(fact) if isinstance(fact, int) else printable(str(fact), 120)
+
+    return _PLACE.sub(value, _knowable(template, facts))
+
+
+def _knowable(template: str, facts: Mapping[str, Any]) -> str:
+    def is_known(text: str) -> bool:
+        return all(facts.get(place[1]) is not None for place in _PLACE.finditer(text))
+
+    if is_known(template):
+        return template
+    without = _ASIDE.sub(lambda aside: aside[0] if is_known(aside[0]) else "", template)
+    parts = _CLAUSE.split(f"; {without}")
+    clauses = zip(parts[1::2], parts[2::2], strict=True)
+    return "".join(f"{mark}{clause}" for mark, clause in clauses if is_known(clause))[2:]
+
+
+def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:
+    return side in (None, fix.at) and (not fix.when or bool(facts.get(fix.when)))
+
+
+def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | None:
+    """Say what to change: for the software at hand where that is known, else in general, then for others."""
+    suiting: list[Fix] = []
+    general: list[Fix] = []
+    others: list[Fix] = []
+    by_end: dict[str, list[Fix]] = {}
+    for fix in fixes:
+        by_end.setdefault(fix.at, []).append(fix)
+    for at, of_end in by_end.items():
+        known = software.get(at)
+        at_hand = [fix for fix in of_end if known and fix.suits(known)]
+        suiting += at_hand
+        general += [fix for fix in of_end if not fix.product and not at_hand]
+        others += [fix for fix in of_end if fix.product and not known]
+    lines = dict.fromkeys(f"{_where(fix)}{fix.line}" for fix in (*suiting, *general, *others))
+    return "\n".join(lines) or None
+
+
+def _where(fix: Fix) -> str:
+    named = " ".join(filter(None, (fix.product, fix.versions)))
+    return f"{named}: " if named else ""

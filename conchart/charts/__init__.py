@@ -1,1 +1,0 @@
-"""The offline page: quality of the capture, where the time went, swimlanes, table of connections."""

@@ -1,0 +1,207 @@
+"""OTLP, as JSON (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding): spans for every tracing backend.
+
+In: a trace. Out: one ``ExportTraceServiceRequest``, a resource per server. Every exchange is a span; its request, wait
+and transfer are its children, so are the handshakes that its connection began with, and the exchanges that it caused
+behind a proxy. One that nothing in the capture caused begins a trace: the client's own, where ``traceparent`` names it.
+
+Ids are made of addresses and instants: the same capture gives the same spans, two captures do not give each other's.
+"""
+
+import json
+from itertools import groupby
+from typing import IO, Any
+
+from conchart.outputs.formats.exchanges import ASKED, first_after, parts
+from conchart.outputs.formats.json import fetched, lines
+from conchart.store.tables import Tables
+from conchart.version import version
+from conchart.words.printable import endpoint
+
+_INTERNAL, _SERVER = 1, 2
+"""SpanKind."""
+_ERROR = 2
+"""StatusCode."""
+_METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
+_HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2')"
+_VERSION = "CASE protocol WHEN 'http/1.0' THEN '1.0' WHEN 'http/1.1' THEN '1.1' WHEN 'h2' THEN '2' END"
+_METHOD = f"CASE WHEN method IN {_METHODS} THEN method WHEN method IS NOT NULL THEN '_OTHER' END"
+_KEY = "concat_ws(' ', stream, opened_at, transport, client_ip, client_port, server_ip, server_port)"
+
+
+def _attributes(**kinds: dict[str, str]) -> str:
+    """Give the SQL for a list of attributes; those that are NULL are left out.
+
+    Args:
+        kinds: By kind of value (``string``, ``int``, ``bool``, ``double``): the SQL of each, by the attribute's name.
+    """
+    each = [
+        f"CASE WHEN ({value}) IS NOT NULL THEN json_object('key', '{name}', 'value', "
+        f"json_object('{kind}Value', {f'({value})::VARCHAR' if kind == 'int' else value})) END"
+        for kind, values in kinds.items()
+        for name, value in values.items()
+    ]
+    return f"list_filter([{', '.join(each)}], lambda attribute: attribute IS NOT NULL)"
+
+
+_EXCHANGE = _attributes(
+    string={
+        "http.request.method": f"CASE WHEN {_HTTP} THEN {_METHOD} END",
+        "http.request.method_original": f"CASE WHEN {_HTTP} AND method NOT IN {_METHODS} THEN method END",
+        "url.scheme": f"CASE WHEN {_HTTP} THEN CASE WHEN secure THEN 'https' ELSE 'http' END END",
+        "url.path": f"CASE WHEN {_HTTP} THEN split_part(target, '?', 1) END",
+        "url.query": f"CASE WHEN {_HTTP} AND contains(target, '?') THEN substr(target, strpos(target, '?') + 1) END",
+        "user_agent.original": "user_agent",
+        "dns.question.name": "CASE WHEN protocol = 'dns' THEN target END",
+        "server.address": "coalesce(nullif(regexp_replace(host, ':[0-9]+$', ''), ''), server_name, server_ip)",
+        "client.address": "client_ip",
+        "network.peer.address": "client_ip",
+        "network.local.address": "server_ip",
+        "network.transport": "transport",
+        "network.protocol.name": f"CASE WHEN {_HTTP} THEN 'http' ELSE protocol END",
+        "network.protocol.version": _VERSION,
+        "error.type": f"CASE WHEN {_HTTP} AND status >= 500 THEN status::VARCHAR END",
+        "conchart.wireshark": "printf('%s.stream eq %d', transport, transport_stream)",
+    },
+    int={
+        "http.response.status_code": f"CASE WHEN {_HTTP} THEN status END",
+        "http.request.size": f"CASE WHEN {_HTTP} THEN request_bytes END",
+        "http.response.size": f"CASE WHEN {_HTTP} THEN response_bytes END",
+        "server.port": "server_port",
+        "client.port": "client_port",
+        "network.peer.port": "client_port",
+        "network.local.port": "server_port",
+        "conchart.stream": "stream",
+        "conchart.exchange": "number",
+        "conchart.request_frame": "request_frame",
+        "conchart.response_frame": "response_frame",
+    },
+    bool={"conchart.inferred": "inferred"},
+    double={"conchart.confidence": "confidence"},
+)
+_CONNECT = _attributes(
+    string={
+        "network.peer.address": "client_ip",
+        "network.local.address": "server_ip",
+        "network.transport": "transport",
+        "conchart.wireshark": "printf('%s.stream eq %d', transport, transport_stream)",
+    },
+    int={"network.peer.port": "client_port", "network.local.port": "server_port", "conchart.stream": "stream"},
+)
+_TLS = _attributes(
+    string={
+        "tls.protocol.name": "lower(left(version, 3))",
+        "tls.protocol.version": "split_part(version, 'v', 2)",
+        "tls.cipher": "cipher",
+        "tls.curve": "named_group",
+        "tls.next_protocol": "alpn",
+        "tls.client.ja3": "ja3",
+        "server.address": "sni",
+        "conchart.tls.ja4": "ja4",
+        "conchart.tls.kind": "kind",
+    },
+    int={"conchart.stream": "stream", "conchart.handshake": "number", "conchart.tls.round_trips": "round_trips"},
+    bool={"tls.established": "outcome = 'complete'", "tls.resumed": "kind <> 'full'", "conchart.inferred": "inferred"},
+)
+_PART = _attributes(int={"conchart.stream": "stream", "conchart.exchange": "number"})
+
+_TRACES = f"""
+    WITH RECURSIVE asked AS ({ASKED}),
+    known AS (SELECT stream, md5({_KEY}) AS key FROM connections),
+    causes AS (
+        SELECT back_stream AS stream, back_exchange AS number, front_stream, front_exchange
+        FROM links SEMI JOIN asked ON stream = front_stream AND number = front_exchange
+        WINDOW likely AS (
+            PARTITION BY back_stream, back_exchange ORDER BY links.confidence DESC, front_stream, front_exchange)
+        QUALIFY row_number() OVER likely = 1),
+    rooted AS (
+        SELECT stream, number, stream AS root, number AS root_number, 0 AS depth
+        FROM asked ANTI JOIN causes USING (stream, number)
+        UNION ALL
+        SELECT causes.stream, causes.number, root, root_number, depth + 1
+        FROM causes JOIN rooted ON front_stream = rooted.stream AND front_exchange = rooted.number
+        WHERE causes.number IS NOT NULL),
+    announced AS (
+        SELECT root, root_number, first(id ORDER BY depth, stream, number) AS trace
+        FROM (
+            SELECT rooted.*, regexp_extract(unnest(ids), '^traceparent:([0-9a-f]{{32}})$', 1) AS id
+            FROM rooted JOIN exchanges USING (stream, number))
+        WHERE trim(id, '0') <> '' GROUP BY ALL),
+    traced AS (
+        SELECT rooted.stream, rooted.number, left(md5(printf('%s %d', own.key, rooted.number)), 16) AS span,
+            coalesce(trace, md5(printf('trace %s %d', roots.key, root_number))) AS trace
+        FROM rooted JOIN known own USING (stream) JOIN known roots ON roots.stream = root
+        LEFT JOIN announced USING (root, root_number)),
+    asked_spans AS (
+        SELECT asked.*, traced.trace, traced.span, up.span AS parent
+        FROM asked JOIN traced USING (stream, number) LEFT JOIN causes USING (stream, number)
+        LEFT JOIN traced up ON up.stream = front_stream AND up.number = front_exchange),
+    secured AS (SELECT stream, min(hello_at) AS hello_at FROM handshakes GROUP BY ALL),
+    openings AS (
+        SELECT stream, 'connect' AS name, start_at, end_at, NULL AS handshake FROM phases WHERE kind = 'syn'
+        UNION ALL
+        SELECT stream, 'tls handshake', hello_at, coalesce(ready_at, end_at, hello_at), number
+        FROM handshakes LEFT JOIN (
+            SELECT stream, handshake AS number, max(end_at) AS end_at FROM phases WHERE kind = 'tls' GROUP BY ALL)
+            USING (stream, number)
+        WHERE hello_at IS NOT NULL),
+    opened AS (
+        SELECT openings.* EXCLUDE (for_exchange),
+            CASE WHEN causes.stream IS NULL THEN openings.stream ELSE front_stream END AS by_stream,
+            CASE WHEN causes.stream IS NULL THEN for_exchange ELSE front_exchange END AS by_exchange
+        FROM ({first_after("openings", "asked")}) AS openings
+        LEFT JOIN (FROM causes WHERE number IS NULL) AS causes USING (stream)),
+    opening_spans AS (
+        SELECT opened.*, left(md5(concat_ws(' ', key, name, handshake, start_at, end_at)), 16) AS span,
+            traced.span AS parent, coalesce(trace, md5('trace ' || key)) AS trace
+        FROM opened JOIN known USING (stream)
+        LEFT JOIN traced ON traced.stream = by_stream AND traced.number = by_exchange),
+    spans AS (
+        SELECT stream, trace, span, parent, coalesce(CASE WHEN {_HTTP} THEN method END, protocol) AS name,
+            {_SERVER} AS kind, start_at, end_at, {_EXCHANGE} AS attributes,
+            CASE WHEN {_HTTP} AND status >= 500 THEN ''
+                WHEN {_HTTP} AND response_at IS NULL THEN 'no response in the capture' END AS error
+        FROM (
+            SELECT asked_spans.*, coalesce(hello_at <= start_at, false) AS secure, server_name,
+                client_ip, client_port, server_ip, server_port, transport, transport_stream
+            FROM asked_spans JOIN connections USING (stream) LEFT JOIN secured USING (stream))
+        UNION ALL
+        SELECT stream, trace, left(md5(concat_ws(' ', span, part)), 16), span, part, {_INTERNAL}, part_at, part_done_at,
+            {_PART}, NULL
+        FROM ({parts("asked_spans")})
+        UNION ALL
+        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_CONNECT},
+            CASE WHEN state IN ('refused', 'unanswered') THEN state END
+        FROM opening_spans JOIN connections USING (stream) WHERE handshake IS NULL
+        UNION ALL
+        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_TLS},
+            CASE WHEN outcome = 'failed' THEN coalesce(alert, outcome) END
+        FROM opening_spans JOIN (SELECT * EXCLUDE (number), number AS handshake, number FROM handshakes)
+            USING (stream, handshake))
+    SELECT server_ip, server_port, names[1] AS server_name, json_merge_patch('{{}}', json_object(
+        'traceId', trace, 'spanId', span, 'parentSpanId', parent, 'name', name, 'kind', kind,
+        'startTimeUnixNano', start_at::VARCHAR, 'endTimeUnixNano', end_at::VARCHAR, 'attributes', attributes,
+        'status', CASE WHEN error IS NOT NULL THEN json_object('code', {_ERROR}, 'message', error) END)) AS told
+    FROM spans JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    ORDER BY rank, start_at, end_at DESC, trace, span
+"""
+
+
+def dump_otlp(tables: Tables, sink: IO[str]) -> None:
+    """Write the request, server by server in the order in which page and terminal list them, spans by their start."""
+    sink.write('{"resourceSpans": [')
+    servers = groupby(fetched(tables.sql(_TRACES)), key=lambda row: row[:3])
+    for number, (server, rows) in enumerate(servers):
+        sink.write((",\n" if number else "\n") + json.dumps(_resource(*server))[:-1])
+        sink.write(f', "scopeSpans": [{{"scope": {json.dumps({"name": "conchart", "version": version()})}, "spans": [')
+        sink.writelines(lines(told for (*_, told) in rows))
+        sink.write("]}]}")
+    sink.write("]}\n")
+
+
+def _resource(server_ip: str, server_port: int, name: str | None) -> dict[str, Any]:
+    known = {
+        "service.name": name or endpoint(server_ip, server_port),
+        "service.instance.id": endpoint(server_ip, server_port),
+    }
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in known.items()]
+    return {"resource": {"attributes": attributes}}

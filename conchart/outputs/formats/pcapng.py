@@ -1,0 +1,61 @@
+"""pcapng: the packets of the captures, with comments where phases, handshakes, stalls and findings are, for Wireshark.
+
+In: a trace, and its captures, which are read once more. Out: one file. The native core copies; what is said of packets
+is ``telling``'s.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from conchart import _native
+from conchart.errors import CaptureError, UsageError
+from conchart.outputs.options import DrawOptions
+from conchart.reading.selection import told_selection
+from conchart.store.tables import Tables
+from conchart.telling.comments import comments
+from conchart.words.units import count_of
+
+
+def check_captures(paths: Iterable[str], output: Path) -> None:
+    """Refuse captures whose packets cannot be had once more.
+
+    Raises:
+        UsageError: One is standard input or a pipe, or is what would be replaced.
+    """
+    for path in map(Path, paths):
+        if str(path) == "-" or (path.exists() and not path.is_file()):
+            name = "standard input" if str(path) == "-" else str(path)
+            raise UsageError(
+                f"cannot write {output}: its packets are read once more, and {name} can be read only once\n"
+                f"  Write them to a file first (tcpdump -w slow.pcap), then: conchart slow.pcap -w {output}"
+            )
+        if path.exists() and output.exists() and path.samefile(output):
+            raise UsageError(f"cannot write {output}: it is the capture itself")
+
+
+def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
+    """Copy the packets that were chosen when the captures were read, with a comment for each thing said of one.
+
+    Raises:
+        CaptureError: A capture is gone, or has changed since it was read.
+    """
+    rows = tables.fetch("SELECT path, packets, bytes, selection FROM captures ORDER BY capture")
+    chosen = told_selection(rows[0][3] or "" if rows else "")
+    said = comments(tables, names=options.names)
+    try:
+        seen = _native.annotate_captures(
+            [(name, packets) for name, packets, _, _ in rows],
+            os.fspath(path),
+            lambda: next(said, []),
+            compile_filter=chosen.compiler(),
+            **chosen.bounds,
+        )
+    except _native.CaptureError as error:
+        raise CaptureError(f"{error}\n  A capture is read once more for {path.suffix}: put it back.") from None
+    for (name, packets, size, _), found in zip(rows, seen, strict=True):
+        if found != (packets, size):
+            raise CaptureError(
+                f"{name}: has changed since it was read: {count_of(packets, 'packet')} of {size} bytes then, "
+                f"{count_of(found[0], 'packet')} of {found[1]} bytes now"
+            )

@@ -1,0 +1,245 @@
+"""The page: one HTML file that shows a trace, works offline and loads nothing.
+
+In: a trace. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
+"""
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page.document import prepare, render_document
+from conchart.outputs.page.swimlanes import swimlanes
+from conchart.store.tables import Tables
+from conchart.telling.axis import captured_ns
+from conchart.telling.findings import Finding, findings, tally_findings
+from conchart.telling.remarks import remarks
+from conchart.telling.rows import Row, rows
+from conchart.telling.servers import Part, Server, headline, servers, shares, totals
+from conchart.telling.splits import STEPS
+from conchart.telling.stalls import stall_costs
+from conchart.telling.verdict import ABOUT_THE_CAPTURE, verdict
+from conchart.words.phases import PHASES
+from conchart.words.stalls import COLOURS, DETAIL, STALLS, stall_kind
+from conchart.words.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
+
+DEFAULT_OPTIONS = DrawOptions()
+MAX_FILES = 8
+"""Capture files named in the header."""
+MAX_FINDINGS = 100
+"""Findings in the panel; the page says how many more there are."""
+MAX_SERVERS = 50
+"""Servers in "where the time went"; the page says how many more there are."""
+LEAST_HEADLINE = 10
+"""One in so many nanoseconds that users waited: for less, only the first server has a headline."""
+SCRIPTS = (
+    *("decode", "format", "axis", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe"),
+    *(
+        "ladder",
+        "overview",
+        "lanes",
+        "ranks",
+        "range",
+        "series",
+        "statistics",
+        "language",
+        "search",
+        "listings",
+        "table",
+        "address",
+    ),
+    *("help", "main"),
+)
+"""In the order in which they build on each other."""
+
+OVERVIEW = """
+    SELECT * FROM
+    (SELECT count(*) AS files, coalesce(sum(selected), 0)::BIGINT AS packets, coalesce(sum(bytes), 0)::BIGINT AS bytes,
+        min(first_at) AS first_at, any_value(seen_from) AS seen_from
+        FROM captures),
+    (SELECT count(*) AS connections, count(DISTINCT client_ip) AS clients, count(DISTINCT server_ip) AS servers
+        FROM connections),
+    (SELECT count(*) AS hosts FROM (SELECT client_ip FROM connections UNION SELECT server_ip FROM connections)),
+    (SELECT count(*) AS requests, count(DISTINCT stream) AS with_requests FROM exchanges),
+    (SELECT count(*) AS handshakes, count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS resumed
+        FROM handshakes)"""
+
+
+TEMPLATE = "page.html.j2"
+
+
+def prepare_page() -> None:
+    """Make ready what every page has; what is written later finds it."""
+    prepare(TEMPLATE, SCRIPTS)
+
+
+def write_html(tables: Tables, path: Path, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> None:
+    """Write the page of a trace to ``path``; see :func:`render`.
+
+    Raises:
+        OSError: The file cannot be written. Part of it may have been: who needs all or nothing writes :func:`render`'s
+            text to a temporary file and renames that.
+    """
+    path.write_text(render(tables, options, title=title), encoding="utf-8", newline="\n")
+
+
+def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> str:
+    """Return the page as text, to be encoded as UTF-8.
+
+    Args:
+        tables: Of the trace; nothing is added to them.
+        options: What to draw. Packets are marked only if the trace was read with packets.
+        title: Heading; the names of the capture files where it is not given.
+    """
+    (overview,) = rows(tables, OVERVIEW)
+    span_ns = captured_ns(tables)
+    files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
+    listed = servers(tables, names=options.names, most=MAX_SERVERS)
+    whole = totals(tables)
+    lanes = swimlanes(tables, options)
+    said = remarks(tables)
+    drawn_kinds, drawn_stalls = _legend(tables)
+    answer = verdict(tables, names=options.names)
+    found = findings(tables, names=options.names, most=MAX_FINDINGS) if options.findings else []
+    wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
+    return render_document(
+        TEMPLATE,
+        SCRIPTS,
+        lanes.data | {"findings": _places(wrong)},
+        lanes.blocks,
+        title=title or title_of(files),
+        files=[
+            {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
+        ],
+        more_files=max(0, len(files) - MAX_FILES),
+        several=len(files) > 1,
+        tiles=_tiles(overview, span_ns),
+        answer=answer if options.findings else answer.unsaid,
+        told=options.findings,
+        warnings=[remark for remark in said if remark.warning],
+        hints=[remark for remark in said if not remark.warning],
+        headline=[
+            {"server": server, "shares": list(shares(server))}
+            for place, server in enumerate(headline(listed))
+            if not place or server.waited_ns * LEAST_HEADLINE >= whole.waited_ns
+        ],
+        in_vain=answer.in_vain,
+        stalls=stall_costs(tables),
+        findings=wrong,
+        more_findings=sum(one.count for one in tally_findings(tables, without=found)),
+        servers=_bars(listed[:MAX_SERVERS], whole.longest_ns),
+        more_servers=max(0, whole.count - MAX_SERVERS),
+        waited_ns=whole.waited_ns,
+        total_ns=whole.total_ns,
+        span_ns=span_ns,
+        kinds=PHASES,
+        steps=STEPS if lanes.links else (),
+        shown_kinds=drawn_kinds,
+        shown_stalls=drawn_stalls,
+        stall_kinds=[kind for kind in STALLS if kind.detail is None],
+        limits=lanes.limits,
+        explained=options.explained is not None,
+        seen_from=overview["seen_from"],
+        packets=options.packets,
+        retransmits=options.retransmits,
+    )
+
+
+def _legend(tables: Tables) -> tuple[set[str], list[tuple[str, list[str]]]]:
+    """Give the kinds of phase that there are, and the words of stalls with what they mean."""
+    times = tables.fetch(f"SELECT DISTINCT phase, kind, {DETAIL} FROM times WHERE total_ns > 0")
+    kinds = {(kind, detail) for _, kind, detail in times if kind is not None}
+    told: dict[str, list[str]] = {}
+    for stall in STALLS:
+        if stall in {stall_kind(*kind) for kind in kinds}:
+            told.setdefault(stall.word, []).append(stall.meaning)
+    # Those that have no colour of their own are drawn alike.
+    alike = [word for word in told if word not in COLOURS]
+    shown = [(word, told[word]) for word in told if word in COLOURS]
+    if alike:
+        shown.append((", ".join(alike), [meaning for word in alike for meaning in told[word]]))
+    return {phase for phase, _, _ in times}, shown
+
+
+def title_of(files: list[Row]) -> str:
+    """Name the captures."""
+    if not files:
+        return "Empty capture"
+    # Not pathlib: a capture's path may come from another system, or be "-".
+    name = "/".join(str(files[0]["path"]).replace("\\", "/").split("/")[-2:])
+    return f"{name} and {count_of(len(files) - 1, 'more file')}" if len(files) > 1 else name
+
+
+def _tiles(overview: Row, span_ns: int) -> list[dict[str, str]]:
+    first_at = overview["first_at"]
+    return [
+        {
+            "name": "Duration",
+            "value": format_ns(span_ns),
+            "note": _instant(first_at) if first_at is not None else "",
+        },
+        {"name": "Packets", "value": format_count(overview["packets"]), "note": format_bytes(overview["bytes"])},
+        {
+            "name": "Connections",
+            "value": format_count(overview["connections"]),
+            "note": f"{count_of(overview['handshakes'], 'TLS handshake')}, {format_count(overview['resumed'])} resumed"
+            if overview["handshakes"]
+            else "no TLS",
+        },
+        {
+            "name": "Requests",
+            "value": format_count(overview["requests"]),
+            "note": f"on {count_of(overview['with_requests'], 'connection')}" if overview["requests"] else "",
+        },
+        {
+            "name": "Hosts",
+            "value": format_count(overview["hosts"]),
+            "note": f"{count_of(overview['clients'], 'client')}, {count_of(overview['servers'], 'server')}",
+        },
+    ]
+
+
+def _instant(at: int) -> str:
+    try:
+        return f"from {datetime.fromtimestamp(at // SECOND, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # a clock far outside of the calendar
+        return f"from {at} ns since 1970"
+
+
+def _bars(listed: list[Server], longest: int) -> list[dict[str, Any]]:
+    """Servers, with what the template needs besides; ``longest``: what users waited for one."""
+    return [
+        {
+            "server": server,
+            "width": f"{100 * server.waited_ns / longest if longest else 0:.3f}",
+            "waited": [_slice(part, server.waited_ns) for part in server.waited],
+            "besides": [_slice(part, server.total_ns) for part in server.besides],
+        }
+        for server in listed
+    ]
+
+
+def _places(wrong: list[Finding]) -> list[dict[str, Any]]:
+    """Say of each finding, consequences too, on which connections it happened; in the order of the panel."""
+    named = [one for finding in wrong for one in (finding, *finding.consequences)]
+    return [
+        {
+            "number": one.number,
+            "name": one.name,
+            "title": one.title,
+            "severity": one.severity,
+            "where": one.where,
+            "count": one.count,
+            "cost_ns": one.critical_ns,
+            "streams": one.streams,
+        }
+        for one in named
+    ]
+
+
+def _slice(part: Part, whole_ns: int) -> dict[str, Any]:
+    return {
+        "part": part,
+        "share": format_share(part.total_ns, whole_ns),
+        "stalled": [(word, f"{100 * ns / part.total_ns:.3f}") for word, ns in part.stalled.most_common()],
+    }

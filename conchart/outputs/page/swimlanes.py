@@ -1,0 +1,274 @@
+"""What the swimlanes and the tables of the page show: every connection, grouped by server, and what happened on it.
+
+In: a trace. Out: columns, packed. Times are whole nanoseconds since the capture's first packet: as a number in a
+browser they stay exact for 104 days, which nanoseconds since the epoch would not.
+
+Nothing is left out of a page that a browser can hold. Beyond :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases,
+:data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets the
+page says what it lacks. Of more connections, those are kept whose users waited the longest.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.page.ladders import ladders
+from conchart.outputs.page.packed import Packer, counted_from
+from conchart.questions.explain.clocks import WHY
+from conchart.store.sql import ANSWER, COSTLIEST, literal
+from conchart.store.tables import Tables
+from conchart.telling.axis import TimeAxis, time_axis
+from conchart.telling.rows import first_instant
+from conchart.telling.servers import groups
+from conchart.telling.splits import STEPS
+from conchart.words.phases import PHASES
+from conchart.words.stalls import DETAIL, LISTED, STALLS
+from conchart.words.units import format_count
+
+MAX_LANES = 500_000
+MAX_PHASES = 4_000_000
+MAX_EXCHANGES = 2_000_000
+MAX_LINKS = 2_000_000
+MAX_STALLS = 1_000_000
+MAX_PACKETS = 1_000_000
+_LONGEST = 2_000
+"""What is said of one packet: a flight has many messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swimlanes:
+    """The lanes of a page and what had to be left out."""
+
+    data: dict[str, Any]
+    blocks: dict[str, str]
+    """The tables, as they travel."""
+    limits: tuple[str, ...]
+    """What is not on the page, one sentence each; empty when everything is."""
+    links: int
+
+
+def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
+    """Collect the lanes, in the order of the servers; within a server, of time.
+
+    Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
+    """
+    ((total,),) = tables.fetch("SELECT count(*) FROM connections")
+    ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
+    axis = time_axis(tables, first_instant(tables))
+    queries = {
+        "phases": phase_rows(),
+        "stalls": stall_rows(axis),
+        "exchanges": _exchanges(names=options.names),
+        "links": link_rows(),
+        "handshakes": _handshakes(names=options.names),
+        "packets": _packets(axis, options),
+    }
+    packer = Packer()
+    limits: tuple[str, ...] = ()
+    with drawn_lanes(tables):
+        counts = {
+            name: packer.add(name, tables, query)
+            for name, query in {"lanes": lane_rows(axis, names=options.names), **queries}.items()
+        }
+        # A ladder tells packets as captured, and works out itself when they were at both ends.
+        if not seen_from:
+            with ladders(tables, axis, options) as (told, left):
+                for name, query in told.items():
+                    packer.add(name, tables, query, longest=_LONGEST)
+                limits = left
+        limits = (*_limits(tables, total, counts), *limits)
+    return Swimlanes(
+        limits=limits,
+        links=counts["links"],
+        blocks=packer.blocks(),
+        data={
+            "start_at": str(axis.origin),
+            "folds": [{"at": fold.at, "ns": str(fold.left_out_ns), "says": fold.says} for fold in axis.folds],
+            "seen_from": seen_from,
+            "span_ns": max(1, axis.span),
+            "kinds": [
+                {
+                    "name": kind.name,
+                    "title": kind.title,
+                    "colour": kind.colour,
+                    "waited": kind.waited,
+                    "hatched": kind.hatched,
+                }
+                for kind in PHASES
+            ],
+            "stall_kinds": kinds_of_stalls(),
+            "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
+            "groups": groups(tables, names=options.names),
+            "clocks_differ": WHY,
+            "explained": options.explained,
+            "tables": packer.told,
+        },
+    )
+
+
+def kinds_of_stalls() -> list[dict[str, Any]]:
+    """Give what scripts need to know of each of ``STALLS``."""
+    return [
+        {
+            "name": kind.name,
+            "word": kind.word,
+            "meaning": kind.meaning,
+            "doing": kind.doing,
+            "colour": kind.colour,
+            "owed": kind.detail not in ("ack", "spurious"),
+        }
+        for kind in STALLS
+    ]
+
+
+@contextmanager
+def drawn_lanes(tables: Tables) -> Iterator[None]:
+    """Number the lanes from the top: ``drawn`` has their ``stream``, ``lane``, ``group``, as long as the block lasts.
+
+    A lane is kept while the phases of all that cost more leave room, so that one long-lived connection with millions of
+    requests cannot blow up the page; its own phases beyond the limit are cut.
+    """
+    tables.execute(
+        f"""
+        CREATE TEMP TABLE drawn AS
+        WITH counted AS (SELECT stream, count(*) AS parts FROM phases GROUP BY stream),
+        ranked AS (
+            SELECT stream, server_ip, server_port, opened_at, first_frame, row_number() OVER costly AS cost_rank,
+                coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
+            FROM connections LEFT JOIN counted USING (stream)
+            WINDOW costly AS (ORDER BY {COSTLIEST})),
+        placed AS (
+            SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
+            FROM servers)
+        SELECT stream, "group"::INTEGER AS "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
+            (row_number() OVER (ORDER BY "group", opened_at, stream) - 1)::INTEGER AS lane
+        FROM ranked JOIN placed USING (server_ip, server_port)
+        WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
+        """
+    )
+    try:
+        yield
+    finally:
+        tables.execute("DROP TABLE drawn")
+
+
+def lane_rows(axis: TimeAxis, *, names: bool) -> str:
+    """The connections, from the top."""
+    name = "server_name" if names else "NULL::VARCHAR"
+    number = counted_from("stream", "transport_stream", "transport_stream", "stream")
+    last = counted_from("first_frame", "last_frame", "last_frame", "connections.first_frame")
+    syn = counted_from("opened", "syn", "syn_at", "opened_at")
+    return f"""
+        SELECT stream, "group", transport, {number}, client_ip, client_port, server_ip, server_port,
+            {name} AS name, app, connections.state, {axis.place("opened_at")} AS opened,
+            closed_at - opened_at AS duration,
+            opened_by = 'client' AS opened_up, closed_by = 'client' AS closed_up,
+            connections.waited_ns, connections.first_frame, {last}, packets_client, packets_server,
+            bytes_client, bytes_server, retransmits_client, retransmits_server, syn_retransmits,
+            out_of_order_client, out_of_order_server,
+            zero_windows_client, zero_windows_server, missing_client, missing_server,
+            rtt_client_ns, rtt_server_ns, least_rtt_client_ns, least_rtt_server_ns,
+            fin_by, rst_by, {syn}
+        FROM connections JOIN drawn USING (stream) ORDER BY lane"""
+
+
+def phase_rows() -> str:
+    """They touch: where one begins is where the one before ended, and the first where its connection opened."""
+    kinds = " ".join(f"WHEN '{kind.name}' THEN {number}" for number, kind in enumerate(PHASES))
+    end = counted_from("start_frame", "end_frame", "end_frame", "start_frame")
+    return f"""
+        SELECT lane, (CASE kind {kinds} END)::UTINYINT AS kind, end_at - start_at AS duration,
+            end_by = 'client' AS end_up, start_frame, {end}, coalesce(inferred, false) AS inferred, exchange
+        FROM phases JOIN drawn USING (stream) ORDER BY lane, start_at, end_at, start_frame LIMIT {MAX_PHASES}"""
+
+
+def stall_rows(axis: TimeAxis) -> str:
+    """Where bytes were kept from coming."""
+    kinds = " ".join(
+        f"WHEN kind = '{kind.name}' {'' if kind.detail is None else f'AND detail = {literal(kind.detail)}'} THEN {n}"
+        for n, kind in sorted(enumerate(STALLS), key=lambda told: told[1].detail is None)
+    )
+    return f"""
+        SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, {axis.place("start_at")} AS start,
+            end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
+            start_frame, released_frame, end_frame, ack_delay_ns,
+            round(100 * confidence)::UTINYINT AS confidence
+        FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM {LISTED}) JOIN drawn USING (stream)
+        ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
+
+
+def _exchanges(*, names: bool) -> str:
+    host = "host" if names else "NULL::VARCHAR AS host"
+    request = counted_from("lanes.opened", "request", "request_at", "lane_opened_at")
+    request_frame = counted_from("lanes.first_frame", "request_frame", "request_frame", "lane_first_frame")
+    response_frame = counted_from("request_frame", "response_frame", "response_frame", "request_frame")
+    service = counted_from("wait_ns", "service_ns", "service_ns", "wait_ns")
+    answered = counted_from("wait_ns", "answered", "(response_at - request_at)", "wait_ns")
+    return f"""
+        SELECT lane, number, {request}, protocol, method, {host}, target, {ANSWER} AS answer,
+            request_bytes, response_bytes, {request_frame}, {response_frame},
+            request_ns, wait_ns, transfer_ns, {service}, {answered},
+            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence
+        FROM exchanges JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
+
+
+def link_rows() -> str:
+    """What one front caused is in the order in which it was charged with the front's wait."""
+    return f"""
+        SELECT drawn.lane, front_exchange AS exchange, backs.lane AS back_lane, back_stream, back_exchange, method,
+            round(100 * confidence)::UTINYINT AS confidence, {", ".join(f"{step.name}_ns" for step in STEPS)}
+        FROM links JOIN drawn ON drawn.stream = front_stream
+        LEFT JOIN drawn backs ON backs.stream = back_stream
+        LEFT JOIN (SELECT stream AS front_stream, number AS front_exchange, response_at AS until_at FROM exchanges)
+            USING (front_stream, front_exchange)
+        LEFT JOIN (SELECT stream AS back_stream, number AS back_exchange, response_at FROM exchanges)
+            USING (back_stream, back_exchange)
+        ORDER BY drawn.lane, front_exchange, CASE WHEN response_at <= until_at THEN response_at END NULLS FIRST,
+            back_stream, back_exchange
+        LIMIT {MAX_LINKS}"""
+
+
+def _handshakes(*, names: bool) -> str:
+    sni = "sni" if names else "NULL::VARCHAR AS sni"
+    hello = counted_from("lanes.opened", "hello", "hello_at", "lane_opened_at")
+    return f"""
+        SELECT lane, number, {hello}, ready_at - hello_at AS ready_ns,
+            coalesce(hello_by, 'client') = 'client' AS hello_up, coalesce(ready_by, 'client') = 'client' AS ready_up,
+            version, cipher, named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start,
+            alert, certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
+            coalesce(inferred, false) AS inferred
+        FROM handshakes JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
+
+
+def _packets(axis: TimeAxis, options: DrawOptions) -> str:
+    mark = "mark" if options.retransmits else "nullif(mark, 'retransmit')"
+    return f"""
+        SELECT lane, frame, {axis.place("seen_at")} AS "at", sender = 'client' AS up, flags, bytes, shown AS mark
+        FROM (SELECT *, {mark} AS shown FROM packets) JOIN drawn USING (stream)
+        WHERE {"true" if options.packets else "shown IS NOT NULL"} ORDER BY lane, frame LIMIT {MAX_PACKETS}"""
+
+
+def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]:
+    if counts["lanes"] < total:
+        yield (
+            f"{format_count(counts['lanes'])} of {format_count(total)} connections are drawn and listed: those whose "
+            "users waited the longest. Everything else on this page counts all of them."
+        )
+    for name, limit in (
+        ("phases", MAX_PHASES),
+        ("stalls", MAX_STALLS),
+        ("exchanges", MAX_EXCHANGES),
+        ("links", MAX_LINKS),
+        ("packets", MAX_PACKETS),
+    ):
+        if counts.get(name) == limit:
+            stream = "front_stream" if name == "links" else "stream"
+            ((count,),) = tables.fetch(f"SELECT count(*) FROM {name} WHERE {stream} IN (SELECT stream FROM drawn)")
+            if count > limit:
+                what = "requests" if name == "exchanges" else name
+                yield (
+                    f"The drawn connections have {format_count(count)} {what}; "
+                    f"the page holds the first {format_count(limit)}."
+                )

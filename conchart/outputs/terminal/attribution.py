@@ -1,0 +1,94 @@
+"""Where the time went, per server and phase, and why. In: a trace. Out: lines of text.
+
+The headline says what users waited for; then for each server a line, a stacked bar, its shares; for each kind of stall
+that matters a sentence.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from rich.text import Text
+
+from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
+from conchart.outputs.terminal.words import both_ends, flow, names_text, wrapped
+from conchart.store.tables import Tables
+from conchart.telling.servers import Part, Server, headline, in_vain, shares
+from conchart.telling.stalls import stall_costs
+from conchart.words.units import count_of, format_ns, format_share
+
+MOST_SERVERS = 12
+
+
+def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
+    """Give the headline as labelled lines: what users waited for, the costliest server first."""
+    label = "Waited"
+    for server in headline(listed):
+        called = f" ({names_text(server.names)})" if server.names else ""
+        told = ", ".join(
+            f"{part.words} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
+        )
+        yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {told}"
+        label = ""
+    if unserved := in_vain(tables):
+        yield "In vain", unserved
+
+
+def attribution(listed: list[Server], count: int, width: int, *, colours: bool) -> Iterator[Text]:
+    """Give the lines of the table, the costliest server first; ``count``: how many servers there are in all."""
+    for number, server in enumerate(listed):
+        if number:
+            yield Text()
+        yield from block(server, width, colours=colours)
+    if count > len(listed):
+        yield Text(f"… and {count_of(count - len(listed), 'more server')}")
+
+
+def block(
+    server: Server, width: int, *, colours: bool, with_strip: bool = True, with_split: bool = True
+) -> Iterator[Text]:
+    """Give the lines of one server, with a bar of its users' waits and what its own waits consist of."""
+    title = Text.assemble((server.endpoint, "bold"), f"  {names_text(server.names)}" if server.names else "")
+    yield both_ends(title, _numbers(server), width)
+    if server.waited_ns and with_strip:
+        yield draw_strip(stacked(server.waited), Axis(0, server.waited_ns, width, colours))
+    parts = [*_legend(server, colours=colours), *_besides(server.besides, colours=colours)]
+    yield from flow(parts, width)
+    if server.split and with_split:
+        for line in wrapped(str(server.split), width, indent="  "):
+            yield Text(line)
+
+
+def _numbers(server: Server) -> str:
+    counts = [count_of(server.connections, "connection"), server.in_vain]
+    if server.role != "closed":
+        counts += [count_of(server.requests, "request"), f"waited {format_ns(server.waited_ns)}"]
+    return ", ".join(filter(None, counts))
+
+
+def stacked(parts: Iterable[Part]) -> list[Stretch]:
+    """Lay the phases end to end, in their fixed order."""
+    stretches, at = [], 0
+    for part in parts:
+        stretches.append(Stretch(part.phase.name, at, at + part.total_ns))
+        at += part.total_ns
+    return stretches
+
+
+def _legend(server: Server, *, colours: bool) -> Iterator[Text]:
+    for part in server.waited:
+        words = f" {part.name} {format_ns(part.total_ns)} "
+        share = (format_share(part.total_ns, server.waited_ns), "bold")
+        why = f" ({part.why})" if part.why else ""
+        yield Text.assemble(swatch(part.phase, colours=colours), words, share, why)
+
+
+def _besides(parts: Iterable[Part], *, colours: bool) -> Iterator[Text]:
+    """What nobody waited for has no share."""
+    for part in parts:
+        yield Text.assemble(swatch(part.phase, colours=colours), f" {part.name} {format_ns(part.total_ns)}")
+
+
+def causes(tables: Tables, width: int) -> Iterator[Text]:
+    """Say why the next byte did not come, where that cost much."""
+    for cost in stall_costs(tables):
+        for line in wrapped(str(cost), width, indent="  "):
+            yield Text(line)

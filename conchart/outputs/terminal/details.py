@@ -1,0 +1,162 @@
+"""The facts of each connection, for ``-v``. In: a trace. Out: a few lines per connection, ordered by stream."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from rich.text import Text
+
+from conchart.outputs.terminal.facts import RENEGOTIATION
+from conchart.store.sql import ANSWER, MISSING
+from conchart.store.tables import Tables
+from conchart.telling.splits import STEPS
+from conchart.words.printable import endpoint, printable
+from conchart.words.stalls import DETAIL, LISTED, stall_kind
+from conchart.words.units import count_of, format_bytes, format_ns
+
+_CONNECTIONS = f"""
+    SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app,
+           first_frame, last_frame,
+           closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
+           bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
+           coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
+               AS retransmits,
+           coalesce(out_of_order_client, 0) + coalesce(out_of_order_server, 0) AS out_of_order,
+           coalesce(zero_windows_client, 0) + coalesce(zero_windows_server, 0) AS zero_windows,
+           {MISSING} AS missing
+    FROM connections ORDER BY stream
+"""
+_HANDSHAKES = f"""
+    SELECT stream, coalesce(version, {RENEGOTIATION}) AS version, cipher, kind, outcome, sni, alpn, alert,
+        ready_at - hello_at AS took, inferred
+    FROM handshakes ORDER BY stream, number
+"""
+_EXCHANGES = f"""
+    SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
+           response_bytes, inferred
+    FROM exchanges ORDER BY stream, number
+"""
+_STALLS = f"""
+    SELECT stream, kind, detail, {DETAIL} AS told_detail, side, end_at - start_at AS took,
+           start_frame, released_frame, end_frame, confidence
+    FROM {LISTED} ORDER BY stream, start_at
+"""
+_NAMED = "concat(transport, '.stream eq ', transport_stream)"
+_LINKS = f"""
+    SELECT links.*,
+        concat(back, ' #' || back_exchange) AS caused, concat(front, ' #' || front_exchange) AS caused_by
+    FROM links
+    JOIN (SELECT stream AS front_stream, {_NAMED} AS front FROM connections) USING (front_stream)
+    JOIN (SELECT stream AS back_stream, {_NAMED} AS back FROM connections) USING (back_stream)
+    ORDER BY front_stream, front_exchange, back_stream, back_exchange
+"""
+
+Row = dict[str, Any]
+
+
+def details(tables: Tables, *, names: bool) -> Iterator[Text]:
+    """Give the lines. What encryption hides and was inferred is marked ``~``."""
+    handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
+    stalls = _by_stream(tables, _STALLS)
+    links = _links(tables)
+    for row in _rows(tables, _CONNECTIONS):
+        yield Text()
+        yield Text(_connection(row), "bold")
+        yield Text(f"  {_transport(row)}")
+        for handshake in handshakes.get(row["stream"], []):
+            yield Text(f"  {_handshake(handshake, names=names)}")
+        for link in links.get((row["stream"], None), []):
+            yield Text(f"  {link}")
+        for exchange in exchanges.get(row["stream"], []):
+            yield Text(f"  {_exchange(exchange, names=names)}")
+            for link in links.get((row["stream"], exchange["number"]), []):
+                yield Text(f"    {link}")
+        for stall in stalls.get(row["stream"], []):
+            yield Text(f"  {_stall(stall)}")
+
+
+def _connection(row: Row) -> str:
+    client, server = endpoint(row["client_ip"], row["client_port"]), endpoint(row["server_ip"], row["server_port"])
+    number = f"{row['transport']}.stream eq {row['transport_stream']}"
+    return f"{number}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
+
+
+def _transport(row: Row) -> str:
+    parts = [
+        f"frames {row['first_frame']}–{row['last_frame']}",
+        f"after {format_ns(row['after'])}",
+        f"sent {format_bytes(row['bytes_client'] or 0)}, received {format_bytes(row['bytes_server'] or 0)}",
+    ]
+    rtts = [f"{side} {format_ns(rtt)}" for side in ("client", "server") if (rtt := row[f"rtt_{side}_ns"]) is not None]
+    if rtts:
+        parts.append(f"round trip to {', '.join(rtts)}")
+    parts += [
+        count_of(row[column], noun)
+        for column, noun in (
+            ("retransmits", "retransmission"),
+            ("out_of_order", "segment out of order"),
+            ("zero_windows", "zero window"),
+        )
+        if row[column]
+    ]
+    if row["missing"]:
+        parts.append(f"{format_bytes(row['missing'])} missing")
+    return "; ".join(parts)
+
+
+def _handshake(row: Row, *, names: bool) -> str:
+    parts = [row["version"], row["kind"], row["cipher"], row["sni"] if names else None, row["alpn"], row["alert"]]
+    took = "not finished" if row["took"] is None else format_ns(row["took"])
+    outcome = "" if row["outcome"] in (None, "complete") else f" {row['outcome']}"
+    return f"TLS {_guess(row)}{took}{outcome}: {', '.join(printable(part) for part in parts if part)}"
+
+
+def _exchange(row: Row, *, names: bool) -> str:
+    request = " ".join(
+        printable(part, limit=80) for part in (row["method"], row["host"] if names else None, row["target"]) if part
+    )
+    times = ", ".join(
+        f"{name} {format_ns(row[column])}"
+        for name, column in (("request", "request_ns"), ("wait", "wait_ns"), ("transfer", "transfer_ns"))
+        if row[column] is not None
+    )
+    answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
+    size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
+    return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+
+
+def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
+    """Say of each exchange which it caused and by which it was caused; of a connection under no exchange."""
+    said: dict[tuple[int, int | None], list[str]] = {}
+    for row in _rows(tables, _LINKS):
+        front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
+        why = f"{printable(row['method'])}, {row['confidence']:.2f}"
+        on = "handed on as" if row["front_exchange"] is None else "caused"
+        times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
+        said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
+        by = "handed on from" if row["front_exchange"] is None else "caused by"
+        said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+    return said
+
+
+def _stall(row: Row) -> str:
+    kind = stall_kind(row["kind"], row["told_detail"])
+    facts = (row["kind"], row["detail"], row["side"], f"confidence {row['confidence']:.2f}")
+    named = ", ".join(printable(fact) for fact in facts if fact)
+    frames = " → ".join(str(row[f"{end}_frame"]) for end in ("start", "released", "end") if row[f"{end}_frame"])
+    took = f"{kind.word} {format_ns(row['took'])}"
+    return f"{took} ({named}), frames {frames}: {kind.meaning}"
+
+
+def _guess(row: Row) -> str:
+    return "~" if row["inferred"] else ""
+
+
+def _by_stream(tables: Tables, query: str) -> dict[int, list[Row]]:
+    return {stream: list(group) for stream, group in groupby(_rows(tables, query), key=lambda row: row["stream"])}
+
+
+def _rows(tables: Tables, query: str) -> Iterator[Row]:
+    relation = tables.sql(query)
+    names = relation.columns
+    return (dict(zip(names, row, strict=True)) for row in relation.fetchall())

@@ -1,0 +1,103 @@
+"""The first screen: the answer, where the time went, the lanes, what was captured, on one screen.
+
+In: a trace, its answer. Out: lines. What is cut or left out here, ``-v`` tells in full.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rich.text import Text
+
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal.answer import answer_lines, to_type
+from conchart.outputs.terminal.attribution import block
+from conchart.outputs.terminal.facts import brief_facts
+from conchart.outputs.terminal.lanes import BESIDE_LANES, lanes
+from conchart.outputs.terminal.words import clipped
+from conchart.store.tables import Tables
+from conchart.telling.servers import alike
+from conchart.telling.verdict import verdict
+from conchart.words.units import count_of
+
+LINES = 40
+"""Of a screen."""
+_ANSWER = 16
+"""Lines of the answer at most: texts that are too long for it are cut."""
+_FACTS = 5
+"""Lines of what was captured."""
+_SERVERS = 12
+"""Lines of where the time went."""
+_LANES = 8
+"""Lines that lanes have at least, if there are as many."""
+_TITLE = 2
+_LABEL = 9
+
+
+def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
+    """Give the lines: no more than ``LINES`` from 80 columns on."""
+    names = options.names
+    answer = verdict(tables, names=names)
+    answer = answer if options.findings else answer.unsaid
+    capture = to_type(tables)
+    top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
+    bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
+    left = LINES - len(top) - len(bottom) - 1
+    ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
+    room = left - 2 * _TITLE - BESIDE_LANES
+    least = min(_LANES, connections + count)
+    servers = list(_servers(tables, width, min(_SERVERS, room - least), count, colours=colours, names=names))
+    drawn = list(lanes(tables, width, colours=colours, names=names, room=room - len(servers)))
+    return [
+        *top,
+        *_section("Where the time went (what users waited for, then the rest)", servers),
+        *_section("When (one line per connection)", drawn),
+        Text(),
+        *bottom,
+    ]
+
+
+def _first_that_fits(make: Callable[[int], list[Text]], room: int) -> list[Text]:
+    """Give the lines with texts as long as there is room for; at the least, one line each."""
+    for most in (3, 2):
+        lines = make(most)
+        if len(lines) <= room:
+            return lines
+    return make(1)
+
+
+def _section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
+    for number, line in enumerate(lines):
+        if not number:
+            yield Text()
+            yield Text(title, "bold underline")
+        yield line
+
+
+def _facts(tables: Tables, quality: str, width: int, most: int) -> Iterator[Text]:
+    for label, text in brief_facts(tables, quality):
+        for number, line in enumerate(clipped(text, width - _LABEL, most)):
+            yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
+
+
+def _servers(tables: Tables, width: int, room: int, count: int, *, colours: bool, names: bool) -> Iterator[Text]:
+    """Give the servers, those that are alike as one, as many as there is room for; of the others, how many.
+
+    Servers at which nobody waited and everybody was served are told only where there is nothing else to tell.
+    """
+    told, used = 0, 0
+    for group in alike(tables, names=names, most=max(1, room)):
+        if told and not group.server.waited_ns and not group.server.in_vain:
+            continue
+        is_last = told + 1 + group.others == count
+        left = room - used - (not is_last) - bool(group.rest)
+        for with_strip, with_split in ((True, True), (True, False), (False, False)):
+            lines = list(block(group.server, width, colours=colours, with_strip=with_strip, with_split=with_split))
+            if told or len(lines) <= left:
+                break
+        if told and len(lines) > left:
+            break
+        yield from lines
+        if group.rest:
+            yield Text(group.rest)
+        told, used = told + 1 + group.others, used + len(lines) + bool(group.rest)
+    if told < count:
+        yield Text(f"… and {count_of(count - told, 'more server')}")

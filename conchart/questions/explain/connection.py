@@ -1,0 +1,104 @@
+"""What is known of a connection, gathered: the rows of every table that speak of it.
+
+In: tables. Out: :class:`Connection`, whose texts are harmless to read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from conchart.store.sql import ANSWER, COSTLIEST
+from conchart.store.tables import Tables
+from conchart.telling.rows import Row, rows
+from conchart.words.stalls import DETAIL
+
+_TABLES = {
+    "packets": "SELECT * EXCLUDE (segment) FROM packets ORDER BY stream, seen_at, frame",
+    "records": "FROM records ORDER BY stream, number",
+    "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
+    "handshakes": "FROM handshakes ORDER BY stream, number",
+    "exchanges": f"SELECT *, {ANSWER} AS answer FROM exchanges ORDER BY stream, number",
+    "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
+    "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Rows as their tables have them, in the order of time."""
+
+    about: Row
+    """Of ``connections``."""
+    packets: list[Row]
+    records: list[Row]
+    messages: list[Row]
+    handshakes: list[Row]
+    exchanges: list[Row]
+    phases: list[Row]
+    stalls: list[Row]
+
+    @property
+    def stream(self) -> int:
+        """Its number."""
+        stream: int = self.about["stream"]
+        return stream
+
+    @property
+    def rtt_ns(self) -> dict[str, int]:
+        """Between the capture point and each end and back; 0 where it is not known."""
+        return {side: self.about[f"rtt_{side}_ns"] or 0 for side in ("client", "server")}
+
+
+_COMPLETE = """
+    SELECT connections.*, kept FROM connections
+    JOIN (SELECT stream, count(*) AS kept FROM packets
+        WHERE coalesce(mark <> 'duplicate', true) GROUP BY stream) USING (stream)
+    WHERE kept >= coalesce(packets_client, 0) + coalesce(packets_server, 0)
+"""
+
+
+def count_complete(tables: Tables) -> int:
+    """Count the connections of which every packet is kept."""
+    ((count,),) = tables.fetch(f"SELECT count(*) FROM ({_COMPLETE})")
+    return int(count)
+
+
+def connections(
+    tables: Tables, stream: int | None = None, *, names: bool = True, most: int | None = None, first: int | None = None
+) -> Iterator[Connection]:
+    """Gather the connections of which every packet is kept.
+
+    Args:
+        tables: Of the trace.
+        stream: This one only.
+        names: With the names found in the capture.
+        most: Packets of all of them together, from which on no more are gathered; whose users waited the longest come
+            first.
+        first: The stream that comes before all others then.
+    """
+    before = f"sum(kept) OVER (ORDER BY stream IS DISTINCT FROM {'NULL' if first is None else first}, {COSTLIEST} ROWS"
+    abouts = list(
+        rows(
+            tables,
+            f"""
+            SELECT * EXCLUDE kept FROM ({_COMPLETE})
+            WHERE {"true" if stream is None else f"stream = {stream}"}
+            {"" if most is None else f"QUALIFY coalesce({before} UNBOUNDED PRECEDING) - kept, 0) < {most}"}
+            ORDER BY stream
+            """,
+        )
+    )
+    if not abouts:
+        return
+    among = f"stream IN ({', '.join(str(about['stream']) for about in abouts)})"
+    of = {name: _by_stream(tables, f"SELECT * FROM ({query}) WHERE {among}") for name, query in _TABLES.items()}
+    for about in abouts:
+        found = {name: lists.get(about["stream"], []) for name, lists in of.items()}
+        if not names:
+            for handshake in found["handshakes"]:
+                handshake["sni"] = None
+        yield Connection(about=about, **found)
+
+
+def _by_stream(tables: Tables, query: str) -> dict[int, list[Row]]:
+    return {stream: list(group) for stream, group in groupby(rows(tables, query), key=lambda row: row["stream"])}

@@ -1,0 +1,132 @@
+"""The ladder of a connection: its packets in order, the silences between them, its round trips and what it computed.
+
+In: a connection. Out: :class:`Ladder`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conchart.questions.explain.cargo import cargo
+from conchart.questions.explain.clocks import Clock, clocks
+from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.rungs import Rung, rungs
+from conchart.questions.explain.silences import Silence, silences
+from conchart.telling.rows import Row
+from conchart.words.printable import endpoint
+from conchart.words.stalls import stall_kind
+from conchart.words.units import count_of, format_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """One connection, packet by packet."""
+
+    stream: int
+    client: str
+    server: str
+    filter: str
+    """Wireshark's display filter."""
+    opened_at: int
+    rungs: list[Rung]
+    silences: list[Silence]
+    facts: list[tuple[str, str]]
+    """What it amounts to: a word or two, and a sentence."""
+    clocks: list[Clock]
+
+
+def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
+    """Explain a connection; ``most_clocks``: with what other programs would print of so many exchanges, not of all."""
+    about = connection.about
+    carried = cargo(connection)
+    steps = list(rungs(connection, carried))
+    return Ladder(
+        stream=connection.stream,
+        client=endpoint(about["client_ip"], about["client_port"]),
+        server=endpoint(about["server_ip"], about["server_port"]),
+        filter=f"{about['transport']}.stream eq {about['transport_stream']}",
+        opened_at=about["opened_at"],
+        rungs=steps,
+        silences=list(silences(connection, steps)),
+        facts=list(_facts(connection, any(one.hidden for here in carried.values() for one in here))),
+        clocks=list(clocks(connection, most_clocks)),
+    )
+
+
+def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
+    about = connection.about
+    trips = [("TCP handshake", 1)] if about["syn_at"] is not None and about["ack_at"] is not None else []
+    trips += [("TLS handshake", h["round_trips"]) for h in connection.handshakes if h["round_trips"]]
+    asked = sum(x["response_at"] is not None for x in connection.exchanges)
+    trips += [(count_of(asked, "request"), asked)] if asked else []
+    if trips:
+        each = sum(connection.rtt_ns.values())
+        total = sum(count for _, count in trips)
+        cost = f": {total} × {format_ns(each)} = {format_ns(total * each)} of distance" if each else ""
+        told = ", ".join(f"{words} {count}" for words, count in trips)
+        yield "round trips", f"at least {total} ({told}){cost}"
+    stalled = _Stalled(connection.stalls)
+    for handshake in connection.handshakes:
+        computed = [
+            _computed(side, ns, stalled.within(side, handshake["hello_at"], handshake["ready_at"]))
+            for side in ("client", "server")
+            if (ns := handshake[f"{side}_compute_ns"]) is not None
+        ]
+        if computed:
+            yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
+    if hidden:
+        yield (
+            "brackets",
+            "what stands in them is encrypted: its place in the handshake tells what it is (--keylog opens it)",
+        )
+    names = [f"{kind} {format_ns(ns)}" for kind, ns in _phases(connection)]
+    if names:
+        yield "phases", ", ".join(names)
+
+
+def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:
+    """Tell what a side computed, and what it did not compute in: the time of its silence that stalls explain."""
+    told: dict[str, int] = {}
+    for word, lasts in sorted(stalled.items(), key=lambda one: -one[1]):
+        told[word] = min(lasts, ns - sum(told.values()))
+    besides = ", ".join(f"{word} {format_ns(lasts)}" for word, lasts in told.items() if lasts)
+    return f"{side} {format_ns(ns - sum(told.values()))}{f' (and {besides})' if besides else ''}"
+
+
+class _Stalled:
+    """How long stalls of each side last within a stretch of time, by word."""
+
+    def __init__(self, stalls: list[Row]) -> None:
+        self._stalls: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        """Start, end, and how long those before it lasted."""
+        for stall in sorted(stalls, key=lambda stall: int(stall["start_at"])):
+            word = stall_kind(stall["kind"], stall["detail"]).word
+            told = self._stalls.setdefault((stall["side"], word), [])
+            before = told[-1][2] + told[-1][1] - told[-1][0] if told else 0
+            told.append((stall["start_at"], stall["end_at"], before))
+
+    def within(self, side: str, begins: int | None, ends: int | None) -> dict[str, int]:
+        """Add up what lies in a stretch."""
+        if begins is None or ends is None:
+            return {}
+        return {
+            word: lasts
+            for (whose, word), told in self._stalls.items()
+            if whose == side and (lasts := _until(told, ends) - _until(told, begins)) > 0
+        }
+
+
+def _until(stalls: list[tuple[int, int, int]], at: int) -> int:
+    """Tell how long stalls lasted by an instant."""
+    place = bisect_right(stalls, (at, 0, 0)) - 1
+    if place < 0:
+        return 0
+    start_at, end_at, before = stalls[place]
+    return before + min(at, end_at) - start_at
+
+
+def _phases(connection: Connection) -> list[tuple[str, int]]:
+    sums: dict[str, int] = {}
+    for phase in connection.phases:
+        sums[phase["kind"]] = sums.get(phase["kind"], 0) + phase["end_at"] - phase["start_at"]
+    return list(sums.items())

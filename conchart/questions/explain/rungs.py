@@ -1,0 +1,153 @@
+"""The packets of a connection as the rungs of its ladder: who sent what, and what it is for.
+
+In: a connection. Out: a :class:`Rung` per packet, in the order in which they were seen.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conchart.questions.explain.cargo import Cargo
+from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.meanings import meaning
+from conchart.telling.rows import Row
+from conchart.words.units import format_bytes, format_count, format_ns
+
+_MARKS = {
+    "retransmit": ("sent again", "The same as before, sent again."),
+    "out_of_order": ("out of order", "It was overtaken, or one before it was lost."),
+    "gap": ("gap before", "What its sender sent before it is not in the capture, or comes later."),
+    "duplicate": ("copy", "The same packet as before, captured twice."),
+    "keepalive": ("keep-alive", "A TCP keep-alive probe: is the peer still there?"),
+    "zero_window": ("window of zero", "Its sender can take no more: the peer has to wait."),
+}
+"""Of each mark: a word, and a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One packet."""
+
+    frame: int
+    seen_at: int
+    sender: str
+    flags: str
+    bytes: int
+    seq: int | None
+    ack: int | None
+    window_bytes: int | None
+    mark: str | None
+    label: str
+    """What it carries, for the arrow."""
+    says: str
+    """What it is for."""
+
+
+def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterator[Rung]:
+    """Give the packets; ``carried``: what each frame carries."""
+    tcp = _Tcp(connection)
+    for packet in connection.packets:
+        here = [] if packet["mark"] in ("retransmit", "duplicate", "keepalive") else carried.get(packet["frame"], [])
+        words, sentences = tcp.packet(packet, told=bool(here))
+        words += [one.label for one in here]
+        sentences += _meanings(here, packet["sender"])
+        yield Rung(
+            frame=packet["frame"],
+            seen_at=packet["seen_at"],
+            sender=packet["sender"],
+            flags=packet["flags"],
+            bytes=packet["bytes"],
+            seq=packet["seq"],
+            ack=packet["ack"],
+            window_bytes=packet["window_bytes"],
+            mark=packet["mark"],
+            label=", ".join(_counted(words)),
+            says=" ".join(sentences),
+        )
+
+
+def _counted(words: list[str]) -> Iterator[str]:
+    """Several of the same in a row are counted."""
+    for word, times in Counter(words).items():
+        yield f"{times} × {word}" if times > 1 else word
+
+
+def _meanings(here: list[Cargo], sender: str) -> list[str]:
+    """Say what each is for, once; of several, by name."""
+    told = {one.name: meaning(one, sender) for one in here}
+    if len(told) == 1:
+        return [said for said in told.values() if said]
+    return [f"{name}: {said[0].lower()}{said[1:]}" for name, said in told.items() if said]
+
+
+class _Tcp:
+    """What TCP does with a packet (RFC 9293)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._about = connection.about
+        self._udp = connection.about["transport"] == "udp"
+        self._ends: dict[str, dict[int, int]] = {"client": {}, "server": {}}
+        """By sender: the frame whose last byte is before that number."""
+        self._syn_acked = False
+
+    def packet(self, packet: Row, *, told: bool) -> tuple[list[str], list[str]]:
+        """Give the words for its arrow and the sentences; ``told``: what it carries is told besides."""
+        if self._udp:
+            return ([], []) if told else ([f"{packet['bytes']} bytes"], ["A datagram."])
+        sender, flags = packet["sender"], packet["flags"]
+        peer = "server" if sender == "client" else "client"
+        if packet["seq"] is not None and packet["bytes"]:
+            self._ends[sender].setdefault(packet["seq"] + packet["bytes"], packet["frame"])
+        if packet["seq"] is not None and "F" in flags:
+            self._ends[sender].setdefault(packet["seq"] + packet["bytes"] + 1, packet["frame"])
+        words: list[str] = []
+        said: list[str] = []
+        if packet["mark"] in _MARKS:
+            words.append(_MARKS[packet["mark"]][0])
+            said.append(self._marked(packet))
+        if "S" in flags:
+            words.insert(0, "SYN-ACK" if "A" in flags else "SYN")
+            said.insert(0, self._syn(packet))
+        if "R" in flags:
+            words.append("RST")
+            said.append(f"The {sender} breaks the connection off.")
+        if "F" in flags:
+            words.append("FIN")
+            said.append(f"The {sender} has sent everything: it closes its side.")
+        if not words and not told:
+            if packet["bytes"]:
+                words.append(format_bytes(packet["bytes"]))
+                said.append("A piece of what is being sent.")
+            else:
+                words.append("ACK")
+                said.append(self._acknowledges(packet, peer))
+        return words, said
+
+    def _syn(self, packet: Row) -> str:
+        sender = packet["sender"]
+        size = self._about[f"mss_{sender}"]
+        most = f" It takes segments of up to {format_count(size)} bytes." if size else ""
+        if "A" not in packet["flags"]:
+            return f"The client asks for a connection.{most}"
+        rtt = self._about["rtt_server_ns"]
+        far = f" From the capture to the server and back it is {format_ns(rtt)}." if rtt is not None else ""
+        return f"The server accepts.{most}{far}"
+
+    def _marked(self, packet: Row) -> str:
+        if packet["mark"] == "retransmit" and packet["bytes"]:
+            first = self._ends[packet["sender"]].get((packet["seq"] or 0) + packet["bytes"])
+            if first is not None and first != packet["frame"]:
+                return f"The same bytes as frame {first}, sent again."
+        return _MARKS[packet["mark"]][1]
+
+    def _acknowledges(self, packet: Row, peer: str) -> str:
+        """Name the segment that the acknowledgement covers."""
+        if not self._syn_acked and packet["sender"] == "client" and packet["frame"] and packet["ack"] == 1:
+            self._syn_acked = True
+            rtt = self._about["rtt_client_ns"]
+            far = f", {format_ns(rtt)} away and back" if rtt is not None else ""
+            return f"The connection is open for the client{far}: it may send."
+        covered = self._ends[peer].get(packet["ack"]) if packet["ack"] is not None else None
+        if covered is None:
+            return "An acknowledgement: nothing new is said."
+        return f"An acknowledgement of everything up to frame {covered}: nothing new is said."

@@ -1,0 +1,7 @@
+"""Captures that are still growing: an interface, a pipe, a file that somebody else writes."""
+
+from conchart.reading.live.growing import Followed, Growing, Piped
+from conchart.reading.live.interface import Interface
+from conchart.reading.live.privileges import become, unprivileged
+
+__all__ = ["Followed", "Growing", "Interface", "Piped", "become", "unprivileged"]

@@ -1,0 +1,159 @@
+"""Saved traces: a DuckDB file that somebody else may have made, read as data and nothing else.
+
+In: a path. Out: one relation per table of the schema, in the manner of the native core's batches. Views, macros,
+defaults, generated columns and everything else in the file that could compute something is never asked, and the
+database that opens the file may open no other one.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from conchart.errors import CaptureError
+from conchart.files.paths import utf8_path
+from conchart.store.schema import ROLES, SEVERITIES, TABLES, VOCABULARIES, Table
+from conchart.store.sql import literal
+
+_MAGIC = slice(8, 12), b"DUCK"
+"""Where a DuckDB file says what it is: after the checksum of its first block."""
+
+_FARTHEST = (1 << 62) - 1
+"""Instants are at most this far from 1970, so that differences are BIGINTs; so are sums of what is counted."""
+
+_WORDS: dict[str, dict[str, Sequence[str]]] = {
+    "times": {"phase": VOCABULARIES["PHASE"], "kind": VOCABULARIES["STALL"]},
+    "servers": {"role": ROLES},
+    "findings": {"severity": SEVERITIES},
+}
+"""Columns that charts have words and colours for, besides those whose type says which words they may have."""
+
+_COLUMNS = """
+    SELECT column_name, data_type, column_default IS NOT NULL
+    FROM duckdb_columns() JOIN duckdb_tables() USING (table_oid, database_oid)
+    WHERE duckdb_columns.database_name = 'saved' AND duckdb_columns.schema_name = 'main'
+        AND duckdb_columns.table_name = ?
+"""
+"""Of a base table; views are no tables here."""
+
+
+def is_saved(path: Path) -> bool:
+    """Tell a DuckDB file by its content."""
+    place, magic = _MAGIC
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(place.stop)[place] == magic
+    except OSError:
+        return False
+
+
+def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
+    """Hand every table of a saved trace to ``sink``: its name, and rows that speak Arrow.
+
+    Raises:
+        CaptureError: The file is missing, damaged, or none that conchart saved.
+    """
+    connection = duckdb.connect(":memory:")
+    try:
+        path.stat()
+        if not is_saved(path):
+            raise _Foreign("it is no DuckDB file")
+        with utf8_path(path) as readable:
+            connection.execute(
+                "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+                "SET enable_progress_bar = false;"
+                f"ATTACH {literal(str(readable))} AS saved (READ_ONLY);"
+                "SET enable_external_access = false; SET lock_configuration = true"
+            )
+        for table in TABLES:
+            _check_columns(connection, table)
+            _check_rows(connection, table)
+        for table in TABLES:
+            rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
+            sink(table.name, _Rows(rows))
+    except _Foreign as error:
+        raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be opened: {error.strerror or error}") from None
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise CaptureError(f"{path}: cannot be opened: {error}") from None
+    finally:
+        connection.close()
+
+
+class _Rows:
+    """A relation of one database, for another one: as such, DuckDB would refuse it."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+class _Foreign(Exception):
+    """A table that is not ours; the text says why."""
+
+
+def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Refuse a table whose columns are not those of the schema, with their types, and plainly stored."""
+    stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [table.name]).fetchall()}
+    if not stored:
+        raise _Foreign(f"it has no table {table.name}")
+    for name, expected in table.types.items():
+        kind, computed = stored.pop(name, (None, False))
+        if kind is None:
+            raise _Foreign(f"{table.name} has no column {name}")
+        if kind != expected:
+            raise _Foreign(f"{table.name}.{name} is {kind}, not {expected}")
+        if computed:
+            raise _Foreign(f"{table.name}.{name} is computed")
+    if stored:
+        raise _Foreign(f"{table.name} has another column: {', '.join(stored)}")
+
+
+def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Refuse values that no capture gives, on which charts and sums would fail."""
+    flaws = list(_flaws(table))
+    conditions = ", ".join(condition for _, condition in flaws)
+    found = connection.execute(f"SELECT {conditions} FROM saved.main.{table.name}").fetchall()[0]
+    for (flaw, _), is_so in zip(flaws, found, strict=True):
+        if is_so:
+            raise _Foreign(f"{table.name}.{flaw}")
+
+
+def _flaws(table: Table) -> Iterator[tuple[str, str]]:
+    """Give what may be wrong with a column, and the SQL that tells over all rows."""
+    for name in f"{table.key}, {table.known}".split(", "):
+        if name in table.unknown:
+            continue
+        yield f"{name} is NULL", f"bool_or({name} IS NULL)"
+    for name, kind in table.types.items():
+        if name.endswith("_at"):
+            yield f"{name} is out of range", f"bool_or({name} NOT BETWEEN {-_FARTHEST} AND {_FARTHEST})"
+        elif name.endswith("_ns"):
+            yield f"{name} is out of range", f"bool_or({name} < 0)"
+        elif kind in ("INTEGER", "BIGINT"):
+            yield f"{name} is out of range", f"bool_or({name} < 0) OR sum({name}) > {_FARTHEST}"
+        elif kind == "DOUBLE":
+            yield f"{name} is out of range", f"bool_or({name} NOT BETWEEN 0 AND 1)"
+        elif kind.endswith("[]"):
+            yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
+    if table.name == "captures":
+        yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
+    for name, known in _WORDS.get(table.name, {}).items():
+        yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, known))}))"
+    if {"start_at", "end_at"} <= table.types.keys():
+        yield "end_at is before start_at", "bool_or(end_at < start_at)"
+        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{table.name} GROUP BY stream"
+        yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"
+    if table.name == "findings":
+        roots = "SELECT number FROM saved.main.findings WHERE root IS NULL"
+        yield "root is no finding that is shown", f"bool_or(root NOT IN ({roots}))"
+    if table.name == "connections":
+        listed = "SELECT (server_ip, server_port) FROM saved.main.servers"
+        yield "server_ip is none of those in servers", f"bool_or((server_ip, server_port) NOT IN ({listed}))"
