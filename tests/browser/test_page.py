@@ -1,10 +1,12 @@
 """The page as a person meets it: opened from disk, looked at, zoomed, sorted, filtered."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -137,10 +139,15 @@ def test_row_zooms_to_its_lane_and_lane_marks_its_row(open_page: Open) -> None:
     wait_for(page, lambda: page.run(RANGE)[0] > 200e6)
     assert page.run("return document.getElementById('plot').layout.shapes.length") == 3
     page.driver.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)  # the details, which lie below the lanes
-    lane = page.driver.find_element(By.XPATH, "//*[@class='ytick'][.//*[starts-with(text(), '#1 ')]]")
     page.run("document.getElementById('plot').scrollIntoView({block: 'center'})")
-    ActionChains(page.driver, duration=0).move_to_element(lane).click().perform()
-    wait_for(page, lambda: page.run("return document.querySelector('tr.chosen').dataset.stream") == "1")
+
+    def chosen_by_its_name() -> bool:
+        with suppress(StaleElementReferenceException):  # the lanes are drawn again once the details are gone
+            lane = page.driver.find_element(By.XPATH, "//*[@class='ytick'][.//*[starts-with(text(), '#1 ')]]")
+            ActionChains(page.driver, duration=0).move_to_element(lane).click().perform()
+        return bool(page.run("return document.querySelector('tr.chosen')?.dataset.stream") == "1")
+
+    wait_for(page, chosen_by_its_name)
     assert "tcp.stream eq 1" in page.driver.find_element(By.ID, "detail").text
 
 

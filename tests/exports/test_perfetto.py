@@ -76,13 +76,21 @@ def events_agree(trace: Trace, folder: Path) -> None:
         (event["args"]["stream"], event["args"]["exchange"]): (event["pid"], event["tid"], event["ts"], event["cat"])
         for event in events.slices
         if event["cat"] == "exchange"
+    } | {
+        (event["args"]["stream"], None): (event["pid"], event["tid"], event["ts"], event["cat"])
+        for event in events.slices
+        if event["cat"] == "connection"
     }
     ends = {
         (event["ph"], event["id"]): tuple(event[key] for key in ("pid", "tid", "ts", "cat")) for event in events.flows
     }
     pairs = {(ends["s", number], ends["f", number]) for ph, number in ends if ph == "s"}
     assert len(ends) == len(events.flows) == 2 * len(links)
-    assert pairs == {(homes[row[:2]], homes[row[2:]]) for row in links}
+    ends_of = [
+        (row[:2], row[2:]) if None not in row else ((row[0], None), (row[2], None))  # of connections, not of requests
+        for row in links
+    ]
+    assert pairs == {(homes[front], homes[back]) for front, back in ends_of}
 
 
 def test_a_request_of_its_own_has_its_phases_inside(story: Trace, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_delays_add_up_to_what_is_told(every_trace: Trace) -> None:
         assert abs(whole - finding.cost_ns) <= finding.cost_ns // 50, "what is told adds up to all delays"
         if told[3]:
             assert told[3] == format_ns(finding.each_ns or 0)
-            # Half of those that take time are as long as the median, or longer.
+            # Half of them are as long as the median, or longer.
             assert 2 * finding.cost_ns >= (finding.each_ns or 0) * (delays // 2)
             assert delays > 1
 

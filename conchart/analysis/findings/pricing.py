@@ -100,7 +100,8 @@ _PRICED = f"""
                 THEN sorted[least(n, ceil(1 + (n + {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS high_ns
         FROM (
             SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
-            FROM delays WHERE end_at > start_at GROUP BY id)) USING (id)
+            FROM delays GROUP BY id)
+        WHERE each_ns > 0) USING (id)
     LEFT JOIN (
         SELECT id, sum(until_ns - from_ns)::BIGINT AS critical_ns, sum(vain_ns)::BIGINT AS vain_ns
         FROM paid GROUP BY id) USING (id)
