@@ -91,7 +91,7 @@ def test_every_change_has_a_name_that_gives_it_back() -> None:
 
 
 def test_a_finding_names_only_changes_that_there_are() -> None:
-    path = ROOT / "conchart" / "findings" / "backend-no-keepalive.md"
+    path = ROOT / "conchart/analysis/findings/rules/backend-no-keepalive.md"
     text = path.read_text(encoding="utf-8")
     assert parse_rule(path.name, text).whatif == ("keepalive",)
     with pytest.raises(UsageError, match=r"whatif knows keepalive, .*, not faster"):
