@@ -159,6 +159,7 @@ def test_every_link_type_that_the_core_reads_has_a_compiler(link_type: int) -> N
     ],
     ids=lambda expression: expression[:12],
 )
+@pytest.mark.thorough
 def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) -> None:
     """On a stack as small as the one of the core's thread, in a process of its own: an overflow ends it."""
     code = (
@@ -206,6 +207,7 @@ def test_the_shipped_library_is_the_only_one_loaded() -> None:
 
 
 @pytest.mark.parametrize("hosts", [5, 600])
+@pytest.mark.thorough
 def test_a_list_of_hosts_selects_the_same_however_long(hosts: int) -> None:
     capture = ROOT / "captures/round-trips/tls12-client/input.pcap"
     with conchart.read(capture) as trace:
@@ -255,6 +257,7 @@ def counted_by_conchart(capture: Path, expression: str) -> int | str:
 @pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not installed")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("capture", captures(), ids=lambda path: "-".join(path.parts[-2:]))
+@pytest.mark.thorough
 def test_as_many_packets_as_tcpdump_selects(capture: Path) -> None:
     if isinstance(counted_by_tcpdump(capture, ""), str):
         pytest.skip("tcpdump cannot read it")

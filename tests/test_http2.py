@@ -44,6 +44,7 @@ def test_streams_of_the_committed_capture() -> None:
 
 @pytest.mark.skipif(not corpus_cases(), reason="CONCHART_CORPUS is not set")
 @pytest.mark.parametrize("name", corpus_cases())
+@pytest.mark.thorough
 def test_streams_of_the_corpus(name: str) -> None:
     oracle = json.loads(gzip.decompress((CORPUS / f"{name}.oracle.json.gz").read_bytes()))
     with conchart.read(CORPUS / name) as trace:

@@ -45,6 +45,7 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.thorough
 def test_what_does_not_fit_is_on_disk_until_the_trace_is_closed(
     scan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

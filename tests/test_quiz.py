@@ -22,6 +22,7 @@ def test_there_are_ten() -> None:
 
 
 @pytest.mark.parametrize(("finding", "capture"), ANSWERS, ids=[finding for finding, _ in ANSWERS])
+@pytest.mark.thorough
 def test_what_is_found_first_is_the_answer(finding: str, capture: str) -> None:
     with conchart.read(ROOT / capture / "input.pcap") as trace:
         assert trace.sql("SELECT finding FROM findings WHERE number = 0").fetchall() == [(finding,)]

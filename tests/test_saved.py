@@ -150,6 +150,7 @@ def test_a_file_that_is_cut_is_refused_or_whole(saved: Path, story: Trace, kept:
         Trace.load(saved)
 
 
+@pytest.mark.thorough
 def test_a_damaged_file_is_refused_or_holds_the_truth(saved: Path, story: Trace, tmp_path: Path) -> None:
     """Blocks carry checksums: one byte anywhere either is of no use or is noticed."""
     content = saved.read_bytes()
@@ -216,6 +217,7 @@ HOSTILE_VALUES = {
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.thorough
 def test_any_values_are_refused_or_drawn(saved: Path, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     for table in chance.sample(TABLES, 2):
@@ -268,6 +270,7 @@ def test_a_link_of_connections_that_are_handed_through_names_no_exchange(story: 
         ).fetchall() == [link]
 
 
+@pytest.mark.thorough
 def test_every_capture_of_ours_can_be_saved_and_opened(tmp_path: Path) -> None:
     """The rules for rows are true of what the core finds."""
     for capture in sorted(ROOT.glob("captures/*/*/input.pcap*"))[::24]:

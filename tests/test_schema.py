@@ -151,6 +151,7 @@ def traces(folder: Path) -> Iterator[Trace]:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.thorough
 def test_every_column_is_filled_by_somebody(tmp_path: Path) -> None:
     """A column that no stage fills is NULL in every capture."""
     empty = {table.name: set(table.types) for table in TABLES}

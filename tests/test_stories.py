@@ -42,6 +42,7 @@ def test_a_story_is_one_screen_with_an_answer(case: Path) -> None:
     assert said or answer[0].startswith("Nobody ")
 
 
+@pytest.mark.thorough
 def test_a_terminal_of_80_columns_shows_one_screen(every_trace: Trace) -> None:
     lines = [line.plain for line in first_screen(every_trace, 80, colours=True, options=DrawOptions())]
     assert len(lines) <= LINES

@@ -275,6 +275,7 @@ def test_loading_another_database_says_so(tmp_path: Path) -> None:
         Trace.load(path)
 
 
+@pytest.mark.thorough
 def test_a_long_query_writes_nothing_to_standard_output(
     story: Trace, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

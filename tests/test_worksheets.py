@@ -42,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_each_lesson_has_its_two_pages(folder: Path) -> None:
     pages = {f"{lesson}{end}.html" for lesson in SCRIPT.LESSONS for end in ("", "-answers")}
     assert pages == {path.name for path in folder.iterdir()}
@@ -136,6 +137,7 @@ def test_every_figure_of_a_key_has_its_source(lesson: str) -> None:
 @pytest.mark.parametrize(
     ("figure", "capture", "sql"), [figure for figures in FIGURES.values() for figure in figures], ids=str
 )
+@pytest.mark.thorough
 def test_a_key_says_what_the_capture_gives(figure: str, capture: str, sql: str) -> None:
     """To the digits that it is told with: the same tables as those of the page that is projected."""
     number, unit = figure.split()

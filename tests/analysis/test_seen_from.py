@@ -206,6 +206,7 @@ def test_phases_of_other_labs_are_as_that_end_saw_them(run: str, end: SeenFrom) 
 
 @pytest.mark.skipif(not MAP.exists(), reason="CONCHART_CORPUS names no folder with vantage_map.json")
 @pytest.mark.timeout(300)
+@pytest.mark.thorough
 def test_waits_at_servers_on_the_internet_come_nearer_to_what_the_server_saw() -> None:
     """Their round trips are so short that they vary by as much: half of the waits are right, a fifth as captured."""
     waits: list[tuple[int, int, int]] = []

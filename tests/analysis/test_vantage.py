@@ -174,6 +174,7 @@ def true_place(file: str, connection: dict[str, Any]) -> str:
 
 @pytest.mark.skipif(not CORPUS.exists(), reason="CONCHART_CORPUS is not set")
 @pytest.mark.timeout(600)
+@pytest.mark.thorough
 def test_the_same_exchange_at_client_relay_and_server() -> None:
     named: dict[str, set[tuple[str, str]]] = {}
     for experiment in json.loads((CORPUS / "vantage_map.json").read_text()):

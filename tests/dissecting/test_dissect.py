@@ -99,6 +99,7 @@ def said(messages: list[Message], row: Row) -> Iterator[tuple[str, object]]:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.thorough
 def test_scapy_and_the_core_agree_on_every_handshake_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dissecting, "TIME_LIMIT_S", 240)
     rows: dict[tuple[Path, int], Row] = {}

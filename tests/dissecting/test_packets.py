@@ -35,6 +35,7 @@ def one(raw: bytes) -> Packet:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.thorough
 def test_dpkt_and_the_core_agree_on_every_tcp_packet() -> None:
     compared = 0
     for path in PATHS:

@@ -60,6 +60,7 @@ def test_a_connection_is_explained(
     assert told.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_every_packet_is_a_rung_and_says_what_it_carries(every_trace: Trace) -> None:
     ((selected,),) = every_trace.sql("SELECT sum(selected) FROM captures").fetchall()
     packets = dict(every_trace.sql("SELECT stream, count(*) FROM packets GROUP BY stream").fetchall())

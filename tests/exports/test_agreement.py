@@ -18,6 +18,7 @@ CASES = sorted(
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
+@pytest.mark.thorough
 def test_formats_say_what_the_tables_say(case: Path, tmp_path: Path) -> None:
     (capture,) = case.glob("input.pcap*")
     keys = case / "keys.log"

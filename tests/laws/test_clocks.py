@@ -207,6 +207,7 @@ def test_captures_with_a_frame_of_another_decade_last_a_minute_at_most(name: str
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("times", [(-(2**63), 0, 5), (2**63 - 1, 0, 5), (0, 2**62, -(2**62))], ids=str)
+@pytest.mark.thorough
 def test_every_format_is_written_whatever_the_clock_shows(
     tmp_path: Path, times: tuple[int, int, int], suffix: str
 ) -> None:

@@ -22,6 +22,7 @@ def waited_for(listed: list[Server]) -> int:
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+@pytest.mark.thorough
 def test_what_users_waited_is_one_number(capture: Path) -> None:
     with conchart.read(capture) as trace:
         waited_ns = totals(trace).waited_ns
