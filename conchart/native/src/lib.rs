@@ -49,15 +49,7 @@ pub mod pipeline;
 
 pub mod annotating;
 
-mod columns;
-
-pub mod linking;
-
-pub mod pools;
-
-pub mod sharing;
-
-pub mod packing;
+pub mod across;
 
 #[cfg(feature = "extension-module")]
 mod py;

@@ -21,16 +21,16 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::across::linking;
+use crate::across::packing::{self, Packed};
+use crate::across::pools;
+use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
-use crate::linking;
-use crate::packing::{self, Packed};
 use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Failure, Limit, Selection};
-use crate::pools;
 use crate::portion::{Certainty, Output, Portion, Stopped};
-use crate::sharing;
 use crate::tables::{Filled, Tables};
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.

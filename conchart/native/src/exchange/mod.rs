@@ -8,42 +8,37 @@
 //! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
+//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`,
+//! `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS), `unread` (everything else, as turns). Beside the
+//! rooms stands what readers share.
+//!
 //! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
 //! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
 //! protocol begins into the table in `sniffers.rs`: its name in the tables, the carrier, who begins so, and how to make
 //! the reader. Nothing else here knows the protocol.
 
 mod backlog;
-mod beginnings;
-mod body;
-mod control;
 mod conversation;
 mod dns;
-mod head;
 mod http1;
 mod http2;
-mod inside;
 mod layer;
 mod ldap;
 mod ledger;
-mod names;
-mod opaque;
 mod prelude;
 mod provenance;
 mod questions;
 mod quic;
 mod reader;
-mod sealed_http2;
 mod sniffers;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod trail;
-mod turns;
 mod unread;
 
 pub use conversation::Conversation;
-pub use head::KeepAlive;
+pub use http1::head::KeepAlive;
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;

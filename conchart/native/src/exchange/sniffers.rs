@@ -8,17 +8,17 @@
 use std::sync::LazyLock;
 
 use super::dns::{self, Dns};
-use super::head;
 use super::http1::Http1;
+use super::http1::head;
 use super::http2::{self, Http2};
 use super::ldap::{self, Ldap};
-use super::names;
-use super::opaque::Opaque;
 use super::prelude::{self, Prelude};
 use super::quic::{self, OverQuic};
 use super::reader::{Carrier, Opening, Reader, Start};
 use super::tls::{self, OverTls};
 use super::unread::Unread;
+use super::unread::names;
+use super::unread::opaque::Opaque;
 use crate::stream::Side;
 
 /// Does a protocol begin like this?

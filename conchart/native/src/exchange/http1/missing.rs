@@ -3,10 +3,10 @@
 //! In: gaps, cut heads, noise. Out: the same exchanges, marked `inferred`, and the stretch of time
 //! in which nobody can say what went on. See [`super`] for what *out of step* means.
 
+use super::head::{self, Request};
 use super::{Direction, EmptyLine, GUESSED, Http1, State};
 use crate::exchange::Span;
 use crate::exchange::backlog::Event;
-use crate::exchange::head::{self, Request};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::sniffers::Verdict;
 use crate::stream::{Chunk, Gap, Side};

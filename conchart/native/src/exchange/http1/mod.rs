@@ -7,11 +7,13 @@
 //! message until a packet begins like a message, or the other side's next message shows that it is
 //! over. What this touches is marked `inferred`. Nothing grows: heads are kept up to [`MAX_HEAD`].
 
+mod body;
+pub(super) mod head;
 mod missing;
 
+use self::body::{Body, Chunked, EmptyLine, Fed};
+use self::head::{Framing, Request, Response, Upgrade};
 use super::backlog::{Backlog, Event};
-use super::body::{Body, Chunked, EmptyLine, Fed};
-use super::head::{self, Framing, Request, Response, Upgrade};
 use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
 use super::reader::{Onward, Reader, Start, Switch};

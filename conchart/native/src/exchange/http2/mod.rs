@@ -8,6 +8,7 @@
 
 mod frame;
 mod hpack;
+pub(super) mod sealed;
 mod streams;
 
 pub(super) use frame::{sniff_client, sniff_frames, sniff_server};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::hpack::Field;
-use crate::exchange::head::{expects_continue, product, text};
+use crate::exchange::http1::head::{expects_continue, product, text};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::{Exchange, Provenance, Span};
 use crate::stream::{Moment, Side};

@@ -1,6 +1,6 @@
 use super::super::Exchange;
+use super::super::http2::sealed::SealedHttp2;
 use super::super::ledger::Ledger;
-use super::super::sealed_http2::SealedHttp2;
 use super::talk::short;
 use crate::stream::Side::{Client, Server};
 use crate::stream::{BySide, Gap, Moment, Side};

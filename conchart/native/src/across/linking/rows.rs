@@ -6,7 +6,7 @@ use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, Lis
 use arrow_schema::ArrowError;
 
 use super::{Exchange, Link, Setup, link, split};
-use crate::columns::{Columns, at};
+use crate::across::columns::{Columns, at};
 use crate::tables::{LinkRow, Tables};
 
 /// Appends the exchanges of a batch.

@@ -5,32 +5,32 @@
 use memchr::memchr;
 use memchr::memmem::find;
 
-use super::sniffers::Verdict;
+use crate::exchange::sniffers::Verdict;
 
-pub(super) fn imap(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn imap(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"* OK", b"* PREAUTH"])
 }
 
-pub(super) fn pop3(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn pop3(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"+OK"])
 }
 
 /// SSLRequest or GSSENCRequest.
-pub(super) fn postgresql(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn postgresql(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"])
 }
 
 /// `220` greets on SMTP (RFC 5321 section 4.2) and on FTP; most say which.
-pub(super) fn smtp(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn smtp(prefix: &[u8]) -> Verdict {
     greeting(prefix, b"SMTP", b"FTP")
 }
 
 /// RFC 959 section 5.4.
-pub(super) fn ftp(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn ftp(prefix: &[u8]) -> Verdict {
     greeting(prefix, b"FTP", b"SMTP")
 }
 
-pub(super) fn xmpp(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn xmpp(prefix: &[u8]) -> Verdict {
     match prefix {
         [b'<', ..] if find(prefix, b"<stream:stream").is_some() => Verdict::Yes,
         [] | [b'<', ..] => Verdict::More,
@@ -39,7 +39,7 @@ pub(super) fn xmpp(prefix: &[u8]) -> Verdict {
 }
 
 /// Length, sequence number 0, protocol 10, version.
-pub(super) fn mysql(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn mysql(prefix: &[u8]) -> Verdict {
     match prefix {
         [_, _, 0, 0, 10, b'1'..=b'9', ..] => Verdict::Yes,
         [] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10] => Verdict::More,

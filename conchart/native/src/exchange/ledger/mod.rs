@@ -5,9 +5,11 @@
 //! the order in which exchanges begin, and handshakes end, and handed out in that order. Who asks is written here, and
 //! nowhere else. Bounded: at most [`MAX_OPEN`] exchanges are open; beyond that the oldest goes out as it is.
 
+mod beginnings;
+
 use std::collections::VecDeque;
 
-use super::beginnings::Beginnings;
+use self::beginnings::Beginnings;
 use super::{Exchange, Span};
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};

@@ -2,7 +2,7 @@
 //!
 //! Where pieces lie over each other, the finding that counts first has the time, and the others share it. One sweep over
 //! the pieces of each wait, in the order of time, with those that last in a heap: N pieces cost N log N, however many of
-//! them lie over each other. `analysis/findings.py` says who counts first. No IO, no clock.
+//! them lie over each other. `analysis/findings/pricing.py` says who counts first. No IO, no clock.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -10,7 +10,7 @@ use std::collections::{BinaryHeap, HashMap};
 use arrow_array::{Int32Array, Int64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
-use crate::columns::Columns;
+use crate::across::columns::Columns;
 
 /// A stretch of a user's wait that a finding explains. Those of one finding and one wait do not overlap.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ fn charge(lasting: &mut Lasting, shared: &mut HashMap<i32, i64>, mut at: i64, un
     until
 }
 
-/// Appends the pieces of a batch, with the columns that `analysis/findings.py` selects.
+/// Appends the pieces of a batch, with the columns that `analysis/findings/pricing.py` selects.
 ///
 /// # Errors
 /// When a column is missing, or of another type.

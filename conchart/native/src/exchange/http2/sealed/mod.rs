@@ -4,15 +4,17 @@
 //! RFC 9113 sections 5 (streams) and 6 (frames). In: records of both sides, and gaps. Out: exchanges in the
 //! [`Ledger`], all of them `inferred`. Bounded: [`MAX_ASKED`] requests wait for their response.
 //!
-//! Three rules. A record as long as [control frames](super::control) are asks nothing and answers nothing. Any other
+//! Three rules. A record as long as [control frames](control) are asks nothing and answers nothing. Any other
 //! record of the client asks, unless it goes on with an upload. Any other record of the server answers one request that
 //! it had received, unless it goes on with a response: because that is not over, or because nobody is left to wait.
 
+mod control;
+
 use std::collections::VecDeque;
 
-use super::Span;
-use super::control::{Control, Meaning};
-use super::ledger::Ledger;
+use self::control::{Control, Meaning};
+use crate::exchange::Span;
+use crate::exchange::ledger::Ledger;
 use crate::stream::{BySide, Gap, Moment, Side};
 use crate::tls::AppRecord;
 
@@ -95,7 +97,7 @@ struct Pieces {
     pause_ns: i64,
 }
 
-pub(super) struct SealedHttp2 {
+pub(in crate::exchange) struct SealedHttp2 {
     control: Control,
     /// Oldest first.
     asked: VecDeque<Asked>,

@@ -4,15 +4,15 @@
 //! A request is a run of the requester's bytes, a response the run of the responder's bytes that
 //! follows; a requester's byte after that begins the next exchange. Every exchange is `inferred`.
 
-use super::ledger::Ledger;
-use super::reader::Start;
-use super::{Exchange, Span};
+use crate::exchange::ledger::Ledger;
+use crate::exchange::reader::Start;
+use crate::exchange::{Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::AppRecord;
 
 /// What runs are made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Units {
+pub(in crate::exchange) enum Units {
     /// TLS records: their boundaries are exact, only their meaning is guessed.
     Records,
     /// Bytes of a protocol that nobody read.
@@ -43,7 +43,7 @@ const CLOSING_ALERT: u64 = 5 + 16 + 64 + 1;
 
 /// Bytes of one side, with nothing of its peer in between: a TLS record, a chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Run {
+pub(in crate::exchange) struct Run {
     pub from: Side,
     pub first: Moment,
     pub last: Moment,
@@ -88,7 +88,7 @@ const EXPECTING_BYTES: u64 = 60;
 /// What looked like a 100 (Continue), or like a handshake in the middle, was read as one.
 const INTERIM: f64 = 0.8;
 
-pub(super) struct Turns {
+pub(in crate::exchange) struct Turns {
     units: Units,
     protocol: &'static str,
     /// Both sides talk at once.

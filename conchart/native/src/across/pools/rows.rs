@@ -1,6 +1,6 @@
 //! Rows of connections and exchanges in, rows of surroundings out: the Arrow side of pools.
 //!
-//! In: record batches with the columns that [`Member`] and [`Request`] have (`analysis/evidence.py` selects them). Out: a
+//! In: record batches with the columns that [`Member`] and [`Request`] have (`analysis/findings/evidence.py` selects them). Out: a
 //! record batch with those of [`Surroundings`](super::Surroundings) beside `stream`.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordB
 use arrow_schema::ArrowError;
 
 use super::{Member, Request, survey};
-use crate::columns::{Columns, at};
+use crate::across::columns::{Columns, at};
 
 /// Appends the connections of a batch.
 ///

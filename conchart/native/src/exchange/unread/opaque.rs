@@ -3,15 +3,15 @@
 //! In: datagrams of both sides. Out: the stretch of time that they took, as one of which nobody can say what went on.
 //! The first [`LOOKED_AT`] datagrams of each side may yet turn out to be something known.
 
-use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
-use super::sniffers;
+use crate::exchange::ledger::Ledger;
+use crate::exchange::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
+use crate::exchange::sniffers;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Datagrams of each side that are looked at.
 const LOOKED_AT: u8 = 4;
 
-pub(super) struct Opaque {
+pub(in crate::exchange) struct Opaque {
     start: Start,
     /// How many datagrams of each side may still be looked at.
     left: BySide<u8>,

@@ -7,8 +7,8 @@
 
 use memchr::memchr;
 
-use super::provenance::Provenance;
-use super::sniffers::Verdict;
+use crate::exchange::provenance::Provenance;
+use crate::exchange::sniffers::Verdict;
 
 /// Longest `method`, `target` or `host` kept.
 const MAX_TEXT: usize = 2048;
@@ -76,7 +76,7 @@ const MAX_METHOD: usize = 24;
 
 /// Does a stream that begins like this carry HTTP/1 requests? A well-known method is enough; any
 /// other one needs a whole request line.
-pub(super) fn sniff_request(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn sniff_request(prefix: &[u8]) -> Verdict {
     let Some((method, after)) = split_at_blank(prefix) else {
         return may_be_request(prefix);
     };
@@ -99,7 +99,7 @@ pub(super) fn sniff_request(prefix: &[u8]) -> Verdict {
 }
 
 /// Does a stream that begins like this carry HTTP/1 responses?
-pub(super) fn sniff_response(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn sniff_response(prefix: &[u8]) -> Verdict {
     const VERSION: &[u8] = b"HTTP/1.";
     if prefix.starts_with(VERSION) {
         Verdict::Yes
@@ -111,7 +111,7 @@ pub(super) fn sniff_response(prefix: &[u8]) -> Verdict {
 }
 
 /// May a request begin like this, on a connection known to speak HTTP/1? Any method will do.
-pub(super) fn may_be_request(prefix: &[u8]) -> Verdict {
+pub(in crate::exchange) fn may_be_request(prefix: &[u8]) -> Verdict {
     match prefix.iter().position(|&b| !is_token(b)) {
         Some(1..=MAX_METHOD) if prefix.iter().find(|&&b| !is_token(b)) == Some(&b' ') => Verdict::Yes,
         None if prefix.len() <= MAX_METHOD => Verdict::More,
@@ -426,7 +426,7 @@ impl KeepAlive {
 }
 
 /// Does the value of Expect ask for 100 (Continue) (RFC 9110 section 10.1.1)?
-pub(super) fn expects_continue(value: &[u8]) -> bool {
+pub(in crate::exchange) fn expects_continue(value: &[u8]) -> bool {
     value.eq_ignore_ascii_case(b"100-continue")
 }
 
@@ -469,12 +469,12 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
 }
 
 /// The name of a product as sent, at most [`MAX_PRODUCT`] bytes of it.
-pub(super) fn product(value: &[u8]) -> Option<Box<str>> {
+pub(in crate::exchange) fn product(value: &[u8]) -> Option<Box<str>> {
     text(value.get(..MAX_PRODUCT).unwrap_or(value))
 }
 
 /// Text as sent, at most [`MAX_TEXT`] bytes of it.
-pub(super) fn text(bytes: &[u8]) -> Option<Box<str>> {
+pub(in crate::exchange) fn text(bytes: &[u8]) -> Option<Box<str>> {
     let kept = bytes.get(..bytes.len().min(MAX_TEXT))?;
     (!kept.is_empty()).then(|| String::from_utf8_lossy(kept).into())
 }

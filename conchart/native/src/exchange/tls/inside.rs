@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use super::backlog::Event;
-use super::layer::Layer;
-use super::ledger::Ledger;
+use crate::exchange::backlog::Event;
+use crate::exchange::layer::Layer;
+use crate::exchange::ledger::Ledger;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{AppRecord, Clear};
 

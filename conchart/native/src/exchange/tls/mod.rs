@@ -3,13 +3,15 @@
 //! In: the chunks and gaps of both sides. Out: handshakes and exchanges in the [`Ledger`]. Records, handshakes and
 //! keys are the business of [`crate::tls`]. Bounded: TLS inside TLS is opened up to [`MAX_DEPTH`].
 
-use super::inside::Inside;
+mod inside;
+
+use self::inside::Inside;
+use super::http2::sealed::SealedHttp2;
 use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::{Opening, Reader, Switch};
-use super::sealed_http2::SealedHttp2;
 use super::sniffers::{self, Row, Verdict};
-use super::turns::{Run, Turns, Units};
+use super::unread::turns::{Run, Turns, Units};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{Agreement, Sniff, Tls, sniff, sniff_midstream};

@@ -4,12 +4,16 @@
 //! known: TLS after STARTTLS; in a connection whose beginning is missing, any message. Only packets' first bytes are
 //! looked at.
 
+pub(super) mod names;
+pub(super) mod opaque;
+pub(super) mod turns;
+
+use self::turns::{Run, Turns, Units};
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
 use super::trail::Trail;
-use super::turns::{Run, Turns, Units};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 pub(super) struct Unread {

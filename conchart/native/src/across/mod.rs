@@ -1,0 +1,10 @@
+//! What runs once per capture, and not once per packet: rows of many connections in, what they say together out.
+//!
+//! In: record batches that SQL selected from the tables of a whole capture. Out: rows and columns for those tables, or
+//! for the page. The pipeline and these modules do not use each other: `py.rs` calls them when the tables are filled.
+
+mod columns;
+pub mod linking;
+pub mod packing;
+pub mod pools;
+pub mod sharing;
