@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from conchart import Trace
 from conchart.analysis.findings.rule import load_rules
 
