@@ -31,6 +31,9 @@ from conchart.words.phases import PHASES
 from conchart.words.stalls import COLOURS
 from conchart.words.units import format_count, format_ns
 
+LOADING = "loading"
+"""The script that every page runs first, by itself: it has to run where the others cannot."""
+
 # Scripts are modules (ECMAScript 16.2), so that tools and tests read them one by one; a page has them joined.
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"\./\w+\.js\";\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) )", re.MULTILINE)
@@ -46,7 +49,7 @@ def render_document(
     """Return a page as text, to be encoded as UTF-8.
 
     Args:
-        template: Its name; it places ``version``, ``policy``, ``style``, ``data``, ``plotly`` and ``script``.
+        template: Its name; it places ``version``, ``policy``, ``style``, ``loading``, ``blocks`` and ``script``.
         scripts: Their names, in the order in which they build on each other.
         data: What scripts need, as JSON.
         blocks: Tables that they need, packed.
@@ -57,6 +60,7 @@ def render_document(
         version=version(),
         policy=fixed.policy,
         style=fixed.style,
+        loading=fixed.loading,
         blocks=[("data", None, compress_json(data))]
         + [(f"data-{name}", name, block) for name, block in blocks.items()]
         + [("plotly", None, fixed.plotly)],
@@ -73,6 +77,8 @@ class Fixed:
     template: Any  # jinja2's type tells nothing more
     policy: str
     style: Markup
+    loading: Markup
+    """The script that says so when the page cannot be drawn."""
     script: Markup
     plotly: str
     """Compressed, in base64."""
@@ -89,12 +95,14 @@ _PREPARING = Lock()
 
 @cache
 def _prepared(template: str, scripts: tuple[str, ...]) -> Fixed:
+    loading = resource("scripts", f"{LOADING}.js")
     script = _script(scripts)
     plotly, policy = carried()
     return Fixed(
         template=_template(template),
-        policy=_policy(policy, policy_hash(script)),
+        policy=_policy(policy, policy_hash(loading), policy_hash(script)),
         style=Markup(page_style()),
+        loading=Markup(loading),
         script=Markup(script),
         plotly=plotly,
     )
@@ -116,7 +124,7 @@ def _template(name: str) -> Any:  # noqa: ANN401  (jinja2's template type tells 
 
 def _script(names: tuple[str, ...]) -> str:
     parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", resource("scripts", f"{name}.js"))) for name in names)
-    return f'(async () => {{\n"use strict";\n{parts}\n}})();\n'
+    return f'(async () => {{\n"use strict";\ndocument.documentElement.dataset.started = "true";\n{parts}\n}})();\n'
 
 
 def page_style() -> str:

@@ -1,12 +1,11 @@
 /* The lanes of both captures, each in its plot, on one scale: drawn anew when the window or the colours change. */
 
 import { MARGIN, figure } from "./chart.js";
-import { inflate, loadPlotly } from "./decode.js";
+import { loadPlotly, readHead } from "./decode.js";
 import { kindsDrawn, phasesDrawn } from "./drawn.js";
 import { HEADING } from "./tree.js";
 
-const [packed] = await Promise.all([inflate(document.getElementById("data")?.textContent || ""), loadPlotly(document)]);
-const data = JSON.parse(new TextDecoder().decode(packed));
+const [data] = await Promise.all([readHead(document), loadPlotly(document)]);
 const LANE_HEIGHT = 20;
 
 /**
@@ -78,3 +77,4 @@ for (const side of /** @type {Side[]} */ (data.sides)) {
   new ResizeObserver(draw).observe(/** @type {HTMLElement} */ (box.parentElement));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
+document.documentElement.dataset.ready = "true";

@@ -18,6 +18,15 @@ function decoded(text) {
   return bytes;
 }
 
+/** A part of the page is not what conchart wrote: the file was cut, or changed on its way. */
+export class Damaged extends Error {
+  /** @param {string} part */
+  constructor(part) {
+    super(`part "${part}" cannot be read`);
+    this.name = "Damaged";
+  }
+}
+
 /**
  * Undo base64 and DEFLATE (RFC 1951).
  * @param {string} text
@@ -75,6 +84,19 @@ export class Column {
   }
 }
 
+/**
+ * Unpack an element of the page.
+ * @param {Element | null} element
+ * @param {string} part what it is called in messages
+ */
+async function unpack(element, part) {
+  try {
+    return await inflate(element?.textContent || "");
+  } catch {
+    throw new Damaged(part);
+  }
+}
+
 /** Columns of the same length. */
 export class Table {
   /**
@@ -96,6 +118,7 @@ export class Table {
       if (column.base) this.count(values, column.base, lanes);
       this.columns.set(column.name, new Column(column.name, values, valid, column.texts));
     }
+    if (at !== bytes.length) throw new Error(`${bytes.length} bytes in place of ${at}`);
   }
 
   /**
@@ -168,31 +191,49 @@ export class Table {
 }
 
 /**
+ * Read what the page says of the whole.
+ * @param {Document} document
+ * @returns {Promise<any>}
+ */
+export async function readHead(document) {
+  const bytes = await unpack(document.getElementById("data"), "data");
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new Damaged("data");
+  }
+}
+
+/**
  * Read the page's blocks: what is said of the whole, and the tables.
  * @param {Document} document
  * @returns {Promise<{data: any, tables: Record<string, Table>}>}
  */
 export async function readBlocks(document) {
   const blocks = [...document.querySelectorAll("script[data-table]")];
-  const [head, ...packed] = await Promise.all([document.getElementById("data"), ...blocks].map((block) => inflate(block?.textContent || "")));
-  const data = JSON.parse(new TextDecoder().decode(head));
+  const names = blocks.map((block) => block.getAttribute("data-table") || "");
+  const [data, ...packed] = await Promise.all([readHead(document), ...blocks.map((block, i) => unpack(block, names[i]))]);
   /** @type {Record<string, Table>} */
   const tables = {};
   blocks.forEach((block, i) => {
-    const name = block.getAttribute("data-table") || "";
-    const { rows, columns } = data.tables[name];
-    tables[name] = new Table(columns, rows, packed[i], tables.lanes);
+    const { rows, columns } = data.tables[names[i]];
+    try {
+      tables[names[i]] = new Table(columns, rows, packed[i], tables.lanes);
+    } catch {
+      throw new Damaged(names[i]);
+    }
     block.remove();
   });
   return { data, tables };
 }
 
 /**
- * Run Plotly, which travels compressed, too: the page's policy knows it by its hash.
+ * Run Plotly, which travels compressed, too: the page's policy knows it by its hash, and refuses any other script.
  * @param {Document} document
  */
 export async function loadPlotly(document) {
   const script = document.createElement("script");
-  script.textContent = new TextDecoder().decode(await inflate(document.getElementById("plotly")?.textContent || ""));
+  script.textContent = new TextDecoder().decode(await unpack(document.getElementById("plotly"), "plotly"));
   document.head.append(script);
+  if (typeof Plotly === "undefined") throw new Damaged("plotly");
 }
