@@ -9,10 +9,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use conchart_native::capture::Source;
-use conchart_native::pipeline::{self, Failure, Selection};
-use conchart_native::portion::{Output, Portion, Stopped};
-use conchart_native::tables::Tables;
+use conchart_native::{Failure, Output, Portion, Selection, Source, Stopped, Tables, read};
 
 /// As in the extension module, whose allocations are part of what reading costs. (With that feature, the crate has it.)
 #[cfg(not(feature = "extension-module"))]
@@ -45,7 +42,7 @@ impl Output for &mut Counting {
 /// What callgrind counts.
 #[inline(never)]
 fn counted(sources: &[Source], detailed: u64, counting: &mut Counting) -> Result<(), Failure> {
-    pipeline::read(sources, Selection { detailed, ..Selection::default() }, &mut *counting)?;
+    read(sources, Selection { detailed, ..Selection::default() }, &mut *counting)?;
     counting.tables.flush().map_err(|_| Failure::Stopped)?;
     counting.count();
     Ok(())

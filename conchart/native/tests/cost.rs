@@ -6,9 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use conchart_native::capture::Source;
-use conchart_native::pipeline::{self, Selection};
-use conchart_native::portion::{Output, Portion, Stopped};
+use conchart_native::{Output, Portion, Selection, Source, Stopped, read};
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
@@ -93,7 +91,7 @@ impl Script {
         let sources = [Source::Path(path.clone())];
         let (allocations, live) = (ALLOCATIONS.get(), LIVE.get());
         PEAK.set(live);
-        let result = pipeline::read(&sources, Selection::default(), Nowhere);
+        let result = read(&sources, Selection::default(), Nowhere);
         let cost = (ALLOCATIONS.get() - allocations, (PEAK.get() - live).unsigned_abs());
         std::fs::remove_file(&path).unwrap();
         assert!(result.is_ok(), "{:?}", result.err());

@@ -4,7 +4,7 @@
 #![no_main]
 
 use conchart_fuzz::Input;
-use conchart_native::capture::filter::Program;
+use conchart_native::Program;
 use libfuzzer_sys::fuzz_target;
 
 /// Codes of `pcap/bpf.h`; every other one is refused, and that is soon learnt.

@@ -7,8 +7,7 @@
 use std::collections::VecDeque;
 
 use conchart_fuzz::{Found, Input, Talk, assert_cutting_changes_nothing, kind, sender};
-use conchart_native::exchange::Exchange;
-use conchart_native::stream::{BySide, Side};
+use conchart_native::{BySide, Exchange, Side};
 use libfuzzer_sys::fuzz_target;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -4,9 +4,7 @@
 #![no_main]
 
 use conchart_fuzz::{Input, bounded};
-use conchart_native::capture::LinkType;
-use conchart_native::packet::{Datagram, Decoded, Fragments, Placed, Segment, decode};
-use conchart_native::stream::Arrival;
+use conchart_native::{Arrival, Datagram, Decoded, Fragments, LinkType, Placed, Segment, decode};
 use libfuzzer_sys::fuzz_target;
 
 /// A payload of `len` bytes, of which these were captured; before it come so many of the headers of IP and transport.

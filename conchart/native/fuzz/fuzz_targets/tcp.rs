@@ -7,10 +7,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use conchart_fuzz::Input;
-use conchart_native::flow::{Flow, Slot, Table, Transport};
-use conchart_native::packet::{Endpoint, Flags, Segment, Seq, Station};
-use conchart_native::stream::{BySide, Chunk, Gap, Moment, Side};
-use conchart_native::tcp::{Connection, Receiver};
+use conchart_native::{
+    BySide, Chunk, Connection, Endpoint, Flags, Flow, Gap, Moment, Receiver, Segment, Seq, Side, Slot, Station, Table,
+    Transport,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// One connection holds back so much, and one segment more.
@@ -192,7 +192,7 @@ fuzz_target!(|bytes: &[u8]| {
         tcp.segment(from, &segment, seen, heard);
         check(tcp, heard);
         if tcp.is_closed() {
-            table.linger(index, at);
+            table.linger(index, at, None);
         }
         if table.overflows() {
             table.overflow().into_iter().for_each(|flow| check_end(*flow));

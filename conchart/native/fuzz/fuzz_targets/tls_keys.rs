@@ -6,9 +6,7 @@
 
 use conchart_fuzz::sealed::{Epoch, HANDSHAKE, client_hello, keys, message, sealers, server_hello};
 use conchart_fuzz::{Found, Input, Records, Talk, kind, sender};
-use conchart_native::keys::Keys;
-use conchart_native::stream::{BySide, Side};
-use conchart_native::tls::Outcome;
+use conchart_native::{BySide, Keys, Outcome, Side};
 use libfuzzer_sys::fuzz_target;
 
 const DATA: u8 = 23;

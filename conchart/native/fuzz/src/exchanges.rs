@@ -1,10 +1,6 @@
 //! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
 
-use conchart_native::exchange::{Carrier, Conversation, Exchange};
-use conchart_native::keys::Keys;
-use conchart_native::stream::{Chunk, Gap, Moment, Side};
-use conchart_native::tcp::Receiver;
-use conchart_native::tls::Handshake;
+use conchart_native::{Carrier, Chunk, Conversation, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side};
 
 use crate::Talk;
 use crate::memory::bounded;

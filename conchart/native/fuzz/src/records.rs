@@ -1,9 +1,6 @@
 //! What TLS finds in two streams, taken out as it becomes certain, and what is true of it whatever was sent.
 
-use conchart_native::keys::Keys;
-use conchart_native::stream::{Chunk, Gap, Moment, Side};
-use conchart_native::tcp::Receiver;
-use conchart_native::tls::{Agreement, AppRecord, Clear, Handshake, Tls};
+use conchart_native::{Agreement, AppRecord, Chunk, Clear, Gap, Handshake, Keys, Moment, Receiver, Side, Tls};
 
 use crate::Talk;
 use crate::exchanges::in_order;

@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit, Nonce};
-use conchart_native::keys::Keys;
-use conchart_native::stream::{BySide, Side};
+use conchart_native::{BySide, Keys, Side};
 use hkdf::Hkdf;
 use sha2::Sha256;
 

@@ -8,10 +8,7 @@ use std::sync::OnceLock;
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt8Type};
-use conchart_native::capture::Source;
-use conchart_native::pipeline::{Failure, Selection, read};
-use conchart_native::portion::{Output, Portion, Stopped};
-use conchart_native::tables::{Filled, Tables};
+use conchart_native::{Failure, Filled, Output, Portion, Selection, Source, Stopped, Tables, read};
 
 use crate::memory::bounded;
 

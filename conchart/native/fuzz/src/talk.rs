@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use conchart_native::stream::{BySide, Chunk, Gap, Moment, Side};
-use conchart_native::tcp::Receiver;
+use conchart_native::{BySide, Chunk, Gap, Moment, Receiver, Side};
 
 use crate::Input;
 

@@ -4,7 +4,7 @@
 //! for the page. The pipeline and these modules do not use each other: `py.rs` calls them when the tables are filled.
 
 mod columns;
-pub mod linking;
-pub mod packing;
-pub mod pools;
-pub mod sharing;
+pub(crate) mod linking;
+pub(crate) mod packing;
+pub(crate) mod pools;
+pub(crate) mod sharing;

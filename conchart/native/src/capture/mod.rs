@@ -178,7 +178,6 @@ impl CaptureReader {
     ///
     /// # Errors
     /// `Damaged`, once, where the file cannot be followed any further; then `None`.
-    #[expect(clippy::should_implement_trait, reason = "frames borrow from the reader: an Iterator cannot lend")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Frame<'_>>, CaptureError> {
         if self.over {

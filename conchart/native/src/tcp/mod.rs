@@ -20,7 +20,6 @@ mod unseen;
 pub use classifier::Mark;
 pub use connection::{Connection, Receiver, Taken};
 pub use half::Half;
-pub use state::State;
 
 #[cfg(test)]
 mod tests;

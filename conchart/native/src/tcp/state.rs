@@ -45,12 +45,6 @@ impl State {
 }
 
 impl Connection {
-    /// True until the first packet was taken.
-    #[must_use]
-    pub fn is_new(&self) -> bool {
-        self.halves.client.packets + self.halves.server.packets == 0
-    }
-
     /// True once nothing more is due: both sides sent FIN, or one sent RST.
     ///
     /// A client whose SYN met what is left of an older connection resets that one, and sends its SYN again (RFC

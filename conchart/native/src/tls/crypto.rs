@@ -56,7 +56,7 @@ impl CryptoHandshake {
     }
 
     /// Who sent the ClientHello; `None` while that is unknown.
-    #[must_use]
+    #[cfg(test)]
     pub fn hello_by(&self) -> Option<Side> {
         self.handshaking.machine.facts.hello_by
     }

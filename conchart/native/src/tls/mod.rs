@@ -39,12 +39,12 @@ use std::collections::VecDeque;
 pub use compute::Flights;
 pub use crypto::CryptoHandshake;
 pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
-pub use names::{Name, Version};
+pub use names::Version;
 pub use opener::Clear;
 pub(crate) use opener::{Hash, expand_label};
 pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
-pub use transcript::{Cover, MessageSeen, RecordSeen, Transcript};
+pub use transcript::{MessageSeen, RecordSeen, Transcript};
 
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
@@ -290,7 +290,7 @@ impl Tls {
     }
 
     /// Handshakes that have ended so far, handed out or not.
-    #[must_use]
+    #[cfg(test)]
     pub fn handshakes(&self) -> u32 {
         self.number
     }

@@ -17,7 +17,7 @@ mod order;
 mod portions;
 mod programs;
 mod rivals;
-pub mod rows;
+pub(crate) mod rows;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ use self::habits::Habits;
 use self::order::Order;
 use self::portions::{Indexed, Portion, portions};
 use self::programs::{Evidence, Programs};
-pub use self::split::{Split, split};
+pub use self::split::split;
 
 /// How often habits are learned anew from the links that they make likely.
 const ROUNDS: usize = 5;

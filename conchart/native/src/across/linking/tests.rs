@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::portions::{MARGIN, MOST_BACKS};
+use super::split::Split;
 use super::*;
 
 const MS: i64 = 1_000_000;

@@ -4,7 +4,7 @@
 //! is told by how many of them were open, or idle after an answer, at that instant, and by which was closed last. One sweep
 //! over what happened in each pool, in the order of time: `analysis/findings/evidence.py` turns it into `setups`. No IO, no clock.
 
-pub mod rows;
+pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
 

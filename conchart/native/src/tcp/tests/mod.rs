@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use proptest::prelude::*;
 
+use super::state::State;
 use super::*;
 use crate::packet::{Endpoint, Flags, Segment, Seq, Station};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
