@@ -105,7 +105,8 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
 }
 
-/// Intervals that are held because they may still overlap later ones; beyond, all of them are dropped.
+/// Intervals that are held because they may still overlap later ones. With more than these, all of them are dropped once the
+/// time before `until` has been tiled: what they would be charged with after it is idle.
 const MAX_INTERVALS: usize = 4_096;
 
 /// Tiles one connection: a sweep over the edges of its intervals, so that each interval costs its places in two heaps.

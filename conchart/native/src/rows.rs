@@ -72,7 +72,7 @@ fn seq_raw(seq: Option<Seq>) -> Option<i64> {
 }
 
 /// What is known of a flow besides its packets.
-pub struct About {
+pub struct FlowContext {
     pub capture: i32,
     /// Where its phases begin.
     pub opened: Moment,
@@ -82,7 +82,7 @@ pub struct About {
 }
 
 /// The columns that every flow has. `stations`: who sent each side's first packet.
-fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> ConnectionRow<'static> {
+fn flow<T>(flow: &Flow<T>, about: &FlowContext, stations: BySide<Option<Station>>) -> ConnectionRow<'static> {
     let ips = BySide { client: flow.ends.client.ip, server: flow.ends.server.ip };
     ConnectionRow {
         stream: Some(flow.stream),
@@ -105,7 +105,7 @@ fn flow<T>(flow: &Flow<T>, about: &About, stations: BySide<Option<Station>>) -> 
     }
 }
 
-pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'static> {
+pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> ConnectionRow<'static> {
     let (client, server) = (&tcp.halves.client, &tcp.halves.server);
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
@@ -154,7 +154,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &About, tcp: &Connection) -> ConnectionRow<'s
 }
 
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
-pub fn udp<T>(of: &Flow<T>, about: &About, udp: &Datagrams) -> ConnectionRow<'static> {
+pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
     let stations = BySide { client: client.station, server: server.station };
     let is_answered = client.packets > 0 && server.packets > 0;

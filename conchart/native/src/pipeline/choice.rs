@@ -1,6 +1,6 @@
 //! Which frames are wanted: asked of each one as it comes, in file order.
 
-use super::steps::{Followed, Steps, dated};
+use super::clock_steps::{ClockSteps, Followed, dated};
 use super::{Failure, Limit, Selection};
 use crate::capture::filter::Program;
 use crate::capture::{Frame, LinkType};
@@ -10,7 +10,7 @@ pub(crate) struct Chooser {
     selection: Selection,
     programs: Vec<(LinkType, Program)>,
     /// Says where frames stand on the axis: what bounds count from that are relative.
-    pub(super) clock: Steps,
+    pub(super) clock: ClockSteps,
     /// Where the first frame of all stands: what relative bounds count from.
     origin: Option<i64>,
     /// Frames chosen so far.
@@ -22,7 +22,7 @@ impl Chooser {
     pub(crate) fn new(selection: Selection) -> Self {
         let Selection { filter, start, end, count, .. } = &selection;
         let takes_all = filter.is_none() && start.is_none() && end.is_none() && count.is_none();
-        Self { selection, programs: Vec::new(), clock: Steps::default(), origin: None, chosen: 0, takes_all }
+        Self { selection, programs: Vec::new(), clock: ClockSteps::default(), origin: None, chosen: 0, takes_all }
     }
 
     /// Are the latest frame's packets wanted in the table `packets`, whatever they tell?

@@ -1,7 +1,7 @@
 //! Drives the stages: frames in, facts out, one pass, state only for open flows.
 
 pub(crate) mod choice;
-mod steps;
+mod clock_steps;
 mod syn;
 mod traffic;
 pub mod watching;
@@ -26,7 +26,7 @@ use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
-use steps::{Followed, dated};
+use clock_steps::{Followed, dated};
 use syn::Syn;
 use traffic::{Packets, Traffic};
 use watching::Watcher;

@@ -4,7 +4,7 @@
 //! each is certain.
 
 use super::Failure;
-use super::steps::dated;
+use super::clock_steps::dated;
 use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::flow::Flow;
@@ -13,7 +13,7 @@ use crate::naming::ServerName;
 use crate::packet::Endpoint;
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
-use crate::rows::{self, About};
+use crate::rows::{self, FlowContext};
 use crate::stalls::Stalls;
 use crate::stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
 use crate::tables::ConnectionRow;
@@ -320,7 +320,7 @@ impl Traffic {
         let mut result = Ok(());
         tiler.finish(until.unwrap_or(last), &mut |phase| result = result.and_then(|()| out.phase(flow.stream, phase)));
         result?;
-        let about = About {
+        let about = FlowContext {
             capture: *capture,
             opened: tiler.opened().unwrap_or(packets.opened()),
             app: app.or_else(|| said.and_then(|conversation| conversation.app())),
@@ -349,13 +349,13 @@ impl Traffic {
         });
         result?;
         let opened = tiler.opened().unwrap_or(packets.opened());
-        let about = About { capture: *capture, opened, app: *app, announced: *announced };
+        let about = FlowContext { capture: *capture, opened, app: *app, announced: *announced };
         let name = std::mem::take(&mut flow.content.name);
         Ok(out.connection(row(flow, &about), name)?)
     }
 }
 
-fn row(flow: &Flow<Traffic>, about: &About) -> ConnectionRow<'static> {
+fn row(flow: &Flow<Traffic>, about: &FlowContext) -> ConnectionRow<'static> {
     match &flow.content.packets {
         Packets::Syn(syn) => rows::tcp(flow, about, &syn.connect(&mut Speech::Over).0),
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),

@@ -7,11 +7,11 @@ use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{BySide, Moment, Side};
 
 /// First and latest transmission.
-type Sent = Option<(Moment, Moment)>;
+type Transmissions = Option<(Moment, Moment)>;
 
 #[derive(Debug, Default)]
 pub struct Opening {
-    syns: BySide<Sent>,
+    syns: BySide<Transmissions>,
     /// The SYN-ACK was seen before the latest SYN: so it was the answer that was lost.
     answered_before: bool,
     is_over: bool,

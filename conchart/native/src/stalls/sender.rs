@@ -53,7 +53,7 @@ const IDLE_NS: i64 = 200_000_000;
 
 /// A segment with data; in positions.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct DataSegment {
     position: u64,
     end: u64,
     seen: Moment,
@@ -84,7 +84,7 @@ struct Copy {
 
 #[derive(Debug, Default)]
 pub struct Sender {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<DataSegment>,
     acks: VecDeque<Ack>,
     /// The acknowledgement before those in `acks`.
     ack_before: Option<Ack>,
@@ -92,7 +92,7 @@ pub struct Sender {
     high: u64,
     /// Latest segment with new data, and the latest that was not full.
     latest: Option<Moment>,
-    small: Option<Sent>,
+    small: Option<DataSegment>,
     /// What it had of the peer's stream by then.
     received: u64,
     received_by_small: u64,
@@ -236,7 +236,7 @@ impl Sender {
                 self.ack_before = Some(Ack { position, edge, largest_window, seen, value: None });
             }
             self.size.saw(length, self.burst > 0);
-            let sent = Sent { position: taken.position, end: taken.end, seen };
+            let sent = DataSegment { position: taken.position, end: taken.end, seen };
             let full = self.size.full(passed);
             if length < full || !length.is_multiple_of(full) {
                 (self.small, self.received_by_small) = (Some(sent), taken.acked);
@@ -256,7 +256,7 @@ impl Sender {
         (self.duplicates >= DUPLICATE_ACKS || self.has_gap) && seen.at - self.told_at >= path.near / 4 * 3
     }
 
-    fn remember(&mut self, sent: Sent) {
+    fn remember(&mut self, sent: DataSegment) {
         while self.sent.len() > MANY_SENT / 2 && self.sent.front().is_some_and(|first| first.end <= self.acked) {
             self.sent.pop_front();
         }
@@ -504,7 +504,7 @@ impl Sender {
 
     /// Is less of a full segment sent again than there was: as much as the path carries? Behind the point where large
     /// ones are lost, no full one has passed, and more is missing than is sent again.
-    fn is_cut_down(&self, first: Option<Sent>, passed: &Passed<'_>) -> bool {
+    fn is_cut_down(&self, first: Option<DataSegment>, passed: &Passed<'_>) -> bool {
         let length = passed.taken.end - passed.taken.position;
         let full = self.size.full(passed);
         let is_shorter = length < full && length >= Size::LEAST_MSS / 2;

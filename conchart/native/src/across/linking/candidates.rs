@@ -6,8 +6,8 @@ use std::iter::Peekable;
 use foldhash::fast::FixedState;
 
 use super::Exchange;
-use super::portions::{Indexed, Portion, Sides};
 use super::programs::Programs;
+use super::sections::{Indexed, Section, Sides};
 
 /// Candidates that a back keeps.
 pub(super) const MOST_CANDIDATES: usize = 36;
@@ -16,7 +16,7 @@ pub(super) const SKEW_NS: i64 = 20_000;
 /// Fronts that wait side by side, or backs that nobody was answered from yet: the latest are looked at.
 const MOST_WAITING: usize = 1024;
 
-/// A front and a back that it may have caused, by their numbers in the portion.
+/// A front and a back that it may have caused, by their numbers in the section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub front: u32,
@@ -111,11 +111,11 @@ impl Agreement {
 }
 
 /// Lists the candidates of all backs, those of a back together; and how many backs of each endpoint have none.
-pub(super) fn candidates(portion: &Portion<'_>, programs: &Programs) -> (Vec<Candidate>, Vec<Route>) {
+pub(super) fn candidates(section: &Section<'_>, programs: &Programs) -> (Vec<Candidate>, Vec<Route>) {
     let mut routes = Routes::default();
     let mut found = Vec::new();
-    for sides in &portion.machines {
-        of_machine(portion, sides, programs, &mut routes, &mut found);
+    for sides in &section.machines {
+        of_machine(section, sides, programs, &mut routes, &mut found);
     }
     (found, routes.list())
 }
@@ -194,13 +194,13 @@ impl<'a, I: Iterator<Item = Indexed<'a>>> Waiting<'a, I> {
 type Turns = HashMap<u32, u32, FixedState>;
 
 fn of_machine(
-    portion: &Portion<'_>,
+    section: &Section<'_>,
     sides: &Sides,
     programs: &Programs,
     routes: &mut Routes,
     found: &mut Vec<Candidate>,
 ) {
-    let (fronts, backs) = (portion.fronts_of(sides), portion.backs_of(sides));
+    let (fronts, backs) = (section.fronts_of(sides), section.backs_of(sides));
     let may_cause =
         |front: &Exchange, back: &Exchange| may_cause(front, back) && programs.may_cause(front.endpoint, back.endpoint);
     let asked = asked_in_turn(&fronts, &backs, &may_cause);

@@ -8,16 +8,16 @@
 //! How sure a link is, the hypotheses that rival it say ([`rivals`]).
 //!
 //! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
-//! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back of a portion ([`portions`]).
+//! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back of a section ([`sections`]).
 
 mod candidates;
 mod habits;
 mod marginals;
 mod order;
-mod portions;
 mod programs;
 mod rivals;
 pub(crate) mod rows;
+mod sections;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -25,8 +25,8 @@ mod tests;
 use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
 use self::order::Order;
-use self::portions::{Indexed, Portion, portions};
 use self::programs::{Evidence, Programs};
+use self::sections::{Indexed, Section, sections};
 pub use self::split::split;
 
 /// How often habits are learned anew from the links that they make likely.
@@ -136,9 +136,9 @@ pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
     let programs = programs(exchanges);
     let mut links = Vec::new();
     let mut beginning = None;
-    portions(exchanges, |portion| {
-        beginning = beginning.filter(|_| portion.goes_on);
-        links.extend(link_portion(portion, &programs, &mut beginning));
+    sections(exchanges, |section| {
+        beginning = beginning.filter(|_| section.goes_on);
+        links.extend(link_section(section, &programs, &mut beginning));
     });
     links.sort_unstable_by_key(|link| (link.front, link.back));
     links
@@ -149,15 +149,15 @@ fn programs(exchanges: &[Exchange]) -> Programs {
     let mut programs = Programs::mixed(exchanges);
     if programs.any() {
         let mut evidence = Evidence::default();
-        portions(exchanges, |portion| {
-            let (candidates, routes) = candidates(portion, &Programs::default());
+        sections(exchanges, |section| {
+            let (candidates, routes) = candidates(section, &Programs::default());
             let usual = Habits::of_any_proxy(&routes, &candidates);
-            let order = Order::new(portion);
-            let (_, tried) = best_beginning(&usual, &order, portion.fronts.len(), &candidates);
+            let order = Order::new(section);
+            let (_, tried) = best_beginning(&usual, &order, section.fronts.len(), &candidates);
             evidence.explain(&tried, &routes);
-            for sides in &portion.machines {
-                if programs.any_of(portion, sides) {
-                    evidence.count(portion, sides);
+            for sides in &section.machines {
+                if programs.any_of(section, sides) {
+                    evidence.count(section, sides);
                 }
             }
         });
@@ -166,17 +166,17 @@ fn programs(exchanges: &[Exchange]) -> Programs {
     programs
 }
 
-/// Links the fronts and backs of a portion; a machine's portions have one beginning.
-fn link_portion(portion: &Portion<'_>, programs: &Programs, known: &mut Option<Beginning>) -> Vec<Link> {
-    let (mut candidates, routes) = candidates(portion, programs);
-    let order = Order::new(portion);
-    let fronts = portion.fronts.len();
+/// Links the fronts and backs of a section; a machine's sections have one beginning.
+fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<Beginning>) -> Vec<Link> {
+    let (mut candidates, routes) = candidates(section, programs);
+    let order = Order::new(section);
+    let fronts = section.fronts.len();
     let mut links: Vec<Link> = Vec::new();
     let mut usual = Habits::of_any_proxy(&routes, &candidates);
     let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
     for _ in 0..MOST_TIMES {
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
-        let mut taken = vec![false; portion.backs.len()];
+        let mut taken = vec![false; section.backs.len()];
         let before = links.len();
         for of_back in live.chunk_by(|one, other| one.back == other.back) {
             let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
@@ -203,10 +203,10 @@ fn link_portion(portion: &Portion<'_>, programs: &Programs, known: &mut Option<B
         usual = habits.once_more(&routes, &candidates);
         beginning = Beginning::Soon;
     }
-    links.retain(|link| portion.own.contains(&(link.back as usize)));
+    links.retain(|link| section.own.contains(&(link.back as usize)));
     let index = |side: &[Indexed<'_>], number: u32| side.get(number as usize).map_or(number, |&(index, _)| index);
     for link in &mut links {
-        (link.front, link.back) = (index(&portion.fronts, link.front), index(&portion.backs, link.back));
+        (link.front, link.back) = (index(&section.fronts, link.front), index(&section.backs, link.back));
     }
     links
 }

@@ -5,7 +5,7 @@
 
 use super::Exchange;
 use super::candidates::Candidate;
-use super::portions::Portion;
+use super::sections::Section;
 
 /// Fronts on either side that are looked at.
 const NEIGHBOURS: usize = 12;
@@ -26,14 +26,14 @@ struct Row {
 }
 
 impl Row {
-    fn new(portion: &Portion<'_>, key: impl Fn(&Exchange) -> Option<i64>) -> Self {
-        let mut keyed: Vec<(u32, i64, u32)> = Vec::with_capacity(portion.fronts.len());
-        for (machine, sides) in (0u32..).zip(&portion.machines) {
-            let fronts = portion.fronts_of(sides).into_iter();
+    fn new(section: &Section<'_>, key: impl Fn(&Exchange) -> Option<i64>) -> Self {
+        let mut keyed: Vec<(u32, i64, u32)> = Vec::with_capacity(section.fronts.len());
+        for (machine, sides) in (0u32..).zip(&section.machines) {
+            let fronts = section.fronts_of(sides).into_iter();
             keyed.extend(fronts.filter_map(|(number, front)| Some((machine, key(front)?, number))));
         }
         keyed.sort_unstable();
-        let mut places = vec![u32::MAX; portion.fronts.len()];
+        let mut places = vec![u32::MAX; section.fronts.len()];
         for (place, &(.., number)) in (0u32..).zip(&keyed) {
             if let Some(known) = places.get_mut(number as usize) {
                 *known = place;
@@ -53,10 +53,10 @@ impl Row {
 }
 
 impl Order {
-    pub(super) fn new(portion: &Portion<'_>) -> Self {
+    pub(super) fn new(section: &Section<'_>) -> Self {
         Self {
-            requests: Row::new(portion, |front| Some(front.request_done_at)),
-            responses: Row::new(portion, |front| front.response_at),
+            requests: Row::new(section, |front| Some(front.request_done_at)),
+            responses: Row::new(section, |front| front.response_at),
         }
     }
 

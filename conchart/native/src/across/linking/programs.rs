@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 
 use super::Exchange;
 use super::candidates::{Candidate, MOST_CANDIDATES, Route};
-use super::portions::{Portion, Sides};
+use super::sections::{Section, Sides};
 
 /// Who is ahead at so many of another's arrivals is its front.
 const AHEAD: f64 = 0.9;
@@ -57,8 +57,8 @@ impl Programs {
     }
 
     /// Says whether anything of the machine is to be decided.
-    pub(super) fn any_of(&self, portion: &Portion<'_>, sides: &Sides) -> bool {
-        portion
+    pub(super) fn any_of(&self, section: &Section<'_>, sides: &Sides) -> bool {
+        section
             .backs
             .get(sides.backs.clone())
             .into_iter()
@@ -108,14 +108,14 @@ impl Evidence {
     }
 
     /// Counts who is ahead when one of a machine's programs is asked, and when it answers.
-    pub(super) fn count(&mut self, portion: &Portion<'_>, sides: &Sides) {
+    pub(super) fn count(&mut self, section: &Section<'_>, sides: &Sides) {
         let mut events: Vec<(i64, Event, i32)> = Vec::new();
-        for (_, front) in portion.fronts_of(sides) {
+        for (_, front) in section.fronts_of(sides) {
             events.push((front.request_at, Event::Comes, front.endpoint));
             events.push((front.until().max(front.request_at), Event::Goes, front.endpoint));
         }
         // Who is only connected to is not asked yet: a relay opens its connection before it has anything to hand on.
-        for (_, back) in portion.backs_of(sides).into_iter().filter(|(_, back)| back.number.is_some()) {
+        for (_, back) in section.backs_of(sides).into_iter().filter(|(_, back)| back.number.is_some()) {
             events.push((back.request_at, Event::Counts, back.endpoint));
             events.extend(back.response_at.map(|at| (at.max(back.request_at), Event::Counts, back.endpoint)));
         }

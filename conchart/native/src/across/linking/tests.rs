@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::portions::{MARGIN, MOST_BACKS};
+use super::sections::{MARGIN, MOST_BACKS};
 use super::split::Split;
 use super::*;
 
@@ -179,10 +179,10 @@ fn a_relay_behind_a_proxy_that_opens_connections_is_in_the_middle() {
     assert_eq!(pairs, [(1080, 1234), (1234, 8000)]);
 }
 
-/// Fronts and backs of all portions: what linking has to look at.
+/// Fronts and backs of all sections: what linking has to look at.
 fn looked_at(exchanges: &[Exchange]) -> usize {
     let mut sum = 0;
-    portions(exchanges, |portion| sum += portion.fronts.len() + portion.backs.len());
+    sections(exchanges, |section| sum += section.fronts.len() + section.backs.len());
     sum
 }
 
@@ -228,10 +228,10 @@ fn a_busy_machine_is_cut_where_nobody_waits() {
     // One waits throughout, and was never answered.
     exchanges.push(Exchange { response_at: None, ..front(50_000, 0, 0, 1_000_000, 300) });
     let mut own = Vec::new();
-    portions(&exchanges, |portion| {
-        let backs = &portion.backs[portion.own.clone()];
-        assert!(backs.len() <= MOST_BACKS && portion.backs.len() <= backs.len() + 2 * MARGIN);
-        assert!(portion.fronts.iter().any(|(_, front)| front.stream == 50_000));
+    sections(&exchanges, |section| {
+        let backs = &section.backs[section.own.clone()];
+        assert!(backs.len() <= MOST_BACKS && section.backs.len() <= backs.len() + 2 * MARGIN);
+        assert!(section.fronts.iter().any(|(_, front)| front.stream == 50_000));
         assert_eq!(backs[0].1.stream % 2, 0, "cut within a pair");
         own.extend(backs.iter().map(|(_, back)| back.stream));
     });

@@ -16,7 +16,11 @@ fn second_capture_of_a_packet_is_a_duplicate_but_a_repetition_is_not() {
 }
 
 /// Plays a script in which one packet was captured at another place and another one reports bytes received twice.
-fn play_with(packets: &[Sent], elsewhere: usize, twice: Option<(usize, u32, u32)>) -> (Connection, Vec<Option<Mark>>) {
+fn play_with(
+    packets: &[Packet],
+    elsewhere: usize,
+    twice: Option<(usize, u32, u32)>,
+) -> (Connection, Vec<Option<Mark>>) {
     let mut connection = Connection::new(Moment::new(packets[0].at, 1, Side::Client));
     let mut heard = Heard::default();
     let marks = packets.iter().enumerate().map(|(index, sent)| {

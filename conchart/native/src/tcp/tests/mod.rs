@@ -49,7 +49,7 @@ impl Receiver for Heard {
 }
 
 #[derive(Clone, Debug)]
-struct Sent {
+struct Packet {
     from: Side,
     seq: u32,
     ack: u32,
@@ -66,7 +66,7 @@ const SERVER_ISN: u32 = 5_000;
 
 /// Packets of a conversation; sequence numbers are relative to the first byte of each stream.
 #[derive(Clone)]
-struct Script(Vec<Sent>);
+struct Script(Vec<Packet>);
 
 impl Script {
     fn new() -> Self {
@@ -80,7 +80,7 @@ impl Script {
         let seq = own.wrapping_add(u32::from(flags & SYN == 0)).wrapping_add(seq);
         let ack = other.wrapping_add(1).wrapping_add(ack);
         let ip_id = self.0.len() as u16;
-        self.0.push(Sent { from, seq, ack, flags, text, cut: 0, at, ip_id, window: 1_000 });
+        self.0.push(Packet { from, seq, ack, flags, text, cut: 0, at, ip_id, window: 1_000 });
         self
     }
     fn handshake(self) -> Self {
@@ -105,7 +105,7 @@ impl Script {
     }
 }
 
-fn segment(sent: &Sent) -> Segment<'_> {
+fn segment(sent: &Packet) -> Segment<'_> {
     let end = |last, port| Endpoint { ip: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)), port };
     let (client, server) = (end(1, 50_000), end(2, 80));
     let (source, destination) = match sent.from {
@@ -135,7 +135,7 @@ fn segment(sent: &Sent) -> Segment<'_> {
     }
 }
 
-fn play(packets: &[Sent]) -> (Connection, Heard, Vec<Option<Mark>>) {
+fn play(packets: &[Packet]) -> (Connection, Heard, Vec<Option<Mark>>) {
     let mut connection = Connection::new(Moment::new(packets[0].at, 1, Side::Client));
     let mut heard = Heard::default();
     let mut marks = Vec::new();
@@ -337,7 +337,7 @@ fn hostile_sequence_numbers_do_not_make_memory_grow() {
 }
 
 /// The alphabet, sent by both sides in turns, cut at the given places.
-fn cut_conversation(cuts: &[usize]) -> Vec<Sent> {
+fn cut_conversation(cuts: &[usize]) -> Vec<Packet> {
     const TEXT: &str = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let mut script = Script::new().handshake();
     let mut done = BySide { client: 0, server: 0 };
@@ -368,7 +368,7 @@ proptest! {
         }
         for &index in &repeats {
             if let Some(packet) = straight.get(index) {
-                shuffled.push(Sent { ip_id: 60_000 + index as u16, ..packet.clone() });
+                shuffled.push(Packet { ip_id: 60_000 + index as u16, ..packet.clone() });
             }
         }
         let (a, heard_a, _) = play(&straight);

@@ -161,7 +161,7 @@ impl Receiver for Counter {
     fn fin(&mut self, _: Side, _: Moment) {}
 }
 
-fn play_counting(packets: &[Sent]) -> (Connection, Counter) {
+fn play_counting(packets: &[Packet]) -> (Connection, Counter) {
     let mut connection = Connection::new(Moment::new(packets[0].at, 1, Side::Client));
     let mut counter = Counter::default();
     for (index, sent) in packets.iter().enumerate() {

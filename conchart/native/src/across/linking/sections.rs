@@ -1,7 +1,7 @@
-//! Exchanges in portions that are linked one after the other: links take memory for one portion, however long the capture is.
+//! Exchanges in sections that are linked one after the other: links take memory for one section, however long the capture is.
 //!
-//! Machines that asked for little share a portion. The backs of one that asked for much are cut in the order of time, where few
-//! fronts wait. A portion has the [`MARGIN`] backs before and after its own, too, and all fronts that wait meanwhile: so on both
+//! Machines that asked for little share a section. The backs of one that asked for much are cut in the order of time, where few
+//! fronts wait. A section has the [`MARGIN`] backs before and after its own, too, and all fronts that wait meanwhile: so on both
 //! sides of a cut the same links compete, and a front that waits across it finds its back on one side of it. Who waits for longer
 //! than the margin lasts may be given a back on either side: that is accepted.
 
@@ -21,14 +21,14 @@ pub(super) type Indexed<'a> = (u32, &'a Exchange);
 
 /// What is linked at a time: fronts and backs, those of a machine together, in the order of their requests.
 #[derive(Debug, Default)]
-pub(super) struct Portion<'a> {
+pub(super) struct Section<'a> {
     pub fronts: Vec<Indexed<'a>>,
     pub backs: Vec<Indexed<'a>>,
     /// Where each machine's are.
     pub machines: Vec<Sides>,
     /// The backs that are linked here: not those of the margins.
     pub own: Range<usize>,
-    /// It goes on with the machine of the portion before.
+    /// It goes on with the machine of the section before.
     pub goes_on: bool,
 }
 
@@ -39,13 +39,13 @@ pub(super) struct Sides {
     pub backs: Range<usize>,
 }
 
-impl<'a> Portion<'a> {
-    /// The fronts of a machine with their numbers in the portion.
+impl<'a> Section<'a> {
+    /// The fronts of a machine with their numbers in the section.
     pub(super) fn fronts_of(&self, sides: &Sides) -> Vec<Indexed<'a>> {
         numbered(&self.fronts, &sides.fronts)
     }
 
-    /// The backs of a machine with their numbers in the portion.
+    /// The backs of a machine with their numbers in the section.
     pub(super) fn backs_of(&self, sides: &Sides) -> Vec<Indexed<'a>> {
         numbered(&self.backs, &sides.backs)
     }
@@ -65,9 +65,9 @@ fn numbered<'a>(list: &[Indexed<'a>], range: &Range<usize>) -> Vec<Indexed<'a>> 
     (start..).zip(side).map(|(number, &(_, exchange))| (number, exchange)).collect()
 }
 
-/// Hands on the portions of all machines.
-pub(super) fn portions<'a>(exchanges: &'a [Exchange], mut each: impl FnMut(&Portion<'a>)) {
-    let mut shared = Portion::default();
+/// Hands on the sections of all machines.
+pub(super) fn sections<'a>(exchanges: &'a [Exchange], mut each: impl FnMut(&Section<'a>)) {
+    let mut shared = Section::default();
     for Machine { fronts, backs } in machines(exchanges) {
         if backs.len() > MOST_BACKS {
             cut(fronts, &backs, &mut each);
@@ -109,8 +109,8 @@ fn machines(exchanges: &[Exchange]) -> impl Iterator<Item = Machine<'_>> {
     })
 }
 
-/// Hands on the portions of one machine, which asked for more than one portion has room for.
-fn cut<'a>(fronts: Vec<Indexed<'a>>, backs: &[Indexed<'a>], each: &mut impl FnMut(&Portion<'a>)) {
+/// Hands on the sections of one machine, which asked for more than one section has room for.
+fn cut<'a>(fronts: Vec<Indexed<'a>>, backs: &[Indexed<'a>], each: &mut impl FnMut(&Section<'a>)) {
     let lives: Vec<Range<usize>> = fronts.iter().map(|(_, front)| life(front, backs)).collect();
     let waiting = waiting_across(&lives, backs.len());
     let mut coming = fronts.into_iter().zip(lives).peekable();
@@ -123,10 +123,10 @@ fn cut<'a>(fronts: Vec<Indexed<'a>>, backs: &[Indexed<'a>], each: &mut impl FnMu
             alive.push(front);
         }
         alive.retain(|(_, life)| life.end > all.start);
-        let mut portion = Portion { goes_on: start > 0, ..Portion::default() };
-        portion.add(alive.iter().map(|&(front, _)| front), backs.get(all.clone()).unwrap_or_default());
-        portion.own = start - all.start..end - all.start;
-        each(&portion);
+        let mut section = Section { goes_on: start > 0, ..Section::default() };
+        section.add(alive.iter().map(|&(front, _)| front), backs.get(all.clone()).unwrap_or_default());
+        section.own = start - all.start..end - all.start;
+        each(&section);
         start = end;
     }
 }
@@ -157,7 +157,7 @@ fn waiting_across(lives: &[Range<usize>], backs: usize) -> Vec<i64> {
     waiting
 }
 
-/// Where a portion that starts there ends best: it is neither too large nor leaves too little for the next, and few wait.
+/// Where a section that starts there ends best: it is neither too large nor leaves too little for the next, and few wait.
 fn end(start: usize, waiting: &[i64], backs: usize) -> usize {
     let left = backs - start;
     if left <= MOST_BACKS {

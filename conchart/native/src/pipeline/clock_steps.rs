@@ -47,14 +47,14 @@ pub(super) fn dated(at: i64, ahead: i64) -> i64 {
 
 /// The axis, and how far dates are off it.
 #[derive(Debug, Default)]
-pub(super) struct Steps {
+pub(super) struct ClockSteps {
     /// Where the latest frame stands.
     latest: Option<i64>,
     /// From the dates after the latest step to the axis.
     ahead: i64,
 }
 
-impl Steps {
+impl ClockSteps {
     /// Where the next frame stands. A file may begin whenever it likes.
     #[inline]
     pub(super) fn follow(&mut self, dated: i64, begins_file: bool) -> Followed {
@@ -91,7 +91,7 @@ mod tests {
 
     /// Times, and at which frame the clock stepped.
     fn times(dates: &[i64]) -> (Vec<i64>, Vec<usize>) {
-        let mut steps = Steps::default();
+        let mut steps = ClockSteps::default();
         let found: Vec<_> = dates.iter().enumerate().map(|(n, &dated)| steps.follow(dated, n == 0)).collect();
         let stepped = found.iter().enumerate().filter(|(_, found)| found.step.is_some()).map(|(n, _)| n).collect();
         for (&date, found) in dates.iter().zip(&found) {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn files_may_be_of_different_decades_or_go_on_after_a_step() {
-        let mut steps = Steps::default();
+        let mut steps = ClockSteps::default();
         let found = |at, ahead, step| Followed { at, ahead, step };
         assert_eq!(steps.follow(5, true), found(5, 0, None));
         assert_eq!(steps.follow(NOW, true), found(NOW, 0, None));
