@@ -33,22 +33,9 @@ MAX_SERVERS = 50
 LEAST_HEADLINE = 10
 """One in so many nanoseconds that users waited: for less, only the first server has a headline."""
 SCRIPTS = (
-    *("decode", "format", "axis", "copy", "viewpoint", "detail", "drawn", "model", "tree", "chart", "describe"),
-    *(
-        "ladder",
-        "overview",
-        "lanes",
-        "ranks",
-        "range",
-        "series",
-        "statistics",
-        "language",
-        "search",
-        "listings",
-        "table",
-        "address",
-    ),
-    *("help", "main"),
+    *("decode", "format", "axis", "copy", "viewpoint", "address", "state", "detail", "drawn", "model", "tree", "chart"),
+    *("describe", "ladder", "overview", "lanes", "ranks", "range", "series", "statistics", "language", "search"),
+    *("listings", "table", "help", "main"),
 )
 """In the order in which they build on each other."""
 

@@ -4,6 +4,7 @@ import { MARGIN, MIN_SPAN, figure } from "./chart.js";
 import { groupTip, laneTip, linksOf, packetTip, phaseTip } from "./describe.js";
 import { clip, count, plain, plural, svg } from "./format.js";
 import { Overview } from "./overview.js";
+import { foldGroups, tellTimes } from "./state.js";
 import { HEADING, grow, layRows, rowAt } from "./tree.js";
 
 /** @typedef {import("./model.js").Lane} Lane */
@@ -31,19 +32,13 @@ const firstEnding = (stretches, at) => stretches.findIndex((stretch) => stretch.
 export class Lanes {
   /**
    * @param {Model} model
-   * @param {{onChoose: (lane: number | null, how?: object) => void, onView: () => void}} told
+   * @param {import("./state.js").State} state
+   * @param {(lane: number | null, how?: object) => void} onChoose
    */
-  constructor(model, { onChoose, onView }) {
+  constructor(model, state, onChoose) {
     this.model = model;
+    this.state = state;
     this.onChoose = onChoose;
-    this.onView = onView;
-    /** @type {number | null} */
-    this.chosen = null;
-    /** What somebody has unfolded or folded. @type {Map<string, boolean>} */
-    this.unfolded = new Map();
-    this.packed = true;
-    /** Those whose users waited the longest come first, not those that were opened first. */
-    this.costly = false;
     this.pending = false;
     this.printing = false;
     /** What a print interrupts. */
@@ -70,15 +65,18 @@ export class Lanes {
     this.axisChoice = /** @type {HTMLSelectElement} */ (document.getElementById("axis"));
     this.packing = /** @type {HTMLInputElement} */ (document.getElementById("packed"));
     this.order = /** @type {HTMLSelectElement} */ (document.getElementById("order"));
+    this.heights = /** @type {HTMLSelectElement} */ (document.getElementById("lane-height"));
     /** @type {import("./chart.js").View} */
     this.view = { x0: 0, x1: 1, top: 0, width: 0, height: 0, shift: () => 0, axis: "span" };
-    this.laneHeight = model.count <= 60 ? 24 : model.count <= 400 ? 16 : 8;
+    /** Where nobody chose another one. */
+    this.usualHeight = model.count <= 60 ? 24 : model.count <= 400 ? 16 : 8;
     /** @type {ArrayLike<number>} */
     this.kept = Uint32Array.from({ length: model.count }, (_, lane) => lane);
     this.overview = new Overview(model, this);
     this.measure();
     [this.view.x0, this.view.x1] = this.full;
     this.show(this.kept);
+    this.tellControls();
     this.listen();
   }
 
@@ -90,34 +88,41 @@ export class Lanes {
     this.full = [begun - (span - begun) * 0.004, span + (span - begun) * 0.004];
   }
 
-  /**
-   * How times are told: "span", since the start of the capture; "utc" or "local", on a clock; "own", of each connection
-   * since its own first packet, so that handshakes can be compared below each other.
-   * @param {string} axis
-   */
-  setAxis(axis) {
-    const { view, model } = this;
-    const moved = (axis === "own") !== (view.axis === "own");
-    Object.assign(view, { axis, shift: axis === "own" ? (/** @type {number} */ lane) => model.opened[lane] : () => 0 });
-    this.axisChoice.value = axis;
-    if (!moved) {
-      this.redrawSoon();
-      this.onView();
-      return;
-    }
-    this.measure();
-    this.show(this.kept);
-    this.reset();
+  /** The lane of the chosen connection. */
+  get chosen() {
+    const { chosen } = this.state.shown;
+    return chosen === null ? null : (this.model.laneOf.get(chosen) ?? null);
   }
 
-  /** The times of the model are others: seen from elsewhere. */
-  retime() {
-    const { x0, x1 } = this.view;
-    const whole = x0 === this.full[0] && x1 === this.full[1];
-    this.measure();
-    this.show(this.kept);
-    if (whole) this.reset();
-    else this.onView();
+  get laneHeight() {
+    return this.state.shown.height ?? this.usualHeight;
+  }
+
+  /**
+   * Draw what has changed. Times are told since the start of the capture ("span"), on a clock ("utc", "local"), or of
+   * each connection since its own first packet ("own"), so that handshakes can be compared below each other.
+   * @param {Set<import("./state.js").Name>} changed
+   */
+  follow(changed) {
+    const { view, model } = this;
+    const { axis, range } = this.state.shown;
+    const any = (/** @type {import("./state.js").Name[]} */ ...names) => names.some((name) => changed.has(name));
+    const moved = (axis === "own") !== (view.axis === "own");
+    if (any("axis")) Object.assign(view, { axis, shift: axis === "own" ? (/** @type {number} */ lane) => model.opened[lane] : () => 0 });
+    if (moved || any("seenFrom")) this.measure();
+    [view.x0, view.x1] = range ?? this.full;
+    if (moved || any("seenFrom", "packed", "costly")) this.show(this.kept);
+    else if (any("unfolded", "height")) this.lay();
+    else if (any("axis", "range", "chosen")) this.redrawSoon();
+    this.tellControls();
+  }
+
+  tellControls() {
+    const { axis, packed, costly } = this.state.shown;
+    this.axisChoice.value = axis;
+    this.packing.checked = packed;
+    this.order.value = costly ? "cost" : "time";
+    this.heights.value = String(this.laneHeight);
   }
 
   /**
@@ -126,12 +131,13 @@ export class Lanes {
    */
   show(kept) {
     this.kept = kept;
-    this.tree = grow(this.model, kept, { packed: this.packed && this.view.axis !== "own", costly: this.costly });
+    const { packed, costly, axis } = this.state.shown;
+    this.tree = grow(this.model, kept, { packed: packed && axis !== "own", costly });
     this.lay();
   }
 
   lay() {
-    const { rows, height } = layRows(this.tree, this.unfolded, this.laneHeight);
+    const { rows, height } = layRows(this.tree, new Map(this.state.shown.unfolded), this.laneHeight);
     this.rows = rows;
     this.height = Math.max(height, 60);
     this.rowOf = new Int32Array(this.model.count).fill(-1);
@@ -149,9 +155,7 @@ export class Lanes {
    * @param {Row} row
    */
   toggle(row) {
-    this.unfolded.set(row.key, !row.open);
-    this.lay();
-    this.onView();
+    this.state.change(foldGroups(this.state.shown, [row.key], !row.open));
   }
 
   /**
@@ -162,9 +166,7 @@ export class Lanes {
     if (this.rowOf[lane] < 0) {
       const { model } = this;
       const server = `s${model.group[lane]}`;
-      this.unfolded.set(server, true);
-      this.unfolded.set(`${server}/${model.fact(lane, "client_ip")}`, true);
-      this.lay();
+      this.state.change(foldGroups(this.state.shown, [server, `${server}/${model.fact(lane, "client_ip")}`], true));
     }
     return this.rows[this.rowOf[lane]];
   }
@@ -198,10 +200,8 @@ export class Lanes {
     const [least, most] = this.full;
     const span = Math.min(most - least, Math.max(MIN_SPAN, x1 - x0));
     const start = Math.max(Math.min(x0 + (x1 - x0 - span) / 2, most - span), least);
-    // Sums of what is no whole number are not what they should be: an end that is reached is reached exactly.
-    Object.assign(this.view, { x0: start, x1: span === most - least ? most : start + span });
-    this.redrawSoon();
-    this.onView();
+    this.state.change({ range: span === most - least ? null : [start, start + span] });
+    this.redrawSoon(); // where nothing changed, too: Plotly has already drawn what was asked for
   }
 
   /**
@@ -237,19 +237,17 @@ export class Lanes {
   }
 
   /**
-   * Mark a lane (or none) and bring it into view.
-   * @param {number | null} lane
+   * Bring the chosen lane into view.
    * @returns {Row | null} where it is drawn
    */
-  choose(lane) {
-    this.chosen = lane;
-    const row = lane === null ? null : this.reveal(lane);
+  bring() {
+    const { chosen } = this;
+    const row = chosen === null ? null : this.reveal(chosen);
     if (row) {
       const room = this.inner.height;
       if (row.top < this.box.scrollTop + HEADING) this.box.scrollTop = row.top - HEADING;
       else if (row.top + row.height > this.box.scrollTop + room) this.box.scrollTop = row.top + row.height - room + 4;
     }
-    this.redrawSoon();
     return row;
   }
 
@@ -502,22 +500,13 @@ export class Lanes {
     click("zoom-out", () => this.zoomBy(2));
     click("zoom-reset", () => this.reset());
     click("save-image", () => this.saveImage());
-    this.axisChoice.addEventListener("change", () => this.setAxis(this.axisChoice.value));
-    this.packing.addEventListener("change", () => {
-      this.packed = this.packing.checked;
-      this.show(this.kept);
-      this.onView();
-    });
-    this.order.addEventListener("change", () => {
-      this.costly = this.order.value === "cost";
-      this.show(this.kept);
-      this.onView();
-    });
-    const heights = /** @type {HTMLSelectElement} */ (document.getElementById("lane-height"));
-    heights.value = String(this.laneHeight);
-    heights.addEventListener("change", () => {
-      this.laneHeight = Number(heights.value);
-      this.lay();
+    const { state } = this;
+    this.axisChoice.addEventListener("change", () => state.change(tellTimes(state.shown, this.axisChoice.value)));
+    this.packing.addEventListener("change", () => state.change({ packed: this.packing.checked }));
+    this.order.addEventListener("change", () => state.change({ costly: this.order.value === "cost" }));
+    this.heights.addEventListener("change", () => {
+      const height = Number(this.heights.value);
+      state.change({ height: height === this.usualHeight ? null : height });
     });
   }
 }

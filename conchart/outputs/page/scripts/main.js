@@ -1,4 +1,5 @@
-/* Wiring: search, filters, findings and the chosen connection, shared by lanes, tables, detail panel and the page's address. */
+/* Wiring: what somebody does becomes a change of the state; lanes, tables, detail panel, filters and the page's address
+   follow the state. */
 
 import { Address, readView } from "./address.js";
 import { copyText } from "./copy.js";
@@ -11,11 +12,12 @@ import { Lanes } from "./lanes.js";
 import { filterOf } from "./listings.js";
 import { readModel } from "./model.js";
 import { Search } from "./search.js";
+import { State, findingAfter, goBack, narrow, possible, seeFromNext } from "./state.js";
 import { Statistics } from "./statistics.js";
 import { TableView } from "./table.js";
 import { VIEWPOINTS } from "./viewpoint.js";
 
-/** @typedef {import("./model.js").Row} Row */
+/** @typedef {import("./state.js").Name} Name */
 /** @typedef {import("./search.js").Found} Found */
 /** @typedef {import("./address.js").View} View */
 
@@ -40,11 +42,6 @@ const filters = {
   app: /** @type {HTMLSelectElement} */ (element("filter-app")),
 };
 const searchTold = element("search-told");
-/**
- * The finding of which nothing but the connections are shown.
- * @type {Row | null}
- */
-let finding = null;
 const findingShown = element("finding-shown");
 const findingButtons = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-finding]")]);
 /* Those of the panel, in its order: the worst stand above, too. */
@@ -55,43 +52,37 @@ const findingNumbers = findingButtons.filter((button) => button.closest("#findin
  * @param {string} hash
  */
 const place = (hash) => document.getElementById(hash.slice(1));
-const address = new Address(shownView, restore);
-const lanes = new Lanes(model, { onChoose: choose, onView: seen });
+const state = new State(follow);
+const address = new Address(() => state.shown, restore);
+const lanes = new Lanes(model, state, choose);
 const statistics = new Statistics(model, lanes);
-const table = new TableView(model, search, { onChoose: choose, onFinding: showFinding, onChange: () => address.changed() });
-
-/* The view is another one. */
-function seen() {
-  address.changed();
-  statistics.follow();
-}
+const table = new TableView(model, search, state, { onChoose: choose, onFinding: ({ number }) => showFinding(number) });
 
 /* What the part of the address behind the ? leaves closed, for a class that predicts first. */
 const asked = new URLSearchParams(location.search);
-/* Ladders have their time to scale. */
-let toScale = false;
-/* Ladders say what packets are for. */
-let sayWhatFor = asked.get("explanations") !== "closed";
 
 /**
- * @param {boolean} chosen
- * @param {number} lane
+ * Everything follows the state, in the order in which one thing builds on the other: times, what is kept, lanes and
+ * tables, details.
+ * @param {Set<Name>} changed
  */
-function scaleLadder(chosen, lane) {
-  toScale = chosen;
-  choose(lane);
-  /** @type {HTMLElement | null} */ (detail.querySelector(`[data-scale="${chosen}"]`))?.focus();
+function follow(changed) {
+  const any = (/** @type {Name[]} */ ...names) => names.some((name) => changed.has(name));
+  if (any("seenFrom")) retime();
+  lanes.follow(changed);
+  table.follow(changed);
+  if (any("seenFrom")) statistics.show(lanes.kept);
+  if (any("search", "server", "app", "finding", "seenFrom")) applyFilters(any("search") && changed.size === 1);
+  if (any("chosen", "toScale", "explanations", "seenFrom")) tellDetails();
+  if (any("range", "axis", "seenFrom")) statistics.follow();
+  address.changed();
 }
 
 /**
- * @param {boolean} chosen
- * @param {number} lane
+ * A button of the ladder that was drawn anew has the focus again.
+ * @param {string} button
  */
-function explainLadder(chosen, lane) {
-  sayWhatFor = chosen;
-  choose(lane);
-  /** @type {HTMLElement | null} */ (detail.querySelector("[data-explanations]"))?.focus();
-}
+const refocus = (button) => /** @type {HTMLElement | null} */ (detail.querySelector(button))?.focus();
 
 /**
  * A lane by its number, or none.
@@ -99,9 +90,15 @@ function explainLadder(chosen, lane) {
  */
 function choose(lane, { zoom = false, scroll = false } = {}) {
   if (zoom && lane !== null) lanes.zoomToLanes([lane]);
-  const row = lanes.choose(lane);
-  table.choose(lane, !zoom);
-  address.changed();
+  state.change({ chosen: lane === null ? null : model.streams[lane] });
+  const row = lanes.bring();
+  if (!zoom) table.bringChosen();
+  if (scroll && row) showRow(row);
+}
+
+/* The details of the chosen connection. */
+function tellDetails() {
+  const { chosen: lane, state: { shown } } = lanes;
   detail.hidden = lane === null;
   tellChosen(lane);
   if (lane === null) return;
@@ -111,14 +108,23 @@ function choose(lane, { zoom = false, scroll = false } = {}) {
     zoom: () => lanes.zoomToLanes([lane]),
     table: () => {
       table.open("connections");
-      table.choose(lane, true);
+      table.bringChosen();
       table.box.scrollIntoView({ block: "center" });
     },
     larger: () => detail.classList.toggle("larger"),
     close: () => choose(null),
-  }), ...ladderPanel(model, model.lane(lane), { toScale, explained: sayWhatFor, onScale: (chosen) => scaleLadder(chosen, lane), onExplain: (chosen) => explainLadder(chosen, lane) }));
+  }), ...ladderPanel(model, model.lane(lane), {
+    toScale: shown.toScale, explained: shown.explanations,
+    onScale: (toScale) => {
+      state.change({ toScale });
+      refocus(`[data-scale="${toScale}"]`);
+    },
+    onExplain: (explanations) => {
+      state.change({ explanations });
+      refocus("[data-explanations]");
+    },
+  }));
   detail.scrollTop = 0;
-  if (scroll && row) showRow(row);
 }
 
 /**
@@ -147,21 +153,14 @@ function tellChosen(lane) {
 const seenFrom = /** @type {HTMLSelectElement | null} */ (document.getElementById("seen-from"));
 const seenNote = element("seen-note");
 
-/**
- * Tell all times as they were seen there.
- * @param {string} viewpoint
- */
-function seeFrom(viewpoint) {
-  if (!seenFrom || viewpoint === model.viewpoint) return;
-  seenFrom.value = viewpoint;
+/* Tell all times as they were seen there. */
+function retime() {
+  const { seenFrom: viewpoint } = state.shown;
+  if (seenFrom) seenFrom.value = viewpoint;
   seenNote.hidden = viewpoint === "capture";
   model.seeFrom(viewpoint);
   search.forget();
   table.forget();
-  lanes.retime();
-  statistics.show(lanes.kept);
-  applyFilters();
-  choose(lanes.chosen);
 }
 
 const groupsShown = new Set(model.group);
@@ -174,13 +173,13 @@ for (const app of [...appNames].sort()) filters.app.append(el("option", { value:
 
 /* What the search finds, of the server, protocol and finding that are chosen: 1 for each lane. */
 function keep() {
-  const found = search.find(filters.text.value);
+  const { search: text, server, app, finding } = state.shown;
+  const found = search.find(text);
   const kept = found.lanes.slice();
-  const [server, app] = [filters.server.value, filters.app.value];
   const group = model.groups.findIndex(({ endpoint }) => endpoint === server);
   const code = appNames.indexOf(app);
-  const affected = finding && new Uint8Array(model.count);
-  if (finding && affected) for (const lane of search.lanesOf(finding.number)) affected[lane] = 1;
+  const affected = finding === null ? null : new Uint8Array(model.count);
+  if (finding !== null && affected) for (const lane of search.lanesOf(finding)) affected[lane] = 1;
   for (let lane = 0; lane < kept.length; lane += 1)
     if ((server && model.group[lane] !== group) || (app && (apps.values[lane] !== code || (apps.valid && !apps.valid[lane]))) || (affected && !affected[lane])) kept[lane] = 0;
   return { found, kept };
@@ -213,111 +212,81 @@ function drawLanes(shown) {
   statistics.show(shown);
 }
 
-/* Show in tables and lanes what is kept. */
-function applyFilters({ typing = false } = {}) {
+/**
+ * Show in tables and lanes what is kept.
+ * @param {boolean} typing more may be typed: many lanes are drawn later
+ */
+function applyFilters(typing) {
   const { found, kept } = keep();
   const shown = new Uint32Array(kept.reduce((sum, one) => sum + one, 0));
   for (let lane = 0, i = 0; lane < kept.length; lane += 1) if (kept[lane]) shown[i++] = lane;
+  tellFilters();
   tellSearch(found);
   element("filter-count").textContent = shown.length === model.count ? plural(shown.length, "connection") : `${count(shown.length)} of ${plural(model.count, "connection")}`;
   table.show(kept, found);
   clearTimeout(drawing);
   if (typing && model.count > QUICK) drawing = setTimeout(() => drawLanes(shown), TYPED);
   else drawLanes(shown);
-  address.changed();
-  return shown;
 }
 
-/** @param {Row | null} chosen */
-function markFinding(chosen) {
-  finding = chosen;
-  findingShown.hidden = !finding;
-  findingShown.textContent = finding ? `${clip(finding.title, 50)} ✕` : "";
-  for (const button of findingButtons) button.setAttribute("aria-pressed", String(Number(button.dataset.finding) === finding?.number));
+/* The controls say what is filtered. */
+function tellFilters() {
+  const { search: text, server, app, finding } = state.shown;
+  for (const [filter, value] of /** @type {[Filter, string][]} */ ([[filters.text, text], [filters.server, server], [filters.app, app]])) if (filter.value !== value) filter.value = value;
+  const row = finding === null ? null : model.findings.get(finding);
+  findingShown.hidden = !row;
+  findingShown.textContent = row ? `${clip(row.title, 50)} ✕` : "";
+  for (const button of findingButtons) button.setAttribute("aria-pressed", String(Number(button.dataset.finding) === finding));
 }
 
 /**
  * Show the connections of a finding from their first packet to their last, or all connections again.
- * @param {Row | null} chosen
+ * @param {number | null} finding
  */
-function showFinding(chosen) {
-  markFinding(chosen);
-  if (finding) for (const filter of /** @type {Filter[]} */ (Object.values(filters))) filter.value = "";
-  const kept = applyFilters();
-  if (!finding) {
+function showFinding(finding) {
+  state.change(narrow(state.shown, finding));
+  if (finding === null) {
     lanes.reset();
     return;
   }
-  if (kept.length) lanes.zoomToLanes(kept);
+  if (lanes.kept.length) lanes.zoomToLanes(Array.from(lanes.kept));
   element("connections").scrollIntoView({ block: "start" });
   lanes.box.focus({ preventScroll: true });
 }
 
-/**
- * The finding that comes so many after the one shown, in the order of the panel.
- * @param {number} by
- */
+/** @param {number} by */
 function stepFinding(by) {
-  if (!findingNumbers.length) return;
-  const now = finding ? findingNumbers.indexOf(finding.number) : -1;
-  const next = now < 0 ? (by > 0 ? 0 : findingNumbers.length - 1) : (now + by + findingNumbers.length) % findingNumbers.length;
-  showFinding(model.findings.get(findingNumbers[next]) || null);
+  if (findingNumbers.length) showFinding(findingAfter(state.shown, findingNumbers, by));
 }
 
-/** @returns {View} */
-function shownView() {
-  const { x0, x1 } = lanes.view;
-  const whole = x0 === lanes.full[0] && x1 === lanes.full[1];
-  return {
-    range: whole ? null : [x0, x1], search: filters.text.value, server: filters.server.value, app: filters.app.value,
-    finding: finding && finding.number, chosen: lanes.chosen === null ? null : model.streams[lanes.chosen], unfolded: [...lanes.unfolded],
-    axis: lanes.view.axis, seenFrom: model.viewpoint, toScale, packed: lanes.packed, costly: lanes.costly, height: lanes.laneHeight === usualHeight ? null : lanes.laneHeight, ...table.state,
-  };
-}
+/* What a link can name here. A page that was made as an end saw it has one viewpoint. */
+const here = { servers: [...filters.server.options].map(({ value }) => value), apps: [...appNames], findings: model.findings, streams: model.laneOf, viewpoints: seenFrom ? VIEWPOINTS : [] };
 
 /**
  * Show what a link says, as far as it is here.
  * @param {View} view
  */
 function restore(view) {
-  filters.text.value = view.search;
-  // A list that has no such entry would be empty.
-  for (const [list, value] of /** @type {[HTMLSelectElement, string][]} */ ([[filters.server, view.server], [filters.app, view.app]])) list.value = [...list.options].some((option) => option.value === value) ? value : "";
-  markFinding((view.finding !== null && model.findings.get(view.finding)) || null);
-  seeFrom(view.seenFrom);
-  toScale = view.toScale;
-  lanes.unfolded = new Map(view.unfolded);
-  lanes.packed = view.packed;
-  lanes.costly = view.costly;
-  lanes.laneHeight = view.height || usualHeight;
-  heights.value = String(lanes.laneHeight);
-  lanes.packing.checked = view.packed;
-  lanes.order.value = view.costly ? "cost" : "time";
   lanes.view.height = 0; // as high as these rows need, not as what stood there before
+  state.change({ ...possible(view, here), ...table.possible(view.tab, view.sort), range: null });
   lanes.show(lanes.kept);
-  lanes.setAxis(view.axis);
-  table.restore(view.tab, view.sort);
-  applyFilters();
-  choose(view.chosen === null ? null : (model.laneOf.get(view.chosen) ?? null));
-  const [from, to] = view.range || lanes.full;
-  lanes.zoomTo(from, to);
+  choose(lanes.chosen);
+  if (view.range) lanes.zoomTo(...view.range);
 }
 
 for (const button of findingButtons) {
-  const chosen = model.findings.get(Number(button.dataset.finding)) || null;
-  button.addEventListener("click", () => showFinding(finding === chosen ? null : chosen));
+  const number = Number(button.dataset.finding);
+  button.addEventListener("click", () => showFinding(state.shown.finding === number || !model.findings.has(number) ? null : number));
 }
 for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("#verdict [data-stream]")))
   button.addEventListener("click", () => choose(model.laneOf.get(Number(button.dataset.stream)) ?? null, { zoom: true, scroll: true }));
 findingShown.addEventListener("click", () => showFinding(null));
 
-filters.text.addEventListener("input", () => applyFilters({ typing: true }));
+filters.text.addEventListener("input", () => state.change({ search: filters.text.value }));
 for (const change of ["focus", "blur"]) filters.text.addEventListener(change, () => !filters.text.value && tellSearch(search.find("")));
-for (const list of [filters.server, filters.app]) list.addEventListener("change", () => applyFilters());
-seenFrom?.addEventListener("change", () => seeFrom(seenFrom.value));
-const heights = /** @type {HTMLSelectElement} */ (element("lane-height"));
-const usualHeight = lanes.laneHeight;
-heights.addEventListener("change", () => address.changed());
+filters.server.addEventListener("change", () => state.change({ server: filters.server.value }));
+filters.app.addEventListener("change", () => state.change({ app: filters.app.value }));
+seenFrom?.addEventListener("change", () => state.change({ seenFrom: seenFrom.value }));
 
 const single = new SingleKeys();
 fillHelp(help, search.phases, single);
@@ -331,16 +300,13 @@ link.addEventListener("click", async () => {
 });
 
 /**
- * Back by one step: an empty box, no details, no finding.
  * @param {KeyboardEvent} event
  */
-function goBack(event) {
-  if (event.target === filters.text && filters.text.value) {
-    event.preventDefault();
-    filters.text.value = "";
-    applyFilters();
-  } else if (!detail.hidden) choose(null);
-  else if (finding) showFinding(null);
+function escape(event) {
+  const part = goBack(state.shown, event.target === filters.text);
+  if ("search" in part) event.preventDefault();
+  if ("finding" in part) showFinding(null);
+  else state.change(part);
 }
 
 /** @type {Record<string, () => unknown>} */
@@ -353,7 +319,7 @@ const keys = {
   n: () => stepFinding(1),
   p: () => stepFinding(-1),
   t: () => table.focus(),
-  v: () => seeFrom(VIEWPOINTS[(VIEWPOINTS.indexOf(model.viewpoint) + 1) % VIEWPOINTS.length]),
+  v: () => seenFrom && state.change(seeFromNext(state.shown)),
   l: () => {
     detail.classList.add("larger");
     if (lanes.chosen !== null) detail.querySelector(".ladder")?.scrollIntoView({ block: "start" });
@@ -363,7 +329,7 @@ const keys = {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
   if (event.key === "Escape") {
-    goBack(event);
+    escape(event);
     return;
   }
   if (!single.on || !Object.hasOwn(keys, event.key) || /** @type {Element} */ (event.target).closest("input, select, textarea")) return;
@@ -371,10 +337,13 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+if (seenFrom) seenFrom.value = state.shown.seenFrom; // browsers keep what was chosen before a page is loaded again
+applyFilters(false);
+state.change({ explanations: asked.get("explanations") !== "closed" });
 if (location.hash.length > 1 && !place(location.hash)) {
   restore(readView(location.hash));
   element("connections").scrollIntoView({ block: "start" });
-} else applyFilters();
+}
 if (model.explained !== null && location.hash.length < 2) {
   choose(model.laneOf.get(model.explained) ?? null);
   detail.scrollIntoView({ block: "start" });

@@ -26,17 +26,18 @@ export class TableView {
   /**
    * @param {Model} model
    * @param {Search} search
-   * @param {{onChoose: (lane: number, how: object) => void, onFinding: (finding: Record<string, any>) => void, onChange: () => void}} told
+   * @param {import("./state.js").State} state
+   * @param {{onChoose: (lane: number, how: object) => void, onFinding: (finding: Record<string, any>) => void}} told
    */
-  constructor(model, search, { onChoose, onFinding, onChange }) {
+  constructor(model, search, state, { onChoose, onFinding }) {
     this.model = model;
     this.search = search;
+    this.state = state;
     this.onChoose = onChoose;
     this.onFinding = onFinding;
-    this.onChange = onChange;
     this.findings = [...model.findings.values()].sort((a, b) => a.number - b.number);
     this.listings = [connectionsTable(model), requestsTable(model), handshakesTable(model), findingsTable(model, this.findings)].filter(({ rows }) => rows > 0);
-    /** By table: what it is sorted by. @type {Map<string, {column: string, down: boolean}>} */
+    /** By table: what it was sorted by when it was last open. @type {Map<string, {column: string, down: boolean}>} */
     this.sorts = new Map();
     /** By table and what it is sorted by: all its rows. @type {Map<string, Uint32Array>} */
     this.orders = new Map();
@@ -44,8 +45,6 @@ export class TableView {
     this.masks = new Map();
     /** By table: how wide columns are, in letters. @type {Map<string, number[]>} */
     this.widths = new Map();
-    /** @type {number | null} */
-    this.chosen = null;
     /** The row that has the focus, or would have it. */
     this.at = 0;
     /** @type {Uint32Array} */
@@ -94,36 +93,49 @@ export class TableView {
   open(id) {
     const listing = this.listings.find((one) => one.id === id);
     if (!listing || listing === this.listing) return;
-    this.listing = listing;
-    this.at = 0;
-    this.box.scrollTop = 0;
-    this.head();
-    this.arrange();
-    this.onChange();
+    this.state.change(this.possible(id, this.sorts.get(id) || null));
   }
 
   /** What the open table is sorted by. */
   get sort() {
-    return this.sorts.get(this.listing.id) || { column: this.listing.first, down: false };
+    return this.state.shown.sort || { column: this.listing.first, down: false };
   }
 
-  /** What is open, and how it is sorted, where it is not as it was from the start. */
-  get state() {
-    const [first] = this.listings;
-    return { tab: this.listing === first ? "" : this.listing.id, sort: this.sorts.get(this.listing.id) || null };
+  /** The lane of the chosen connection. */
+  get chosen() {
+    const { chosen } = this.state.shown;
+    return chosen === null ? null : (this.model.laneOf.get(chosen) ?? null);
   }
 
   /**
-   * @param {string} tab
+   * What of a link's table and order is here.
+   * @param {string} tab empty for the first table
    * @param {{column: string, down: boolean} | null} sort
    */
-  restore(tab, sort) {
-    const listing = this.listings.find(({ id }) => id === (tab || this.listings[0].id));
-    if (!listing) return;
-    if (sort && listing.columns.some(({ id }) => id === sort.column)) this.sorts.set(listing.id, sort);
+  possible(tab, sort) {
+    const [first] = this.listings;
+    const listing = this.listings.find(({ id }) => id === tab) || first;
+    return { tab: listing === first ? "" : listing.id, sort: sort && listing.columns.some(({ id }) => id === sort.column) ? sort : null };
+  }
+
+  /**
+   * Show what has changed.
+   * @param {Set<import("./state.js").Name>} changed
+   */
+  follow(changed) {
+    const { tab, sort } = this.state.shown;
+    if (changed.has("chosen")) this.mark();
+    if (!changed.has("tab") && !changed.has("sort")) return;
+    const listing = this.listings.find(({ id }) => id === tab) || this.listings[0];
+    if (sort) this.sorts.set(listing.id, sort);
     else this.sorts.delete(listing.id);
-    this.listing = listing;
-    this.head();
+    this.at = 0;
+    this.box.scrollTop = 0;
+    if (listing !== this.listing) {
+      this.listing = listing;
+      this.head();
+    }
+    this.arrange();
   }
 
   /* The titles, as wide as what stands below them; a column keeps its width when other rows come into view. */
@@ -158,11 +170,7 @@ export class TableView {
    */
   sortBy({ id, numeric }) {
     const now = this.sort;
-    this.sorts.set(this.listing.id, { column: id, down: now.column === id ? !now.down : numeric && id !== this.listing.first });
-    this.at = 0;
-    this.box.scrollTop = 0;
-    this.arrange();
-    this.onChange();
+    this.state.change({ sort: { column: id, down: now.column === id ? !now.down : numeric && id !== this.listing.first } });
   }
 
   /**
@@ -383,19 +391,18 @@ export class TableView {
     else this.box.focus();
   }
 
-  /**
-   * Mark the rows of a lane (or none); with `reveal`, scroll to the first.
-   * @param {number | null} lane
-   * @param {boolean} reveal
-   */
-  choose(lane, reveal) {
-    this.chosen = lane;
-    const { lane: laneOf } = this.listing;
-    const at = lane !== null && laneOf && reveal ? this.sorted.findIndex((row) => laneOf(row) === lane) : -1;
-    if (at >= 0) {
-      this.at = at;
-      this.bring(at);
-    }
-    for (const row of this.node.tBodies[0].rows) row.classList.toggle("chosen", lane !== null && row.dataset.stream === String(this.model.streams[lane]));
+  /* Scroll to the first row of the chosen connection. */
+  bringChosen() {
+    const { chosen, listing: { lane: laneOf } } = this;
+    const at = chosen !== null && laneOf ? this.sorted.findIndex((row) => laneOf(row) === chosen) : -1;
+    if (at < 0) return;
+    this.at = at;
+    this.bring(at);
+  }
+
+  /* Mark the rows of the chosen connection. */
+  mark() {
+    const stream = String(this.state.shown.chosen);
+    for (const row of this.node.tBodies[0].rows) row.classList.toggle("chosen", row.dataset.stream === stream);
   }
 }
