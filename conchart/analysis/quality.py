@@ -1,46 +1,15 @@
-"""How good the capture is, in words: what is wrong with it, what that does to the numbers, what to do about it.
+"""How good the capture is: what is wrong with it, and by how much. ``words/quality.py`` has the sentences.
 
 In: captures, connections, phases, coverage. Out: the table ``remarks``, in the order in which they matter.
 """
 
-import shlex
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
-from typing import Any
+from dataclasses import astuple
 
 from conchart.store.sql import HOLED, MISSING, ONE_SIDED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
-from conchart.words.units import count_of, format_count, format_ns, format_share
-
-Facts = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Remark:
-    """One thing a reader should know before trusting the numbers."""
-
-    warning: bool
-    """True when numbers may be wrong or missing because of it; False when it is only good to know."""
-    kind: str
-    title: str
-    effect: str | None = None
-    """What it means for the numbers."""
-    advice: str | None = None
-    """What to do about it."""
-    count: int | None = None
-    """Of what the title speaks of."""
-
-
-_MOST_NAMED = 3
-"""Servers and connections that are named; the others are counted."""
-_LACKS = {
-    "none": "none for",
-    "wrong": "wrong for",
-    "unsupported": "cipher suite not supported for",
-    "partial": "missing {missing} for",
-}
-"""Values of ``handshakes.keys`` that mean that not all could be read, in words."""
+from conchart.words.quality import RemarkText, apart, keys, noted, ruled
 
 _FACTS = f"""
     SELECT * FROM
@@ -70,209 +39,18 @@ _FACTS = f"""
     FROM (SELECT CASE seen_from WHEN 'client' THEN least_rtt_client_ns ELSE least_rtt_server_ns END AS far
         FROM connections JOIN captures USING (capture)))"""
 
-_COUNTED = {
-    "file": ("truncated",),
-    "byte": ("missing",),
-    "packet": ("dropped", "snapped", "duplicates", "filtered"),
-    "frame": ("undecodable", "other"),
-    "connection": ("with_missing", "one-sided", "midstream", "open", "unmoved"),
-    "UDP conversation": ("sealed",),
-}
-"""Facts that are a number of something."""
-
-_RULES = (
-    _Remark(
-        warning=True,
-        kind="truncated",
-        title="{ending} in the middle or {being} damaged",
-        effect="Everything before the damage is shown; connections that were open there stop short.",
-        advice="Stop tcpdump with Ctrl-C and let it finish writing before the file is copied.",
-    ),
-    _Remark(
-        warning=True,
-        kind="dropped",
-        title="{dropped} lost by the capturing machine",
-        effect="Bytes that never reached the file look like gaps; phases around them are marked as unseen.",
-        advice="Capture with a larger buffer (tcpdump -B 65536), a narrower filter, or shorter packets (-s 1600).",
-    ),
-    _Remark(
-        warning=True,
-        kind="missing",
-        title="{missing} acknowledged but not captured, on {with_missing}",
-        effect="The receiver got them, this file did not. Requests and handshakes inside the gaps cannot be read.",
-        advice="Look for drops where the capture was taken: tcpdump's last line, or the switch's mirror port.",
-    ),
-    _Remark(
-        warning=True,
-        kind="one-sided",
-        title="{one-sided} with one direction only",
-        effect="What the other side sent counts from the packet that acknowledges it: late by up to a round trip and "
-        "what delays an ACK. Where no packet tells, the time is unseen.",
-        advice="Capture both directions: on a mirror port rx and tx, with asymmetric routing on the host itself.",
-    ),
-    _Remark(
-        warning=True,
-        kind="midstream",
-        title="{midstream} already open when the capture began",
-        effect="How long they took to open, and their handshakes, are not known. They start with an unseen phase.",
-        advice="Start the capture before the test, or close idle connections first.",
-    ),
-    _Remark(
-        warning=True,
-        kind="undecodable",
-        title="{undecodable} with unreadable headers",
-        effect="They count nowhere. If they carried TCP, their connections have gaps.",
-        advice="Open the capture in Wireshark and look for malformed frames.",
-    ),
-    _Remark(
-        warning=True,
-        kind="snapped",
-        title="{snapped} cut by the snap length",
-        effect="Times and sizes are right; names, ciphers and request lines in the part that was cut are missing.",
-        advice="Capture whole packets: tcpdump -s 0.",
-    ),
-    _Remark(
-        warning=True,
-        kind="unseen",
-        title="{unseen} of the connection time is unseen",
-        effect="The capture cannot tell what happened then. It is drawn hatched and never counted as waiting.",
-    ),
-    _Remark(
-        warning=True,
-        kind="resolution",
-        title="Timestamps are only exact to {resolution} ns",
-        effect="Shorter phases are rounded to nothing.",
-        advice="Capture with tcpdump's default (microseconds) or --nano.",
-    ),
-    _Remark(
-        warning=False,
-        kind="sealed",
-        title="{sealed} that cannot be read",
-        effect="Of QUIC the handshake is read, of protocols that conchart does not know nothing is: the rest of their "
-        "time is drawn as unseen, with addresses, times and bytes.",
-    ),
-    _Remark(
-        warning=False,
-        kind="duplicates",
-        title="{duplicates} captured twice",
-        effect="Copies from -i any or a mirror port. The first copy counts, the others are ignored.",
-        advice="Capture on one interface to get smaller files.",
-    ),
-    _Remark(
-        warning=False,
-        kind="inferred",
-        title="{inferred} of the connection time has inferred boundaries",
-        effect="{hidden} They are drawn striped.",
-    ),
-    _Remark(
-        warning=False,
-        kind="open",
-        title="{open} still open at the end",
-        effect="Their bars stop at their last packet.",
-    ),
-    _Remark(
-        warning=False,
-        kind="seen-from",
-        title="Times as the {end} of each connection saw them, worked out from {trips}",
-        effect="What that end sent is earlier, what its peer sent later, by together one round trip between it and the "
-        "capture point. A round trip that varies makes this wrong by as much.{unmoved}",
-    ),
-    _Remark(warning=False, kind="vantage", title="{place}", effect="{waits}"),
-    _Remark(
-        warning=False,
-        kind="silent",
-        title="The file does not say whether packets were dropped",
-        effect="pcap files have no room for it. Acknowledged bytes that are missing would show it all the same.",
-    ),
-    _Remark(
-        warning=False,
-        kind="filtered",
-        title="{filtered} left out by the filter or time range given",
-        effect="Of {packets} packets. Connections cut by a time range look open or mid-stream.",
-    ),
-    _Remark(
-        warning=False,
-        kind="other",
-        title="{other} neither TCP nor UDP",
-        effect="ARP, ICMP and the like are counted, and not analysed.",
-    ),
-)
-"""What is said where the fact that is called as the remark is there; texts hold facts in words."""
-
-_VANTAGES = {
-    "client": (
-        "Taken at the client",
-        "Waits include the network to the server and back; the server's own time is what remains after the round trip.",
-    ),
-    "server": (
-        "Taken at the server",
-        "Waits are the server's own time; users waited for the network on top of it.",
-    ),
-    "middle": (
-        "Taken between client and server",
-        "Waits include the network from the capture point to the server and back.",
-    ),
-    "unknown": (
-        "Where the capture was taken cannot be told",
-        "Waits may include the network between the capture point and the server.",
-    ),
-}
-_BOTH = (
-    "Taken at a machine that is both client and server, or in several places",
-    "Waits of connections it accepted are its own time; of those it opened, they include the network.",
-)
-
-_HIDDEN = "Encryption hides them; they are reasoned from the order and size of records."
-_MOVED = " Or they are so far apart only as a round trip says."
-
 
 def appraise(tables: Tables) -> None:
     """Say what limits the capture, warnings first."""
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_apart(tables), *_ruled(facts), *_keys(tables), *_notes(tables)]
+    remarks = [*_apart(tables), *ruled(facts), *_keys(tables), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
 
-def _ruled(facts: Facts) -> Iterator[_Remark]:
-    words = _words(facts)
-    for rule in _RULES:
-        if fact := facts[rule.kind]:
-            yield replace(
-                rule,
-                title=rule.title.format_map(words),
-                effect=rule.effect and rule.effect.format_map(words),
-                count=fact if any(rule.kind in counted for counted in _COUNTED.values()) else None,
-            )
-
-
-def _words(facts: Facts) -> dict[str, str]:
-    """Give what the texts of the rules have in braces."""
-    counts = {name: count_of(facts[name] or 0, noun) for noun, names in _COUNTED.items() for name in names}
-    shares = {name: format_share(facts[name], facts["total_ns"]) for name in ("unseen", "inferred")}
-    plain = {name: format_count(facts[name] or 0) for name in ("packets", "resolution")}
-    place, waits = _VANTAGES.get(facts["vantage"], _BOTH)
-    seen_from = facts["seen-from"]
-    if seen_from:
-        waits = _VANTAGES[seen_from][1]
-    one = facts["captures"] == 1
-    ending, being = ("The file ends", "is") if one else (f"{counts['truncated']} of {facts['captures']} end", "are")
-    seen = {
-        "end": seen_from,
-        "trips": _trips(format_ns(facts["nearest"]), format_ns(facts["farthest"])),
-        "unmoved": f" No round trip is known of {counts['unmoved']}: as captured." if facts["unmoved"] else "",
-        "hidden": _HIDDEN + _MOVED if seen_from else _HIDDEN,
-    }
-    return counts | shares | plain | seen | {"place": place, "waits": waits, "ending": ending, "being": being}
-
-
-def _trips(nearest: str, farthest: str) -> str:
-    return f"a round trip of {nearest}" if nearest == farthest else f"round trips of {nearest} to {farthest}"
-
-
-def _apart(tables: Tables) -> Iterator[_Remark]:
+def _apart(tables: Tables) -> Iterator[RemarkText]:
     """Tell two takes from two parts of one: nothing of the earlier capture goes on in the later one."""
     found = tables.fetch(
         """
@@ -288,16 +66,10 @@ def _apart(tables: Tables) -> Iterator[_Remark]:
         {"ends_at": ends_at, "begins_at": begins_at},
     )
     if ends_at < begins_at and not shared:
-        command = shlex.join(("conchart", "diff", before, after))
-        yield _Remark(
-            warning=False,
-            kind="apart",
-            title=f"The captures do not overlap in time: {command} compares them",
-            effect="They are read as if they had been joined, and drawn on one axis.",
-        )
+        yield apart(before, after)
 
 
-def _keys(tables: Tables) -> Iterator[_Remark]:
+def _keys(tables: Tables) -> Iterator[RemarkText]:
     rows = tables.fetch(
         """
         SELECT server_ip, server_port, keys, missing_keys, connections, first_stream FROM coverage
@@ -307,40 +79,17 @@ def _keys(tables: Tables) -> Iterator[_Remark]:
     if not rows:
         return
     opened, total = sum(row[4] for row in rows if row[2] == "all"), sum(row[4] for row in rows)
-    lacking: dict[str, dict[str, int]] = {}
-    for ip, port, keys, missing, connections, first_stream in rows:
-        if keys != "all":
-            lack = _LACKS[keys].format(missing=(missing or "").replace(",", ", "))
-            place = f"#{first_stream}" if connections == 1 else endpoint(ip, port)
-            lacking.setdefault(lack, {})[place] = connections
-    lacks = [f"{lack} {_named(places)}" for lack, places in lacking.items()]
-    yield _Remark(
-        warning=bool(lacks),
-        kind="keys",
-        title="; ".join((f"{format_count(opened)} of {count_of(total, 'TLS connection')} decrypted", *lacks)),
-        effect="There, what encryption hides is reasoned from the order and size of records."
-        if lacks
-        else "Requests inside TLS are read, not inferred.",
-        advice="Write the key log on the machine that opens these connections, before it opens them."
-        if lacks
-        else None,
-        count=total - opened,
-    )
+    lacking = [
+        (lack, missing, f"#{first_stream}" if connections == 1 else endpoint(ip, port), connections)
+        for ip, port, lack, missing, connections, first_stream in rows
+        if lack != "all"
+    ]
+    yield keys(opened, total, lacking)
 
 
-def _named(places: dict[str, int]) -> str:
-    """``10.0.0.2:8443 (2), #7 and 4 others``."""
-    most = sorted(places.items(), key=lambda place: -place[1])
-    named = ", ".join(place if count == 1 else f"{place} ({count})" for place, count in most[:_MOST_NAMED])
-    others = len(most) - _MOST_NAMED
-    return named if others <= 0 else f"{named} and {count_of(others, 'other')}"
-
-
-def _notes(tables: Tables) -> Iterator[_Remark]:
-    """Give the notes on files: of several lines the first says what, the others what to do."""
+def _notes(tables: Tables) -> Iterator[RemarkText]:
     for (note,) in tables.fetch(
         "SELECT note FROM (SELECT capture, unnest(notes) AS note FROM captures) ORDER BY capture"
     ):
-        first, *others = (line.strip() for line in note.split("\n"))
-        if first:
-            yield _Remark(warning=True, kind="note", title=first, advice=" · ".join(others) or None)
+        if remark := noted(note):
+            yield remark

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import conchart
 from conchart import Trace
-from conchart.analysis.findings.rule import WHATIFS, parse_rule
+from conchart.analysis.findings.rule import parse_rule
 from conchart.errors import UsageError
 from conchart.questions.predict import Change, Prediction, predict
 from conchart.questions.predict.costs import Window
 from conchart.questions.predict.talk import NEAR_NS
 from conchart.telling.servers import totals
+from conchart.words.changes import CHANGES
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace
 
@@ -85,9 +86,9 @@ def test_without_a_change_the_prediction_is_what_was_measured(capture: Path) -> 
 
 
 def test_every_change_has_a_name_that_gives_it_back() -> None:
-    for name in WHATIFS:
+    for name in CHANGES:
         assert Change.of([name]).words == (name,)
-    assert Change.of(WHATIFS).words == WHATIFS
+    assert Change.of(CHANGES).words == CHANGES
 
 
 def test_a_finding_names_only_changes_that_there_are() -> None:
@@ -313,7 +314,7 @@ def test_no_capture_is_too_strange(nothing: Trace) -> None:
 
     @settings(max_examples=40, deadline=None)
     @given(
-        rows=ROWS, openings=OPENINGS, words=st.sets(st.sampled_from(WHATIFS)),
+        rows=ROWS, openings=OPENINGS, words=st.sets(st.sampled_from(CHANGES)),
         rtt_ns=st.sampled_from([None, 0, 3, 1000]),
     )  # fmt: skip
     def replay(

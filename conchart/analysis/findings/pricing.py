@@ -27,8 +27,8 @@ from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.store.sql import OF_USERS, SERVED, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint, printable
-from conchart.words.units import count_of, format_count, format_ns
+from conchart.words.filling import change_line, fill
+from conchart.words.printable import endpoint
 
 Row = dict[str, Any]
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
@@ -380,43 +380,6 @@ def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
     return dict(share_waits(tables.sql(_PAID), ids))
 
 
-_PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")
-_ASIDE = re.compile(r"(?:: | \()\{(\w+)\}\)?(?=[,;]|$)")
-"""A fact at the end of a clause that says more of what stands before it: ``: {target}``, `` ({status})``."""
-_CLAUSE = re.compile(r"([;,:] )(?![^(]*\))")
-"""Between clauses, but not inside brackets."""
-
-
-def fill(template: str, facts: Mapping[str, Any]) -> str:
-    """Put the facts of a row into a rule's text: durations, counts and texts as people read them.
-
-    What would need a fact that is not known is left out: the aside that it is, else the clause that it stands in.
-    """
-
-    def value(place: re.Match[str]) -> str:
-        name, noun = place[1], place[2]
-        fact = facts[name]
-        if name.endswith("_ns"):
-            return format_ns(int(fact))
-        if noun:
-            return count_of(int(fact), *noun.split("|"))
-        return format_count(fact) if isinstance(fact, int) else printable(str(fact), 120)
-
-    return _PLACE.sub(value, _knowable(template, facts))
-
-
-def _knowable(template: str, facts: Mapping[str, Any]) -> str:
-    def is_known(text: str) -> bool:
-        return all(facts.get(place[1]) is not None for place in _PLACE.finditer(text))
-
-    if is_known(template):
-        return template
-    without = _ASIDE.sub(lambda aside: aside[0] if is_known(aside[0]) else "", template)
-    parts = _CLAUSE.split(f"; {without}")
-    clauses = zip(parts[1::2], parts[2::2], strict=True)
-    return "".join(f"{mark}{clause}" for mark, clause in clauses if is_known(clause))[2:]
-
-
 def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:
     return side in (None, fix.at) and (not fix.when or bool(facts.get(fix.when)))
 
@@ -435,10 +398,5 @@ def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | No
         suiting += at_hand
         general += [fix for fix in of_end if not fix.product and not at_hand]
         others += [fix for fix in of_end if fix.product and not known]
-    lines = dict.fromkeys(f"{_where(fix)}{fix.line}" for fix in (*suiting, *general, *others))
+    lines = dict.fromkeys(change_line(fix.product, fix.versions, fix.line) for fix in (*suiting, *general, *others))
     return "\n".join(lines) or None
-
-
-def _where(fix: Fix) -> str:
-    named = " ".join(filter(None, (fix.product, fix.versions)))
-    return f"{named}: " if named else ""

@@ -14,6 +14,7 @@ from typing import Literal
 
 from conchart.analysis.findings.front_matter import front_matter
 from conchart.errors import UsageError
+from conchart.words.changes import CHANGES
 from conchart.words.units import format_bytes
 
 _DELIMITER = "---"
@@ -25,8 +26,6 @@ _FIRST_LINE = 2
 """Of the front matter: the delimiter comes before."""
 _FOLDER = Path(__file__).parent / "rules"
 
-WHATIFS = ("keepalive", "resume", "tls13", "0rtt", "nodelay", "tls-off")
-"""What ``conchart whatif`` can change at a server, as its options name it."""
 _LISTS = ("because", "fault", "clean", "implies", "whatif")
 _TEXTS = ("title", "seen", "who", "why", "shape")
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -219,8 +218,8 @@ def _check(rule: Rule) -> None:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")
     if unknown := set(re.findall(r"\$(\w+)", " ".join(rule.needs.values()))) - thresholds().keys():
         raise ValueError(f"needs: no threshold {', '.join(sorted(unknown))}")
-    if unknown := set(rule.whatif) - set(WHATIFS):
-        raise ValueError(f"whatif knows {', '.join(WHATIFS)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(rule.whatif) - set(CHANGES):
+        raise ValueError(f"whatif knows {', '.join(CHANGES)}, not {', '.join(sorted(unknown))}")
     for name in _TEXTS:
         if not isinstance(getattr(rule, name), str):
             raise TypeError(f"{name} is text")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from conchart.analysis.findings.rule import WHATIFS
+from conchart.words.changes import CHANGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Change:
     def words(self) -> tuple[str, ...]:
         """The names of what is changed for servers, as options of the command line have them."""
         wanted = (self.keepalive, self.resume, self.tls13, self.zero_rtt, self.nodelay, self.tls_off)
-        return tuple(name for name, chosen in zip(WHATIFS, wanted, strict=True) if chosen)
+        return tuple(name for name, chosen in zip(CHANGES, wanted, strict=True) if chosen)
 
     def chooses(self, server: tuple[str, int], name: str) -> bool:
         """Tell whether a server, at an address and port and of a name, is changed."""
