@@ -19,7 +19,7 @@ from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, prepare
 from conchart.outputs.options import DrawOptions
 from conchart.store.schema import SEVERITIES, TABLES
-from conchart.telling.axis import YEAR_NS, captured_ns
+from conchart.telling.axis import captured_ns
 from conchart.trace import Trace, read
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns
@@ -241,7 +241,4 @@ def _fails(trace: Trace, least: str) -> bool:
 
 
 def _extent(trace: Trace) -> str:
-    ((span,),) = trace.stored("SELECT coalesce(max(last_at) - min(first_at), 0) FROM captures").fetchall()
-    if span >= YEAR_NS:
-        span = captured_ns(trace)
-    return f"{count_of(trace.count('connections'), 'connection')}, {format_ns(span)}"
+    return f"{count_of(trace.count('connections'), 'connection')}, {format_ns(captured_ns(trace))}"

@@ -1,6 +1,7 @@
 """Lanes: what does not overlap shares one, as trace viewers pack threads.
 
-In: stretches of time, in the order in which they start. Out: the lane of each. The page does the same (``tree.js``).
+In: stretches of time, in the order in which they start. Out: the lane of each. The page does the
+same (``tree.js``): a test compares the two over all captures.
 """
 
 import heapq

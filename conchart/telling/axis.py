@@ -56,10 +56,21 @@ class TimeAxis:
         return f"({instant} - {self.origin}{f' - CASE{cases} ELSE 0 END' if cases else ''})"
 
 
-def time_axis(tables: Tables, origin: int) -> TimeAxis:
-    """Give the axis of all connections that begins at ``origin``, or when the first was opened if that is earlier."""
-    ((opened_at, closed_at),) = tables.fetch("SELECT min(opened_at), max(closed_at) FROM connections")
-    origin = origin if opened_at is None else min(origin, opened_at)
+def first_instant(tables: Tables) -> int:
+    """Give the instant that pictures count from: that of the first packet, or of the first connection if it is earlier.
+
+    Seen from an end, a connection may open before anything was captured.
+    """
+    ((instant,),) = tables.fetch(
+        "SELECT least((SELECT min(first_at) FROM captures), (SELECT min(opened_at) FROM connections))"
+    )
+    return instant or 0
+
+
+def time_axis(tables: Tables) -> TimeAxis:
+    """Give the axis of all connections."""
+    origin = first_instant(tables)
+    ((closed_at,),) = tables.fetch("SELECT max(closed_at) FROM connections")
     whole = max(0, (origin if closed_at is None else closed_at) - origin)
     if whole < YEAR_NS:
         return TimeAxis(origin=origin, span=whole, folds=())
@@ -82,10 +93,10 @@ def time_axis(tables: Tables, origin: int) -> TimeAxis:
 
 def captured_ns(tables: Tables) -> int:
     """Give how long was captured, from the first packet to the last, without the silences that an axis leaves out."""
-    ((first_at, last_at),) = tables.fetch("SELECT min(first_at), max(last_at) FROM captures")
+    ((first_at, last_at),) = tables.stored("SELECT min(first_at), max(last_at) FROM captures").fetchall()
     if first_at is None:
         return 0
     whole: int = last_at - first_at
     if whole < YEAR_NS:
         return whole
-    return max(0, whole - sum(fold.silent_ns for fold in time_axis(tables, first_at).folds))
+    return max(0, whole - sum(fold.silent_ns for fold in time_axis(tables).folds))

@@ -31,17 +31,6 @@ def rows(tables: Tables, query: str, params: object = None) -> Iterator[Row]:
         yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
 
 
-def first_instant(tables: Tables) -> int:
-    """Give the instant that pictures count from: that of the first packet, or of the first connection if it is earlier.
-
-    Seen from an end, a connection may open before anything was captured.
-    """
-    ((instant,),) = tables.fetch(
-        "SELECT least((SELECT min(first_at) FROM captures), (SELECT min(opened_at) FROM connections))"
-    )
-    return instant or 0
-
-
 def columns(tables: Tables, query: str) -> Columns:
     """Run ``query`` and return one list per column, which is the smaller way to write a table as JSON."""
     names, told = tables.fetch_named(query)

@@ -9,7 +9,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 import conchart
-from conchart.outputs.page.page import MAX_FINDINGS, write_html
+from conchart.outputs.limits import PAGE
+from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened
 from tests.browser.test_page import LABELS, RANGE, ROWS, wait_for
 from tests.charts.test_page import HOSTILE
@@ -62,14 +63,14 @@ def test_findings_stand_after_the_lanes_worst_first(chromium: webdriver.Chrome, 
     assert order == ["verdict", "connections", "attribution", "findings", "more"]
     first, *others = (" ".join(line.split()) for line in page.run(HEADINGS))
     assert first.startswith("serious Opening a connection takes time front shop.example (10.77.1.1:443), client")
-    assert first.endswith("237 ms 78 %")
+    assert first.endswith("236 ms 77 %")
     grades = [line.split()[0] for line in others]
     assert grades == sorted(grades, key=["serious", "warning", "note"].index)
     folded = page.run("return [...document.querySelectorAll('#findings > ol > li details')].map(entry => entry.open)")
     assert folded == [True, *(grade != "note" for grade in grades)]
     text = page.driver.find_element(By.CSS_SELECTOR, "#findings li").text
     for words in (
-        "costs 237 ms of 304 ms that users waited (3 delays on 3 connections; median 80.4 ms)",
+        "costs 236 ms of 304 ms that users waited (3 delays on 3 connections; median 80.4 ms)",
         "3 connections opened",
         "the client 10.77.1.10",
         "Somebody waits for it.",
@@ -134,14 +135,14 @@ def test_what_is_left_out_is_said(chromium: webdriver.Chrome, tmp_path: Path) ->
     more = (
         "UPDATE findings SET streams = range(1040) WHERE number = 0;"
         f"INSERT INTO findings SELECT findings.* REPLACE (10 + i AS number, [77] AS streams) "
-        f"FROM findings, range({MAX_FINDINGS + 5}) r(i) WHERE number = 0;"
+        f"FROM findings, range({PAGE.findings + 5}) r(i) WHERE number = 0;"
         "DELETE FROM findings WHERE number BETWEEN 2 AND 9"
     )
     page = opened(chromium, tmp_path, more)
     assert button(page, 0).text.replace("\u2009", "") == "Show its 1040 connections"
     panel = page.driver.find_element(By.ID, "findings").text
     assert "6 more are not listed: those above cost more." in panel
-    assert len(page.run(HEADINGS)) == MAX_FINDINGS
+    assert len(page.run(HEADINGS)) == PAGE.findings
     button(page, 0).click()
     wait_for(page, lambda: page.driver.find_element(By.ID, "filter-count").text == "6 connections")
 

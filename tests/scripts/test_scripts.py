@@ -10,19 +10,23 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
-from conchart import read
-from conchart.analysis.seen_from import VIEWPOINTS, SeenFrom
+from conchart import Trace, read
+from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import comparison, page
 from conchart.outputs.page.document import LOADING
 from conchart.outputs.page.packed import Packer, compress_json, counted_from
-from conchart.outputs.page.swimlanes import swimlanes
+from conchart.outputs.page.swimlanes import drawn_lanes, swimlanes
+from conchart.outputs.pictures.picture import picture_lanes
+from conchart.outputs.pictures.picture_rows import clients_of
+from conchart.telling.axis import time_axis
 from conchart.words.printable import printable
-from tests.conftest import ROOT, empty_trace
+from tests.conftest import ROOT, capture_of, empty_trace, name_of
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "conchart/outputs/page/scripts"
@@ -109,9 +113,16 @@ def test_units(tmp_path: Path) -> None:
     path = tmp_path / "packed.json"
     path.write_text(json.dumps(_packed()), encoding="utf-8")
     tests = sorted(str(test.relative_to(ROOT)) for test in HERE.glob("*.test.js"))
+    run([str(NODE), "--test", *tests], CONCHART_PACKED=str(path))
+
+
+@needs_node
+@pytest.mark.timeout(240)
+def test_the_page_works_out_what_python_does(every_case: Path, tmp_path: Path) -> None:
+    """Times as the ends of connections saw them, and connections that share a lane: of every capture."""
     seen = tmp_path / "seen.json"
-    seen.write_text(json.dumps(_seen()), encoding="utf-8")
-    run([str(NODE), "--test", *tests], CONCHART_PACKED=str(path), CONCHART_SEEN=str(seen))
+    seen.write_text(json.dumps({name_of(every_case): _seen(capture_of(every_case))}), encoding="utf-8")
+    run([str(NODE), "--test", str(HERE / "viewpoint.test.js")], CONCHART_SEEN=str(seen))
 
 
 @needs_node
@@ -164,30 +175,31 @@ def _packed() -> dict[str, object]:
     return {"title": "blocks", "data": data, "blocks": packer.blocks(), "expected": expected}
 
 
-SEEN = (
-    "round-trips/tls12-middle",
-    "stalls/rto-spurious-data-client",
-    "stalls/nagle-response-far-server",
-    "multiplexed/java-apache-goaway",
-    "hops/nginx-close-http-https-16",
-    "udp/dns-before-http",
-)
-"""Captures whose lanes a page moves: waits, stalls, sides by side, proxies, and what has no round trip."""
+def _seen(path: Path) -> dict[str, object]:
+    """Give the lanes of a capture, read as each viewpoint saw them, and which connections share one in a picture."""
+    seen: dict[str, object] = {}
+    for viewpoint in VIEWPOINTS:
+        with read(path, packets=True, seen_from=viewpoint) as trace:
+            lanes = swimlanes(trace, DrawOptions(packets=True))
+            seen[viewpoint] = {"data": compress_json(lanes.data | {"findings": []}), "blocks": lanes.blocks}
+            if viewpoint == "capture":
+                seen["shared"] = _shared(trace)
+    return seen
 
 
-def _seen() -> dict[str, object]:
-    """Give the lanes of captures, read as each viewpoint saw them."""
-    return {
-        name: {viewpoint: _lanes(path, viewpoint) for viewpoint in VIEWPOINTS}
-        for name in SEEN
-        for path in (ROOT / "captures" / name).glob("input.pcap*")
-    }
-
-
-def _lanes(path: Path, viewpoint: SeenFrom) -> dict[str, object]:
-    with read(path, packets=True, seen_from=viewpoint) as trace:
-        lanes = swimlanes(trace, DrawOptions(packets=True))
-    return {"data": compress_json(lanes.data | {"findings": []}), "blocks": lanes.blocks}
+def _shared(trace: Trace) -> list[list[dict[str, object]]]:
+    """Give by server and client the streams in each lane."""
+    with drawn_lanes(trace):
+        lanes = picture_lanes(trace, time_axis(trace), names=True)
+        streams = [stream for (stream,) in trace.fetch("SELECT stream FROM drawn ORDER BY lane")]
+    servers = [[place for place, _ in same] for _, same in groupby(enumerate(lanes), key=lambda lane: lane[1].group)]
+    return [
+        [
+            {"client": client.name, "tracks": [[streams[place] for place in track] for track in client.tracks]}
+            for client in clients_of(lanes, places, share=True)
+        ]
+        for places in servers
+    ]
 
 
 def _told(value: bool | int | str | None) -> int | str | None:

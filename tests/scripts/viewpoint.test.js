@@ -1,10 +1,11 @@
-/* A page that is switched to a viewpoint shows what a page that was made so shows. `test_scripts.py` writes the file. */
+/* What the page works out anew is what Python worked out: times of another viewpoint, and connections that share a lane. `test_scripts.py` writes the file. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import { readModel } from "../../conchart/outputs/page/scripts/model.js";
+import { grow, pack } from "../../conchart/outputs/page/scripts/tree.js";
 
 /** @typedef {import("../../conchart/outputs/page/scripts/model.js").Model} Model */
 
@@ -49,4 +50,11 @@ for (const [name, packed] of Object.entries(seen)) test(`switched and made so ar
   }
   model.seeFrom("capture");
   assert.deepEqual(timesOf(model), captured);
+});
+
+for (const [name, { capture, shared }] of Object.entries(seen)) test(`the same connections share a lane on the page and in a picture: ${name}`, { skip }, async () => {
+  const model = await modelOf(capture);
+  const servers = grow(model, [...model.streams.keys()], { packed: false, costly: false });
+  const drawn = servers.map(({ clients }) => clients.map(({ ip, lanes }) => ({ client: ip, tracks: pack(lanes, model.opened, model.closed).map((track) => track.map((lane) => model.streams[lane])) })));
+  assert.deepEqual(drawn, shared);
 });

@@ -22,7 +22,7 @@ from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
 from conchart.store.sql import ANSWER
 from conchart.store.tables import Tables
-from conchart.telling.rows import first_instant
+from conchart.telling.axis import first_instant
 from conchart.version import version
 from conchart.words.printable import endpoint
 

@@ -6,6 +6,7 @@ In: a comparison. Out: the text of the file. What is hostile in it, ``document``
 from collections.abc import Sequence
 from typing import Any
 
+from conchart.outputs.limits import PAGE
 from conchart.outputs.page.document import render_document
 from conchart.outputs.page.swimlanes import kinds_of_stalls
 from conchart.questions.compare.lanes import Lanes
@@ -16,8 +17,6 @@ from conchart.words.phases import PHASES
 from conchart.words.stalls import COLOURS, STALLS
 from conchart.words.units import format_share
 
-MAX_HOPS = 50
-"""Servers on the page; it says how many more there are."""
 SCRIPTS = ("decode", "format", "axis", "detail", "drawn", "tree", "chart", "comparison")
 """In the order in which they build on each other."""
 
@@ -27,7 +26,7 @@ _KINDS = {kind.name: number for number, kind in enumerate(PHASES)}
 def render_comparison(comparison: Comparison) -> str:
     """Return the page as text, to be encoded as UTF-8."""
     sides = (comparison.before, comparison.after)
-    hops = comparison.hops[:MAX_HOPS]
+    hops = comparison.hops[: PAGE.servers]
     return render_document(
         "comparison.html.j2",
         SCRIPTS,
@@ -46,7 +45,7 @@ def render_comparison(comparison: Comparison) -> str:
         title=f"{comparison.before.name} against {comparison.after.name}",
         comparison=comparison,
         hops=[(hop, _bars(hop, comparison.waited_ns)) for hop in hops],
-        more_hops=max(0, len(comparison.hops) - MAX_HOPS),
+        more_hops=max(0, len(comparison.hops) - PAGE.servers),
         alone=[(words, side.only) for words, side in zip(("before", "after"), sides, strict=True) if side.only],
         chance=round(1 / CHANCE),
         too_few=Verdict.TOO_FEW if Verdict.TOO_FEW in _verdicts(hops) else None,

@@ -7,12 +7,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.document import prepare, render_document
 from conchart.outputs.page.swimlanes import swimlanes
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
 from conchart.telling.findings import Finding, findings, tally_findings
+from conchart.telling.overview import Overview, overview
 from conchart.telling.remarks import remarks
 from conchart.telling.rows import Row, rows
 from conchart.telling.servers import Part, Server, headline, servers, shares, totals
@@ -26,10 +28,6 @@ from conchart.words.units import SECOND, count_of, format_bytes, format_count, f
 DEFAULT_OPTIONS = DrawOptions()
 MAX_FILES = 8
 """Capture files named in the header."""
-MAX_FINDINGS = 100
-"""Findings in the panel; the page says how many more there are."""
-MAX_SERVERS = 50
-"""Servers in "where the time went"; the page says how many more there are."""
 LEAST_HEADLINE = 10
 """One in so many nanoseconds that users waited: for less, only the first server has a headline."""
 SCRIPTS = (
@@ -38,19 +36,6 @@ SCRIPTS = (
     *("listings", "table", "help", "main"),
 )
 """In the order in which they build on each other."""
-
-OVERVIEW = """
-    SELECT * FROM
-    (SELECT count(*) AS files, coalesce(sum(selected), 0)::BIGINT AS packets, coalesce(sum(bytes), 0)::BIGINT AS bytes,
-        min(first_at) AS first_at, any_value(seen_from) AS seen_from
-        FROM captures),
-    (SELECT count(*) AS connections, count(DISTINCT client_ip) AS clients, count(DISTINCT server_ip) AS servers
-        FROM connections),
-    (SELECT count(*) AS hosts FROM (SELECT client_ip FROM connections UNION SELECT server_ip FROM connections)),
-    (SELECT count(*) AS requests, count(DISTINCT stream) AS with_requests FROM exchanges),
-    (SELECT count(*) AS handshakes, count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS resumed
-        FROM handshakes)"""
-
 
 TEMPLATE = "page.html.j2"
 
@@ -78,16 +63,16 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         options: What to draw. Packets are marked only if the trace was read with packets.
         title: Heading; the names of the capture files where it is not given.
     """
-    (overview,) = rows(tables, OVERVIEW)
+    counted = overview(tables)
     span_ns = captured_ns(tables)
     files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
-    listed = servers(tables, names=options.names, most=MAX_SERVERS)
+    listed = servers(tables, names=options.names, most=PAGE.servers)
     whole = totals(tables)
     lanes = swimlanes(tables, options)
     said = remarks(tables)
     drawn_kinds, drawn_stalls = _legend(tables)
     answer = verdict(tables, names=options.names)
-    found = findings(tables, names=options.names, most=MAX_FINDINGS) if options.findings else []
+    found = findings(tables, names=options.names, most=PAGE.findings) if options.findings else []
     wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
     return render_document(
         TEMPLATE,
@@ -100,7 +85,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         ],
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
-        tiles=_tiles(overview, span_ns),
+        tiles=_tiles(counted, span_ns),
         answer=answer if options.findings else answer.unsaid,
         told=options.findings,
         warnings=[remark for remark in said if remark.warning],
@@ -114,8 +99,8 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stalls=stall_costs(tables),
         findings=wrong,
         more_findings=sum(one.count for one in tally_findings(tables, without=found)),
-        servers=_bars(listed[:MAX_SERVERS], whole.longest_ns),
-        more_servers=max(0, whole.count - MAX_SERVERS),
+        servers=_bars(listed[: PAGE.servers], whole.longest_ns),
+        more_servers=max(0, whole.count - PAGE.servers),
         waited_ns=whole.waited_ns,
         total_ns=whole.total_ns,
         span_ns=span_ns,
@@ -126,7 +111,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
         explained=options.explained is not None,
-        seen_from=overview["seen_from"],
+        seen_from=counted.seen_from,
         packets=options.packets,
         retransmits=options.retransmits,
     )
@@ -157,31 +142,30 @@ def title_of(files: list[Row]) -> str:
     return f"{name} and {count_of(len(files) - 1, 'more file')}" if len(files) > 1 else name
 
 
-def _tiles(overview: Row, span_ns: int) -> list[dict[str, str]]:
-    first_at = overview["first_at"]
+def _tiles(counted: Overview, span_ns: int) -> list[dict[str, str]]:
     return [
         {
             "name": "Duration",
             "value": format_ns(span_ns),
-            "note": _instant(first_at) if first_at is not None else "",
+            "note": _instant(counted.first_at) if counted.first_at is not None else "",
         },
-        {"name": "Packets", "value": format_count(overview["packets"]), "note": format_bytes(overview["bytes"])},
+        {"name": "Packets", "value": format_count(counted.selected), "note": format_bytes(counted.bytes)},
         {
             "name": "Connections",
-            "value": format_count(overview["connections"]),
-            "note": f"{count_of(overview['handshakes'], 'TLS handshake')}, {format_count(overview['resumed'])} resumed"
-            if overview["handshakes"]
+            "value": format_count(counted.connections),
+            "note": f"{count_of(counted.handshakes, 'TLS handshake')}, {format_count(counted.resumed)} resumed"
+            if counted.handshakes
             else "no TLS",
         },
         {
             "name": "Requests",
-            "value": format_count(overview["requests"]),
-            "note": f"on {count_of(overview['with_requests'], 'connection')}" if overview["requests"] else "",
+            "value": format_count(counted.requests),
+            "note": f"on {count_of(counted.with_requests, 'connection')}" if counted.requests else "",
         },
         {
             "name": "Hosts",
-            "value": format_count(overview["hosts"]),
-            "note": f"{count_of(overview['clients'], 'client')}, {count_of(overview['servers'], 'server')}",
+            "value": format_count(counted.hosts),
+            "note": f"{count_of(counted.clients, 'client')}, {count_of(counted.servers, 'server')}",
         },
     ]
 

@@ -20,7 +20,6 @@ from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, literal
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
-from conchart.telling.rows import first_instant
 from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
 from conchart.words.phases import PHASES
@@ -54,9 +53,9 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
 
     Packets that tell of trouble are always there, all of them if the options ask for it; names only if they do.
     """
-    ((total,),) = tables.fetch("SELECT count(*) FROM connections")
+    total = tables.count("connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
-    axis = time_axis(tables, first_instant(tables))
+    axis = time_axis(tables)
     queries = {
         "phases": phase_rows(),
         "stalls": stall_rows(axis),

@@ -27,7 +27,7 @@ from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED,
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, captured_ns, time_axis
 from conchart.telling.findings import tally_findings
-from conchart.telling.rows import first_instant, rows
+from conchart.telling.rows import rows
 from conchart.telling.servers import groups, headline, servers, shares
 from conchart.words.phases import PHASES, PhaseKind
 from conchart.words.printable import endpoint
@@ -257,8 +257,8 @@ def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
 
 def _plot(drawing: _Drawing, tables: Tables, options: DrawOptions, *, top: float) -> tuple[_Plot, list[Lane]] | None:
     """Lay the lanes below ``top``; None where there are none."""
-    axis = time_axis(tables, first_instant(tables))
-    lanes = _lanes(tables, axis, names=options.names)
+    axis = time_axis(tables)
+    lanes = picture_lanes(tables, axis, names=options.names)
     if not lanes:
         return None
     told = groups(tables, names=options.names)
@@ -277,8 +277,7 @@ def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     room = drawing.width - 2 * MARGIN
     files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
     drawing.text(MARGIN, 36, drawing.fit(title_of(files), room, 27, bold=True), 27, bold=True)
-    ((count,),) = tables.fetch("SELECT count(*) FROM connections")
-    told = [f"{count_of(count, 'connection')} in {format_ns(captured_ns(tables))}"]
+    told = [f"{count_of(tables.count('connections'), 'connection')} in {format_ns(captured_ns(tables))}"]
     for server in headline(servers(tables, names=options.names, most=1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
         called = f" ({server.title})" if server.title else ""
@@ -303,7 +302,8 @@ def _findings(drawing: _Drawing, tables: Tables, room: float) -> str:
     return drawing.fit(told, room - drawing.width_of(more, 17), 17) + more
 
 
-def _lanes(tables: Tables, axis: TimeAxis, *, names: bool) -> list[Lane]:
+def picture_lanes(tables: Tables, axis: TimeAxis, *, names: bool) -> list[Lane]:
+    """Give the connections that :func:`drawn_lanes` chose, in the page's order."""
     return [
         Lane(
             group=row["group"],
@@ -541,7 +541,7 @@ def _footnote(plot: _Plot, tables: Tables, drawn: int, unlinked: int) -> None:
     told = []
     if folded := sum(len(row.lanes) for row in plot.strips):
         told.append(f"of {count_of(folded, 'connection')} it is shown how many are in which phase")
-    ((total,),) = tables.fetch("SELECT count(*) FROM connections")
+    total = tables.count("connections")
     if total > drawn:
         told.append(f"{count_of(total - drawn, 'connection')} with less to wait for left out")
     if unlinked:

@@ -1,8 +1,8 @@
 """Which rows a picture has: as many lanes as fit its height, and what does not fit summed up.
 
 In: connections, servers, a height. Out: rows with their places. Connections of one client and server that do not
-overlap share a lane where each cannot have its own, as on the page (``tree.js``); servers that do not fit are folded:
-of those it is shown how many connections are in which phase.
+overlap share a lane where each cannot have its own; a test compares these lanes with those of the page (``tree.js``).
+Servers that do not fit are folded: of those it is shown how many connections are in which phase.
 """
 
 from collections.abc import Sequence
@@ -52,9 +52,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Client:
+class Client:
+    """Connections of one client, or one connection."""
+
     name: str
     tracks: list[list[int]]
+    """Connections that share a lane, by their places."""
 
 
 def lay_rows(lanes: Sequence[Lane], titles: Sequence[str], room: float) -> list[Row]:
@@ -69,7 +72,7 @@ def lay_rows(lanes: Sequence[Lane], titles: Sequence[str], room: float) -> list[
     headings = [titles[lanes[group[0]].group] for group in groups]
     fixed = len(groups) * (HEADING + GAP)
     for share, least in ((False, LEAST_LABELLED), (True, LEAST_LANE)):
-        grown = [_clients(lanes, group, share=share) for group in groups]
+        grown = [clients_of(lanes, group, share=share) for group in groups]
         height = (room - fixed) / max(1, sum(map(_tracks, grown)))
         if height >= least and not any(map(_is_crowded, grown)):
             return _place(zip(headings, grown, groups, strict=True), min(LANE, height), folded={})
@@ -85,25 +88,25 @@ def _packed(lanes: Sequence[Lane], places: Sequence[int]) -> list[list[int]]:
     return list(tracks.values())
 
 
-def _clients(lanes: Sequence[Lane], group: Sequence[int], *, share: bool) -> list[_Client]:
+def clients_of(lanes: Sequence[Lane], group: Sequence[int], *, share: bool) -> list[Client]:
     """Group a server's connections by client, in the order of time; each has a lane, or a client's share theirs."""
     found: dict[str, list[int]] = {}
     for place in group:
         found.setdefault(lanes[place].client, []).append(place)
     if share:
-        return [_Client(name=name, tracks=_packed(lanes, places)) for name, places in found.items()]
-    return [_Client(name=lanes[place].label, tracks=[[place]]) for place in group]
+        return [Client(name=name, tracks=_packed(lanes, places)) for name, places in found.items()]
+    return [Client(name=lanes[place].label, tracks=[[place]]) for place in group]
 
 
-def _is_crowded(clients: Sequence[_Client]) -> bool:
+def _is_crowded(clients: Sequence[Client]) -> bool:
     return sum(len(track) for client in clients for track in client.tracks) > CROWD * _tracks(clients)
 
 
-def _tracks(clients: Sequence[_Client]) -> int:
+def _tracks(clients: Sequence[Client]) -> int:
     return sum(len(client.tracks) for client in clients)
 
 
-def _fold(headings: list[str], grown: list[list[_Client]], groups: list[list[int]], room: float) -> list[Row]:
+def _fold(headings: list[str], grown: list[list[Client]], groups: list[list[int]], room: float) -> list[Row]:
     """Fold servers into strips until the others fit; more servers than strips become one strip."""
     most = max(1, int(room // (HEADING + STRIP + GAP)))
     if len(groups) > most:
@@ -123,7 +126,7 @@ def _fold(headings: list[str], grown: list[list[_Client]], groups: list[list[int
 
 
 def _place(
-    servers: "zip[tuple[str, list[_Client], list[int]]]", height: float, *, folded: dict[int, float]
+    servers: "zip[tuple[str, list[Client], list[int]]]", height: float, *, folded: dict[int, float]
 ) -> list[Row]:
     rows: list[Row] = []
     top = 0.0

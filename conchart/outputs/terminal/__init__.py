@@ -9,9 +9,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from conchart.outputs.limits import TERMINAL
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.answer import answer_lines, to_type
-from conchart.outputs.terminal.attribution import MOST_SERVERS, attribution, causes, waits
+from conchart.outputs.terminal.attribution import attribution, causes, waits
 from conchart.outputs.terminal.details import details
 from conchart.outputs.terminal.facts import facts, hints
 from conchart.outputs.terminal.findings import finding_lines
@@ -44,7 +45,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
             sheet.show(line)
         return
     width, colours, names = sheet.width, sheet.colours, options.names
-    listed = servers(tables, names=names, most=MOST_SERVERS)
+    listed = servers(tables, names=names, most=TERMINAL.servers)
     answer = verdict(tables, names=names)
     for line in answer_lines(answer if options.findings else answer.unsaid, to_type(tables), width):
         sheet.show(line)
@@ -56,7 +57,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
     sheet.tell(hints(tables))
     sheet.section(
         "Where the time went (what users waited for, then the rest)",
-        attribution(listed[:MOST_SERVERS], totals(tables).count, width, colours=colours),
+        attribution(listed[: TERMINAL.servers], totals(tables).count, width, colours=colours),
     )
     sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
     sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))

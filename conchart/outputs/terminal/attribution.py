@@ -15,8 +15,6 @@ from conchart.telling.servers import Part, Server, headline, in_vain, shares
 from conchart.telling.stalls import stall_costs
 from conchart.words.units import count_of, format_ns, format_share
 
-MOST_SERVERS = 12
-
 
 def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
     """Give the headline as labelled lines: what users waited for, the costliest server first."""

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from conchart.outputs.limits import TERMINAL
 from conchart.outputs.terminal.attribution import stacked
 from conchart.outputs.terminal.lanes import scale
 from conchart.outputs.terminal.sheet import Sheet, plain_console
@@ -22,8 +23,6 @@ from conchart.telling.servers import Server
 from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
 from conchart.words.units import count_of, format_count, format_ns
 
-_MOST_HOPS = 12
-_MOST_FINDINGS = 20
 _MOST_ALONE = 5
 _BAR_LABEL = 7
 _TITLE = 20
@@ -75,17 +74,19 @@ def _alone(side: Side) -> str:
 
 
 def _hops(comparison: Comparison, width: int, *, colours: bool) -> Iterator[Text]:
-    for number, hop in enumerate(comparison.hops[:_MOST_HOPS]):
+    for number, hop in enumerate(comparison.hops[: TERMINAL.servers]):
         if number:
             yield Text()
         yield Text.assemble((_endpoints(hop), "bold"), f"  {names_text(hop.after.names or hop.before.names)}")
         yield from flow((Text(f"{noun} {before} → {after}") for noun, before, after in hop.counts()), width)
         yield from _bars(hop, comparison.waited_ns, width, colours=colours)
         yield from _table(hop, width)
-    if len(comparison.hops) > _MOST_HOPS:
-        yield Text(f"… and {count_of(len(comparison.hops) - _MOST_HOPS, 'more server')}: -w out.json has them all")
+    if len(comparison.hops) > TERMINAL.servers:
+        yield Text(
+            f"… and {count_of(len(comparison.hops) - TERMINAL.servers, 'more server')}: -w out.json has them all"
+        )
     signs = {part.name: part.phase for hop in comparison.hops for part in (*hop.before.waited, *hop.after.waited)}
-    if any(one.verdict is Verdict.TOO_FEW for hop in comparison.hops[:_MOST_HOPS] for one in hop.differences):
+    if any(one.verdict is Verdict.TOO_FEW for hop in comparison.hops[: TERMINAL.servers] for one in hop.differences):
         yield Text(f"{Verdict.TOO_FEW.brief} {Verdict.TOO_FEW.value}", "dim")
     yield Text()
     yield from _legend(signs, width, colours=colours)
@@ -125,13 +126,13 @@ def _spread(spread: Spread, *, wide: bool) -> str:
 
 
 def _findings(changes: tuple[FindingChange, ...], width: int) -> Iterator[Text]:
-    for change in changes[:_MOST_FINDINGS]:
+    for change in changes[: TERMINAL.findings]:
         server = f", {change.server}" if change.server else ""
         words = wrapped(f"{change.title}{server}: {cost(change)}", width - 8)
         for number, line in enumerate(words):
             yield Text.assemble((f"{'' if number else _CHANGES[change.change]:<8}", "bold"), line)
-    if len(changes) > _MOST_FINDINGS:
-        yield Text(f"… and {count_of(len(changes) - _MOST_FINDINGS, 'more')}")
+    if len(changes) > TERMINAL.findings:
+        yield Text(f"… and {count_of(len(changes) - TERMINAL.findings, 'more')}")
 
 
 def cost(change: FindingChange) -> str:

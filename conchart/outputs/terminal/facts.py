@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
+from conchart.telling.overview import Overview, overview
 from conchart.telling.remarks import remarks
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_count, format_instant, format_ns
@@ -26,8 +27,8 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
     ):
         stamps = f"{_TIMESTAMPS.get(resolution, format_ns(resolution))} timestamps" if resolution else None
         yield "Capture", f"{_path(path)} ({_joined((form, links, stamps))})"
-    ((first_at,),) = tables.fetch("SELECT min(first_at) FROM captures")
-    yield "Packets", _packets(tables) + ("" if first_at is None else f" from {format_instant(first_at)}")
+    counted = overview(tables)
+    yield "Packets", _packets(tables, counted) + "".join(f" {began}" for began in _began(counted))
     yield "Connections", _tally(tables, "connections", _STATE)
     if handshakes := _tally(tables, "handshakes", _HANDSHAKE):
         yield "TLS", handshakes
@@ -38,7 +39,7 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
         yield "Requests", requests
     if trouble := network(tables):
         yield "Network", ", ".join(trouble)
-    if nothing := _nothing_selected(tables):
+    if nothing := _nothing_selected(counted):
         yield "Selection", nothing
     else:
         yield from quality(tables)
@@ -46,9 +47,10 @@ def facts(tables: Tables) -> Iterator[tuple[str, str]]:
 
 def brief_facts(tables: Tables, quality: str) -> Iterator[tuple[str, str]]:
     """Give label and text: what was captured, what is in it, how good it is (``quality``) and when it was."""
-    paths = tables.fetch("SELECT path FROM captures ORDER BY capture")
+    counted = overview(tables)
+    paths = counted.paths
     more = f" and {count_of(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
-    yield "capture", f"{_path(paths[0][0])}{more}: {_packets(tables)}" if paths else _packets(tables)
+    yield "capture", f"{_path(paths[0])}{more}: {_packets(tables, counted)}" if paths else _packets(tables, counted)
     told = (
         _counted(tables, "connections", "connection", _STATE),
         _counted(tables, "handshakes", "TLS handshake", _HANDSHAKE),
@@ -56,13 +58,11 @@ def brief_facts(tables: Tables, quality: str) -> Iterator[tuple[str, str]]:
         *network(tables),
     )
     yield "", "; ".join(filter(None, told)) or "no connection"
-    if nothing := _nothing_selected(tables):
+    if nothing := _nothing_selected(counted):
         yield "selected", nothing
     else:
-        ((first_at,),) = tables.fetch("SELECT min(first_at) FROM captures")
-        began = [f"from {format_instant(first_at)}"] if first_at is not None else []
         keys = [remark.title for remark in remarks(tables) if remark.kind == "keys"]
-        yield "", "; ".join((quality, *keys, *began))
+        yield "", "; ".join((quality, *keys, *_began(counted)))
 
 
 def network(tables: Tables) -> list[str]:
@@ -84,26 +84,25 @@ def network(tables: Tables) -> list[str]:
     return [count_of(count, one, many) for count, one, many in counts if count]
 
 
-def _packets(tables: Tables) -> str:
+def _packets(tables: Tables, counted: Overview) -> str:
     """``265 packets, 199 kB, 337 ms``."""
-    packets, selected, size, first_at = _row(
-        tables, "SELECT sum(packets), sum(selected), sum(bytes), min(first_at) FROM captures"
-    )
-    number = count_of(packets or 0, "packet")
-    if selected != packets:
-        number = f"{format_count(selected or 0)} of {number} selected"
-    if first_at is None:
+    number = count_of(counted.packets, "packet")
+    if counted.selected != counted.packets:
+        number = f"{format_count(counted.selected)} of {number} selected"
+    if counted.first_at is None:
         return number
-    return f"{number}, {format_bytes(size or 0)}, {format_ns(captured_ns(tables))}"
+    return f"{number}, {format_bytes(counted.bytes)}, {format_ns(captured_ns(tables))}"
 
 
-def _nothing_selected(tables: Tables) -> str:
+def _began(counted: Overview) -> list[str]:
+    return [] if counted.first_at is None else [f"from {format_instant(counted.first_at)}"]
+
+
+def _nothing_selected(counted: Overview) -> str:
     """Say that a choice of packets chose none; empty where it did not."""
-    packets, selected = _row(tables, "SELECT sum(packets), sum(selected) FROM captures")
-    if not packets or selected:
+    if not counted.packets or counted.selected:
         return ""
-    ((chosen,),) = tables.fetch("SELECT any_value(selection) FROM captures")
-    return f"nothing: none of {count_of(packets, 'packet')} fits {printable(chosen or 'it')}"
+    return f"nothing: none of {count_of(counted.packets, 'packet')} fits {printable(counted.selection or 'it')}"
 
 
 def quality(tables: Tables) -> Iterator[tuple[str, str]]:

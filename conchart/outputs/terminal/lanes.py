@@ -67,10 +67,10 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool, room: int =
         room: Lines for connections, their servers and the count of those left out; no more than ``MOST_LANES``
             connections are drawn.
     """
-    ((count, start),) = tables.fetch("SELECT count(*), min(opened_at) FROM connections")
+    count = tables.count("connections")
     if not count:
         return
-    time = time_axis(tables, start)
+    time = time_axis(tables)
     drawn = _lanes(tables, _chosen(tables, count, room - bool(time.folds)), time, names=names)
     label_width = min(max(cell_len(lane.label) for lane in drawn), max(20, width // 4))
     result_width = max(cell_len(lane.result) for lane in drawn)

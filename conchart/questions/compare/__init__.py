@@ -17,7 +17,8 @@ from conchart.questions.compare.noise import judge, spread
 from conchart.questions.compare.samples import MEASURES, Endpoint, Samples, samples
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
-from conchart.telling.rows import Row, rows
+from conchart.telling.overview import Overview, overview
+from conchart.telling.rows import MAX_TEXT
 from conchart.telling.servers import Server
 from conchart.words.printable import printable
 from conchart.words.units import count_of
@@ -27,12 +28,6 @@ __all__ = ["compare"]
 _MOST_NAMED = 3
 """Servers named where captures cannot be compared."""
 
-_EXTENT = """
-    SELECT coalesce(sum(selected), 0)::BIGINT AS packets, list(path ORDER BY capture) AS paths,
-        (SELECT count(*) FROM connections) AS connections,
-        (SELECT count(*) FROM exchanges) AS requests
-    FROM captures
-"""
 # The sum of hashes does not depend on the order. What is not known of one request says nothing of all.
 _WORK = """
     SELECT server_ip, server_port, CASE WHEN bool_and(target IS NOT NULL) THEN sum(hash(method, target)::HUGEINT) END
@@ -51,7 +46,7 @@ def compare(before: Tables, after: Tables, *, names: bool = True) -> Comparison:
     Raises:
         UsageError: There is nothing to compare; the message says what each capture has.
     """
-    extents = [next(iter(rows(tables, _EXTENT))) for tables in (before, after)]
+    extents = [overview(tables) for tables in (before, after)]
     listed = [placed_servers(tables) for tables in (before, after)]
     matches, *left = match(*listed)
     _check(extents, listed, matches)
@@ -74,11 +69,11 @@ def compare(before: Tables, after: Tables, *, names: bool = True) -> Comparison:
     known = {_key(server): server.title for server in shown.values() if server.title}
     sides = [
         Side(
-            name=_name(extent["paths"]),
-            packets=extent["packets"],
+            name=_name(extent.paths),
+            packets=extent.selected,
             span_ns=captured_ns(tables),
-            connections=extent["connections"],
-            requests=extent["requests"],
+            connections=extent.connections,
+            requests=extent.requests,
             only=alone,
             lanes=lanes(tables, [*(_key(getattr(hop, end)) for hop in hops), *map(_key, alone)]),
         )
@@ -103,7 +98,7 @@ def _key(server: Server) -> Endpoint:
 
 def _name(paths: Sequence[str]) -> str:
     """Name the files that were read as one capture."""
-    first = "standard input" if paths[0] == "-" else paths[0]
+    first = "standard input" if paths[0] == "-" else printable(paths[0], MAX_TEXT)
     return f"{first} and {count_of(len(paths) - 1, 'more file')}" if len(paths) > 1 else first
 
 
@@ -132,11 +127,11 @@ def _differences(before: Samples, after: Samples, one: Endpoint, other: Endpoint
             )
 
 
-def _check(extents: Sequence[Row], listed: Sequence[Sequence[Placed]], matches: Sequence[Match]) -> None:
+def _check(extents: Sequence[Overview], listed: Sequence[Sequence[Placed]], matches: Sequence[Match]) -> None:
     """Refuse what cannot be compared."""
-    if not all(extent["connections"] for extent in extents):
+    if not all(extent.connections for extent in extents):
         why = "one has no connection"
-    elif not all(extent["requests"] for extent in extents):
+    elif not all(extent.requests for extent in extents):
         why = "nothing was asked in one of them"
     elif not matches:
         why = "they have no server in common, neither by address nor by name, nor by their place"
@@ -145,8 +140,8 @@ def _check(extents: Sequence[Row], listed: Sequence[Sequence[Placed]], matches: 
     else:
         return
     lines = [
-        f"{which} ({printable(_name(extent['paths']))}) has {count_of(extent['connections'], 'connection')}, "
-        f"{count_of(extent['requests'], 'request')}{_named(side)}"
+        f"{which} ({printable(_name(extent.paths))}) has {count_of(extent.connections, 'connection')}, "
+        f"{count_of(extent.requests, 'request')}{_named(side)}"
         for which, extent, side in zip(("before", "after"), extents, listed, strict=True)
     ]
     raise UsageError("\n".join((f"these captures cannot be compared: {why}", *lines)))

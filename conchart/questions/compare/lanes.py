@@ -11,7 +11,6 @@ from conchart.questions.compare.samples import Endpoint
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.axis import time_axis
-from conchart.telling.rows import first_instant
 from conchart.words.printable import endpoint
 from conchart.words.stalls import DETAIL, LISTED, StallKind, stall_kind
 
@@ -81,7 +80,7 @@ class Lanes:
 
 def lanes(tables: Tables, compared: Sequence[Endpoint]) -> Lanes:
     """Give the lanes, ordered by server and start."""
-    axis = time_axis(tables, first_instant(tables))
+    axis = time_axis(tables)
     opened, start = axis.place("opened_at"), axis.place("start_at")
     ((count,),) = tables.fetch(_COUNT)
     ips, ports = [ip for ip, _ in compared], [port for _, port in compared]

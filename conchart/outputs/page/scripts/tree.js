@@ -21,7 +21,8 @@ const MOST_ROWS = 400;
 const FEW_TRACKS = 40;
 
 /**
- * Lay connections into as few lanes as they need: each goes to the uppermost that is free.
+ * Lay connections into as few lanes as they need: each goes to the uppermost that is free. What ends where another one
+ * begins does not share with it. Pictures do the same (conchart/outputs/packing.py); a test compares the two.
  * @param {number[]} lanes
  * @param {ArrayLike<number>} opened
  * @param {ArrayLike<number>} closed
@@ -34,7 +35,7 @@ export function pack(lanes, opened, closed) {
   const busy = new Heap((/** @type {number} */ track) => closed[tracks[track][tracks[track].length - 1]]);
   const free = new Heap((/** @type {number} */ track) => track);
   for (const lane of inOrder) {
-    while (busy.size && busy.key(busy.first) <= opened[lane]) free.push(busy.pop());
+    while (busy.size && busy.key(busy.first) < opened[lane]) free.push(busy.pop());
     const track = free.size ? free.pop() : tracks.push([]) - 1;
     tracks[track].push(lane);
     busy.push(track);

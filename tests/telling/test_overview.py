@@ -1,0 +1,38 @@
+"""What was captured, in numbers; and one origin of times for all outputs."""
+
+import conchart
+from conchart.outputs.terminal.lanes import lanes
+from conchart.telling.axis import first_instant, time_axis
+from conchart.telling.overview import overview
+from tests.conftest import MS, ROOT, STORY, T0, empty_trace
+
+CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+
+
+def test_a_trace_is_counted() -> None:
+    with empty_trace() as trace:
+        trace.execute(STORY)
+        told = overview(trace)
+    assert (told.packets, told.selected, told.bytes, told.first_at) == (1240, 1240, 345678, T0)
+    assert (told.connections, told.clients, told.servers, told.hosts) == (3, 3, 2, 5)
+    assert (told.requests, told.with_requests, told.handshakes, told.resumed) == (1, 1, 1, 0)
+    assert told.paths == ["story.pcap"]
+
+
+def test_nothing_counts_nothing() -> None:
+    with empty_trace() as trace:
+        told = overview(trace)
+    assert (told.packets, told.connections, told.hosts, told.first_at, told.paths) == (0, 0, 0, None, [])
+
+
+def test_every_output_counts_times_from_the_first_packet() -> None:
+    """Also where no connection opened with it: terminal and page have the same axis."""
+    early = 1_000 * MS
+    with conchart.read(CAPTURE) as trace:
+        ((opened_at,),) = trace.fetch("SELECT min(opened_at) FROM connections")
+        before = [line.plain for line in lanes(trace, 100, colours=False, names=True, room=40)]
+        trace.execute(f"UPDATE captures SET first_at = {opened_at - early}")
+        assert first_instant(trace) == time_axis(trace).origin == opened_at - early
+        after = [line.plain for line in lanes(trace, 100, colours=False, names=True, room=40)]
+    assert before != after
+    assert any("1.00 s" in line or "1 s" in line for line in after[-6:]), after
