@@ -8,19 +8,19 @@ class ConchartError(Exception):
 
 
 class UsageError(ConchartError):
-    """What was asked for makes no sense: a filter that does not compile, a time nobody can read, an unknown suffix."""
+    """The request is not valid: a filter that does not compile, a time that cannot be parsed, an unknown suffix."""
 
     exit_code = 2
 
 
 class CaptureError(ConchartError):
-    """Nothing could be read from a capture. A damaged one that gave something is a note in ``captures`` instead."""
+    """Nothing could be read from a capture. A damaged capture with readable packets is no error, but a note."""
 
     exit_code = 3
 
 
 class NoRoomError(ConchartError):
-    """The tables of a capture fit neither into the memory that they may take nor onto the disk beside it."""
+    """The tables of a capture fit neither into the allowed memory nor onto the disk."""
 
     exit_code = 4
 
@@ -32,6 +32,6 @@ class OutputError(ConchartError):
 
 
 class MissingToolError(ConchartError):
-    """What was asked for needs a package that is not installed; its text says which, and how to install it."""
+    """The request needs a package that is not installed; the text says which, and how to install it."""
 
     exit_code = 2

@@ -175,7 +175,7 @@ def test_deep_nesting_and_long_chains_compile_or_are_refused(expression: str) ->
 
 
 def test_an_expression_that_libpcap_would_not_survive_is_refused() -> None:
-    with pytest.raises(UsageError, match="16,385 bytes are too many, the longest has 16,384"):
+    with pytest.raises(UsageError, match="16,385 bytes are too long, the limit is 16,384"):
         compile_filter("a" * 16_385, ETHERNET)
     with pytest.raises(UsageError, match="NUL"):
         compile_filter("tcp\0 or udp", ETHERNET)

@@ -39,7 +39,7 @@ def test_zeros_after_the_packets_are_no_packets(tmp_path: Path) -> None:
     (note,) = notes_of(path)
     assert note.startswith(f"packet {len(TALK) + 1}: zeros stand where its record header should be")
     path.write_bytes(Format().parts(TALK)[0] + bytes(1 << 20))
-    with pytest.raises(CaptureError, match="No packet comes before it"):
+    with pytest.raises(CaptureError, match="There is no packet before it"):
         conchart.read(path)
 
 

@@ -91,7 +91,7 @@ def _hint(error: click.ClickException) -> str | None:
         hint = _OPTIONS_OF_OTHERS.get(error.option_name)
         return f"no option {error.option_name}: {hint}" if hint else None
     extra = _EXTRA.fullmatch(error.format_message())
-    return f"one argument too many: to write {extra[1]}, say -w {extra[1]}" if extra else None
+    return f"one argument too many: to write {extra[1]}, use -w {extra[1]}" if extra else None
 
 
 def _complain(message: str) -> None:

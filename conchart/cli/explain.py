@@ -54,7 +54,9 @@ def explain(
         if Path(output).suffix.lower() not in _FORMATS:
             raise UsageError(f"cannot write {output}: explain writes {' '.join(_FORMATS)}")
     if selection["seen_from"] not in (None, "capture"):
-        raise UsageError("explain tells each packet as captured, and when it was at both ends: it has no --seen-from")
+        raise UsageError(
+            "explain does not support --seen-from: it shows the times at the capture point and at both ends"
+        )
     with read_captures((capture,), selection, explain=min(stream, _LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
@@ -70,7 +72,9 @@ def _found(trace: Trace, stream: int) -> Ladder:
         return ladder(connection)
     ((known, last),) = trace.fetch(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections")
     if known:
-        raise UsageError(f"the packets of connection {stream} are not kept in this file: explain the capture itself")
+        raise UsageError(
+            f"this file does not contain the packets of connection {stream}: use explain on the capture itself"
+        )
     there = "there is no connection in it" if last is None else f"its connections are 0 to {last}"
     raise UsageError(f"no connection {stream}: {there}")
 

@@ -50,7 +50,7 @@ def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
         text = printable_lines(page(rules[names[0]]).expandtabs(), _LONGEST_LINE)
         _show(Markdown(text), otherwise=text)
     elif len(names) == 1 and not (names[0] == "-" or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}):
-        raise UsageError(f"no finding {names[0]!r}, and no capture; conchart findings lists the findings")
+        raise UsageError(f"{names[0]!r} is neither a rule nor a capture; 'conchart findings' lists the rules")
     else:
         with read_captures(names, selection) as trace:
             print_on(terminal(), partial(print_findings, trace))

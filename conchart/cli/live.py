@@ -74,11 +74,13 @@ def live(
       4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
     if any(reads_again(output, results.form) for output in results.outputs) and not keep:
-        raise UsageError("packets are read once more for .pcapng: keep them, too (--keep slow.pcap)")
+        raise UsageError(".pcapng needs the packets a second time: also keep them in a file (--keep slow.pcap)")
     results.check(captures=())
     lasting_ns = parse_duration(duration) if duration is not None else None
     if lasting_ns == 0:
-        raise UsageError(f"-d {duration}: nothing comes in no time: give a longer one (30s), or leave -d out")
+        raise UsageError(
+            f"-d {duration}: the duration must be longer than 0 (30s); without -d, Ctrl-C ends the capture"
+        )
     expression = selection.pop("filter")
     if expression:
         bpf.compiler(expression)
@@ -86,7 +88,9 @@ def live(
     if entry := unprivileged(user):
         results.rehearse()
         become(entry)
-        click.echo(f"conchart: capturing on {printable(interface)}, as {entry.pw_name} from here on", err=True)
+        click.echo(
+            f"conchart: capturing on {printable(interface)}; running as user {entry.pw_name} from now on", err=True
+        )
         results.check_folders(entry.pw_name)
     if keep:
         capture.keep_packets(keep)

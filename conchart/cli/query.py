@@ -50,7 +50,7 @@ def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[s
             if relation is not None:
                 _FORMATS[form](trace, relation)
         except UnicodeEncodeError:
-            raise UsageError("query: it is not UTF-8") from None
+            raise UsageError("query: the SQL is not valid UTF-8") from None
         except duckdb.Error as error:
             raise UsageError(f"query: {error}") from None
 

@@ -154,8 +154,8 @@ def warn_of_filter(selection: dict[str, Any]) -> None:
     """Say what a long filter costs."""
     if len(selection.get("filter") or "") > _LONG_FILTER:
         click.echo(
-            "conchart: the filter is long: compiling it takes up to seconds, and so does every million packets. "
-            "Networks (net 10.0.0.0/8) take less than lists of hosts.",
+            "conchart: the filter is long: compiling it can take seconds, and matching a million packets takes as long "
+            "again. Networks (net 10.0.0.0/8) are faster than lists of hosts.",
             err=True,
         )
 
@@ -172,7 +172,7 @@ def _refuse_outputs(paths: tuple[str, ...]) -> None:
     for path in paths:
         suffix = Path(path).suffix.lower()
         if suffix in SUFFIXES and suffix not in READ_AGAIN and not _is_capture(path):
-            raise UsageError(f"{path} is no capture: to write it, say -w {path}")
+            raise UsageError(f"{path} is not a capture: to write it, use -w {path}")
 
 
 def _is_capture(path: str) -> bool:
@@ -194,7 +194,7 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
     if chosen := [
         f"--{_OPTION_NAMES.get(name, name)}" for name, value in selection.items() if value and name != "memory"
     ]:
-        raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can only be chosen where a capture is read")
+        raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can be used only when a capture is read")
     return Trace.load(saved, memory=selection.get("memory"))
 
 
@@ -221,6 +221,6 @@ def growing_capture(paths: tuple[str, ...], *, follow: bool) -> Growing | None:
     """Give what is still growing: a pipe on standard input, or the one file that is to be followed."""
     if follow:
         if len(paths) != 1 or paths[0] == "-":
-            raise UsageError("--follow goes with one file that somebody else still writes")
+            raise UsageError("--follow needs exactly one file, which another program is still writing")
         return Followed(paths[0])
     return Piped() if paths == ("-",) and Piped.is_standard_input() else None

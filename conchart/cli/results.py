@@ -67,7 +67,7 @@ class Results:
             UsageError: As ``exports.check``.
         """
         if self.form and len(self.outputs) != 1:
-            raise UsageError("--format says what one -w writes; of several, the suffix of each does")
+            raise UsageError("--format needs exactly one -w; with several, the suffix of each selects the format")
         for output in self.outputs:
             if output == "-":
                 check_dump(self.form or "json")
@@ -106,8 +106,8 @@ class Results:
             folder = Path(os.path.realpath(output)).parent
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise OutputError(
-                    f"cannot write {output}: {user}, who we are now that the capture runs, may not write in {folder}\n"
-                    "  Give a folder that everybody may write in (/tmp), or name who should write (-Z USER)."
+                    f"cannot write {output}: conchart runs as {user} now, who may not write in {folder}\n"
+                    "  Name a folder in which {user} may write (/tmp), or another user (-Z USER)."
                 )
 
     def give(self, trace: Trace) -> int:

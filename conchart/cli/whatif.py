@@ -66,7 +66,7 @@ def whatif(
     change = Change(**changes, rtt_ns=None if rtt is None else parse_duration(rtt))
     if not change.words and change.rtt_ns is None:
         raise UsageError(
-            "whatif: say what to change: --keepalive, --resume, --tls13, --0rtt, --nodelay, --tls-off, --rtt"
+            "whatif: name at least one change: --keepalive, --resume, --tls13, --0rtt, --nodelay, --tls-off, --rtt"
         )
     for output in outputs:
         check(Path(output))

@@ -56,7 +56,7 @@ def _follow(path: Path) -> Path:
         target = path.resolve()
         if not target.is_symlink():
             return target
-    raise OutputError(f"cannot write {path}: its symbolic links are a loop")
+    raise OutputError(f"cannot write {path}: its symbolic links form a loop")
 
 
 def _hand_on(old: Path, new: Path) -> None:

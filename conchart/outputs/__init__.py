@@ -69,7 +69,7 @@ def check(path: Path, *, table: str | None = None, form: str | None = None, capt
     suffix = _suffix(path, form)
     if table is not None:
         if suffix not in ONE_TABLE:
-            raise UsageError(f"cannot write {path}: a table is chosen for {' and '.join(ONE_TABLE)}, not for {suffix}")
+            raise UsageError(f"cannot write {path}: --table applies to {' and '.join(ONE_TABLE)}, not to {suffix}")
         flat_query(table)
     if suffix in PICTURES:
         check_drawing(path)

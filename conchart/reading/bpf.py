@@ -104,9 +104,9 @@ def _source(expression: str) -> bytes:
     """
     source = expression.encode(errors="replace")
     if len(source) > MAX_EXPRESSION:
-        raise UsageError(f"filter: {len(source):,} bytes are too many, the longest has {MAX_EXPRESSION:,}")
+        raise UsageError(f"filter: {len(source):,} bytes are too long, the limit is {MAX_EXPRESSION:,}")
     if b"\0" in source:
-        raise UsageError("filter: it contains a NUL character, where libpcap would stop reading")
+        raise UsageError("filter: it contains a NUL character, at which libpcap would stop reading")
     return source
 
 

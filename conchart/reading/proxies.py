@@ -45,6 +45,6 @@ def _address(text: str) -> str:
         return str(ip_address(text.strip().strip("[]")))
     except ValueError:
         raise UsageError(
-            f"cannot read the proxy's address {text!r}: give addresses without ports, with commas in between "
+            f"cannot read the proxy's address {text!r}: give addresses without ports, separated by commas "
             "(10.0.1.5,10.0.2.5)"
         ) from None

@@ -142,7 +142,7 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         (["-", "-w", "out.pcapng"], "standard input can be read only once\n  Write them to a file first"),
         (["story.pcap", "-w", "out.png", "--size", "huge"], "'huge' is no size: give width and height"),
         (["story.pcap", "-w", "out.png", "--size", "1600x20"], "each side has 300 to 16000 pixels"),
-        (["story.pcap", "-w", "out.json", "--table", "phases"], "a table is chosen for"),
+        (["story.pcap", "-w", "out.json", "--table", "phases"], "--table applies to"),
         (["story.pcap", "-s", "soon"], "cannot read the time 'soon'"),
         (["story.pcap", "-c", "0"], "x>=1"),
         (["story.pcap", "--frobnicate"], "--frobnicate.*\nTry 'conchart --help'"),
@@ -150,7 +150,7 @@ def test_page_gets_the_options(run: Run, story_core: list[dict[str, Any]], monke
         (["story.pcap", "--output=out.html"], "^conchart: no option --output: write with -w out.html\n"),
         (["-r", "story.pcap"], "^conchart: no option -r: captures need no option: conchart in.pcap -w out.html\n"),
         (["diff", "-i", "story.pcap"], "^conchart: no option -i: captures need no option"),
-        (["diff", "a.pcap", "b.pcap", "out.html"], "^conchart: one argument too many: to write out.html, say -w"),
+        (["diff", "a.pcap", "b.pcap", "out.html"], "^conchart: one argument too many: to write out.html, use -w"),
         (["query", "story.pcap", "SELECT 1", "-o", "out.csv"], "^conchart: No such option"),
         (["-w", "out.json"], "Missing argument"),
         (["query", "story.pcap", "SELEC 1"], "query: Parser Error"),
@@ -174,7 +174,7 @@ def test_an_output_among_the_captures_is_told_from_them(run: Run, output: str, b
     if before:
         Path(output).write_text(before)
     code, out, err = run(str(CAPTURE), output)
-    assert (code, out, err) == (2, "", f"conchart: {output} is no capture: to write it, say -w {output}\n")
+    assert (code, out, err) == (2, "", f"conchart: {output} is not a capture: to write it, use -w {output}\n")
     assert not before or Path(output).read_text() == before
 
 
@@ -276,9 +276,9 @@ def test_a_saved_trace_is_opened_whatever_its_name(run: Run, story: Trace) -> No
 @pytest.mark.parametrize(
     ("args", "complaint"),
     [
-        (["-f", "tcp", "-c", "3"], "saved.duckdb is a saved trace: --filter, --count can only be chosen where"),
-        (["--proxy", "10.0.0.9"], "saved.duckdb is a saved trace: --proxy can only be chosen where"),
-        (["--keylog", "keys.log"], "saved.duckdb is a saved trace: --keylog can only be chosen where"),
+        (["-f", "tcp", "-c", "3"], "saved.duckdb is a saved trace: --filter, --count can be used only when"),
+        (["--proxy", "10.0.0.9"], "saved.duckdb is a saved trace: --proxy can be used only when"),
+        (["--keylog", "keys.log"], "saved.duckdb is a saved trace: --keylog can be used only when"),
         (["story.pcap"], "saved.duckdb is a saved trace: it cannot be joined with other files"),
     ],
 )

@@ -78,7 +78,7 @@ def test_saved_traces_are_compared_too_and_options_hold_for_both(run: Run) -> No
     assert "shop" not in out
     code, _, err = run("diff", "before.duckdb", AFTER, "-f", "port 443")
     assert code == 2
-    assert "--filter can only be chosen where a capture is read" in err
+    assert "--filter can be used only when a capture is read" in err
 
 
 @pytest.mark.parametrize(

@@ -119,26 +119,29 @@ def test_more_memory_than_there_can_be_is_all_there_is(run: Run) -> None:
 def test_a_capture_lasts_longer_than_no_time(run: Run, duration: str) -> None:
     code, out, err = run("live", "-i", "lo", "-d", duration)
     assert (code, out) == (2, "")
-    assert err == f"conchart: -d {duration}: nothing comes in no time: give a longer one (30s), or leave -d out\n"
+    assert (
+        err
+        == f"conchart: -d {duration}: the duration must be longer than 0 (30s); without -d, Ctrl-C ends the capture\n"
+    )
 
 
 def test_a_pipe_among_findings_is_not_waited_for(run: Run, folder: Path) -> None:
     os.mkfifo(folder / "a.md")
-    told = f"conchart: {folder / 'a.md'} is no file: a finding is a file of Markdown\n"
+    told = f"conchart: {folder / 'a.md'} is not a file: a rule is a Markdown file\n"
     assert run(CAPTURE, "--findings", str(folder)) == (2, "", told)
 
 
 def test_a_device_among_findings_is_not_read(run: Run, folder: Path) -> None:
     (folder / "a.md").symlink_to("/dev/zero")
     code, _, err = run("findings", "--findings", str(folder))
-    assert (code, err) == (2, f"conchart: {folder / 'a.md'} is no file: a finding is a file of Markdown\n")
+    assert (code, err) == (2, f"conchart: {folder / 'a.md'} is not a file: a rule is a Markdown file\n")
 
 
 def test_a_file_too_large_for_a_finding_is_not_read(run: Run, folder: Path) -> None:
     with (folder / "a.md").open("wb") as file:
         file.truncate(1 << 40)
     code, _, err = run("findings", "--findings", str(folder))
-    assert (code, err) == (2, f"conchart: {folder / 'a.md'} has 1.10 TB: a finding has at most 1.00 MB\n")
+    assert (code, err) == (2, f"conchart: {folder / 'a.md'} has 1.10 TB: a rule has at most 1.00 MB\n")
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
@@ -151,7 +154,7 @@ def test_a_device_is_no_key_log(run: Run, device: str) -> None:
 
 def test_a_pipe_is_not_followed(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(CaptureError, match="is no file, which could be followed"):
+    with pytest.raises(CaptureError, match="only a regular file can be followed"):
         Followed(folder / "pipe")
 
 

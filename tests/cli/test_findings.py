@@ -52,7 +52,7 @@ def test_a_page_is_set_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_there_is_no_such_finding(run: Run) -> None:
-    told = "conchart: no finding 'slowness', and no capture; conchart findings lists the findings\n"
+    told = "conchart: 'slowness' is neither a rule nor a capture; 'conchart findings' lists the rules\n"
     assert run("findings", "slowness") == (2, "", told)
     assert run("findings", "slow.pcap")[0] == 3, "a capture that is not there"
 
@@ -128,5 +128,5 @@ def test_a_saved_trace_keeps_the_findings_it_has(run: Run, tmp_path: Path, monke
     code, _, err = run("saved.duckdb", "--findings", RULES, "--threshold", "reuse_least=3")
     assert (code, err) == (
         2,
-        "conchart: saved.duckdb is a saved trace: --findings, --threshold can only be chosen where a capture is read\n",
+        "conchart: saved.duckdb is a saved trace: --findings, --threshold can be used only when a capture is read\n",
     )

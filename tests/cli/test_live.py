@@ -194,7 +194,7 @@ def test_who_called_sudo_is_who_writes_and_root_stays_root_only_when_told(
             [*words, *options], env=ENVIRONMENT | others, capture_output=True, text=True, timeout=PATIENCE_S
         )
         assert done.returncode == 0, done.stderr
-        assert (f"as {name} from here on" in done.stderr) == (name != "root")
+        assert (f"running as user {name} from now on" in done.stderr) == (name != "root")
         assert (public / "out.json").owner() == name
         (public / "out.json").unlink()
 
@@ -206,7 +206,7 @@ def test_a_folder_that_nobody_may_write_into_is_refused_before_anything_is_captu
     words = [*network, COMMAND, "live", "-i", "lo", "-w", tmp_path / "out.html"]
     done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 4
-    assert f"nobody, who we are now that the capture runs, may not write in {tmp_path}" in done.stderr
+    assert f"conchart runs as nobody now, who may not write in {tmp_path}" in done.stderr
     assert "-Z USER" in done.stderr
 
 
@@ -320,7 +320,7 @@ def test_who_may_not_capture_is_told_what_to_try(network: list[str | Path]) -> N
         [*words, COMMAND, "live", "-i", "lo"], env=ENVIRONMENT, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith("conchart: cannot capture on lo: only root may do that")
+    assert done.stderr.startswith("conchart: cannot capture on lo: capturing needs root")
     assert "sudo conchart live -i lo" in done.stderr
 
 

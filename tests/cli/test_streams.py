@@ -104,4 +104,4 @@ def test_no_file_takes_the_place_of_a_closed_standard_output(tmp_path: Path) -> 
 
 def test_standard_input_that_is_closed_is_an_empty_capture(tmp_path: Path) -> None:
     code, err = shell(tmp_path, "- <&-")
-    assert (code, err.split("\n")[0]) == (3, "conchart: -: is empty, it has not even a file header")
+    assert (code, err.split("\n")[0]) == (3, "conchart: -: the file is empty: it has no file header")

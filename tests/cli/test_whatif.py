@@ -70,7 +70,7 @@ def test_names_from_the_capture_can_do_nothing_on_the_page(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((SLOW,), "say what to change"),
+        ((SLOW,), "name at least one change"),
         ((REFUSED, "--keepalive"), "no requests were found"),
         ((SLOW, "--rtt", "far"), "cannot read the duration 'far'"),
         ((SLOW, "--rtt", "99999999h"), "cannot read the duration"),

@@ -252,7 +252,7 @@ def test_an_empty_capture_cannot_be_compared(read: Read) -> None:
         with pytest.raises(UsageError) as refused:
             compare(read(ARTICLE[0]), nothing)
     assert str(refused.value).splitlines() == [
-        "these captures cannot be compared: one has no connection",
+        "these captures cannot be compared: one of them contains no connection",
         f"before ({ROOT}/captures/{ARTICLE[0]}/input.pcap) has 6 connections, 6 requests: "
         "10.77.1.1:443 (shop.example), 10.77.2.20:8080",
         "after (nothing.pcap) has 0 connections, 0 requests",
@@ -260,7 +260,7 @@ def test_an_empty_capture_cannot_be_compared(read: Read) -> None:
 
 
 def test_a_capture_in_which_nothing_was_asked_cannot_be_compared(read: Read) -> None:
-    with pytest.raises(UsageError, match="nothing was asked in one of them\nbefore .* 2 connections, 0 requests: 198"):
+    with pytest.raises(UsageError, match="one of them contains no request\nbefore .* 2 connections, 0 requests: 198"):
         compare(read("crafted/refused"), read(ARTICLE[0]))
 
 

@@ -175,7 +175,7 @@ def test_a_message_that_scapy_cannot_read_leaves_the_others_alone() -> None:
     unknown, first, long, cut, second = dissect(
         [message(99, "00"), fine, message(1, "00" * (dissecting.MOST_BYTES + 1)), message(2, "0303"), fine]
     )
-    assert shown(unknown) == ["undissected: 1 bytes: scapy does not know this type of message"]
+    assert shown(unknown) == ["undissected: 1 bytes: scapy does not support this type of message"]
     assert first == second == [Field("request update", "update_requested", 0)]
     assert shown(long) == [f"undissected: {dissecting.MOST_BYTES + 1:,} bytes: too long for scapy"]
     assert cut[0].name == "undissected"

@@ -180,8 +180,8 @@ GOOD = (EXAMPLES / "slow-opening.md").read_text(encoding="utf-8")
         ("at: client", "at: proxy", 11, "a fix: a fix is at the server or at the client, not at 'proxy'"),
         ("{at: client, line: keep connections}", "keep connections", 11, "a fix: it has the form"),
         (", line: keep connections", "", 11, "a fix: it has no 'line'"),
-        ("```sql", "```", 13, "a finding has one block of ```sql, not 0"),
-        ("## Detect", "```sql\nSELECT 1\n```\n", 13, "a finding has one block of ```sql, not 2"),
+        ("```sql", "```", 13, "a finding needs exactly one ```sql block, not 0"),
+        ("## Detect", "```sql\nSELECT 1\n```\n", 13, "a finding needs exactly one ```sql block, not 2"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_with_its_line(good: str, bad: str, line: int, words: str) -> None:

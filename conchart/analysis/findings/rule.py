@@ -50,10 +50,10 @@ class Fix:
     def __post_init__(self) -> None:
         """Refuse what can be no fix."""
         if self.at not in ("server", "client"):
-            raise ValueError(f"a fix is at the server or at the client, not at {self.at!r}")
+            raise ValueError(f"at is server or client, not {self.at!r}")
         for bound in (self.versions or "").split(",") if self.versions else ():
             if not _VERSIONS.fullmatch(bound.strip()):
-                raise ValueError(f"cannot read the version {bound.strip()!r}: a bound is <1.29.7 or >=2.4")
+                raise ValueError(f"cannot read the version {bound.strip()!r}: a bound has the form <1.29.7 or >=2.4")
 
     def suits(self, software: str) -> bool:
         """Tell whether it is for this software, as it names itself: ``nginx/1.22.1``."""
@@ -133,7 +133,7 @@ def parse_rule(path: str, text: str) -> Rule:
     end = _FIRST_LINE + front.count("\n") + 1
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
-        raise UsageError(f"{path}:{end + 1}: a finding has one block of ```sql, not {len(blocks)}")
+        raise UsageError(f"{path}:{end + 1}: a finding needs exactly one ```sql block, not {len(blocks)}")
     fixes = _fixes(path, told.pop("fixes", None), places.get("fixes", 1), read.items.get("fixes", []))
     try:
         rule = Rule(
@@ -258,9 +258,9 @@ def _text(path: Path) -> str:
     """Give what a file says. What is none (a pipe, a device) may never end."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
-        raise UsageError(f"{path} is no file: a finding is a file of Markdown")
+        raise UsageError(f"{path} is not a file: a rule is a Markdown file")
     if about.st_size > _LARGEST:
-        raise UsageError(f"{path} has {format_bytes(about.st_size)}: a finding has at most {format_bytes(_LARGEST)}")
+        raise UsageError(f"{path} has {format_bytes(about.st_size)}: a rule has at most {format_bytes(_LARGEST)}")
     return path.read_text(encoding="utf-8")
 
 

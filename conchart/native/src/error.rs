@@ -22,9 +22,9 @@ pub enum CaptureError {
 
     /// Not one byte.
     #[error(
-        "{name}: is empty, it has not even a file header\n  \
-         Usual causes: tcpdump was killed before it wrote its first block (start it with -U), or it saw no permission \
-         to capture; in a pipe, the command before this one failed."
+        "{name}: the file is empty: it has no file header\n  \
+         Usual causes: tcpdump was killed before it wrote its first block (start it with -U), or had no permission \
+         to capture; in a pipe, the previous command failed."
     )]
     Empty { name: String },
 
@@ -38,8 +38,8 @@ pub enum CaptureError {
 
     /// A key log without a single secret.
     #[error(
-        "{name}: no TLS secrets in it: none of its {} lines reads 'LABEL CLIENT_RANDOM SECRET', in hexadecimal digits\n  \
-         Have the client or the server write a key log: SSLKEYLOGFILE=FILE (browsers, curl), \
+        "{name}: contains no TLS secrets: none of its {} lines has the form 'LABEL CLIENT_RANDOM SECRET' in hexadecimal digits\n  \
+         Make the client or the server write a key log: SSLKEYLOGFILE=FILE (browsers, curl), \
          'openssl s_client -keylogfile FILE'.",
         grouped(*.lines)
     )]
@@ -54,7 +54,7 @@ pub enum CaptureError {
         "{name}: packet {}: link type {link} (number {}) is not supported\n  \
          conchart reads Ethernet, wireless LAN, Linux cooked (SLL, SLL2), NULL, LOOP, raw IP, PPP, HDLC, NFLOG, PFLOG, PKTAP,\n  \
          PPI, ERF, Frame Relay, ATM, Token Ring, FDDI, ARCNET, IPoIB, MPLS and switch tags (DSA).\n  \
-         Capture on another interface, e.g. 'tcpdump -i any', or say which link type you need.",
+         Capture on another interface, e.g. 'tcpdump -i any', or report the link type that you need.",
         grouped(*.frame), .link.0
     )]
     UnsupportedLink { name: String, link: LinkType, frame: u64 },
@@ -86,9 +86,11 @@ impl fmt::Display for Damage {
         writeln!(f, "{name}: packet {}: {problem}", grouped(self.frame))?;
         writeln!(f, "  at byte {} of {place}", grouped(self.offset))?;
         match self.kept {
-            0 => writeln!(f, "  No packet comes before it.")?,
-            1 => writeln!(f, "  Kept the packet before it; nothing after it can be read.")?,
-            kept => writeln!(f, "  Kept the {} packets before it; nothing after it can be read.", grouped(kept))?,
+            0 => writeln!(f, "  There is no packet before it.")?,
+            1 => writeln!(f, "  conchart used the packet before it; nothing after it can be read.")?,
+            kept => {
+                writeln!(f, "  conchart used the {} packets before it; nothing after it can be read.", grouped(kept))?
+            }
         }
         write!(f, "  {advice}")
     }
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!(
             CaptureError::Damaged(Box::new(damage)).to_string(),
             "slow.pcap: packet 1,812: the file ends inside it\n  at byte 1,204,224 of the file\n  \
-             Kept the 1,811 packets before it; nothing after it can be read.\n  \
+             conchart used the 1,811 packets before it; nothing after it can be read.\n  \
              Usual causes: a copy that was cut short."
         );
     }

@@ -42,11 +42,11 @@ impl About {
         let count = grouped(count);
         match self {
             Self::EndedEarly => format!("in all, {count} connections were ended early"),
-            Self::GivenUp => format!("in all, bytes were given up as missing in {count} connections"),
-            Self::ImpossibleTime => format!("in all, {count} packets have such a time"),
+            Self::GivenUp => format!("in all, bytes were counted as missing in {count} connections for lack of buffer"),
+            Self::ImpossibleTime => format!("in all, {count} packets have an impossible time stamp"),
             Self::BackwardHandshake => format!("in all, {count} TLS handshakes"),
             Self::Unreadable(layer) => format!("in all, {count} frames cannot be read: {layer} header"),
-            Self::BeyondFrame => format!("in all, {count} packets claim more than their frame had"),
+            Self::BeyondFrame => format!("in all, {count} packets declare more bytes than their frame contains"),
             Self::KeyLog => format!("in all, {count} key logs"),
             Self::Damage | Self::LinkType | Self::ClockStep | Self::Fragments | Self::Stray | Self::Format => {
                 format!("in all, {count} such places")

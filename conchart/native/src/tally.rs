@@ -61,7 +61,9 @@ impl Tally {
     pub fn beyond_frame(&mut self, frame: u64, bytes: u32) {
         self.notes.add(About::BeyondFrame, || {
             let bytes = grouped(bytes.into());
-            format!("frame {frame}: the IP header claims {bytes} bytes more than the frame had; they are not counted")
+            format!(
+                "frame {frame}: the IP header declares {bytes} bytes more than the frame contains; they are not counted"
+            )
         });
     }
 
@@ -76,8 +78,8 @@ impl Tally {
         if let Some((first, frames)) = self.incomplete {
             self.notes.add(About::Fragments, || {
                 format!(
-                    "{frames} IP fragments, the first in frame {first}, could not be put together: others of their \
-                     packets are missing or overlap; their TCP data is missing"
+                    "{frames} IP fragments, the first in frame {first}, could not be reassembled: other fragments of \
+                     their packets are missing or overlap; their TCP data is missing"
                 )
             });
         }

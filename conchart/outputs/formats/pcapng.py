@@ -27,7 +27,7 @@ def check_captures(paths: Iterable[str], output: Path) -> None:
         if str(path) == "-" or (path.exists() and not path.is_file()):
             name = "standard input" if str(path) == "-" else str(path)
             raise UsageError(
-                f"cannot write {output}: its packets are read once more, and {name} can be read only once\n"
+                f"cannot write {output}: the packets have to be read a second time, and {name} can be read only once\n"
                 f"  Write them to a file first (tcpdump -w slow.pcap), then: conchart slow.pcap -w {output}"
             )
         if path.exists() and output.exists() and path.samefile(output):
@@ -52,7 +52,9 @@ def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
             **chosen.bounds,
         )
     except _native.CaptureError as error:
-        raise CaptureError(f"{error}\n  A capture is read once more for {path.suffix}: put it back.") from None
+        raise CaptureError(
+            f"{error}\n  conchart reads a capture a second time for {path.suffix}: put the file back."
+        ) from None
     for (name, packets, size, _), found in zip(rows, seen, strict=True):
         if found != (packets, size):
             raise CaptureError(

@@ -130,13 +130,13 @@ def _differences(before: Samples, after: Samples, one: Endpoint, other: Endpoint
 def _check(extents: Sequence[Overview], listed: Sequence[Sequence[Placed]], matches: Sequence[Match]) -> None:
     """Refuse what cannot be compared."""
     if not all(extent.connections for extent in extents):
-        why = "one has no connection"
+        why = "one of them contains no connection"
     elif not all(extent.requests for extent in extents):
-        why = "nothing was asked in one of them"
+        why = "one of them contains no request"
     elif not matches:
-        why = "they have no server in common, neither by address nor by name, nor by their place"
+        why = "no server in one matches a server in the other by address, name or position"
     elif not any(pair.before.server.requests and pair.after.server.requests for pair in matches):
-        why = "nothing was asked in both of a server that they have in common"
+        why = "no server that they have in common received requests in both"
     else:
         return
     lines = [

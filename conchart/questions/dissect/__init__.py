@@ -67,7 +67,7 @@ def dissect(messages: Sequence[HandshakeMessage]) -> list[list[Field]]:
     missing = [tool for tool in ("scapy", "cryptography") if find_spec(tool) is None]
     if missing:
         raise MissingToolError(
-            f"The fields of handshake messages need {' and '.join(missing)}, which conchart works without otherwise.\n"
+            f"The fields of handshake messages need {' and '.join(missing)}, which are optional for everything else.\n"
             "  Install what is missing: pip install 'conchart[dissect]'"
         )
     asked = [message for message in messages if len(message.body) <= MOST_BYTES]

@@ -160,7 +160,7 @@ def dissected(kind: int, version: int | None, body: bytes, cipher_suite: int | N
     newest = kind == CLIENT_HELLO or (version or 0) >= VERSIONS["TLSv1.3"]
     known: dict[int, type[Packet]] = tls._tls_handshake_cls | (tls._tls13_handshake_cls if newest else {})
     if kind not in known:
-        raise UnknownTypeError("scapy does not know this type of message")
+        raise UnknownTypeError("scapy does not support this type of message")
     return known[kind](bytes([kind]) + len(body).to_bytes(3, "big") + body, tls_session=session)
 
 

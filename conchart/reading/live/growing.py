@@ -114,7 +114,7 @@ class Followed(Growing):
         super().__init__(os.fspath(path))
         try:
             if not stat.S_ISREG(Path(path).stat().st_mode):
-                raise CaptureError(f"{self.name}: is no file, which could be followed: read it without --follow")
+                raise CaptureError(f"{self.name}: only a regular file can be followed: leave --follow out")
             self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115  (the pump closes it)
         except OSError as error:
             raise CaptureError(f"{self.name}: {error.strerror or error}") from None

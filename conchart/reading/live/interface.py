@@ -104,12 +104,12 @@ class Interface(Growing):
         """Say why nothing can be captured, and what to try."""
         pcap, advice = self._pcap, ""
         if status in (pcap.PCAP_ERROR_PERM_DENIED, pcap.PCAP_ERROR_PROMISC_PERM_DENIED):
-            reason = "only root may do that, or who has the capability cap_net_raw"
+            reason = "capturing needs root or the capability cap_net_raw"
             python = os.path.realpath(sys.executable)
             advice = (
-                f"\n  sudo conchart live -i {self._interface} … gives up its privileges as soon as it captures;"
-                f"\n  sudo tcpdump -i {self._interface} -U -w - | conchart - does without them;"
-                f"\n  sudo setcap cap_net_raw=ep {python} lets every program in Python capture."
+                f"\n  sudo conchart live -i {self._interface} … drops its privileges once capturing starts;"
+                f"\n  sudo tcpdump -i {self._interface} -U -w - | conchart - lets conchart run without privileges;"
+                f"\n  sudo setcap cap_net_raw=ep {python} lets every Python program capture."
             )
         elif status == pcap.PCAP_ERROR_NO_SUCH_DEVICE:
             names = ", ".join(interfaces())

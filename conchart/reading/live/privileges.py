@@ -43,8 +43,8 @@ def become(entry: pwd.struct_passwd) -> None:
     os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)  # in every thread: the C library sees to it
     if not os.access(_PACKAGE / "outputs" / "page" / "templates", os.R_OK | os.X_OK):
         raise errors.UsageError(
-            f"{entry.pw_name}, whom root becomes once it captures, cannot read conchart's own files in {_PACKAGE}: "
-            "install it where everybody can, or stay root (-Z root)"
+            f"conchart switches to the user {entry.pw_name}, who cannot read conchart's own files in {_PACKAGE}: "
+            "install conchart in a folder that every user can read, or keep root (-Z root)"
         )
 
 

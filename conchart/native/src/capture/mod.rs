@@ -330,7 +330,7 @@ impl Log {
         let (number, nearest) = (self.number, at.clamp(*TIMES.start(), *TIMES.end()));
         self.notes.add(About::ImpossibleTime, || {
             let years = if at < 0 { "before 1823" } else { "after 2116" };
-            format!("packet {number}: its time is {years}, which no clock shows: taken for the nearest time allowed")
+            format!("packet {number}: impossible time stamp ({years}), replaced by the nearest valid time")
         });
         nearest
     }

@@ -326,7 +326,7 @@ impl Pcapng {
             let number = log.number;
             log.notes.add(About::KeyLog, || {
                 format!(
-                    "packet {number}: TLS secrets come after it; connections that began before could not use them, as \
+                    "packet {number}: TLS secrets follow this packet; earlier connections could not be decrypted, because \
                      this input can be read only once: give conchart the uncompressed file"
                 )
             });
@@ -386,7 +386,7 @@ impl Pcapng {
             self.timeless = true;
             let number = log.number + 1;
             log.notes.add(About::Format, || {
-                format!("packet {number}: no time in its block; it and its like take the time of the packet before")
+                format!("packet {number}: its block has no time stamp; such packets get the time of the packet before")
             });
         }
         let user = self.user(0)?;

@@ -524,12 +524,12 @@ impl<O: Output> Run<O> {
         tally.duplicates += duplicates;
         if clock_stepped_back {
             tally.notes.add(About::BackwardHandshake, || {
-                format!("stream {stream}: the clock steps back inside a TLS handshake, which is charged no time for it")
+                format!("stream {stream}: the clock steps back during a TLS handshake; the step is not counted as time")
             });
         }
         if forced > 0 {
             tally.notes.add(About::GivenUp, || {
-                format!("stream {stream}: too much out-of-order data to hold; {forced} times, bytes were given up as missing")
+                format!("stream {stream}: too much out-of-order data to buffer; bytes were counted as missing {forced} times")
             });
         }
         Ok(())
@@ -561,7 +561,9 @@ impl<O: Output> Run<O> {
         if self.strays > 0 {
             let strays = std::mem::take(&mut self.strays);
             tally.notes.add(About::Stray, || {
-                format!("{strays} packets came after their connection had ended for 30 s; they are not charged")
+                format!(
+                    "{strays} packets arrived more than 30 s after their connection had ended; they are not counted"
+                )
             });
         }
         self.done.push(tally);
