@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import conchart
+from conchart.outputs.page.page import render
 from conchart.outputs.page.plotly_script import PACKED, Unavailable, basic_script, carried, policy_hash, whole_script
 from tests.conftest import ROOT
 
@@ -35,6 +37,15 @@ def test_what_pages_carry_is_plotlys_own_script() -> None:
     if "basic" in name:
         assert len(script) < 600_000, "most of a small page"
     assert policy == policy_hash(text)
+
+
+def test_the_page_of_a_small_capture_is_small() -> None:
+    """With the basic bundle: the whole Plotly has 1.4 MB more."""
+    script, _ = carried()
+    if "basic" not in zlib.decompress(base64.b64decode(script), -15).decode().splitlines()[1]:
+        pytest.skip("this build has the whole Plotly: npm was not there")
+    with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
+        assert len(render(trace).encode()) <= 900_000
 
 
 def test_the_basic_bundle_is_the_known_package_or_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

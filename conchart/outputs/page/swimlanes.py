@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from conchart.analysis.vantage import ROUTED_NS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.packed import Packer, counted_from
@@ -87,6 +88,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
             "folds": [{"at": fold.at, "ns": str(fold.left_out_ns), "says": fold.says} for fold in axis.folds],
             "seen_from": seen_from,
             "span_ns": max(1, axis.span),
+            "routed_ns": ROUTED_NS,
             "kinds": [
                 {
                     "name": kind.name,

@@ -115,6 +115,8 @@ export class Model {
     this.explained = data.explained;
     /** Of the capture, in ns. @type {number} */
     this.span = data.span_ns;
+    /** A round trip below this is as good as none: what it moves is not inferred. @type {number} */
+    this.routedNs = data.routed_ns;
     /** Dates, in ns since the epoch. */
     this.calendar = new Calendar(BigInt(data.start_at), data.folds.map((/** @type {any} */ fold) => ({ ...fold, ns: BigInt(fold.ns) })));
     /** @type {{endpoint: string, title: string, role: string}[]} */

@@ -1,5 +1,5 @@
 /* Seen from an end: instants and durations as the client, or the server, of each connection saw them. The formula is that of
-   conchart/analysis/seen_from.py; a test compares the two. */
+   conchart/analysis/seen_from.py; a test compares the two over all captures. */
 
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./decode.js").Table} Table */
@@ -13,9 +13,6 @@ export const MOVED = [
   ["lanes", ["opened", "duration", "waited_ns"]], ["stalls", ["start", "duration"]], ["handshakes", ["hello", "ready_ns"]],
   ["exchanges", ["request", "request_ns", "wait_ns", "transfer_ns"]], ["packets", ["at"]],
 ];
-
-/* A round trip below this is as good as none: what it moves is not inferred, in ns. */
-const LEAST_INFERRED = 200_000;
 
 /**
  * @param {number} at
@@ -136,7 +133,7 @@ export class Viewpoints {
       at = i === last ? over : Math.max(at, this.phases.end[i] + of(byClient[i]));
       phases.end[i] = at;
       const stretched = at - phases.start[i] - (this.phases.end[i] - this.phases.start[i]);
-      phases.inferred[i] = this.phases.inferred[i] || Number(Math.abs(stretched) > LEAST_INFERRED);
+      phases.inferred[i] = this.phases.inferred[i] || Number(Math.abs(stretched) > this.model.routedNs);
     }
   }
 
