@@ -67,8 +67,9 @@ impl Moment {
 }
 
 /// One end of a TCP connection: the client opened it, the server accepted it.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Side {
+    #[default]
     Client,
     Server,
 }

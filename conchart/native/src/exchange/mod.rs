@@ -20,6 +20,7 @@
 mod backlog;
 mod conversation;
 mod dns;
+mod framed;
 mod http1;
 mod http2;
 mod layer;
@@ -96,7 +97,7 @@ impl Span {
 }
 
 /// One request and its response. Mirrors the `exchanges` table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
     /// 0-based on its connection.
     pub number: u32,

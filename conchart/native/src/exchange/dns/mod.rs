@@ -12,11 +12,11 @@ mod message;
 mod tests;
 
 use super::Span;
+use super::framed::{self, Framed, LengthField, Missed, Read, Whole};
 use super::ledger::Ledger;
 use super::questions::Questions;
 use super::reader::{Reader, Start, Switch};
 use super::sniffers::Verdict;
-use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use message::{MIN_QUERY, Message, QUESTION_END, Question};
 
@@ -27,6 +27,7 @@ const MAX_ASKED: usize = 512;
 
 /// What stands before each message over TCP.
 const LENGTH: usize = 2;
+const LENGTH_FIELD: LengthField = LengthField { at: 0, width: LENGTH, little_endian: false, uncounted: LENGTH };
 
 /// Where a message says that it is a response (RFC 1035 section 4.1.1): the first bit of its third byte.
 const FLAGS: usize = 2;
@@ -81,7 +82,7 @@ pub(super) struct Dns {
 /// How messages follow each other.
 enum Framing {
     Datagrams,
-    Stream(Box<BySide<Stream>>),
+    Stream(Box<BySide<Framed<InStream>>>),
 }
 
 /// A query that was seen.
@@ -91,19 +92,23 @@ struct Asked {
     answered: bool,
 }
 
-/// One direction over TCP.
-#[derive(Default)]
-struct Stream {
-    /// The length and beginning of the message under way.
-    kept: Vec<u8>,
-    /// Bytes of it that have come or are known to be missing, its length included.
-    passed: usize,
-    span: Span,
-    offset: u64,
-    /// Nobody knows where the next message begins.
-    out_of_step: bool,
-    trail: Trail,
-    latest: Option<Moment>,
+/// A message over TCP; `None` where it is none.
+struct InStream(Option<Message>);
+
+impl framed::Message for InStream {
+    type Context = ();
+    const FIRST: usize = LENGTH;
+
+    fn read(beginning: &[u8], all: bool, (): ()) -> Read<Self> {
+        let Some(len) = LENGTH_FIELD.read(beginning) else {
+            return Read::Wrong;
+        };
+        let wanted = len.min(LENGTH + QUESTION_END);
+        if beginning.len() < wanted && !all {
+            return Read::More { wanted, len: Some(len) };
+        }
+        Read::Known(Self(message::parse(beginning.get(LENGTH..).unwrap_or_default())), len)
+    }
 }
 
 impl Dns {
@@ -114,85 +119,56 @@ impl Dns {
 
     /// Over TCP.
     pub fn over_stream(start: Start) -> Self {
-        let stream = || Stream { out_of_step: start.is_midstream(), ..Stream::default() };
-        let streams = BySide { client: stream(), server: stream() };
+        let streams = BySide { client: Framed::new(start), server: Framed::new(start) };
         Self { framing: Framing::Stream(Box::new(streams)), asked: Questions::new(MAX_ASKED) }
     }
 
-    fn stream(&mut self, from: Side) -> Option<&mut Stream> {
-        match &mut self.framing {
-            Framing::Datagrams => None,
-            Framing::Stream(streams) => Some(&mut streams[from]),
-        }
-    }
-
-    /// Takes in bytes of the message under way; returns how many, at least one.
-    fn take(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], seen: Moment, offset: u64) -> usize {
-        let Some(stream) = self.stream(from) else {
-            return bytes.len();
-        };
-        if stream.passed == 0 {
-            stream.offset = offset;
-        }
-        let taken = stream.left().min(bytes.len()).max(1);
-        let room = (LENGTH + QUESTION_END).saturating_sub(stream.kept.len());
-        // What comes after missing bytes has no known position in the message.
-        if stream.kept.len() == stream.passed {
-            stream.kept.extend(bytes.iter().take(taken.min(room)));
-        }
-        stream.passed += taken;
-        stream.span.extend(seen, taken as u64);
-        self.end_message(ledger, from);
-        taken
-    }
-
-    /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where that is known (a snap
-    /// length cut them off); `by` when they had been.
-    fn pass_over(&mut self, ledger: &mut Ledger, from: Side, len: u64, sent: Option<Moment>, by: Moment) {
-        let Some(stream) = self.stream(from) else {
+    /// Bytes over TCP.
+    fn follow(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'_>) {
+        let Framing::Stream(streams) = &mut self.framing else {
             return;
         };
-        let inside = stream.kept.len() >= LENGTH && len <= stream.left() as u64 && !stream.out_of_step;
-        if !inside {
-            let (mut trail, latest) = (stream.trail, stream.latest);
-            match sent {
-                Some(sent) => trail.go_on(sent),
-                None => trail.miss(latest.unwrap_or(by), by),
-            }
-            *stream = Stream { out_of_step: true, trail, latest, ..Stream::default() };
-            return;
+        let stream = &mut streams[from];
+        stream.looks_foreign(ledger, chunk.seen, || sniff_stream(chunk.bytes) == Verdict::Yes);
+        if stream.is_out_of_step() {
+            stream.go_on(chunk.seen);
         }
-        match sent {
-            Some(sent) => stream.span.extend(sent, len),
-            None => {
-                stream.span.extend_unseen(len);
-                stream.span.revealed = Some(by);
-            }
+        let (mut bytes, mut offset) = (chunk.bytes, chunk.offset);
+        while !bytes.is_empty()
+            && let Framing::Stream(streams) = &mut self.framing
+            && !streams[from].is_out_of_step()
+            && let Ok((taken, whole)) = streams[from].take(bytes, chunk.seen, offset, ())
+        {
+            bytes = bytes.get(taken..).unwrap_or_default();
+            offset = offset.saturating_add(taken as u64);
+            self.in_stream(ledger, from, whole);
         }
-        stream.passed = stream.passed.saturating_add(usize::try_from(len).unwrap_or(usize::MAX));
-        self.end_message(ledger, from);
+        if chunk.cut > 0 {
+            let cut_at = chunk.offset.saturating_add(chunk.bytes.len() as u64);
+            self.pass_over(ledger, from, Gap::new(cut_at, chunk.cut.into(), chunk.seen), Some(chunk.seen));
+        }
     }
 
-    /// Is the message under way complete? Then it is read.
-    fn end_message(&mut self, ledger: &mut Ledger, from: Side) {
-        let Some(stream) = self.stream(from) else {
-            return;
-        };
-        if stream.kept.len() < LENGTH || stream.left() > 0 {
-            return;
+    /// Passes over bytes that the capture does not hold. `sent`: when they were, where a snap length cut them off.
+    fn pass_over(&mut self, ledger: &mut Ledger, from: Side, gap: Gap, sent: Option<Moment>) {
+        if let Framing::Stream(streams) = &mut self.framing
+            && let Missed::Inside(whole) = streams[from].miss(gap, sent, ())
+        {
+            self.in_stream(ledger, from, whole);
         }
-        let kept = std::mem::take(&mut stream.kept);
-        let span = Span { done: true, ..std::mem::take(&mut stream.span) };
-        stream.passed = 0;
-        let offset = stream.offset;
-        self.message(ledger, from, kept.get(LENGTH..).unwrap_or_default(), span, offset);
     }
 
-    fn message(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], span: Span, offset: u64) {
-        match message::parse(bytes) {
-            Some(message) if message.is_response => self.response(ledger, from, message, span, offset),
-            Some(message) => self.query(ledger, from, message, span, offset),
-            None => {}
+    fn in_stream(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<InStream>>) {
+        if let Some(Whole { message: InStream(Some(message)), span, offset }) = whole {
+            self.message(ledger, from, message, span, offset);
+        }
+    }
+
+    fn message(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
+        if message.is_response {
+            self.response(ledger, from, message, span, offset);
+        } else {
+            self.query(ledger, from, message, span, offset);
         }
     }
 
@@ -249,32 +225,22 @@ impl Dns {
 
 impl Reader for Dns {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        match &mut self.framing {
+        match &self.framing {
             Framing::Datagrams => {
                 let mut span = Span { done: true, ..Span::default() };
                 span.extend(chunk.seen, chunk.len());
-                self.message(ledger, from, chunk.bytes, span, chunk.offset);
-            }
-            Framing::Stream(streams) => {
-                let stream = &mut streams[from];
-                stream.packet(ledger, &chunk);
-                let (mut bytes, mut offset) = (chunk.bytes, chunk.offset);
-                while !bytes.is_empty() && !self.stream(from).is_none_or(|stream| stream.out_of_step) {
-                    let taken = self.take(ledger, from, bytes, chunk.seen, offset);
-                    bytes = bytes.get(taken..).unwrap_or_default();
-                    offset = offset.saturating_add(taken as u64);
-                }
-                if chunk.cut > 0 {
-                    self.pass_over(ledger, from, chunk.cut.into(), Some(chunk.seen), chunk.seen);
+                if let Some(message) = message::parse(chunk.bytes) {
+                    self.message(ledger, from, message, span, chunk.offset);
                 }
             }
+            Framing::Stream(_) => self.follow(ledger, from, chunk),
         }
         ledger.release();
         None
     }
 
     fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.pass_over(ledger, from, gap.len, None, gap.seen);
+        self.pass_over(ledger, from, gap, None);
         ledger.release();
     }
 
@@ -285,9 +251,8 @@ impl Reader for Dns {
     fn finish(&mut self, ledger: &mut Ledger) {
         if let Framing::Stream(streams) = &mut self.framing {
             for from in [Side::Client, Side::Server] {
-                streams[from].in_step(ledger);
+                streams[from].finish(ledger, ());
             }
-            **streams = BySide::default();
         }
         ledger.release_all();
     }
@@ -296,7 +261,7 @@ impl Reader for Dns {
     fn pending(&self) -> Option<Moment> {
         match &self.framing {
             Framing::Datagrams => None,
-            Framing::Stream(streams) => Moment::earliest([streams.client.span.first, streams.server.span.first]),
+            Framing::Stream(streams) => Moment::earliest([streams.client.pending(), streams.server.pending()]),
         }
     }
 }
@@ -322,34 +287,5 @@ impl Asked {
             (Some(asked), Some(question)) => asked.is(question),
             _ => true,
         }
-    }
-}
-
-impl Stream {
-    /// Bytes that are missing to the end of the message, or of its length.
-    fn left(&self) -> usize {
-        let end = match self.kept.first_chunk::<LENGTH>() {
-            Some(length) => LENGTH + usize::from(u16::from_be_bytes(*length)),
-            None => LENGTH,
-        };
-        end.saturating_sub(self.passed)
-    }
-
-    /// Bytes come: a packet that begins like a message ends being out of step.
-    fn packet(&mut self, ledger: &mut Ledger, chunk: &Chunk<'_>) {
-        let packet_begins = self.trail.begins_packet(chunk.seen);
-        self.latest = Some(chunk.seen);
-        if self.out_of_step {
-            if packet_begins && matches!(sniff_stream(chunk.bytes), Verdict::Yes) {
-                self.in_step(ledger);
-            } else {
-                self.trail.go_on(chunk.seen);
-            }
-        }
-    }
-
-    fn in_step(&mut self, ledger: &mut Ledger) {
-        self.out_of_step = false;
-        self.trail.end(ledger);
     }
 }

@@ -125,7 +125,7 @@ fn is_token(byte: u8) -> bool {
 }
 
 /// What a request's head says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Request {
     pub method: Option<Box<str>>,
     pub target: Option<Box<str>>,
@@ -154,13 +154,8 @@ impl Request {
             return Some(Self {
                 method: text(method),
                 target: complete.and_then(text),
-                host: None,
                 protocol: version.map(Version::name),
-                keepalive: None,
-                framing: None,
-                expects_continue: None,
-                user_agent: None,
-                provenance: None,
+                ..Self::default()
             });
         };
         let (target, version) = match (version, version_asked(after)) {

@@ -14,12 +14,12 @@ mod message;
 mod tests;
 
 use super::Span;
+use super::framed::{self, Framed, Missed, Read, Whole};
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
 use super::questions::Questions;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers::{self, Verdict};
-use super::trail::Trail;
 use super::unread::Unread;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use ber::Stop;
@@ -46,7 +46,7 @@ pub(super) fn response(prefix: &[u8]) -> Verdict {
 
 /// The messages of one connection.
 pub(super) struct Ldap {
-    streams: BySide<Stream>,
+    streams: BySide<Framed<Message>>,
     asked: Questions<Asked>,
     start: Start,
     /// A packet may yet begin with something else.
@@ -62,63 +62,29 @@ struct Asked {
     over: bool,
 }
 
-/// One direction.
-struct Stream {
-    /// The beginning of the message under way.
-    kept: Vec<u8>,
-    /// So many bytes of it are to be kept, as far as is known.
-    wanted: usize,
-    /// What it says, once that is known, and its length.
-    message: Option<Message>,
-    len: Option<usize>,
-    /// Bytes of it that have come or are known to be missing.
-    passed: usize,
-    span: Span,
-    offset: u64,
-    /// Nobody knows where the next message begins.
-    out_of_step: bool,
-    trail: Trail,
-    latest: Option<Moment>,
+impl framed::Message for Message {
+    type Context = ();
+    const FIRST: usize = MIN_HEAD;
+
+    fn read(beginning: &[u8], all: bool, (): ()) -> Read<Self> {
+        let len = message::length(beginning).ok();
+        match (message::read(beginning, all), len) {
+            (Ok(message), Some(len)) => Read::Known(message, len),
+            (Err(Stop::More(wanted)), len) => Read::More { wanted, len },
+            _ => Read::Wrong,
+        }
+    }
 }
 
 impl Ldap {
     pub fn new(opening: &Opening<'_>) -> Self {
-        let stream = || Stream { out_of_step: opening.start.is_midstream(), ..Stream::new(Trail::default(), None) };
         Self {
-            streams: BySide { client: stream(), server: stream() },
+            streams: BySide { client: Framed::new(opening.start), server: Framed::new(opening.start) },
             asked: Questions::new(MAX_ASKED),
             start: opening.start,
             may_switch: opening.may_switch,
             tls_follows: false,
         }
-    }
-
-    /// Takes in bytes of the message under way; returns how many, at least one, or that this is no message.
-    fn take(
-        &mut self,
-        ledger: &mut Ledger,
-        from: Side,
-        bytes: &[u8],
-        seen: Moment,
-        offset: u64,
-    ) -> Result<usize, Stop> {
-        let stream = &mut self.streams[from];
-        if stream.passed == 0 {
-            stream.offset = offset;
-        }
-        let left =
-            if stream.message.is_none() { stream.wanted.saturating_sub(stream.kept.len()) } else { stream.left() };
-        let taken = left.min(bytes.len()).max(1);
-        stream.passed = stream.passed.saturating_add(taken);
-        stream.span.extend(seen, taken as u64);
-        if stream.message.is_none() {
-            stream.kept.extend(bytes.iter().take(taken));
-            if stream.kept.len() >= stream.wanted {
-                stream.understand(false)?;
-            }
-        }
-        self.end_message(ledger, from);
-        Ok(taken)
     }
 
     /// Something else follows.
@@ -129,34 +95,19 @@ impl Ldap {
 
     /// Passes over bytes that the capture does not hold. `sent`: when they were, where a snap length cut them off.
     fn pass_over(&mut self, ledger: &mut Ledger, from: Side, gap: Gap, sent: Option<Moment>) {
-        let stream = &mut self.streams[from];
-        let inside = stream.len.is_some() && gap.len <= stream.left() as u64 && !stream.out_of_step;
-        // What comes after missing bytes has no known position in what is kept.
-        if !inside || stream.message.is_none() && stream.understand(true).is_err() {
-            return self.lose(ledger, from, gap.seen, sent);
+        match self.streams[from].miss(gap, sent, ()) {
+            Missed::Inside(whole) => self.message(ledger, from, whole),
+            Missed::OutOfStep(cut_short) => {
+                self.message(ledger, from, cut_short);
+                if !ledger.asks(from) {
+                    self.doubt(ledger, gap.seen);
+                }
+            }
         }
-        match sent {
-            Some(sent) => stream.span.extend(sent, gap.len),
-            None => stream.span.extend_over(gap),
-        }
-        stream.passed = stream.passed.saturating_add(usize::try_from(gap.len).unwrap_or(usize::MAX));
-        self.end_message(ledger, from);
     }
 
-    /// Nobody knows where the next message begins.
-    fn lose(&mut self, ledger: &mut Ledger, from: Side, by: Moment, sent: Option<Moment>) {
-        self.cut_short(ledger, from);
-        let stream = &mut self.streams[from];
-        let (mut trail, latest) = (stream.trail, stream.latest);
-        match sent {
-            Some(sent) => trail.go_on(sent),
-            None => trail.miss(latest.unwrap_or(by), by),
-        }
-        *stream = Stream { out_of_step: true, ..Stream::new(trail, latest) };
-        if ledger.asks(from) {
-            return;
-        }
-        // What is missing may be the answer to any of them.
+    /// What is missing may be the answer to any of them.
+    fn doubt(&self, ledger: &mut Ledger, by: Moment) {
         for asked in self.asked.iter() {
             if let Some(entry) = ledger.get(asked.number) {
                 entry.exchange.doubt(GUESSED);
@@ -165,31 +116,8 @@ impl Ldap {
         }
     }
 
-    /// Is the message under way complete? Then what it says is true.
-    fn end_message(&mut self, ledger: &mut Ledger, from: Side) {
-        let stream = &mut self.streams[from];
-        if stream.message.is_none() || stream.left() > 0 {
-            return;
-        }
-        let span = Span { done: true, ..stream.span };
-        self.message(ledger, from, span);
-    }
-
-    /// The message under way does not go on.
-    fn cut_short(&mut self, ledger: &mut Ledger, from: Side) {
-        let stream = &mut self.streams[from];
-        if stream.message.is_none() && stream.understand(true).is_err() {
-            return;
-        }
-        let span = stream.span;
-        self.message(ledger, from, span);
-    }
-
-    fn message(&mut self, ledger: &mut Ledger, from: Side, span: Span) {
-        let stream = &mut self.streams[from];
-        let offset = stream.offset;
-        let next = Stream::new(stream.trail, stream.latest);
-        let Some(message) = std::mem::replace(stream, next).message else {
+    fn message(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<Message>>) {
+        let Some(Whole { message, span, offset }) = whole else {
             return;
         };
         match message.says {
@@ -274,27 +202,28 @@ impl Ldap {
 
 impl Reader for Ldap {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        let stream = &mut self.streams[from];
-        if stream.trail.begins_packet(chunk.seen) && stream.out_of_step {
-            let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
-            if message::sniff(first, ledger.asks(from)) == Verdict::Yes {
-                stream.in_step(ledger);
-            } else if self.may_switch
-                && let Some(row) = sniffers::judge_later(Carrier::Stream, first, Start::Beginning)
-            {
-                return Some(self.leave(ledger, Onward::Row(row), chunk));
-            }
+        let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
+        let asks = ledger.asks(from);
+        let begins = || message::sniff(first, asks) == Verdict::Yes;
+        if self.streams[from].looks_foreign(ledger, chunk.seen, begins)
+            && self.may_switch
+            && let Some(row) = sniffers::judge_later(Carrier::Stream, first, Start::Beginning)
+        {
+            return Some(self.leave(ledger, Onward::Row(row), chunk));
         }
-        self.streams[from].hear(chunk.seen);
+        if self.streams[from].is_out_of_step() {
+            self.streams[from].go_on(chunk.seen);
+        }
         let (mut rest, mut begun) = (chunk, chunk);
-        while !rest.bytes.is_empty() && !self.streams[from].out_of_step {
-            if self.streams[from].passed == 0 {
+        while !rest.bytes.is_empty() && !self.streams[from].is_out_of_step() {
+            if self.streams[from].is_between() {
                 begun = rest;
             }
-            let Ok(taken) = self.take(ledger, from, rest.bytes, rest.seen, rest.offset) else {
+            let Ok((taken, whole)) = self.streams[from].take(rest.bytes, rest.seen, rest.offset, ()) else {
                 let unread = Unread::of(self.start, PROTOCOL, self.may_switch);
                 return Some(self.leave(ledger, Onward::Reader(Box::new(unread)), begun));
             };
+            self.message(ledger, from, whole);
             let bytes = rest.bytes.get(taken..).unwrap_or_default();
             rest = Chunk { bytes, offset: rest.offset.saturating_add(taken as u64), ..rest };
             if std::mem::take(&mut self.tls_follows) {
@@ -317,9 +246,8 @@ impl Reader for Ldap {
     /// The connection is over: operations without a response go out as they stand.
     fn finish(&mut self, ledger: &mut Ledger) {
         for from in [Side::Client, Side::Server] {
-            self.cut_short(ledger, from);
-            self.streams[from].in_step(ledger);
-            self.streams[from] = Stream::new(Trail::default(), None);
+            let cut_short = self.streams[from].finish(ledger, ());
+            self.message(ledger, from, cut_short);
         }
         self.asked.clear();
         ledger.release_all();
@@ -327,58 +255,11 @@ impl Reader for Ldap {
 
     /// First byte that is not yet in the ledger.
     fn pending(&self) -> Option<Moment> {
-        Moment::earliest([self.streams.client.span.first, self.streams.server.span.first])
+        Moment::earliest([self.streams.client.pending(), self.streams.server.pending()])
     }
 
     #[cfg(test)]
     fn held(&self) -> usize {
-        self.streams.client.kept.capacity() + self.streams.server.kept.capacity()
-    }
-}
-
-impl Stream {
-    /// Before a message.
-    fn new(trail: Trail, latest: Option<Moment>) -> Self {
-        Self {
-            kept: Vec::new(),
-            wanted: MIN_HEAD,
-            message: None,
-            len: None,
-            passed: 0,
-            span: Span::default(),
-            offset: 0,
-            out_of_step: false,
-            trail,
-            latest,
-        }
-    }
-
-    /// Bytes that are missing to the end of the message.
-    fn left(&self) -> usize {
-        self.len.unwrap_or(usize::MAX).saturating_sub(self.passed)
-    }
-
-    /// Reads what is kept of the message; when `all` is there that will be, whatever it says.
-    fn understand(&mut self, all: bool) -> Result<(), Stop> {
-        self.len = message::length(&self.kept).ok();
-        match message::read(&self.kept, all) {
-            Ok(message) => self.message = Some(message),
-            Err(Stop::More(needed)) if !all && self.len.is_none_or(|len| needed <= len) => self.wanted = needed,
-            _ => return Err(Stop::Wrong),
-        }
-        Ok(())
-    }
-
-    /// Bytes come.
-    fn hear(&mut self, seen: Moment) {
-        self.latest = Some(seen);
-        if self.out_of_step {
-            self.trail.go_on(seen);
-        }
-    }
-
-    fn in_step(&mut self, ledger: &mut Ledger) {
-        self.out_of_step = false;
-        self.trail.end(ledger);
+        self.streams.client.held() + self.streams.server.held()
     }
 }

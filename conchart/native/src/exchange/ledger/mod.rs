@@ -10,7 +10,7 @@ mod beginnings;
 use std::collections::VecDeque;
 
 use self::beginnings::Beginnings;
-use super::{Exchange, Span};
+use super::Exchange;
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
 use crate::tls::{Handshake, Transcript};
@@ -80,28 +80,7 @@ impl Ledger {
         }
         let number = self.next;
         self.next = self.next.saturating_add(1);
-        let exchange = Exchange {
-            number,
-            requester: self.requester,
-            request: Span::default(),
-            response: Span::default(),
-            protocol,
-            method: None,
-            host: None,
-            target: None,
-            status: None,
-            user_agent: None,
-            server_software: None,
-            expects_continue: None,
-            continued: None,
-            keep_alive: None,
-            provenance: None,
-            client_keepalive: None,
-            server_keepalive: None,
-            ended: None,
-            inferred: false,
-            confidence: 1.0,
-        };
+        let exchange = Exchange { number, requester: self.requester, protocol, confidence: 1.0, ..Exchange::default() };
         reserve_one(&mut self.open);
         self.open.push_back(Entry { exchange, offset });
         number
@@ -254,6 +233,7 @@ fn reserve_one<T>(queue: &mut VecDeque<T>) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::exchange::Span;
     use proptest::prelude::*;
 
     #[test]
