@@ -11,6 +11,8 @@
 
 mod stream;
 
+mod bytes;
+
 mod error;
 
 mod notes;

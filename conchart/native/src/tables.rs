@@ -13,6 +13,7 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
+use crate::bytes::hex_digits;
 use crate::packet::{Flags, Mac};
 use crate::words::WordBuilder;
 
@@ -366,17 +367,13 @@ fn address(into: &mut StringBuilder, ip: IpAddr) -> fmt::Result {
 
 /// A link-layer address: hexadecimal bytes with colons between them.
 fn mac(into: &mut StringBuilder, Mac(bytes): Mac) -> fmt::Result {
-    let text = bytes.map(digits).map(|[high, low]| [b':', high, low]);
+    let text = bytes.map(hex_digits).map(|[high, low]| [b':', high, low]);
     into.write_str(str::from_utf8(text.as_flattened()).unwrap_or_default().get(1..).unwrap_or_default())
 }
 
 /// Two hexadecimal digits for each byte, written at once: every connection and handshake has some.
 fn hex<const N: usize>(into: &mut StringBuilder, bytes: &[u8; N]) -> fmt::Result {
-    into.write_str(str::from_utf8(bytes.map(digits).as_flattened()).unwrap_or_default())
-}
-
-fn digits(byte: u8) -> [u8; 2] {
-    [byte >> 4, byte & 0x0f].map(|four| if four < 10 { b'0' + four } else { b'a' + four - 10 })
+    into.write_str(str::from_utf8(bytes.map(hex_digits).as_flattened()).unwrap_or_default())
 }
 
 /// The letters of the flags, as tcpdump has them.

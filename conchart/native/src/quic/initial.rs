@@ -11,7 +11,8 @@ use aes_gcm::aead::{AeadInOut, KeyInit, Nonce, Tag};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-use super::packet::{Fields, Kind, Long, Version};
+use super::packet::{Kind, Long, Version};
+use crate::bytes::Fields;
 use crate::stream::{BySide, Side};
 use crate::tls::{Hash, expand_label};
 
@@ -137,7 +138,7 @@ pub(super) enum Frame<'a> {
 
 /// The frames of a payload, in order; stops where one is unknown or ends early.
 pub(super) fn frames(payload: &[u8]) -> impl Iterator<Item = Frame<'_>> {
-    let mut fields = Fields::new(payload);
+    let mut fields = Fields(payload);
     std::iter::from_fn(move || next_frame(&mut fields))
 }
 

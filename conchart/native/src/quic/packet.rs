@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use crate::bytes::Fields;
+
 /// Longest connection ID of the versions read here (RFC 9000 section 17.2).
 const MAX_CID: usize = 20;
 
@@ -196,7 +198,7 @@ const RETRY_TAG: usize = 16;
 
 /// Reads the packet at the front of `bytes`, which begins with a long header.
 fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
-    let mut fields = Fields { bytes, position: 0 };
+    let mut fields = Fields(bytes);
     let first = fields.u8()?;
     let version = Version(fields.u32()?);
     // Q046 alone has the lengths of both connection IDs in one byte.
@@ -211,7 +213,7 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
         if dcid.len() > MAX_CID || scid.len() > MAX_CID {
             return None;
         }
-        if kind == Kind::Retry && fields.rest().len() < RETRY_TAG {
+        if kind == Kind::Retry && fields.0.len() < RETRY_TAG {
             return None;
         }
     }
@@ -223,11 +225,11 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
     let len = match kind {
         Kind::Initial | Kind::ZeroRtt | Kind::Handshake => {
             let body = usize::try_from(fields.varint()?).ok()?;
-            fields.position.checked_add(body)?
+            (bytes.len() - fields.0.len()).checked_add(body)?
         }
         _ => bytes.len(),
     };
-    let header_len = fields.position;
+    let header_len = bytes.len() - fields.0.len();
     Some(Long { version, kind, dcid, token, bytes: bytes.get(..len).unwrap_or(bytes), header_len, len })
 }
 
@@ -248,50 +250,6 @@ fn kind(version: Version, first: u8) -> Kind {
     }
 }
 
-/// Reads big-endian fields off the front of a slice; `None` where it ends.
-#[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    bytes: &'a [u8],
-    position: usize,
-}
-
-impl<'a> Fields<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, position: 0 }
-    }
-
-    pub fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.position..).unwrap_or_default()
-    }
-
-    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let taken = self.rest().get(..count)?;
-        self.position += count;
-        Some(taken)
-    }
-
-    pub fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk().copied().map(u32::from_be_bytes)
-    }
-
-    fn vec8(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.u8()?);
-        self.take(length)
-    }
-
-    /// A variable-length integer (RFC 9000 section 16).
-    pub fn varint(&mut self) -> Option<u64> {
-        let first = self.u8()?;
-        let more = (1_usize << (first >> 6)) - 1;
-        let value = u64::from(first & 0x3f);
-        Some(self.take(more)?.iter().fold(value, |value, &byte| value << 8 | u64::from(byte)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::indexing_slicing)]
@@ -302,16 +260,6 @@ mod tests {
         let names = [1, 0x6b33_43cf, 0xff00_001d, 0x5130_3530, 0x0a1a_2a3a, 0xface_b002, 0];
         let told = names.map(|number| Version(number).name().into_owned());
         assert_eq!(told, ["v1", "v2", "draft-29", "Q050", "greased", "0xfaceb002", "negotiation"]);
-    }
-
-    #[test]
-    fn integers_of_four_lengths() {
-        // RFC 9000 section A.1.
-        let read = |bytes: &[u8]| Fields::new(bytes).varint();
-        assert_eq!(read(&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c]), Some(151_288_809_941_952_652));
-        assert_eq!(read(&[0x9d, 0x7f, 0x3e, 0x7d]), Some(494_878_333));
-        assert_eq!(read(&[0x7b, 0xbd]), Some(15_293));
-        assert_eq!((read(&[0x25]), read(&[0x40, 0x25]), read(&[0x40])), (Some(37), Some(37), None));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::hello::{ClientHello, codes};
 use super::names::is_grease;
+use crate::bytes::{decimal_digits, hex_digits};
 
 const SERVER_NAME: u16 = 0;
 const ALPN: u16 = 16;
@@ -156,7 +157,7 @@ fn highest_version(hello: &ClientHello<'_>) -> u16 {
 /// MD5 over `version,ciphers,extensions,groups,point formats` in decimal.
 fn ja3(hello: &ClientHello<'_>) -> Box<str> {
     let mut text = String::with_capacity(512);
-    push_decimal(&mut text, hello.version);
+    text.extend(decimal_digits(hello.version).map(char::from));
     text.push(',');
     push_decimals(&mut text, codes(hello.ciphers));
     text.push(',');
@@ -209,11 +210,8 @@ fn alpn(hello: &ClientHello<'_>) -> String {
     if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() {
         return [char::from(first), char::from(last)].iter().collect();
     }
-    [DIGITS.get(usize::from(first >> 4)), DIGITS.get(usize::from(last & 0x0f))]
-        .into_iter()
-        .flatten()
-        .map(|&digit| char::from(digit))
-        .collect()
+    let ([high, _], [_, low]) = (hex_digits(first), hex_digits(last));
+    [high, low].map(char::from).iter().collect()
 }
 
 fn digest(text: &str) -> String {
@@ -225,13 +223,9 @@ fn digest(text: &str) -> String {
     digits
 }
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
 fn push_hex(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
-        for nibble in [byte >> 4, byte & 0x0f] {
-            text.extend(DIGITS.get(usize::from(nibble)).map(|&digit| char::from(digit)));
-        }
+        text.extend(hex_digits(*byte).map(char::from));
     }
 }
 
@@ -258,18 +252,7 @@ fn push_decimals(text: &mut String, list: impl Iterator<Item = u16>) {
         if !std::mem::take(&mut first) {
             text.push('-');
         }
-        push_decimal(text, code);
-    }
-}
-
-/// Decimal digits without the formatting machinery: a hello has a hundred codes.
-fn push_decimal(text: &mut String, code: u16) {
-    let mut unit = 10_000;
-    while unit > 1 && code < unit {
-        unit /= 10;
-    }
-    while unit > 0 {
-        text.extend(DIGITS.get(usize::from(code / unit % 10)).map(|&digit| char::from(digit)));
-        unit /= 10;
+        // A hello has a hundred codes: the formatting machinery would be what they cost.
+        text.extend(decimal_digits(code).map(char::from));
     }
 }

@@ -6,6 +6,7 @@
 
 use super::messages::{Message, message};
 use super::names::{Version, is_grease};
+use crate::bytes::Fields;
 
 /// SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
 const RETRY_RANDOM: [u8; 32] = [
@@ -89,53 +90,11 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Reads big-endian fields off the front of a slice; `None` where it ends.
-#[derive(Clone, Copy)]
-struct Fields<'a>(&'a [u8]);
-
-impl<'a> Fields<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    /// Like `take`, but a slice that ends early gives what it has.
-    fn take_up_to(&mut self, count: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(count.min(self.0.len()));
-        self.0 = rest;
-        taken
-    }
-
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn u16(&mut self) -> Option<u16> {
-        self.take(2)?.first_chunk().copied().map(u16::from_be_bytes)
-    }
-
-    fn u24(&mut self) -> Option<usize> {
-        let &[high, middle, low] = self.take(3)?.first_chunk()?;
-        usize::try_from(u32::from_be_bytes([0, high, middle, low])).ok()
-    }
-
-    fn vec8(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.u8()?);
-        self.take(length)
-    }
-
-    fn vec16(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.u16()?);
-        self.take(length)
-    }
-
-    /// The extensions of a hello: (type, body); stops where the bytes stop.
-    fn extensions(mut self) -> impl Iterator<Item = (u16, &'a [u8])> {
-        let announced = self.u16().unwrap_or(0);
-        let mut fields = Fields(self.take_up_to(usize::from(announced)));
-        std::iter::from_fn(move || Some((fields.u16()?, fields.vec16()?)))
-    }
+/// The extensions of a hello: (type, body); stops where the bytes stop.
+fn extensions(mut hello: Fields<'_>) -> impl Iterator<Item = (u16, &[u8])> {
+    let announced = hello.u16().unwrap_or(0);
+    let mut fields = Fields(hello.take_up_to(usize::from(announced)));
+    std::iter::from_fn(move || Some((fields.u16()?, fields.vec16()?)))
 }
 
 /// The 16-bit codes of a list.
@@ -229,7 +188,7 @@ impl<'a> ClientHello<'a> {
         self.ciphers = fields.vec16()?;
         fields.vec8()?;
         self.extensions.reserve(USUAL_EXTENSIONS);
-        for (kind, body) in fields.extensions() {
+        for (kind, body) in extensions(fields) {
             self.extensions.push(kind);
             self.read_extension(kind, Fields(body));
         }
@@ -313,7 +272,7 @@ impl<'a> ServerHello<'a> {
         if !draft {
             fields.u8()?;
         }
-        for (kind, body) in fields.extensions() {
+        for (kind, body) in extensions(fields) {
             let mut fields = Fields(body);
             match kind {
                 extension::SUPPORTED_VERSIONS => self.version = fields.u16().map_or(self.version, Version),
@@ -369,7 +328,7 @@ pub(super) struct EncryptedExtensions<'a> {
 impl<'a> EncryptedExtensions<'a> {
     pub fn read(body: &'a [u8]) -> Self {
         let mut found = Self::default();
-        for (kind, body) in Fields(body).extensions() {
+        for (kind, body) in extensions(Fields(body)) {
             match kind {
                 extension::ALPN => found.alpn = Fields(body).vec16().and_then(|list| Fields(list).vec8()),
                 extension::EARLY_DATA => found.early_data = true,
