@@ -45,7 +45,7 @@ def test_a_meaning_is_one_sentence_without_a_full_stop(stall: StallKind) -> None
         ("nagle", "'round-trip'", "a small segment waits for an acknowledgement (Nagle)"),
         ("nagle", "NULL", "a small segment waits for an acknowledgement (Nagle)"),
         ("rto", "'tail'", "a segment was lost, and sent again when a timer ran out"),
-        ("rto", "'spurious'", "an acknowledgement came too late, and its data was sent again in vain"),
+        ("rto", "'spurious'", "an acknowledgement came too late, and its data was retransmitted needlessly"),
     ],
 )
 def test_what_is_said_depends_on_what_was_found(kind: str, detail: str, told: str) -> None:

@@ -91,10 +91,10 @@ class Finding:
         if not self.critical_ns and self.vain_ns:
             return f"cost users {format_ns(self.cost_ns)}, who got no answer ({self._delays})"
         if not self.critical_ns:
-            return f"costs users nothing: nobody waited for its {spent}"
+            return f"costs users nothing: nobody waited for the {spent}"
         if not self.own_ns:
-            return f"costs nothing more: another finding counts its {format_ns(self.critical_ns)}"
-        besides = f", and {format_ns(self.shared_ns)} that another finding counts" if self.shared_ns else ""
+            return f"no cost of its own: another finding already counts {format_ns(self.critical_ns)}"
+        besides = f", and {format_ns(self.shared_ns)} that another finding already counts" if self.shared_ns else ""
         told = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
         return f"{told} ({'; '.join(self._counted())})"
 

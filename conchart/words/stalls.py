@@ -80,7 +80,7 @@ STALLS: tuple[StallKind, ...] = (
         name="rto",
         detail="spurious",
         word="late",
-        meaning="an acknowledgement came too late, and its data was sent again in vain",
+        meaning="an acknowledgement came too late, and its data was retransmitted needlessly",
         doing="the network's",
     ),
     StallKind(
@@ -93,7 +93,7 @@ STALLS: tuple[StallKind, ...] = (
         name="fast-retransmit",
         detail="spurious",
         word="late",
-        meaning="a segment arrived after later ones, and was sent again in vain",
+        meaning="a segment arrived after later ones, and was retransmitted needlessly",
         doing="the network's",
     ),
     StallKind(

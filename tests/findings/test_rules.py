@@ -177,7 +177,7 @@ GOOD = (EXAMPLES / "slow-opening.md").read_text(encoding="utf-8")
         ("keepalive_timeout 75s;", "keepalive: 75s", 10, "."),
         ("product: nginx", "prodct: nginx", 10, "a fix: nothing is called prodct"),
         ("product: nginx", 'product: nginx, versions: "1.x"', 10, "a fix: cannot read the version '1.x'"),
-        ("at: client", "at: proxy", 11, "a fix: a fix is at the server or at the client, not at 'proxy'"),
+        ("at: client", "at: proxy", 11, "a fix: at must be server or client, not 'proxy'"),
         ("{at: client, line: keep connections}", "keep connections", 11, "a fix: it has the form"),
         (", line: keep connections", "", 11, "a fix: it has no 'line'"),
         ("```sql", "```", 13, "a finding needs exactly one ```sql block, not 0"),

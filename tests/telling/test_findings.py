@@ -40,15 +40,15 @@ def finding(**facts: object) -> Finding:
         ({"count": 1, "confidence": 1.0}, "costs 240 ms of 1.00 s that users waited (1 delay)"),
         (
             {"shared_ns": 40 * MS, "low_ns": None, "count": 3},
-            "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding counts "
+            "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding already counts "
             "(3 delays on 2 connections; median 10.0 ms)",
         ),
         (
             {"cost_ns": 500 * MS, "low_ns": None, "each_ns": 20 * MS},
             "costs 240 ms of 1.00 s that users waited (24 delays on 2 connections; 500 ms in all; median 20.0 ms)",
         ),
-        ({"shared_ns": 240 * MS}, "costs nothing more: another finding counts its 240 ms"),
-        ({"critical_ns": 0}, "costs users nothing: nobody waited for its 240 ms on 2 connections"),
+        ({"shared_ns": 240 * MS}, "no cost of its own: another finding already counts 240 ms"),
+        ({"critical_ns": 0}, "costs users nothing: nobody waited for the 240 ms on 2 connections"),
         (
             {"critical_ns": 0, "vain_ns": 240 * MS, "count": 1},
             "cost users 240 ms, who got no answer (1 delay)",

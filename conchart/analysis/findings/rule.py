@@ -50,7 +50,7 @@ class Fix:
     def __post_init__(self) -> None:
         """Refuse what can be no fix."""
         if self.at not in ("server", "client"):
-            raise ValueError(f"at is server or client, not {self.at!r}")
+            raise ValueError(f"at must be server or client, not {self.at!r}")
         for bound in (self.versions or "").split(",") if self.versions else ():
             if not _VERSIONS.fullmatch(bound.strip()):
                 raise ValueError(f"cannot read the version {bound.strip()!r}: a bound has the form <1.29.7 or >=2.4")

@@ -85,9 +85,8 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 
 /// Request, wait and transfer of an exchange.
 ///
-/// What was still going on when the connection ended is charged until `end`: a wait without a response,
-/// and a message whose own framing says that it is not complete; of an exchange that was given up, until then. The
-/// time in which a response came that nobody saw is no wait.
+/// A wait without a response, and a message that its own framing shows to be incomplete, last until the exchange was
+/// given up (`ended`), else until `end`. The time of a response that was sent but not captured is `Unseen`, not a wait.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {

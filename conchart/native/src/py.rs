@@ -1,4 +1,4 @@
-//! The seam: the only door between Python and the crate, a few functions wide.
+//! The only interface between Python and the crate: a few functions.
 //!
 //! The stages run on a thread of their own and never touch Python. Each portion of what they find crosses a bounded
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the
@@ -398,7 +398,7 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
     Ok(Batch { rows, words: Vec::new() })
 }
 
-/// Tells what several findings explain of users' waits. See `_native.pyi`.
+/// Calculates the part of users' waits that several findings explain. See `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
 fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> PyResult<Vec<(i32, i64)>> {

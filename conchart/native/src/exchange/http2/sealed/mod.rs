@@ -29,11 +29,12 @@ const HEAD: u64 = 4_096;
 /// A record of at least this, as long as the one before it, was cut off a longer message; so was any of this length.
 const PIECE: u64 = 1_000;
 const LONG_PIECE: u64 = 15_000;
-/// What follows a record that soon, as part of the wait before the response, was sent together with it.
+/// Records within this fraction (1/64) of the wait before the response were sent together.
 const TOGETHER: i64 = 64;
-/// What is shorter than this and comes unasked may be GOAWAY with a reason.
+/// An unsolicited record that is shorter than this may be GOAWAY with a reason.
 const PARTING: u64 = 80;
-/// After so many times as many records as requests wait, these have been answered.
+/// Requests that share a record count as answered once the server has sent this many surplus records for each of them.
+/// With 3 such requests waiting, that is after 24 surplus records.
 const MANY: usize = 8;
 /// A silence that lasts this part of the wait before: the server has nothing more to send.
 const SILENCE: i64 = 2;
