@@ -1,6 +1,7 @@
 """The native core: four functions wide."""
 
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address
 
 __all__ = [
     "CaptureError",
@@ -9,6 +10,7 @@ __all__ = [
     "pack_columns",
     "read_capture",
     "share_waits",
+    "spill_flows",
     "survey_pools",
 ]
 
@@ -30,7 +32,14 @@ def read_capture(
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,
-) -> None: ...
+) -> tuple[int, list[tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int, int, bool]]]:
+    """Read whole captures into tables.
+
+    Returns:
+        The number of the last frame. Of fragmented packets that never became whole, 4,096 at most: source, destination,
+        the frame of the first piece, the number of frames, whether it is UDP.
+    """
+
 def annotate_captures(
     captures: list[tuple[str, int]],
     output: str,
@@ -93,6 +102,29 @@ def share_waits(pieces: object, order: list[int]) -> list[tuple[int, int]]:
 
     Returns:
         A finding and nanoseconds, of those that explain anything.
+    """
+
+def spill_flows(
+    path: str,
+    flows: list[tuple[str, IPv4Address | IPv6Address, int, IPv4Address | IPv6Address, int, int]],
+    outputs: list[str],
+    *,
+    compile_filter: Callable[[int], list[tuple[int, int, int, int]]] | None,
+    start: int | None,
+    end: int | None,
+) -> list[object]:
+    """Copy the packets of some flows out of a capture, and every piece of a fragmented packet.
+
+    Args:
+        path: The capture.
+        flows: Of each flow ``tcp`` or ``udp``, both of its ends, the number of its file among ``outputs``.
+        outputs: The pcapng files, which are replaced.
+        compile_filter: As for ``read_capture``: what is not chosen is not copied.
+        start: As for ``read_capture``, since the epoch.
+        end: As for ``read_capture``, since the epoch.
+
+    Returns:
+        Of each file a batch with a row per frame: its number in the capture.
     """
 
 def survey_pools(connections: object, exchanges: object) -> object:

@@ -57,6 +57,8 @@ mod pipeline;
 
 mod annotating;
 
+mod spilling;
+
 mod across;
 
 #[cfg(feature = "extension-module")]

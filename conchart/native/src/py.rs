@@ -7,14 +7,15 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError};
@@ -28,9 +29,12 @@ use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
+use crate::flow::Transport;
 use crate::pipeline::watching::Watcher;
-use crate::pipeline::{self, Compile, Failure, Limit, Selection};
+use crate::packet::{Endpoint, Incomplete};
+use crate::pipeline::{self, Compile, Ends, Failure, Limit, Selection};
 use crate::portion::{Certainty, Output, Portion, Stopped};
+use crate::spilling::{self, Flows};
 use crate::tables::{Filled, Tables};
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
@@ -124,7 +128,7 @@ fn read_capture(
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<(u64, Vec<Torn>)> {
     let watch =
         watch.map(|callback| Watch { callback, watcher: Arc::default(), at: Instant::now().checked_add(FIRST_LOOK) });
     let raised = Raised::default();
@@ -149,10 +153,19 @@ fn read_capture(
     let outcome = py.detach(|| stages.join());
     delivered?;
     match outcome {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(failure)) => told(failure, &raised),
+        Ok(Ok(Ends { frames, torn })) => Ok((frames, torn.iter().map(told_torn).collect())),
+        Ok(Err(failure)) => told(failure, &raised).map(|()| (0, Vec::new())),
         Err(_) => Err(PyRuntimeError::new_err("the native core failed; please report this capture")),
     }
+}
+
+/// A fragmented packet that never became whole: its ends, the frame of its first piece, in how many frames it came,
+/// whether it is UDP.
+type Torn = (IpAddr, IpAddr, u64, i64, bool);
+
+fn told_torn(incomplete: &Incomplete) -> Torn {
+    let Incomplete { opened, source, destination, frames, is_udp } = *incomplete;
+    (source, destination, opened.frame, frames, is_udp)
 }
 
 /// What Python raised while the stages asked it something.
@@ -312,6 +325,54 @@ fn annotate_captures(
     }
 }
 
+/// A flow, and the number of the file that its packets go into: `tcp` or `udp`, one end, the other end.
+type Wanted = (String, IpAddr, u16, IpAddr, u16, usize);
+
+/// Copies the packets of some flows into files. See `_native.pyi`.
+#[pyfunction]
+#[pyo3(signature = (path, flows, outputs, *, compile_filter, start, end))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments, as of reading")]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
+fn spill_flows(
+    py: Python<'_>,
+    path: PathBuf,
+    flows: Vec<Wanted>,
+    outputs: Vec<PathBuf>,
+    compile_filter: Option<Py<PyAny>>,
+    start: Option<i64>,
+    end: Option<i64>,
+) -> PyResult<Vec<Batch>> {
+    let raised = Raised::default();
+    let selection = Selection {
+        filter: compile_filter.map(|compile| filter(compile, Arc::clone(&raised))),
+        start: limit(start, false),
+        end: limit(end, false),
+        ..Selection::default()
+    };
+    let mut wanted = Flows::default();
+    for (transport, one, its_port, other, other_port, file) in flows {
+        let transport = if transport == Transport::Udp.name() { Transport::Udp } else { Transport::Tcp };
+        let (one, other) = (Endpoint { ip: one, port: its_port }, Endpoint { ip: other, port: other_port });
+        wanted.want(transport, one, other, file);
+    }
+    let spilled = py.detach(|| {
+        let files = outputs.iter().map(|path| Ok(BufWriter::with_capacity(OUTPUT, File::create(path)?)));
+        spilling::spill(&source(path), selection, &wanted, files.collect::<io::Result<Vec<_>>>()?)
+    });
+    match spilled {
+        Ok(spilled) => spilled
+            .into_iter()
+            .map(|frames| {
+                let frames: ArrayRef = Arc::new(Int64Array::from(frames));
+                let rows = RecordBatch::try_from_iter([("frame", frames)]).map_err(failed)?;
+                Ok(Batch { rows, words: Vec::new() })
+            })
+            .collect(),
+        Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
+        Err(Unwritten::Writing(error)) => Err(error.into()),
+    }
+}
+
 /// Comments that Python makes, some at a time.
 struct Said {
     comments: Py<PyAny>,
@@ -413,6 +474,6 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, survey_pools,
+        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows, survey_pools,
     };
 }

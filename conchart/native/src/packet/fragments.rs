@@ -91,6 +91,8 @@ impl Reassembled {
 pub struct Incomplete {
     /// When its first piece did.
     pub opened: Arrival,
+    pub source: IpAddr,
+    pub destination: IpAddr,
     pub frames: i64,
     /// UDP may be anything; what else is kept here would have been TCP, or a tunnel.
     pub is_udp: bool,
@@ -289,7 +291,9 @@ impl Fragments {
         self.partials.get(&key).filter(|partial| partial.opened == opened)?;
         let partial = self.partials.remove(&key)?;
         self.bytes -= partial.cost;
-        let incomplete = Incomplete { opened, frames: partial.frames, is_udp: partial.is_udp };
+        let (source, destination) = (key.source, key.destination);
+        let incomplete =
+            Incomplete { opened, source, destination, frames: partial.frames, is_udp: partial.is_udp };
         partial.whole_at.is_none().then_some(incomplete)
     }
 }

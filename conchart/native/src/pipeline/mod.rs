@@ -37,6 +37,8 @@ const MAX_OPEN: usize = 1 << 18;
 const MAX_WAITING_BYTES: usize = 256 << 20;
 /// Packets that come in pieces, or several at a time, inside packets that do.
 const MAX_FRAGMENTED: u8 = 4;
+/// Fragmented packets that are told of.
+const MAX_TORN: usize = 4_096;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
 
@@ -89,6 +91,15 @@ impl From<Stopped> for Failure {
     }
 }
 
+/// What lies at the ends of a run: whoever reads the captures before and after it needs that.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Ends {
+    /// Number of the last frame.
+    pub frames: u64,
+    /// Fragmented packets that never became whole; the first [`MAX_TORN`].
+    pub torn: Vec<Incomplete>,
+}
+
 /// Reads capture files, in order, into tables.
 ///
 /// A file that starts before the previous one ended is another capture of the same time: its
@@ -96,7 +107,7 @@ impl From<Stopped> for Failure {
 ///
 /// # Errors
 /// [`Failure`]. Damage after the first frame of a file is not an error but a note in `captures`.
-pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -> Result<(), Failure> {
+pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -> Result<Ends, Failure> {
     let secrets = Gathered::from(&selection.keylogs, sources).map_err(Failure::Capture)?;
     let mut run = Run {
         out: Outbox::new(output),
@@ -115,6 +126,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         strays: 0,
         tally: Tally::default(),
         done: Vec::new(),
+        torn: Vec::new(),
         secrets,
     };
     for (capture, source) in sources.iter().enumerate() {
@@ -129,7 +141,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         run.out.capture(tally)?;
     }
     run.out.flush()?;
-    Ok(())
+    Ok(Ends { frames: run.frames, torn: run.torn })
 }
 
 struct Run<O> {
@@ -155,6 +167,7 @@ struct Run<O> {
     tally: Tally,
     /// The files before.
     done: Vec<Tally>,
+    torn: Vec<Incomplete>,
     secrets: Gathered,
 }
 
@@ -311,6 +324,9 @@ impl<O: Output> Run<O> {
 
     /// Counts the frames of a packet that never became whole, in the capture where it began.
     fn count_incomplete(&mut self, incomplete: Incomplete) {
+        if self.torn.len() < MAX_TORN {
+            self.torn.push(incomplete);
+        }
         let mut tallies = std::iter::once(&mut self.tally).chain(self.done.iter_mut().rev());
         let Some(tally) = tallies.find(|tally| (1..=incomplete.opened.frame).contains(&tally.first_frame)) else {
             return;

@@ -1,0 +1,135 @@
+"""Captures read in parts by several processes or machines, into the tables that one process would have filled.
+
+In: paths or URLs, an executor. Out: rows in a trace's tables, and notes about what could not be read.
+
+Each part of a capture is surveyed by itself: its tables become Parquet files (``survey``). A flow whose packets lie in
+one part is complete. For flows that several parts share (``sharing``), their packets are copied out of each part and
+read once more in one piece (``stitch``). The union numbers streams and frames as one reading does (``joining``).
+``docs/scale.md`` explains the steps and the law behind them.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from conchart.files.paths import temporary_folder
+from conchart.parts.cutting import Part, cut
+from conchart.parts.joining import join
+from conchart.parts.kept import kept_parts
+from conchart.parts.model import Surveyed, Wanted
+from conchart.parts.sharing import Shared, share
+from conchart.parts.survey import spill, stitch, survey
+
+__all__ = ["NotInParts", "Wanted", "read_parts"]
+
+_FEW_PACKETS = 20_000
+"""Of so few, every packet is kept (``docs/tables.md``): one process reads them."""
+
+
+class NotInParts(Exception):  # noqa: N818  (not an error: it is read in one piece then)
+    """One process has to read these captures; the text says why."""
+
+
+def read_parts(
+    sink: Callable[[str, object], None],
+    paths: Sequence[str],
+    wanted: Wanted,
+    executor: Executor,
+    *,
+    pieces: int,
+    folder: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Read captures by the processes or machines behind an executor.
+
+    Args:
+        sink: Takes the name of a table and rows that speak Arrow, as the native core's sink does.
+        paths: Files and URLs, in the order of their times.
+        wanted: Which packets, and how.
+        executor: Runs tasks. Each task is a pure function of files: it may run twice.
+        pieces: Into how many parts a single file may be cut, and how many tasks stitch.
+        folder: Where the parts are kept, for a later run to take up; on a cluster every machine must see it. Parts of
+            files that did not change since are not read again.  [default: a temporary folder]
+        progress: Called after each part with the bytes and packets read so far.
+
+    Raises:
+        NotInParts: The captures need one process, because their clock steps, or because they are small.
+        CaptureError: Nothing could be read.
+    """
+    with _folder(folder) as work:
+        parts = [part for number, path in enumerate(paths) for part in cut(number, path, pieces)]
+        parts = [part.placed(place) for place, part in enumerate(parts)]
+        surveyed = list(_surveyed(executor, parts, wanted, work, progress))
+        if any(one.clock_steps for one in surveyed):
+            raise NotInParts("the clock steps in one of the captures")
+        if not wanted.packets and sum(one.selected for one in surveyed) <= _FEW_PACKETS:
+            raise NotInParts("there are few packets")
+        if any(one.torn_at_end for one in surveyed):
+            raise NotInParts("a capture could not be cut where a packet begins")
+        shared = share(surveyed, pieces)
+        stitched = _stitched(executor, surveyed, shared, wanted, work) if shared.parts else []
+        for table, rows in join(surveyed, stitched, shared):
+            sink(table, rows)
+
+
+@contextmanager
+def _folder(folder: Path | None) -> Iterator[Path]:
+    if folder is None:
+        with temporary_folder(os.environ.get("TMPDIR")) as work:
+            yield work
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+
+
+def _surveyed(
+    executor: Executor, parts: Sequence[Part], wanted: Wanted, work: Path, progress: Callable[[int, int], None] | None
+) -> Iterator[Surveyed]:
+    """Give what each part holds, in the order of the parts."""
+    known = kept_parts(parts, wanted, work)
+    with _cancelled_on_error() as running:
+        for part in parts:
+            if part.number not in known:
+                running.append(executor.submit(survey, part, wanted, work))
+        read = packets = 0
+        for future in as_completed(running):
+            one = future.result()
+            known[one.part.number] = one
+            read, packets = read + one.part.size, packets + one.packets
+            if progress:
+                progress(read, packets)
+    yield from (known[number] for number in sorted(known))
+
+
+def _stitched(
+    executor: Executor, surveyed: Sequence[Surveyed], shared: Shared, wanted: Wanted, work: Path
+) -> list[Surveyed]:
+    """Read the flows that parts share, each in one piece."""
+    with _cancelled_on_error() as running:
+        first_frames = {one.number: one.first_frame for one in shared.placed}
+        for part in shared.parts:
+            one = surveyed[part]
+            flows = shared.flows_of(part)
+            running.append(executor.submit(spill, one, flows, shared.files, first_frames[part], wanted, work))
+        spilled = dict(zip(shared.parts, (future.result() for future in running), strict=True))
+        running.clear()
+        for number, (parts, file) in enumerate(shared.stitches):
+            pieces = [spilled[part][file] for part in parts]
+            running.append(executor.submit(stitch, number, pieces, shared.kept(parts, file), wanted, work))
+        return [future.result() for future in running]
+
+
+@contextmanager
+def _cancelled_on_error() -> Iterator[list[Future[Any]]]:
+    """Have a list of tasks that are called off when the block fails."""
+    running: list[Future[Any]] = []
+    try:
+        yield running
+    except BaseException:
+        for future in running:
+            with suppress(Exception):
+                future.cancel()
+        raise

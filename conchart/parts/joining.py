@@ -1,0 +1,175 @@
+"""The union of all parts, numbered as one reading numbers streams and frames.
+
+In: the surveyed parts, the stitched flows. Out: rows of the core's tables.
+
+A stream of a part is replaced where its flow was stitched. Streams are numbered in the order of their first frames, and
+frames count on from part to part (``docs/tables.md``).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import duckdb
+
+from conchart.parts.model import CORE, Surveyed, Torn, file_of
+from conchart.parts.sharing import Shared
+from conchart.parts.survey import frame_columns
+from conchart.store.schema import Table
+from conchart.store.sql import literal
+
+_STITCHED = 1_000_000_000
+"""Added to the numbers of stitched files, beside those of parts."""
+
+
+class Rows:
+    """A relation that another database reads."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        """Take a relation."""
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Speak Arrow."""
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+def join(surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> Iterator[tuple[str, Rows]]:
+    """Give the name of each table, and its rows."""
+    database = duckdb.connect(":memory:")
+    try:
+        database.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
+        database.execute("CREATE TABLE parts (part BIGINT, capture INTEGER, before BIGINT, first_frame BIGINT)")
+        rows = [
+            (one.part.number, one.part.capture, place.first_frame - 1, place.first_frame)
+            for one, place in zip(surveyed, shared.placed, strict=True)
+        ]
+        database.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", rows)
+        for one in stitched:
+            database.execute("INSERT INTO parts VALUES (?, NULL, 0, NULL)", [_STITCHED + one.part.number])
+        _number(database, surveyed, stitched, shared)
+        for table in CORE:
+            if table.name == "captures":
+                yield table.name, Rows(database.sql(_captures(database, surveyed, stitched, shared)))
+            else:
+                yield table.name, Rows(database.sql(_union(table, surveyed, stitched)))
+    finally:
+        database.close()
+
+
+def _sources(table: str, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> str:
+    """Give a query for a table of all parts, with the number of the part."""
+    files = {file_of(one.folder, table): one.part.number for one in surveyed}
+    files |= {file_of(one.folder, table): _STITCHED + one.part.number for one in stitched}
+    names = ", ".join(map(literal, files))
+    numbers = ", ".join(f"{literal(name)}: {number}" for name, number in files.items())
+    return (
+        f"SELECT MAP {{{numbers}}}[filename] AS part, * EXCLUDE (filename) "
+        f"FROM read_parquet([{names}], filename = true)"
+    )
+
+
+def _number(
+    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared
+) -> None:
+    """Make the table of streams: of each one that stays, its numbers."""
+    database.execute(
+        "CREATE TABLE replaced "
+        "(part BIGINT, transport VARCHAR, one VARCHAR, port INTEGER, other VARCHAR, its_port INTEGER)"
+    )
+    replaced = [(part, *flow) for part, flows in shared.flows.items() for flow, _ in flows]
+    if replaced:
+        database.executemany("INSERT INTO replaced VALUES (?, ?, ?, ?, ?, ?)", replaced)
+    database.execute(f"""
+        CREATE TABLE streams AS
+        WITH all_streams AS (
+            SELECT part, stream AS local, transport::VARCHAR AS transport,
+                rows.first_frame + before AS first_frame,
+                parts.capture, client_ip, client_port, server_ip, server_port
+            FROM ({_sources("connections", surveyed, stitched)}) rows JOIN parts USING (part)),
+        kept AS (
+            SELECT * FROM all_streams
+            WHERE NOT EXISTS (
+                FROM replaced WHERE replaced.part = all_streams.part AND replaced.transport = all_streams.transport
+                    AND ((one = client_ip AND port = client_port AND other = server_ip AND its_port = server_port)
+                        OR (other = client_ip AND its_port = client_port AND one = server_ip AND port = server_port)))),
+        flows AS (
+            SELECT *, min(first_frame) OVER (
+                PARTITION BY transport, greatest(
+                    client_ip || ' ' || client_port || ' ' || server_ip || ' ' || server_port,
+                    server_ip || ' ' || server_port || ' ' || client_ip || ' ' || client_port)) AS of_flow
+            FROM kept)
+        SELECT part, local, (row_number() OVER (ORDER BY first_frame, part, local) - 1)::INTEGER AS stream,
+            (CASE transport WHEN 'tcp' THEN row_number() OVER (PARTITION BY transport ORDER BY first_frame, part, local)
+                ELSE dense_rank() OVER (PARTITION BY transport ORDER BY of_flow) END - 1)::INTEGER AS transport_stream,
+            coalesce(flows.capture, (
+                SELECT arg_max(parts.capture, parts.first_frame) FROM parts
+                WHERE parts.first_frame <= flows.first_frame)) AS capture
+        FROM flows
+    """)
+
+
+def _union(table: Table, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> str:
+    """Give a query for the rows of a table."""
+    replaced = {name: f"rows.{name} + before" for name in frame_columns(table.types)}
+    replaced["stream"] = "streams.stream"
+    if table.name == "connections":
+        replaced |= {"capture": "streams.capture", "transport_stream": "streams.transport_stream"}
+    values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in table.from_core)
+    return f"""
+        SELECT {values} FROM ({_sources(table.name, surveyed, stitched)}) rows
+        JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
+    """
+
+
+def _captures(
+    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared
+) -> str:
+    """Give a query for the rows of ``captures``: one for each file, whatever parts it was read in."""
+    known = database.execute("SELECT part, local, stream FROM streams").fetchall() if _name_streams(surveyed) else []
+    streams = {(part, local): stream for part, local, stream in known}
+    database.execute("CREATE TABLE told (part BIGINT, path VARCHAR, told VARCHAR[], undecodable BIGINT, other BIGINT)")
+    # Every file of a part has the pieces of fragmented packets: the first one of each series tells.
+    torn = [each for one, (_, file) in zip(stitched, shared.stitches, strict=True) if file == 0 for each in one.torn]
+    for one, place in zip(surveyed, shared.placed, strict=True):
+        last = place.first_frame + one.frames - 1
+        # Pieces of fragmented packets that are missing in a part may lie in the next one: the stitched files know.
+        spilled = one.part.number in shared.flows
+        left = [each for each in torn if place.first_frame <= each.frame <= last] if spilled else one.torn
+        undecodable, other = (now - before for now, before in zip(_lost(left), _lost(one.torn), strict=True))
+        notes = _renumbered(one.notes, one.part.number, place.first_frame - 1, streams)
+        row = [one.part.number, one.part.path, notes, undecodable, other]
+        database.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?)", row)
+    return f"""
+        SELECT parts.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
+            arg_min(link_types, part) AS link_types,
+            sum(packets)::BIGINT AS packets, sum(selected)::BIGINT AS selected, sum(bytes)::BIGINT AS bytes,
+            min(parts.first_frame) AS first_frame, min(first_at) AS first_at, max(last_at) AS last_at,
+            max(resolution_ns) AS resolution_ns, bool_or(truncated) AS truncated,
+            sum(rows.undecodable + told.undecodable)::BIGINT AS undecodable,
+            sum(rows.other + told.other)::BIGINT AS other,
+            sum(snapped)::BIGINT AS snapped, sum(dropped)::BIGINT AS dropped, sum(duplicates)::BIGINT AS duplicates,
+            flatten(list(told ORDER BY part)) AS notes
+        FROM ({_sources("captures", surveyed, ())}) rows JOIN parts USING (part) JOIN told USING (part)
+        GROUP BY parts.capture ORDER BY parts.capture
+    """
+
+
+def _name_streams(surveyed: Sequence[Surveyed]) -> bool:
+    return any("stream " in note for one in surveyed for note in one.notes)
+
+
+def _lost(torn: Sequence[Torn]) -> tuple[int, int]:
+    """Give how many frames of fragmented packets count as undecodable, and as neither TCP nor UDP."""
+    return sum(one.frames for one in torn if not one.is_udp), sum(one.frames for one in torn if one.is_udp)
+
+
+def _renumbered(notes: Sequence[str], part: int, before: int, streams: Mapping[tuple[int, int], int]) -> list[str]:
+    """Number the frames and streams in notes as all parts are numbered."""
+
+    def frame(found: re.Match[str]) -> str:
+        return f"frame {int(found[1]) + before}"
+
+    def stream(found: re.Match[str]) -> str:
+        return f"stream {streams.get((part, int(found[1])), found[1])}"
+
+    return [re.sub(r"\bstream (\d+)", stream, re.sub(r"\bframe (\d+)", frame, note)) for note in notes]

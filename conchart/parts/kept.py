@@ -1,0 +1,42 @@
+"""Parts that an earlier run left, and that need not be read again.
+
+In: the parts that are wanted, the folder. Out: what is known of those whose files did not change since.
+"""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from conchart.parts.cutting import Part
+from conchart.parts.model import Surveyed, Torn, Wanted
+from conchart.version import version
+
+_NAME = "surveyed.json"
+
+
+def kept_parts(parts: Iterable[Part], wanted: Wanted, work: Path) -> dict[int, Surveyed]:
+    """Give the parts that are there already, by their numbers."""
+    kept = {}
+    for part in parts:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            told = json.loads((work / f"part-{part.number:05}" / _NAME).read_text())
+            if told["of"] == _of(part, wanted):
+                about = told["surveyed"]
+                torn = tuple(Torn(**one) for one in about.pop("torn"))
+                kept[part.number] = Surveyed(**about | {"part": part, "torn": torn, "notes": tuple(about["notes"])})
+    return kept
+
+
+def remember(surveyed: Surveyed, wanted: Wanted, folder: Path) -> None:
+    """Write down what a part holds, beside its tables."""
+    told = {"of": _of(surveyed.part, wanted), "surveyed": asdict(surveyed)}
+    (folder / _NAME).write_text(json.dumps(told))
+
+
+def _of(part: Part, wanted: Wanted) -> dict[str, object]:
+    """Give what has to be the same for a part to be kept: the bytes, what was wanted of them, who read them."""
+    chosen = asdict(wanted)
+    del chosen["memory"]
+    return {"part": asdict(part), "changed": part.changed, "wanted": chosen, "conchart": version()}

@@ -1,0 +1,73 @@
+"""What is known of parts: which packets are wanted, what a part holds. In: nothing. Out: plain values, which travel."""
+
+from dataclasses import dataclass
+
+from conchart.parts.cutting import Part
+from conchart.store.schema import TABLES
+
+Flow = tuple[str, str, int, str, int]
+"""A transport, one end and the other one: addresses and ports."""
+
+CORE = tuple(table for table in TABLES if table.from_core and table.name != "links")
+"""The tables that the native core fills while it reads."""
+
+_STEP = "clock"
+"""A word of the notes that say that the clock steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which packets are wanted, and how much of them is kept."""
+
+    filter: str | None = None
+    start: int | None = None
+    """Nanoseconds since the Unix epoch, as ``end``."""
+    end: int | None = None
+    packets: bool = False
+    """Keep every packet, record and message."""
+    memory: int = 1 << 30
+    """Bytes that the tables of a task may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A fragmented packet that never became whole."""
+
+    source: str
+    destination: str
+    frame: int
+    frames: int
+    is_udp: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What a part holds."""
+
+    part: Part
+    folder: str
+    """With a Parquet file for each table."""
+    frames: int
+    """Number of its last frame."""
+    packets: int
+    selected: int
+    first_at: int | None
+    last_at: int | None
+    notes: tuple[str, ...]
+    truncated: bool
+    torn: tuple[Torn, ...]
+
+    @property
+    def clock_steps(self) -> bool:
+        """Does its clock step, so that what follows it stands elsewhere?"""
+        return any(_STEP in note for note in self.notes)
+
+    @property
+    def torn_at_end(self) -> bool:
+        """Does a range end inside a record?"""
+        return self.truncated and self.part.end is not None
+
+
+def file_of(folder: str, table: str) -> str:
+    """Give the Parquet file of a table."""
+    return f"{folder}/{table}.parquet"

@@ -1,0 +1,157 @@
+"""Which flows several parts share.
+
+In: the surveyed parts. Out: :class:`Shared`.
+
+A flow is a transport and two ends. Its connections in two parts may be one where the later one does not begin with a
+SYN that begins a new connection: a SYN of the client with another initial sequence number (RFC 9293 section 3.4.1). A
+conversation over UDP may go on until it was silent for two minutes (RFC 4787 section 4.3). To share a flow that is
+complete costs time and changes nothing; so in doubt, it is shared.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import duckdb
+
+from conchart.parts.model import Flow, Surveyed, Torn, file_of
+from conchart.store.sql import literal
+
+_UDP_SILENCE_NS = 300_000_000_000
+"""More than the two minutes after which a conversation over UDP is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A part, and where it begins among all parts."""
+
+    number: int
+    first_frame: int
+    series: int
+    """Parts of other series overlap in time: no flow goes from one to the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The flows that parts share."""
+
+    placed: tuple[Placed, ...]
+    flows: dict[int, list[tuple[Flow, int]]]
+    """Of each part that shares any: its flows, each with the number of the file that it goes into."""
+    files: int
+    """Into so many files the flows of each part are dealt out."""
+    torn: frozenset[tuple[str, str]]
+    """Between these addresses, fragmented packets lie in two parts."""
+
+    @property
+    def parts(self) -> list[int]:
+        """The numbers of the parts that share anything."""
+        return sorted(self.flows)
+
+    def flows_of(self, part: int) -> list[tuple[Flow, int]]:
+        """Give the flows that a part shares."""
+        return self.flows[part]
+
+    @property
+    def stitches(self) -> list[tuple[list[int], int]]:
+        """Give what is read in one piece: parts of one series, and the number of the file of each."""
+        series: dict[int, list[int]] = {}
+        for place in self.placed:
+            if place.number in self.flows:
+                series.setdefault(place.series, []).append(place.number)
+        return [(parts, file) for parts in series.values() for file in range(self.files)]
+
+    def kept(self, parts: Iterable[int], file: int) -> list[Flow]:
+        """Give the flows of these parts in a file."""
+        return sorted({flow for part in parts for flow, its_file in self.flows[part] if its_file == file})
+
+
+def share(surveyed: Sequence[Surveyed], files: int) -> Shared:
+    """Find the flows that several parts share, dealt out to so many files."""
+    placed = tuple(_placed(surveyed))
+    torn = frozenset(_torn_between(surveyed))
+    database = duckdb.connect(":memory:")
+    try:
+        found = database.execute(
+            _SHARED.format(connections=_connections(surveyed, placed), torn=_pairs(torn))
+        ).fetchall()
+    finally:
+        database.close()
+    flows: dict[int, list[tuple[Flow, int]]] = {one.part.number: [] for one in _torn_parts(surveyed, torn)}
+    for part, transport, one, port, other, its_port, dealt in found:
+        flows.setdefault(part, []).append(((transport, one, port, other, its_port), dealt % files))
+    return Shared(placed=placed, flows=flows, files=files, torn=torn)
+
+
+def _placed(surveyed: Sequence[Surveyed]) -> Iterator[Placed]:
+    """Say where each part begins.
+
+    A file that begins before the one before it ended is a capture of the same time: its flows are its own.
+    """
+    first_frame, series, latest = 1, 0, None
+    for one in surveyed:
+        begins_file = one.part.begin == 0
+        if begins_file and latest is not None and one.first_at is not None and one.first_at < latest:
+            series += 1
+        if one.last_at is not None:
+            latest = max(latest or one.last_at, one.last_at)
+        yield Placed(one.part.number, first_frame, series)
+        first_frame += one.frames
+
+
+def _connections(surveyed: Sequence[Surveyed], placed: Sequence[Placed]) -> str:
+    """Give a query for the connections of all parts."""
+    return " UNION ALL ".join(
+        f"SELECT {one.part.number} AS part, {place.series} AS series, * FROM "
+        f"read_parquet({literal(file_of(one.folder, 'connections'))})"
+        for one, place in zip(surveyed, placed, strict=True)
+    )
+
+
+def _pairs(torn: Iterable[tuple[str, str]]) -> str:
+    rows = ", ".join(f"({literal(one)}, {literal(other)})" for one, other in sorted(torn))
+    return rows or "(NULL, NULL)"
+
+
+def _torn_between(surveyed: Sequence[Surveyed]) -> Iterator[tuple[str, str]]:
+    """Give the addresses between which a fragmented packet may lie in two parts."""
+    for one, other in pairwise(surveyed):
+        yield from {_ends(torn) for torn in one.torn} & {_ends(torn) for torn in other.torn}
+
+
+def _torn_parts(surveyed: Sequence[Surveyed], torn: Iterable[tuple[str, str]]) -> Iterator[Surveyed]:
+    pairs = set(torn)
+    return (one for one in surveyed if {_ends(each) for each in one.torn} & pairs)
+
+
+def _ends(torn: Torn) -> tuple[str, str]:
+    return min((torn.source, torn.destination), (torn.destination, torn.source))
+
+
+_SHARED = f"""
+    WITH torn(one, other) AS (VALUES {{torn}}),
+    ends AS (
+        SELECT part, series, transport, first_frame, opened_at, closed_at, isn_client,
+            opened_by = 'client' AND syn_at = opened_at AND state <> 'midstream' AS begins,
+            row(client_ip, client_port) AS client, row(server_ip, server_port) AS server,
+            CASE WHEN client <= server THEN client ELSE server END AS low,
+            CASE WHEN client <= server THEN server ELSE client END AS high,
+            (least(client_ip, server_ip), greatest(client_ip, server_ip)) IN (SELECT (one, other) FROM torn) AS is_torn
+        FROM ({{connections}})),
+    ordered AS (
+        SELECT *, lag(part) OVER flow AS part_before,
+            CASE transport
+                WHEN 'udp' THEN opened_at - lag(closed_at) OVER flow < {_UDP_SILENCE_NS}
+                ELSE NOT (coalesce(begins, false) AND isn_client IS NOT NULL
+                    AND client = lag(client) OVER flow
+                    AND isn_client IS DISTINCT FROM lag(isn_client) OVER flow)
+            END AS goes_on
+        FROM ends WINDOW flow AS (PARTITION BY series, transport, low, high ORDER BY part, first_frame)),
+    linked AS (
+        SELECT unnest([part, part_before]) AS part, transport, low, high FROM ordered
+        WHERE part_before <> part AND goes_on
+        UNION ALL SELECT part, transport, low, high FROM ordered WHERE is_torn)
+    SELECT DISTINCT part, transport::VARCHAR, low[1], low[2], high[1], high[2],
+        (hash(transport, low, high) >> 1)::BIGINT
+    FROM linked
+"""

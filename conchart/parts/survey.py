@@ -1,0 +1,218 @@
+"""The tasks that processes or machines run: survey a part, spill the flows that it shares, stitch those.
+
+In: files. Out: files, and a small description. Every task is a pure function: to run it again does no harm. It writes
+into a folder of its own, which gets its name when it is complete.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from conchart import _native
+from conchart.errors import CaptureError
+from conchart.parts.cutting import Part
+from conchart.parts.kept import remember
+from conchart.parts.model import CORE, Flow, Surveyed, Torn, Wanted, file_of
+from conchart.reading.selection import selection
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
+
+Address = IPv4Address | IPv6Address
+
+
+def survey(part: Part, wanted: Wanted, work: Path) -> Surveyed:
+    """Read a part into Parquet files.
+
+    Raises:
+        CaptureError: Nothing could be read.
+    """
+    with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as path:
+        try:
+            with _tables(wanted) as tables:
+                frames, torn = _read(tables, path, wanted)
+                about = tables.stored("SELECT packets, selected, first_at, last_at, notes, truncated FROM captures")
+                ((packets, selected, first_at, last_at, notes, truncated),) = about.fetchall()
+                _write(tables, made)
+        except _native.CaptureError as error:
+            raise CaptureError(str(error).replace(path, part.path)) from None
+        surveyed = Surveyed(
+            part=part,
+            folder=str(folder),
+            frames=frames,
+            packets=packets,
+            selected=selected,
+            first_at=first_at,
+            last_at=last_at,
+            notes=tuple(notes),
+            truncated=truncated,
+            torn=_torn(torn),
+        )
+        remember(surveyed, wanted, made)
+    return surveyed
+
+
+def spill(
+    surveyed: Surveyed, flows: Sequence[tuple[Flow, int]], files: int, first_frame: int, wanted: Wanted, work: Path
+) -> list[tuple[str, str]]:
+    """Copy the packets of shared flows out of a part.
+
+    Args:
+        surveyed: The part.
+        flows: The flows, each with the number of the file that it goes into.
+        files: How many files there are.
+        first_frame: The number of the first frame of the part, counted over all parts.
+        wanted: Which packets.
+        work: The folder of all parts.
+
+    Returns:
+        Of each file its path, and that of a Parquet file with the numbers of its frames.
+    """
+    chosen = selection(wanted.filter, wanted.start, wanted.end, None)
+    name = f"spill-{surveyed.part.number:05}"
+    with _new_folder(work / name) as (folder, made), surveyed.part.opened() as path:
+        outputs = [made / f"{file}.pcapng" for file in range(files)]
+        ends = [
+            (transport, ip_address(one), port, ip_address(other), its_port, file)
+            for (transport, one, port, other, its_port), file in flows
+        ]
+        batches = _native.spill_flows(
+            path,
+            ends,
+            [str(output) for output in outputs],
+            compile_filter=chosen.compiler(),
+            start=wanted.start,
+            end=wanted.end,
+        )
+        database = duckdb.connect(":memory:")
+        for file, batch in enumerate(batches):  # noqa: B007  (DuckDB reads the variable)
+            target = literal(str(made / f"{file}.parquet"))
+            database.execute(f"COPY (SELECT frame + {first_frame - 1} AS frame FROM batch) TO {target}")
+        database.close()
+    return [(f"{folder}/{file}.pcapng", f"{folder}/{file}.parquet") for file in range(files)]
+
+
+def stitch(
+    number: int, spilled: Sequence[tuple[str, str]], kept: Sequence[Flow], wanted: Wanted, work: Path
+) -> Surveyed:
+    """Read shared flows in one piece, from the packets that were copied out of every part.
+
+    Args:
+        number: Of the file among those of each part.
+        spilled: Packets and numbers of their frames, part by part.
+        kept: The flows that are wanted of it; of others, pieces of fragmented packets may have come along.
+        wanted: Which packets.
+        work: The folder of all parts.
+    """
+    with _new_folder(work / f"stitch-{number:05}") as (folder, made), _tables(wanted) as tables:
+        whole = made / "packets.pcapng"
+        with whole.open("wb") as into:
+            for path, _ in spilled:
+                with Path(path).open("rb") as piece:
+                    shutil.copyfileobj(piece, into)
+        names = ", ".join(literal(frames) for _, frames in spilled)
+        tables.execute(
+            "SET VARIABLE frames = (SELECT list(frame ORDER BY filename, file_row_number) FROM "
+            f"read_parquet([{names}], filename = true, file_row_number = true))"
+        )
+        ((count,),) = tables.stored("SELECT coalesce(len(getvariable('frames')), 0)").fetchall()
+        frames, told, notes = 0, list[Any](), list[str]()
+        if count:
+            frames, told = _read(tables, str(whole), replace(wanted, filter=None, start=None, end=None))
+            ((notes,),) = tables.stored("SELECT notes FROM captures").fetchall()
+        whole.unlink()
+        _keep(tables, kept)
+        _number_frames(tables)
+        ((numbers,),) = tables.stored("SELECT getvariable('frames')").fetchall()
+        torn = tuple(replace(one, frame=numbers[one.frame - 1]) for one in _torn(told))
+        _write(tables, made)
+    part = Part(capture=-1, path="", number=number)
+    return Surveyed(part, str(folder), frames, 0, 0, None, None, tuple(notes), False, torn)
+
+
+def _read(tables: Tables, path: str, wanted: Wanted) -> tuple[int, list[Any]]:
+    chosen = selection(wanted.filter, wanted.start, wanted.end, None)
+    with tables.filling():
+        return _native.read_capture(
+            [path],
+            tables.insert,
+            compile_filter=chosen.compiler(),
+            detailed=None if wanted.packets else 0,
+            explained=None,
+            keylogs=[],
+            progress=None,
+            watch=None,
+            **chosen.bounds,
+        )
+
+
+def _torn(told: Sequence[tuple[Address, Address, int, int, bool]]) -> tuple[Torn, ...]:
+    return tuple(Torn(str(source), str(to), frame, frames, is_udp) for source, to, frame, frames, is_udp in told)
+
+
+def _keep(tables: Tables, kept: Sequence[Flow]) -> None:
+    """Leave what is not wanted out of the tables."""
+    types = {"transport": "VARCHAR", "one": "VARCHAR", "port": "INTEGER", "other": "VARCHAR", "other_port": "INTEGER"}
+    with tables.lent("kept", types, kept):
+        tables.execute("""
+            CREATE TEMP TABLE foreign_streams AS
+            SELECT stream FROM connections
+            WHERE (transport::VARCHAR, client_ip, client_port, server_ip, server_port) NOT IN (
+                SELECT (transport, one, port, other, other_port) FROM kept
+                UNION ALL SELECT (transport, other, other_port, one, port) FROM kept)
+        """)
+    for table in CORE:
+        if table.name != "captures":
+            tables.execute(f"DELETE FROM {table.name} WHERE stream IN (FROM foreign_streams)")
+
+
+def _number_frames(tables: Tables) -> None:
+    """Number frames as they are numbered over all parts."""
+    for table in CORE:
+        if table.name != "captures" and (columns := frame_columns(table.types)):
+            changed = ", ".join(f"{name} = getvariable('frames')[{name}]" for name in columns)
+            tables.execute(f"UPDATE {table.name} SET {changed}")
+
+
+def frame_columns(types: dict[str, str]) -> list[str]:
+    """Give the columns that number frames."""
+    return [name for name in types if name == "frame" or name.endswith("_frame")]
+
+
+@contextmanager
+def _tables(wanted: Wanted) -> Iterator[Tables]:
+    """Give empty tables in memory."""
+    database = duckdb.connect(":memory:")
+    try:
+        tables = Tables(database)
+        tables.execute(f"SET memory_limit = '{wanted.memory}B'")
+        tables.create()
+        yield tables
+    finally:
+        database.close()
+
+
+def _write(tables: Tables, folder: Path) -> None:
+    for table in CORE:
+        columns = ", ".join(table.from_core)
+        target = literal(file_of(str(folder), table.name))
+        tables.execute(f"COPY (SELECT {columns} FROM {table.name}) TO {target} (COMPRESSION zstd)")
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Give the name of a folder, and a new one that gets this name when the block ends well."""
+    made = folder.with_name(f".{folder.name}-{os.urandom(4).hex()}")
+    made.mkdir(parents=True)
+    try:
+        yield folder, made
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
