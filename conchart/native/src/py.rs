@@ -30,8 +30,8 @@ use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
 use crate::flow::Transport;
-use crate::pipeline::watching::Watcher;
 use crate::packet::{Endpoint, Incomplete};
+use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Ends, Failure, Limit, Selection};
 use crate::portion::{Certainty, Output, Portion, Stopped};
 use crate::spilling::{self, Flows};
@@ -331,7 +331,6 @@ type Wanted = (String, IpAddr, u16, IpAddr, u16, usize);
 /// Copies the packets of some flows into files. See `_native.pyi`.
 #[pyfunction]
 #[pyo3(signature = (path, flows, outputs, *, compile_filter, start, end))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments, as of reading")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn spill_flows(
     py: Python<'_>,
@@ -474,6 +473,7 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows, survey_pools,
+        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows,
+        survey_pools,
     };
 }

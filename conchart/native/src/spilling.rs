@@ -65,8 +65,7 @@ pub fn spill(
     files: impl IntoIterator<Item = impl Write>,
 ) -> Result<Vec<Vec<i64>>, Unwritten> {
     let mut chooser = Chooser::new(selection);
-    let mut spills: Vec<_> =
-        files.into_iter().map(|into| Spill { into, link: None, frames: Vec::new() }).collect();
+    let mut spills: Vec<_> = files.into_iter().map(|into| Spill { into, link: None, frames: Vec::new() }).collect();
     let mut reader = CaptureReader::open(source).map_err(Failure::Capture)?;
     let mut begins = true;
     let mut places = Vec::new();

@@ -292,8 +292,7 @@ impl Fragments {
         let partial = self.partials.remove(&key)?;
         self.bytes -= partial.cost;
         let (source, destination) = (key.source, key.destination);
-        let incomplete =
-            Incomplete { opened, source, destination, frames: partial.frames, is_udp: partial.is_udp };
+        let incomplete = Incomplete { opened, source, destination, frames: partial.frames, is_udp: partial.is_udp };
         partial.whole_at.is_none().then_some(incomplete)
     }
 }
