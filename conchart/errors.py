@@ -19,6 +19,10 @@ class CaptureError(ConchartError):
     exit_code = 3
 
 
+class TaskError(CaptureError):
+    """A process or machine that reads a part of a capture was lost, or cannot do it."""
+
+
 class NoRoomError(ConchartError):
     """The tables of a capture fit neither into the allowed memory nor onto the disk."""
 

@@ -5,7 +5,7 @@ what is worked out of those is filled when somebody asks for it. What was saved 
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,11 @@ from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
 from conchart.files.paths import remove_folder
 from conchart.files.unfinished import Undone
-from conchart.outputs import write
+from conchart.outputs import form_of, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.live import Growing
 from conchart.reading.proxies import given_proxies, require_seen
-from conchart.reading.selection import selection
+from conchart.reading.selection import Selection, selection
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -68,6 +68,9 @@ def read(
     findings: Iterable[str | os.PathLike[str]] = (),
     thresholds: Mapping[str, float] | None = None,
     memory: int | str | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    parts: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> "Trace":
@@ -77,7 +80,8 @@ def read(
     query or file needs them.
 
     Args:
-        paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. Several count on from
+        paths: pcap or pcapng files, compressed (gzip, zstd) or not; ``-`` is standard input. A text with ``://``
+            is a URL, which fsspec opens, or a pattern of URLs (``s3://bucket/lb-1/*.pcap.zst``). Several count on from
             each other, as if ``mergecap -a`` had joined them. What is still growing (``conchart.reading.live``: an
             interface, a pipe, a file) is read until it ends.
         filter: A capture filter in tcpdump's language, compiled by libpcap.
@@ -100,6 +104,11 @@ def read(
         thresholds: From where on something is a finding, by name, where the usual value is not wanted.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
+        workers: Processes that read parts of the captures side by side, where that is possible: several files, or a
+            large pcap file. The tables are those of one process (``docs/scale.md``).
+        scheduler: The address of a Dask scheduler, whose workers read the parts instead.
+        parts: A folder that keeps the parts, so that a later call takes up those of files that did not change. With
+            ``scheduler``, every machine must see it.
         progress: Called now and then while reading.
         watch: Shown now and then what was read so far.
 
@@ -123,9 +132,11 @@ def read(
     with _open_trace(memory) as trace, ExitStack() as flowing:
 
         def conclude() -> None:
-            for number, path in enumerate(paths):
+            for number, (path, name) in enumerate(opened.items()):
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
+                elif os.fspath(path) != name:
+                    trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
             if not packets:
                 _leave_out_details(trace, explain)
             if chosen := str(wanted):
@@ -140,23 +151,24 @@ def read(
                 watch(trace)
             return max((monotonic_ns() - began) * (_SHARE - 1), SECOND)
 
-        opened = {
-            path: flowing.enter_context(path.opened()) if isinstance(path, Growing) else os.fspath(path)
-            for path in paths
-        }
+        paths = tuple(one for path in paths for one in _expanded(path))
+        opened: dict[str | os.PathLike[str] | Growing, str] = {}
+        divided = explain is None and watch is None and not keylogs and _dividable(paths, wanted)
         try:
             with trace.filling():
-                _native.read_capture(
-                    [opened[path] for path in paths],
-                    trace.insert,
-                    compile_filter=compiler,
-                    detailed=None if packets else _DETAILED,
-                    explained=explain,
-                    keylogs=[os.fspath(path) for path in keylogs],
-                    progress=progress,
-                    watch=partial(show, watch=watch) if watch else None,
-                    **wanted.bounds,
-                )
+                if not (divided and _read_in_parts(trace, paths, wanted, packets, workers, scheduler, parts, progress)):
+                    opened = {path: flowing.enter_context(_opened(path)) for path in paths}
+                    _native.read_capture(
+                        [opened[path] for path in paths],
+                        trace.insert,
+                        compile_filter=compiler,
+                        detailed=None if packets else _DETAILED,
+                        explained=explain,
+                        keylogs=[os.fspath(path) for path in keylogs],
+                        progress=progress,
+                        watch=partial(show, watch=watch) if watch else None,
+                        **wanted.bounds,
+                    )
         except _native.CaptureError as error:
             raise CaptureError(_renamed(str(error), opened)) from None
         flowing.close()
@@ -164,6 +176,42 @@ def read(
             require_seen(given, _addresses(trace))
         conclude()
     return trace
+
+
+def _dividable(paths: Sequence[str | os.PathLike[str] | Growing], wanted: Selection) -> bool:
+    """Can the captures be read in parts: again and again, each packet chosen by itself?"""
+    bounds = wanted.bounds
+    is_by_packet = wanted.count is None and not bounds["start_relative"] and not bounds["end_relative"]
+    return is_by_packet and not any(isinstance(path, Growing) or os.fspath(path) == "-" for path in paths)
+
+
+def _read_in_parts(
+    trace: "Trace",
+    paths: Sequence[str | os.PathLike[str] | Growing],
+    wanted: Selection,
+    packets: bool,  # noqa: FBT001
+    workers: int,
+    scheduler: str | None,
+    folder: str | os.PathLike[str] | None,
+    progress: Progress | None,
+) -> bool:
+    """Fill the tables by several processes or machines; False where one process has to read, and nothing is filled."""
+    if workers < 2 and not scheduler:
+        return False
+    from conchart.parts import NotInParts, Wanted, read_parts  # not above: few captures are read in parts
+    from conchart.parts.executors import tasks_of
+
+    bounds = wanted.bounds
+    memory = table_limit(None) // (2 * max(workers, 1))
+    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory)
+    names = [os.fspath(path) for path in paths if not isinstance(path, Growing)]
+    try:
+        with tasks_of(workers, scheduler) as executor:
+            work = Path(folder) if folder else None
+            read_parts(trace.insert, names, of_each, executor, pieces=workers, folder=work, progress=progress)
+    except NotInParts:
+        return False
+    return True
 
 
 def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:
@@ -178,9 +226,32 @@ def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:
 def _renamed(message: str, opened: Mapping[str | os.PathLike[str] | Growing, str]) -> str:
     """Call a capture by its name, not by that of the pipe."""
     for path, name in opened.items():
-        if isinstance(path, Growing):
-            message = message.replace(name, path.name)
+        message = message.replace(name, path.name if isinstance(path, Growing) else os.fspath(path))
     return message
+
+
+def _expanded(path: str | os.PathLike[str] | Growing) -> list[str | os.PathLike[str] | Growing]:
+    """Give the URLs that a pattern stands for; anything else as it is."""
+    if isinstance(path, Growing) or "://" not in os.fspath(path):
+        return [path]
+    from conchart.parts.cutting import expanded  # not above: few captures are URLs
+
+    return list(expanded(os.fspath(path)))
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str] | Growing) -> Iterator[str]:
+    """Give the path under which the native core reads a capture."""
+    if isinstance(path, Growing):
+        with path.opened() as name:
+            yield name
+    elif "://" in (name := os.fspath(path)):
+        from conchart.parts.cutting import Part
+
+        with Part(0, name).opened() as pipe:
+            yield pipe
+    else:
+        yield name
 
 
 def _addresses(trace: "Trace") -> set[str]:
@@ -269,8 +340,9 @@ class Trace(Tables):
 
         ``.html`` is the page, ``.svg`` and ``.png`` are pictures of its lanes, ``.txt`` is the terminal's summary,
         ``.json`` every table in one document, ``.duckdb`` every table in a database for ``Trace.load`` and DuckDB's
-        own tools. ``.csv`` and ``.parquet`` hold one table; ``connections`` has the name of the server, the number of
-        requests and the nanoseconds in each phase and in stalls added to its columns. ``.pcapng`` has the packets
+        own tools; ``.tables``, or a name that ends in ``/``, every table in a folder of Parquet
+        files. ``.csv`` and ``.parquet`` hold one table; ``connections`` has the name of the server, the number
+        of requests and the nanoseconds in each phase and in stalls added to its columns. ``.pcapng`` has the packets
         themselves, with comments; the captures are read once more for it. ``.har``, ``.perfetto.json`` and
         ``.otlp.json`` are for the viewers of other tools: requests as a browser's, lanes as trace events, spans with
         their causes.
@@ -287,7 +359,7 @@ class Trace(Tables):
             CaptureError: A capture is gone, or has changed since it was read.
             OutputError: The file cannot be written.
         """
-        write(self, Path(path), form=format, table=table, options=options or DrawOptions())
+        write(self, Path(path), form=form_of(path, format), table=table, options=options or DrawOptions())
 
     def provide(self, *facts: str) -> None:
         """Have these tables (``links``) and columns (``connections.vantage``) filled now.

@@ -79,6 +79,24 @@ _OPTIONS = (
         metavar="FILE",
         help="Decrypt TLS with the secrets in this file, which SSLKEYLOGFILE makes clients write. Repeatable.",
     ),
+    click.option(
+        "-j",
+        "--workers",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help="Read parts of the captures in N processes: several files, or a large pcap file. The tables are the same.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Read parts of the captures on the workers of this Dask scheduler (tcp://host:8786).",
+    ),
+    click.option(
+        "--parts",
+        metavar="DIR",
+        help="Keep the parts in this folder. A later run reads only files that changed.",
+    ),
     FINDINGS,
     click.option(
         "--threshold",
@@ -108,12 +126,16 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         folders: tuple[str, ...],
         thresholds: tuple[str, ...],
         memory: str | None,
+        workers: int,
+        scheduler: str | None,
+        parts: str | None,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
-        return command(selection=packets | known | looked_for | {"memory": memory}, **others)
+        spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
+        return command(selection=packets | known | looked_for | spread | {"memory": memory}, **others)
 
     decorated: Callable[..., Any] = with_selection
     for option in reversed(_OPTIONS):
@@ -192,7 +214,9 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
     if len(paths) > 1:
         raise UsageError(f"{saved} is a saved trace: it cannot be joined with other files")
     if chosen := [
-        f"--{_OPTION_NAMES.get(name, name)}" for name, value in selection.items() if value and name != "memory"
+        f"--{_OPTION_NAMES.get(name, name)}"
+        for name, value in selection.items()
+        if value and name not in ("memory", "workers")
     ]:
         raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can be used only when a capture is read")
     return Trace.load(saved, memory=selection.get("memory"))

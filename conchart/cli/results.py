@@ -16,7 +16,7 @@ import click
 
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
-from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, prepare
+from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare
 from conchart.outputs.options import DrawOptions
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.telling.axis import captured_ns
@@ -72,8 +72,9 @@ class Results:
             if output == "-":
                 check_dump(self.form or "json")
             else:
-                check(Path(output), table=self.table, form=self.form, captures=captures)
-                prepare(Path(output), form=self.form)
+                form = form_of(output, self.form)
+                check(Path(output), table=self.table, form=form, captures=captures)
+                prepare(Path(output), form=form)
 
     def rehearse(self) -> None:
         """Give all of it of a capture without packets, to nobody.
@@ -93,7 +94,10 @@ class Results:
                         dump(trace, io.StringIO(), self.form or "json")
                     else:
                         trace.write(
-                            folder / Path(output).name, format=self.form, table=self.table, options=self.options
+                            folder / Path(output).name,
+                            format=form_of(output, self.form),
+                            table=self.table,
+                            options=self.options,
                         )
 
     def check_folders(self, user: str) -> None:

@@ -48,6 +48,33 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise OutputError(f"cannot write {path}: {error}") from None
 
 
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Give a place for a new folder; success puts it at ``path``, any failure leaves nothing and ``path`` untouched.
+
+    A folder that is there is replaced only if it has a file of the same name as one of the new ones.
+
+    Raises:
+        OutputError: ``path`` is something else, its folder is missing or closed to us, the disk is full.
+    """
+    try:
+        if not path.absolute().parent.is_dir():
+            raise OutputError(f"cannot write {path}: there is no folder {path.absolute().parent}")
+        with temporary_folder(path.absolute().parent) as folder, utf8_path(folder) as writable:
+            unfinished = writable / "unfinished"
+            yield unfinished
+            if path.exists():
+                made = {entry.name for entry in unfinished.iterdir() if entry.is_file()}
+                if not path.is_dir() or not any((path / name).is_file() for name in made):
+                    raise OutputError(f"cannot write {path}: it is there, and nothing that conchart wrote")
+                path.rename(folder / "before")
+            unfinished.rename(path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+    except _UNWRITTEN as error:
+        raise OutputError(f"cannot write {path}: {error}") from None
+
+
 def _follow(path: Path) -> Path:
     """Follow symbolic links, also one to what does not exist yet; of a pipe in ``/dev/stdout`` they lead to no name."""
     if path.exists() and not path.is_file():

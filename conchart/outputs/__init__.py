@@ -4,14 +4,16 @@ In: a trace, a path. Out: the file. ``page`` and ``pictures`` draw, ``terminal``
 other tools.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
 from conchart.errors import UsageError
-from conchart.files.whole import whole_file
+from conchart.files.whole import whole_file, whole_folder
 from conchart.outputs.formats.database import write_duckdb
 from conchart.outputs.formats.flat import flat_query, write_csv, write_parquet
+from conchart.outputs.formats.folder import write_folder
 from conchart.outputs.formats.har import dump_har
 from conchart.outputs.formats.json import dump_json
 from conchart.outputs.formats.otlp import dump_otlp
@@ -30,6 +32,7 @@ def _write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
 
 
 ONE_TABLE: dict[str, Callable[[Tables, str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}
+FOLDERS: dict[str, Callable[[Tables, Path], None]] = {".tables": write_folder}
 WHOLE_TRACE: dict[str, Callable[[Tables, Path], None]] = {".duckdb": write_duckdb}
 DRAWN: dict[str, Callable[[Tables, Path, DrawOptions], None]] = {
     ".html": write_page,
@@ -45,7 +48,7 @@ DOCUMENTS: dict[str, Callable[[Tables, IO[str]], None]] = {
     ".otlp.json": dump_otlp,
 }
 """Those that a pipe can have, too."""
-SUFFIXES = (*DRAWN, *DOCUMENTS, *WHOLE_TRACE, *ONE_TABLE)
+SUFFIXES = (*DRAWN, *DOCUMENTS, *WHOLE_TRACE, *ONE_TABLE, *FOLDERS)
 FORMATS = {suffix.split(".")[1]: suffix for suffix in SUFFIXES}
 """What a format is called, where the suffix is not to choose it: the first word of its own suffix."""
 PICTURES = frozenset({".svg", ".png"})
@@ -77,6 +80,11 @@ def check(path: Path, *, table: str | None = None, form: str | None = None, capt
         check_captures(captures, path)
 
 
+def form_of(output: str | os.PathLike[str], form: str | None) -> str | None:
+    """Give the format of an output that somebody named: a name that ends in ``/`` is a folder of tables."""
+    return "tables" if form is None and os.fspath(output).endswith("/") else form
+
+
 def prepare(path: Path, *, form: str | None = None) -> None:
     """Do what can be done for ``write`` while the captures are read."""
     if _suffix(path, form) == ".html":
@@ -93,6 +101,10 @@ def write(tables: Tables, path: Path, *, table: str | None, options: DrawOptions
     captures = [name for (name,) in tables.stored("SELECT path FROM captures ORDER BY capture").fetchall()]
     check(path, table=table, form=form, captures=captures)
     suffix = _suffix(path, form)
+    if suffix in FOLDERS:
+        with whole_folder(path) as unfinished:
+            FOLDERS[suffix](tables, unfinished)
+        return
     with whole_file(path) as unfinished:
         if suffix in ONE_TABLE:
             ONE_TABLE[suffix](tables, flat_query(table or "connections"), unfinished)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from conchart.errors import ConchartError, TaskError
 from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part, cut
 from conchart.parts.joining import join
@@ -128,8 +129,12 @@ def _cancelled_on_error() -> Iterator[list[Future[Any]]]:
     running: list[Future[Any]] = []
     try:
         yield running
-    except BaseException:
+    except BaseException as error:
         for future in running:
             with suppress(Exception):
                 future.cancel()
-        raise
+        if isinstance(error, ConchartError) or not isinstance(error, Exception):
+            raise
+        # Whatever went wrong where the tasks run: a process was killed, a machine has another version.
+        told = str(error) or type(error).__name__
+        raise TaskError(f"a task that reads a part failed: {told}") from error

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any, cast
 
-from conchart.errors import CaptureError
+from conchart.errors import CaptureError, MissingToolError
 
 _HEADER = 24
 """Bytes of the header of a pcap file (draft-ietf-opsawg-pcap section 4)."""
@@ -160,6 +160,7 @@ def _about(path: str) -> tuple[int, str]:
 
     Raises:
         CaptureError: A URL cannot be asked.
+        MissingToolError: fsspec is not installed.
     """
     if "://" not in path:
         with suppress(OSError):
@@ -177,18 +178,17 @@ def _remote(path: str) -> Iterator[tuple[Any, str]]:
     """Give the file system of a URL, and the place there.
 
     Raises:
-        CaptureError: fsspec is not installed, or the block fails.
+        MissingToolError: fsspec is not installed.
+        CaptureError: The block fails.
     """
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise CaptureError(
+        raise MissingToolError(
             f"{path}: fsspec opens URLs, and is not installed: pip install 'conchart[cluster]'"
         ) from None
     try:
         yield url_to_fs(path)
-    except CaptureError:
-        raise
     except Exception as error:  # each file system raises its own
         raise CaptureError(f"{path}: cannot be opened: {error}") from None
 

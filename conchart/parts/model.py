@@ -41,6 +41,17 @@ class Torn:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Which flows to keep of a file that is stitched; others may have come along with fragmented packets."""
+
+    flows: list[Flow]
+    everywhere: list[Flow]
+    """Those of all files."""
+    torn: list[tuple[str, str]]
+    """Addresses between which flows are kept that are in no file."""
+
+
+@dataclass(frozen=True, slots=True)
 class Surveyed:
     """What a part holds."""
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import duckdb
 
-from conchart.parts.model import Flow, Surveyed, Torn, file_of
+from conchart.parts.model import Flow, Kept, Surveyed, Torn, file_of
 from conchart.store.sql import literal
 
 _UDP_SILENCE_NS = 300_000_000_000
@@ -61,9 +61,12 @@ class Shared:
                 series.setdefault(place.series, []).append(place.number)
         return [(parts, file) for parts in series.values() for file in range(self.files)]
 
-    def kept(self, parts: Iterable[int], file: int) -> list[Flow]:
-        """Give the flows of these parts in a file."""
-        return sorted({flow for part in parts for flow, its_file in self.flows[part] if its_file == file})
+    def kept(self, parts: Iterable[int], file: int) -> "Kept":
+        """Say which flows of these parts to keep of a file."""
+        flows = {(flow, its_file) for part in parts for flow, its_file in self.flows[part]}
+        here = sorted(flow for flow, its_file in flows if its_file == file)
+        # A flow of which every packet is torn is in no part: the first file has it.
+        return Kept(here, sorted(flow for flow, _ in flows), sorted(self.torn) if file == 0 else [])
 
 
 def share(surveyed: Sequence[Surveyed], files: int) -> Shared:

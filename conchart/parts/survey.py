@@ -19,7 +19,7 @@ from conchart import _native
 from conchart.errors import CaptureError
 from conchart.parts.cutting import Part
 from conchart.parts.kept import remember
-from conchart.parts.model import CORE, Flow, Surveyed, Torn, Wanted, file_of
+from conchart.parts.model import CORE, Flow, Kept, Surveyed, Torn, Wanted, file_of
 from conchart.reading.selection import selection
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
@@ -98,15 +98,13 @@ def spill(
     return [(f"{folder}/{file}.pcapng", f"{folder}/{file}.parquet") for file in range(files)]
 
 
-def stitch(
-    number: int, spilled: Sequence[tuple[str, str]], kept: Sequence[Flow], wanted: Wanted, work: Path
-) -> Surveyed:
+def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: Wanted, work: Path) -> Surveyed:
     """Read shared flows in one piece, from the packets that were copied out of every part.
 
     Args:
         number: Of the file among those of each part.
         spilled: Packets and numbers of their frames, part by part.
-        kept: The flows that are wanted of it; of others, pieces of fragmented packets may have come along.
+        kept: The flows that are wanted of it.
         wanted: Which packets.
         work: The folder of all parts.
     """
@@ -156,20 +154,29 @@ def _torn(told: Sequence[tuple[Address, Address, int, int, bool]]) -> tuple[Torn
     return tuple(Torn(str(source), str(to), frame, frames, is_udp) for source, to, frame, frames, is_udp in told)
 
 
-def _keep(tables: Tables, kept: Sequence[Flow]) -> None:
+def _keep(tables: Tables, kept: Kept) -> None:
     """Leave what is not wanted out of the tables."""
     types = {"transport": "VARCHAR", "one": "VARCHAR", "port": "INTEGER", "other": "VARCHAR", "other_port": "INTEGER"}
-    with tables.lent("kept", types, kept):
-        tables.execute("""
+    ends = {"one": "VARCHAR", "other": "VARCHAR"}
+    with (
+        tables.lent("kept", types, kept.flows),
+        tables.lent("everywhere", types, kept.everywhere),
+        tables.lent("torn", ends, kept.torn),
+    ):
+        tables.execute(f"""
             CREATE TEMP TABLE foreign_streams AS
             SELECT stream FROM connections
-            WHERE (transport::VARCHAR, client_ip, client_port, server_ip, server_port) NOT IN (
-                SELECT (transport, one, port, other, other_port) FROM kept
-                UNION ALL SELECT (transport, other, other_port, one, port) FROM kept)
+            WHERE NOT ({_IS_IN.format("kept")}) AND ({_IS_IN.format("everywhere")}
+                OR (least(client_ip, server_ip), greatest(client_ip, server_ip)) NOT IN (SELECT (one, other) FROM torn))
         """)
     for table in CORE:
         if table.name != "captures":
             tables.execute(f"DELETE FROM {table.name} WHERE stream IN (FROM foreign_streams)")
+
+
+_IS_IN = """(transport::VARCHAR, client_ip, client_port, server_ip, server_port) IN (
+    SELECT (transport, one, port, other, other_port) FROM {0}
+    UNION ALL SELECT (transport, other, other_port, one, port) FROM {0})"""
 
 
 def _number_frames(tables: Tables) -> None:

@@ -1,4 +1,4 @@
-"""Saved traces: a DuckDB file that somebody else may have made, read as data and nothing else.
+"""Saved traces: a DuckDB file, or a folder of Parquet files, that somebody else may have made: data and nothing else.
 
 In: a path. Out: one relation per table of the schema, in the manner of the native core's batches. Views, macros,
 defaults, generated columns and everything else in the file that could compute something is never asked, and the
@@ -14,6 +14,9 @@ from conchart.errors import CaptureError
 from conchart.files.paths import utf8_path
 from conchart.store.schema import ROLES, SEVERITIES, TABLES, VOCABULARIES, Table
 from conchart.store.sql import literal
+
+MANIFEST = "manifest.json"
+"""The file that says that a folder holds the tables of a trace."""
 
 _MAGIC = slice(8, 12), b"DUCK"
 """Where a DuckDB file says what it is: after the checksum of its first block."""
@@ -38,9 +41,11 @@ _COLUMNS = """
 
 
 def is_saved(path: Path) -> bool:
-    """Tell a DuckDB file by its content."""
+    """Tell a DuckDB file by its content, and a folder of tables by its manifest."""
     place, magic = _MAGIC
     try:
+        if path.is_dir():
+            return (path / MANIFEST).is_file()
         if not path.is_file():
             return False
         with path.open("rb") as file:
@@ -59,14 +64,17 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
     try:
         path.stat()
         if not is_saved(path):
-            raise _Foreign("it is no DuckDB file")
+            raise _Foreign("it is no DuckDB file, and no folder of tables")
+        connection.execute(
+            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+            "SET enable_progress_bar = false"
+        )
         with utf8_path(path) as readable:
-            connection.execute(
-                "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
-                "SET enable_progress_bar = false;"
-                f"ATTACH {literal(str(readable))} AS saved (READ_ONLY);"
-                "SET enable_external_access = false; SET lock_configuration = true"
-            )
+            if path.is_dir():
+                _take_folder(connection, readable)
+            else:
+                connection.execute(f"ATTACH {literal(str(readable))} AS saved (READ_ONLY)")
+        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         for table in TABLES:
             _check_columns(connection, table)
             _check_rows(connection, table)
@@ -83,6 +91,15 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         raise CaptureError(f"{path}: cannot be opened: {error}") from None
     finally:
         connection.close()
+
+
+def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Take the Parquet files of a folder into a database of their own, with the types of the schema."""
+    connection.execute("ATTACH ':memory:' AS saved; USE saved")
+    for table in TABLES:
+        files = literal(str(folder / table.name / "*.parquet"))
+        connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME FROM read_parquet({files})")
+    connection.execute("USE memory")
 
 
 class _Rows:
