@@ -105,7 +105,7 @@ def share_waits(pieces: object, order: list[int]) -> list[tuple[int, int]]:
     """
 
 def spill_flows(
-    path: str,
+    paths: list[str],
     flows: list[tuple[str, IPv4Address | IPv6Address, int, IPv4Address | IPv6Address, int, int]],
     outputs: list[str],
     *,
@@ -113,10 +113,10 @@ def spill_flows(
     start: int | None,
     end: int | None,
 ) -> list[object]:
-    """Copy the packets of some flows out of a capture, and every piece of a fragmented packet.
+    """Copy the packets of some flows out of captures, and every piece of a fragmented packet.
 
     Args:
-        path: The capture.
+        paths: The captures, whose frames count on.
         flows: Of each flow ``tcp`` or ``udp``, both of its ends, the number of its file among ``outputs``.
         outputs: The pcapng files, which are replaced.
         compile_filter: As for ``read_capture``: what is not chosen is not copied.

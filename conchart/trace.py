@@ -132,10 +132,10 @@ def read(
     with _open_trace(memory) as trace, ExitStack() as flowing:
 
         def conclude() -> None:
-            for number, (path, name) in enumerate(opened.items()):
+            for number, path in enumerate(paths):
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
-                elif os.fspath(path) != name:
+                elif opened.get(path, os.fspath(path)) != os.fspath(path):
                     trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
             if not packets:
                 _leave_out_details(trace, explain)
@@ -248,8 +248,8 @@ def _opened(path: str | os.PathLike[str] | Growing) -> Iterator[str]:
     elif "://" in (name := os.fspath(path)):
         from conchart.parts.cutting import Part
 
-        with Part(0, name).opened() as pipe:
-            yield pipe
+        with Part(0, (name,)).opened() as pipes:
+            yield pipes[0]
     else:
         yield name
 

@@ -19,6 +19,7 @@ STAGES = (
     ("errors", "version", "_native"),
     ("words", "files"),
     ("reading", "store"),
+    ("parts",),
     ("analysis",),
     ("telling",),
     ("questions",),

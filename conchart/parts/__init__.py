@@ -17,7 +17,7 @@ from typing import Any
 
 from conchart.errors import ConchartError, TaskError
 from conchart.files.paths import temporary_folder
-from conchart.parts.cutting import Part, cut
+from conchart.parts.cutting import Part, cut, grouped
 from conchart.parts.joining import join
 from conchart.parts.kept import kept_parts
 from conchart.parts.model import Surveyed, Wanted
@@ -28,6 +28,10 @@ __all__ = ["NotInParts", "Wanted", "read_parts"]
 
 _FEW_PACKETS = 20_000
 """Of so few, every packet is kept (``docs/tables.md``): one process reads them."""
+
+
+_GROUP_BYTES = 64 << 20
+"""Small files are put together up to this size."""
 
 
 class NotInParts(Exception):  # noqa: N818  (not an error: it is read in one piece then)
@@ -61,9 +65,11 @@ def read_parts(
         CaptureError: Nothing could be read.
     """
     with _folder(folder) as work:
-        parts = [part for number, path in enumerate(paths) for part in cut(number, path, pieces)]
-        parts = [part.placed(place) for place, part in enumerate(parts)]
-        surveyed = list(_surveyed(executor, parts, wanted, work, progress))
+        single = [part for number, path in enumerate(paths) for part in cut(number, path, pieces)]
+        most = min(_GROUP_BYTES, sum(part.size for part in single) // (2 * pieces))
+        surveyed = list(_surveyed(executor, grouped(single, most), wanted, work, progress))
+        if any(one.overlaps for one in surveyed):  # flows of files that overlap are kept apart, part by part
+            surveyed = list(_surveyed(executor, single, wanted, work, progress))
         if any(one.clock_steps for one in surveyed):
             raise NotInParts("the clock steps in one of the captures")
         if not wanted.packets and sum(one.selected for one in surveyed) <= _FEW_PACKETS:
@@ -90,6 +96,7 @@ def _surveyed(
     executor: Executor, parts: Sequence[Part], wanted: Wanted, work: Path, progress: Callable[[int, int], None] | None
 ) -> Iterator[Surveyed]:
     """Give what each part holds, in the order of the parts."""
+    parts = [part.placed(place) for place, part in enumerate(parts)]
     known = kept_parts(parts, wanted, work)
     with _cancelled_on_error() as running:
         for part in parts:

@@ -9,8 +9,8 @@ is refused.
 
 import os
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
@@ -45,9 +45,9 @@ class Part:
     """A capture, or a range of one."""
 
     capture: int
-    """The number of the file on the command line, from 0."""
-    path: str
-    """Path or URL."""
+    """The number of its first file among all, from 0."""
+    paths: tuple[str, ...]
+    """Paths and URLs; of a range, one."""
     size: int = 0
     """Bytes, compressed as they are; 0 where that is not known."""
     begin: int = 0
@@ -56,8 +56,8 @@ class Part:
     """The byte behind its last one; None is the end of the file."""
     number: int = 0
     """Among all parts, in the order of time."""
-    changed: str = ""
-    """When the file changed last, or its tag: what another content would not have."""
+    changed: tuple[str, ...] = ()
+    """When each file changed last, or its tag: what another content would not have."""
 
     def placed(self, number: int) -> "Part":
         """Give it its number."""
@@ -69,18 +69,23 @@ class Part:
         return self.begin > 0 or self.end is not None
 
     @contextmanager
-    def opened(self) -> Iterator[str]:
-        """Give a path under which the native core reads it, as long as the block lasts.
+    def opened(self) -> Iterator[list[str]]:
+        """Give a path under which the native core reads each file, as long as the block lasts.
 
         Raises:
-            CaptureError: It cannot be opened.
+            CaptureError: One cannot be opened.
         """
-        if not self.is_range and "://" not in self.path:
-            yield self.path
+        with ExitStack() as stack:
+            yield [stack.enter_context(self._readable(path)) for path in self.paths]
+
+    @contextmanager
+    def _readable(self, path: str) -> Iterator[str]:
+        if not self.is_range and "://" not in path:
+            yield path
             return
         reading, writing = os.pipe()
         try:
-            source = _opened(self.path)
+            source = _opened(path)
         except BaseException:
             os.close(reading)
             os.close(writing)
@@ -137,7 +142,7 @@ def cut(capture: int, path: str, pieces: int, *, least: int = _LEAST) -> list[Pa
         least: Bytes of a range at least.
     """
     size, changed = _about(path)
-    whole = Part(capture, path, size=size, changed=changed)
+    whole = Part(capture, (path,), size=size, changed=(changed,))
     pieces = min(pieces, whole.size // least)
     if pieces < 2 or "://" in path:
         return [whole]
@@ -150,9 +155,28 @@ def cut(capture: int, path: str, pieces: int, *, least: int = _LEAST) -> list[Pa
         cuts = sorted({found for place in wanted if (found := _record_from(file, place, order)) is not None})
     begins, ends = [0, *cuts], [*cuts, None]
     return [
-        Part(capture, path, size=(end or size) - begin, begin=begin, end=end, changed=changed)
+        Part(capture, (path,), size=(end or size) - begin, begin=begin, end=end, changed=(changed,))
         for begin, end in zip(begins, ends, strict=True)
     ]
+
+
+def grouped(parts: Sequence[Part], most: int) -> list[Part]:
+    """Put small files that follow each other into one part: a part costs some tenths of a second, whatever it holds.
+
+    Args:
+        parts: In the order of time.
+        most: Bytes of such a part at most.
+    """
+    groups: list[Part] = []
+    for part in parts:
+        last = groups[-1] if groups else None
+        joins = last and not (last.is_range or part.is_range) and last.size and part.size
+        if last and joins and last.size + part.size <= most:
+            changed = last.changed + part.changed
+            groups[-1] = replace(last, paths=last.paths + part.paths, size=last.size + part.size, changed=changed)
+        else:
+            groups.append(part)
+    return groups
 
 
 def _about(path: str) -> tuple[int, str]:

@@ -8,6 +8,7 @@ frames count on from part to part (``docs/tables.md``).
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import duckdb
 
@@ -38,14 +39,18 @@ def join(surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Sha
     database = duckdb.connect(":memory:")
     try:
         database.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
-        database.execute("CREATE TABLE parts (part BIGINT, capture INTEGER, before BIGINT, first_frame BIGINT)")
-        rows = [
-            (one.part.number, one.part.capture, place.first_frame - 1, place.first_frame)
-            for one, place in zip(surveyed, shared.placed, strict=True)
-        ]
-        database.executemany("INSERT INTO parts VALUES (?, ?, ?, ?)", rows)
+        database.execute(
+            "CREATE TABLE parts (part BIGINT, capture INTEGER, before BIGINT);"
+            "CREATE TABLE files (part BIGINT, local INTEGER, capture INTEGER, first_frame BIGINT)"
+        )
+        for one, place in zip(surveyed, shared.placed, strict=True):
+            before = place.first_frame - 1
+            database.execute("INSERT INTO parts VALUES (?, ?, ?)", [one.part.number, one.part.capture, before])
+            for local, file in enumerate(one.files):
+                row = [one.part.number, local, one.part.capture + local, file.first_frame + before]
+                database.execute("INSERT INTO files VALUES (?, ?, ?, ?)", row)
         for one in stitched:
-            database.execute("INSERT INTO parts VALUES (?, NULL, 0, NULL)", [_STITCHED + one.part.number])
+            database.execute("INSERT INTO parts VALUES (?, NULL, 0)", [_STITCHED + one.part.number])
         _number(database, surveyed, stitched, shared)
         for table in CORE:
             if table.name == "captures":
@@ -84,7 +89,7 @@ def _number(
         WITH all_streams AS (
             SELECT part, stream AS local, transport::VARCHAR AS transport,
                 rows.first_frame + before AS first_frame,
-                parts.capture, client_ip, client_port, server_ip, server_port
+                parts.capture + rows.capture AS capture, client_ip, client_port, server_ip, server_port
             FROM ({_sources("connections", surveyed, stitched)}) rows JOIN parts USING (part)),
         kept AS (
             SELECT * FROM all_streams
@@ -102,8 +107,8 @@ def _number(
             (CASE transport WHEN 'tcp' THEN row_number() OVER (PARTITION BY transport ORDER BY first_frame, part, local)
                 ELSE dense_rank() OVER (PARTITION BY transport ORDER BY of_flow) END - 1)::INTEGER AS transport_stream,
             coalesce(flows.capture, (
-                SELECT arg_max(parts.capture, parts.first_frame) FROM parts
-                WHERE parts.first_frame <= flows.first_frame)) AS capture
+                SELECT arg_max(files.capture, files.first_frame) FROM files
+                WHERE files.first_frame <= flows.first_frame)) AS capture
         FROM flows
     """)
 
@@ -127,40 +132,48 @@ def _captures(
     """Give a query for the rows of ``captures``: one for each file, whatever parts it was read in."""
     known = database.execute("SELECT part, local, stream FROM streams").fetchall() if _name_streams(surveyed) else []
     streams = {(part, local): stream for part, local, stream in known}
-    database.execute("CREATE TABLE told (part BIGINT, path VARCHAR, told VARCHAR[], undecodable BIGINT, other BIGINT)")
+    database.execute(
+        "CREATE TABLE told (part BIGINT, local INTEGER, path VARCHAR, told VARCHAR[], lost BIGINT, other BIGINT)"
+    )
     # Every file of a part has the pieces of fragmented packets: the first one of each series tells.
     torn = [each for one, (_, file) in zip(stitched, shared.stitches, strict=True) if file == 0 for each in one.torn]
     for one, place in zip(surveyed, shared.placed, strict=True):
-        last = place.first_frame + one.frames - 1
+        before, number = place.first_frame - 1, one.part.number
         # Pieces of fragmented packets that are missing in a part may lie in the next one: the stitched files know.
-        spilled = one.part.number in shared.flows
-        left = [each for each in torn if place.first_frame <= each.frame <= last] if spilled else one.torn
-        undecodable, other = (now - before for now, before in zip(_lost(left), _lost(one.torn), strict=True))
-        notes = _renumbered(one.notes, one.part.number, place.first_frame - 1, streams)
-        row = [one.part.number, one.part.path, notes, undecodable, other]
-        database.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?)", row)
+        mine = [replace(each, frame=each.frame + before) for each in one.torn]
+        left = torn if number in shared.flows else mine
+        ends = [file.first_frame + before for file in one.files[1:]] + [place.first_frame + one.frames]
+        for local, (file, end) in enumerate(zip(one.files, ends, strict=True)):
+            inside = range(file.first_frame + before, end)
+            now, was = _lost(left, inside), _lost(mine, inside)
+            notes = _renumbered(file.notes, number, before, streams)
+            path = one.part.paths[local]
+            row = [number, local, path, notes, now[0] - was[0], now[1] - was[1]]
+            database.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?, ?)", row)
     return f"""
-        SELECT parts.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
+        SELECT files.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
             arg_min(link_types, part) AS link_types,
             sum(packets)::BIGINT AS packets, sum(selected)::BIGINT AS selected, sum(bytes)::BIGINT AS bytes,
-            min(parts.first_frame) AS first_frame, min(first_at) AS first_at, max(last_at) AS last_at,
+            min(files.first_frame) AS first_frame, min(first_at) AS first_at, max(last_at) AS last_at,
             max(resolution_ns) AS resolution_ns, bool_or(truncated) AS truncated,
-            sum(rows.undecodable + told.undecodable)::BIGINT AS undecodable,
+            sum(rows.undecodable + told.lost)::BIGINT AS undecodable,
             sum(rows.other + told.other)::BIGINT AS other,
             sum(snapped)::BIGINT AS snapped, sum(dropped)::BIGINT AS dropped, sum(duplicates)::BIGINT AS duplicates,
             flatten(list(told ORDER BY part)) AS notes
-        FROM ({_sources("captures", surveyed, ())}) rows JOIN parts USING (part) JOIN told USING (part)
-        GROUP BY parts.capture ORDER BY parts.capture
+        FROM (SELECT * RENAME (capture AS local) FROM ({_sources("captures", surveyed, ())})) rows
+        JOIN files USING (part, local) JOIN told USING (part, local)
+        GROUP BY files.capture ORDER BY files.capture
     """
 
 
 def _name_streams(surveyed: Sequence[Surveyed]) -> bool:
-    return any("stream " in note for one in surveyed for note in one.notes)
+    return any("stream " in note for one in surveyed for file in one.files for note in file.notes)
 
 
-def _lost(torn: Sequence[Torn]) -> tuple[int, int]:
+def _lost(torn: Sequence[Torn], frames: range) -> tuple[int, int]:
     """Give how many frames of fragmented packets count as undecodable, and as neither TCP nor UDP."""
-    return sum(one.frames for one in torn if not one.is_udp), sum(one.frames for one in torn if one.is_udp)
+    inside = [one for one in torn if one.frame in frames]
+    return sum(one.frames for one in inside if not one.is_udp), sum(one.frames for one in inside if one.is_udp)
 
 
 def _renumbered(notes: Sequence[str], part: int, before: int, streams: Mapping[tuple[int, int], int]) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from conchart.parts.cutting import Part
-from conchart.parts.model import Surveyed, Torn, Wanted
+from conchart.parts.model import File, Surveyed, Torn, Wanted
 from conchart.version import version
 
 _NAME = "surveyed.json"
@@ -25,7 +25,8 @@ def kept_parts(parts: Iterable[Part], wanted: Wanted, work: Path) -> dict[int, S
             if told["of"] == _of(part, wanted):
                 about = told["surveyed"]
                 torn = tuple(Torn(**one) for one in about.pop("torn"))
-                kept[part.number] = Surveyed(**about | {"part": part, "torn": torn, "notes": tuple(about["notes"])})
+                files = tuple(File(**one | {"notes": tuple(one["notes"])}) for one in about.pop("files"))
+                kept[part.number] = Surveyed(**about | {"part": part, "torn": torn, "files": files})
     return kept
 
 
@@ -39,4 +40,5 @@ def _of(part: Part, wanted: Wanted) -> dict[str, object]:
     """Give what has to be the same for a part to be kept: the bytes, what was wanted of them, who read them."""
     chosen = asdict(wanted)
     del chosen["memory"]
-    return {"part": asdict(part), "changed": part.changed, "wanted": chosen, "conchart": version()}
+    told = {"part": asdict(part), "wanted": chosen, "conchart": version()}
+    return dict(json.loads(json.dumps(told)))

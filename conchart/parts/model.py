@@ -41,6 +41,16 @@ class Torn:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """What is known of one file of a part."""
+
+    first_frame: int
+    first_at: int | None
+    last_at: int | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """Which flows to keep of a file that is stitched; others may have come along with fragmented packets."""
 
@@ -62,16 +72,35 @@ class Surveyed:
     """Number of its last frame."""
     packets: int
     selected: int
-    first_at: int | None
-    last_at: int | None
-    notes: tuple[str, ...]
+    files: tuple[File, ...]
     truncated: bool
     torn: tuple[Torn, ...]
 
     @property
+    def first_at(self) -> int | None:
+        """Its earliest packet."""
+        return min((file.first_at for file in self.files if file.first_at is not None), default=None)
+
+    @property
+    def last_at(self) -> int | None:
+        """Its latest packet."""
+        return max((file.last_at for file in self.files if file.last_at is not None), default=None)
+
+    @property
     def clock_steps(self) -> bool:
         """Does its clock step, so that what follows it stands elsewhere?"""
-        return any(_STEP in note for note in self.notes)
+        return any(_STEP in note for file in self.files for note in file.notes)
+
+    @property
+    def overlaps(self) -> bool:
+        """Does a file of it begin before the one before it ended?"""
+        latest = None
+        for file in self.files:
+            if latest is not None and file.first_at is not None and file.first_at < latest:
+                return True
+            if file.last_at is not None:
+                latest = max(latest or file.last_at, file.last_at)
+        return False
 
     @property
     def torn_at_end(self) -> bool:

@@ -19,7 +19,7 @@ from conchart import _native
 from conchart.errors import CaptureError
 from conchart.parts.cutting import Part
 from conchart.parts.kept import remember
-from conchart.parts.model import CORE, Flow, Kept, Surveyed, Torn, Wanted, file_of
+from conchart.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of
 from conchart.reading.selection import selection
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
@@ -33,24 +33,26 @@ def survey(part: Part, wanted: Wanted, work: Path) -> Surveyed:
     Raises:
         CaptureError: Nothing could be read.
     """
-    with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as path:
+    with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as paths:
         try:
             with _tables(wanted) as tables:
-                frames, torn = _read(tables, path, wanted)
-                about = tables.stored("SELECT packets, selected, first_at, last_at, notes, truncated FROM captures")
-                ((packets, selected, first_at, last_at, notes, truncated),) = about.fetchall()
+                frames, torn = _read(tables, paths, wanted)
+                files = _files(tables)
+                about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"
+                ((packets, selected, truncated),) = tables.stored(about).fetchall()
                 _write(tables, made)
         except _native.CaptureError as error:
-            raise CaptureError(str(error).replace(path, part.path)) from None
+            text = str(error)
+            for path, name in zip(part.paths, paths, strict=True):
+                text = text.replace(name, path)
+            raise CaptureError(text) from None
         surveyed = Surveyed(
             part=part,
             folder=str(folder),
             frames=frames,
             packets=packets,
             selected=selected,
-            first_at=first_at,
-            last_at=last_at,
-            notes=tuple(notes),
+            files=files,
             truncated=truncated,
             torn=_torn(torn),
         )
@@ -76,14 +78,14 @@ def spill(
     """
     chosen = selection(wanted.filter, wanted.start, wanted.end, None)
     name = f"spill-{surveyed.part.number:05}"
-    with _new_folder(work / name) as (folder, made), surveyed.part.opened() as path:
+    with _new_folder(work / name) as (folder, made), surveyed.part.opened() as paths:
         outputs = [made / f"{file}.pcapng" for file in range(files)]
         ends = [
             (transport, ip_address(one), port, ip_address(other), its_port, file)
             for (transport, one, port, other, its_port), file in flows
         ]
         batches = _native.spill_flows(
-            path,
+            paths,
             ends,
             [str(output) for output in outputs],
             compile_filter=chosen.compiler(),
@@ -120,25 +122,25 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
             f"read_parquet([{names}], filename = true, file_row_number = true))"
         )
         ((count,),) = tables.stored("SELECT coalesce(len(getvariable('frames')), 0)").fetchall()
-        frames, told, notes = 0, list[Any](), list[str]()
+        frames, told, files = 0, list[Any](), tuple[File, ...]()
         if count:
-            frames, told = _read(tables, str(whole), replace(wanted, filter=None, start=None, end=None))
-            ((notes,),) = tables.stored("SELECT notes FROM captures").fetchall()
+            frames, told = _read(tables, [str(whole)], replace(wanted, filter=None, start=None, end=None))
+            files = _files(tables)
         whole.unlink()
         _keep(tables, kept)
         _number_frames(tables)
         ((numbers,),) = tables.stored("SELECT getvariable('frames')").fetchall()
         torn = tuple(replace(one, frame=numbers[one.frame - 1]) for one in _torn(told))
         _write(tables, made)
-    part = Part(capture=-1, path="", number=number)
-    return Surveyed(part, str(folder), frames, 0, 0, None, None, tuple(notes), False, torn)
+    part = Part(capture=-1, paths=(), number=number)
+    return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
 
 
-def _read(tables: Tables, path: str, wanted: Wanted) -> tuple[int, list[Any]]:
+def _read(tables: Tables, paths: list[str], wanted: Wanted) -> tuple[int, list[Any]]:
     chosen = selection(wanted.filter, wanted.start, wanted.end, None)
     with tables.filling():
         return _native.read_capture(
-            [path],
+            paths,
             tables.insert,
             compile_filter=chosen.compiler(),
             detailed=None if wanted.packets else 0,
@@ -148,6 +150,11 @@ def _read(tables: Tables, path: str, wanted: Wanted) -> tuple[int, list[Any]]:
             watch=None,
             **chosen.bounds,
         )
+
+
+def _files(tables: Tables) -> tuple[File, ...]:
+    found = tables.stored("SELECT first_frame, first_at, last_at, notes FROM captures ORDER BY capture").fetchall()
+    return tuple(File(first, first_at, last_at, tuple(notes)) for first, first_at, last_at, notes in found)
 
 
 def _torn(told: Sequence[tuple[Address, Address, int, int, bool]]) -> tuple[Torn, ...]:
@@ -209,7 +216,7 @@ def _write(tables: Tables, folder: Path) -> None:
     for table in CORE:
         columns = ", ".join(table.from_core)
         target = literal(file_of(str(folder), table.name))
-        tables.execute(f"COPY (SELECT {columns} FROM {table.name}) TO {target} (COMPRESSION zstd)")
+        tables.execute(f"COPY (SELECT {columns} FROM {table.name}) TO {target} (COMPRESSION lz4)")
 
 
 @contextmanager

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -105,8 +108,8 @@ def test_a_cut_inside_a_record_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     inside = len(head) + sum(map(len, packets[:20])) + 20
     whole_file = SMALL.stat().st_size
     torn = [
-        cutting.Part(0, str(SMALL), size=inside, begin=0, end=inside),
-        cutting.Part(0, str(SMALL), size=whole_file - inside, begin=inside),
+        cutting.Part(0, (str(SMALL),), size=inside, begin=0, end=inside),
+        cutting.Part(0, (str(SMALL),), size=whole_file - inside, begin=inside),
     ]
     monkeypatch.setattr(parts, "cut", lambda *_: torn)
     with pytest.raises((NotInParts, CaptureError)):
@@ -133,10 +136,10 @@ def test_parts_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pyt
     files = cut_into(SMALL, [20, 40], tmp_path)
     kept = tmp_path / "kept"
     first = in_parts(files, folder=kept)
-    read: list[int] = []
+    read: list[tuple[str, ...]] = []
 
     def counted(part: cutting.Part, wanted: Wanted, work: Path) -> Surveyed:
-        read.append(part.number)
+        read.append(part.paths)
         return survey(part, wanted, work)
 
     monkeypatch.setattr(parts, "survey", counted)
@@ -144,7 +147,9 @@ def test_parts_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pyt
     assert read == []
     os.utime(files[1], ns=(1, 1))
     assert in_parts(files, folder=kept) == first
-    assert read == [1]
+    assert len(read) == 1
+    assert str(files[1]) in read[0]
+    assert str(files[2]) not in read[0]
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -254,3 +259,67 @@ def test_wanted_packets_are_the_same() -> None:
             wanted = Wanted(filter="port 443", packets=True)
             parts.read_parts(trace.insert, [str(SMALL)], wanted, Here(), pieces=1)
         assert rows(trace) == expected
+
+
+@pytest.fixture(scope="session")
+def s3_server(pytestconfig: pytest.Config) -> Path:
+    """Give versitygw, an S3 server that stores objects as files; it is built once, where Go is there."""
+    if known := shutil.which("versitygw"):
+        return Path(known)
+    folder = pytestconfig.rootpath / ".pytest_cache" / "go"
+    if not (folder / "versitygw").exists():
+        if not shutil.which("go"):
+            pytest.skip("neither versitygw nor Go to build it")
+        package = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+        environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": "-mod=mod"}
+        built = subprocess.run(
+            ["go", "install", package], env=environment, capture_output=True, text=True, timeout=500, check=False
+        )
+        if built.returncode:
+            pytest.skip(f"versitygw cannot be built: {built.stderr[-300:]}")
+    return folder / "versitygw"
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+def test_captures_in_an_object_store(s3_server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    place = tmp_path / "objects" / "captures" / "lb-1"
+    place.mkdir(parents=True)
+    files = cut_into(CHAIN, [200, 500], place)
+    address = "127.0.0.1:18787"
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "access",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": f"http://{address}",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    words: list[str | Path] = [
+        s3_server,
+        "--access",
+        "access",
+        "--secret",
+        "secret",
+        "--port",
+        address,
+        "posix",
+        tmp_path / "objects",
+    ]
+
+    def answers() -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", 18787), timeout=1):
+            return True
+        return False
+
+    with running(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        wait_until(answers, server)
+        url = "s3://captures/lb-1/*.pcap"
+        with conchart.read(url, packets=True) as one, conchart.read(url, packets=True, workers=2) as parted:
+            stored = rows(one)
+            assert stored == rows(parted)
+            found = [path for (path,) in one.sql("SELECT path FROM captures ORDER BY capture").fetchall()]
+        assert found == [f"s3://captures/lb-1/{file.name}" for file in files]
+    expected = whole(*files)
+    del expected["captures"], stored["captures"]  # which name the files
+    assert stored == expected

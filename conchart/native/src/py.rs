@@ -330,11 +330,11 @@ type Wanted = (String, IpAddr, u16, IpAddr, u16, usize);
 
 /// Copies the packets of some flows into files. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (path, flows, outputs, *, compile_filter, start, end))]
+#[pyo3(signature = (paths, flows, outputs, *, compile_filter, start, end))]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn spill_flows(
     py: Python<'_>,
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     flows: Vec<Wanted>,
     outputs: Vec<PathBuf>,
     compile_filter: Option<Py<PyAny>>,
@@ -354,9 +354,10 @@ fn spill_flows(
         let (one, other) = (Endpoint { ip: one, port: its_port }, Endpoint { ip: other, port: other_port });
         wanted.want(transport, one, other, file);
     }
+    let sources: Vec<Source> = paths.into_iter().map(source).collect();
     let spilled = py.detach(|| {
         let files = outputs.iter().map(|path| Ok(BufWriter::with_capacity(OUTPUT, File::create(path)?)));
-        spilling::spill(&source(path), selection, &wanted, files.collect::<io::Result<Vec<_>>>()?)
+        spilling::spill(&sources, selection, &wanted, files.collect::<io::Result<Vec<_>>>()?)
     });
     match spilled {
         Ok(spilled) => spilled

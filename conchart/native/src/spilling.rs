@@ -43,42 +43,47 @@ struct Spill<W> {
 }
 
 impl<W: Write> Spill<W> {
-    fn add(&mut self, frame: &Frame<'_>) -> io::Result<()> {
+    fn add(&mut self, number: u64, frame: &Frame<'_>) -> io::Result<()> {
         if self.link != Some(frame.link) {
             begin_section(frame.link, &mut self.into)?;
             self.link = Some(frame.link);
         }
-        self.frames.push(i64::try_from(frame.number).unwrap_or(i64::MAX));
+        self.frames.push(i64::try_from(number).unwrap_or(i64::MAX));
         write_frame(frame, &[], &mut self.into)
     }
 }
 
-/// Copies the packets of the wanted flows, each into one of `files`. Returns the frames of each file.
+/// Copies the packets of the wanted flows, each into one of `files`. Returns the frames of each file; several captures
+/// count on.
 ///
 /// # Errors
 /// A capture that cannot be opened, a filter that does not compile, output that cannot be written. Damage ends the
 /// capture where it ends when it is read.
 pub fn spill(
-    source: &Source,
+    sources: &[Source],
     selection: Selection,
     flows: &Flows,
     files: impl IntoIterator<Item = impl Write>,
 ) -> Result<Vec<Vec<i64>>, Unwritten> {
     let mut chooser = Chooser::new(selection);
     let mut spills: Vec<_> = files.into_iter().map(|into| Spill { into, link: None, frames: Vec::new() }).collect();
-    let mut reader = CaptureReader::open(source).map_err(Failure::Capture)?;
-    let mut begins = true;
     let mut places = Vec::new();
-    while let Ok(Some(frame)) = reader.next() {
-        let wanted = chooser.wants_dated(&frame, std::mem::take(&mut begins))?;
-        if wanted {
-            places.clear();
-            sort(flows, packet::decode(frame.link, frame.data, frame.original_len), spills.len(), &mut places, 0);
-            places.sort_unstable();
-            places.dedup();
-            for place in &places {
-                if let Some(spill) = spills.get_mut(*place) {
-                    spill.add(&frame)?;
+    let mut last = 0;
+    for source in sources {
+        let mut reader = CaptureReader::open(source).map_err(Failure::Capture)?;
+        let (before, mut begins) = (last, true);
+        while let Ok(Some(frame)) = reader.next() {
+            last = before + frame.number;
+            let wanted = chooser.wants_dated(&frame, std::mem::take(&mut begins))?;
+            if wanted {
+                places.clear();
+                sort(flows, packet::decode(frame.link, frame.data, frame.original_len), spills.len(), &mut places, 0);
+                places.sort_unstable();
+                places.dedup();
+                for place in &places {
+                    if let Some(spill) = spills.get_mut(*place) {
+                        spill.add(last, &frame)?;
+                    }
                 }
             }
         }
