@@ -15,7 +15,7 @@ _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL)
 """Of exchanges: they ask for a connection."""
 
 _PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
-"""What a proxy asks for, whoever was asked for it with the server's name (RFC 9112 section 3.2.2)."""
+"""A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 
 _EXCHANGES = f"""
     WITH both_sides AS (

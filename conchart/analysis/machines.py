@@ -2,9 +2,9 @@
 
 In: connections, handshakes and exchanges of a trace. Out: temporary tables for ``hops``: ``machines`` (address,
 machine) of those that accept and open connections, and ``through`` (front_stream, back_stream). A proxy often has an
-address in each of its networks. That they are one machine is told by whoever asks (``--proxy``), by the capturing
-machine itself (its own packets in a cooked capture), by what is handed on (PROXY protocol, X-Forwarded-For, a
-ClientHello), by a network card, or in the end by time: what one address asks lies within what the other was asked.
+address in each of its networks. The evidence that they are one machine is the user's option (``--proxy``), the
+capturing machine's own packets in a cooked capture, forwarded data (PROXY protocol, X-Forwarded-For, a ClientHello), a
+network card, or finally time: the requests that one address sends lie within those that the other one received.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

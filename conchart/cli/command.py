@@ -20,9 +20,9 @@ _OPTIONS_OF_OTHERS = {
     **dict.fromkeys(("-o", "--out", "--output"), "write with -w out.html"),
     **dict.fromkeys(("-i", "-r", "--input", "--read"), "captures need no option: conchart in.pcap -w out.html"),
 }
-"""What people type who know other programs, and what to type here."""
+"""Options that users of other programs expect, and the equivalent here."""
 _EXTRA = re.compile(r"Got unexpected extra argument \((\S+\.\w+)\)")
-"""click's words, of a file."""
+"""click's message about a surplus argument that is a file."""
 
 
 COMMANDS = ("diff", "explain", "findings", "live", "query", "whatif")
@@ -83,7 +83,7 @@ def run(args: list[str] | None) -> int:
 
 
 def _hint(error: click.ClickException) -> str | None:
-    """Say what to type instead of what other programs take, where the command has ``-w``."""
+    """Name the equivalent of another program's option, if the command has ``-w``."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or all(parameter.name != "outputs" for parameter in context.command.params):
         return None

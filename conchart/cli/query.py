@@ -22,7 +22,7 @@ from conchart.words.printable import printable, printable_lines
 _MOST_ROWS_SHOWN = 1000
 _ROWS_AT_A_TIME = 10_000
 _AS_WIDE_AS_IT_IS = 1_000_000
-"""Columns of no terminal: nothing is folded where nobody has a width."""
+"""Width without a terminal: nothing is wrapped."""
 
 
 @click.command()

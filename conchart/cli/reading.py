@@ -20,12 +20,12 @@ from conchart.trace import Trace, read
 from conchart.words.printable import printable, printable_lines
 
 _MOST_PACKETS = (1 << 64) - 1
-"""What the core counts to: no capture has more."""
+"""The core's counter has 64 bits: no capture has more."""
 _PROGRESS_FROM = 50_000_000
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
 _OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
-"""Of the arguments of ``read``, those that the command line calls otherwise."""
+"""Arguments of ``read`` that have another name on the command line."""
 
 FINDINGS = click.option(
     "--findings",
@@ -190,7 +190,7 @@ def warn_of_damage(trace: Trace) -> None:
 
 
 def _refuse_outputs(paths: tuple[str, ...]) -> None:
-    """Refuse a name that was meant to be written: beside a capture, with a suffix of ours, and none itself."""
+    """Refuse a name that was meant as output: it is not a capture, and has a suffix that conchart writes."""
     for path in paths:
         suffix = Path(path).suffix.lower()
         if suffix in SUFFIXES and suffix not in READ_AGAIN and not _is_capture(path):
@@ -198,7 +198,7 @@ def _refuse_outputs(paths: tuple[str, ...]) -> None:
 
 
 def _is_capture(path: str) -> bool:
-    """Tell whether there is something to read; what is no file may be read once only, and counts as a capture."""
+    """Tell whether the path is a capture. Pipes can be read only once, so they count as captures."""
     with suppress(OSError):
         if not stat.S_ISREG(Path(path).stat().st_mode) or is_saved(Path(path)):
             return True
@@ -210,7 +210,7 @@ def _is_capture(path: str) -> bool:
 
 
 def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trace:
-    """Open a saved trace, which was read before: nothing can be chosen or added any more."""
+    """Open a saved trace. It was read before, so options that select or add something are refused."""
     if len(paths) > 1:
         raise UsageError(f"{saved} is a saved trace: it cannot be joined with other files")
     if chosen := [
@@ -234,7 +234,7 @@ def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
 
 
 def _size(path: str) -> int:
-    """Give the size of a file; 0 for what has none, or cannot be asked: the reading will say why."""
+    """Give the size of a file, or 0 if it has none or cannot be examined: reading it then reports the error."""
     with suppress(OSError):
         about = Path(path).stat()
         return about.st_size if stat.S_ISREG(about.st_mode) else 0
@@ -242,7 +242,7 @@ def _size(path: str) -> int:
 
 
 def growing_capture(paths: tuple[str, ...], *, follow: bool) -> Growing | None:
-    """Give what is still growing: a pipe on standard input, or the one file that is to be followed."""
+    """Give the growing input: a pipe on standard input, or the file that ``--follow`` names."""
     if follow:
         if len(paths) != 1 or paths[0] == "-":
             raise UsageError("--follow needs exactly one file, which another program is still writing")

@@ -61,7 +61,7 @@ class Results:
     fail_on: str | None
 
     def check(self, captures: Iterable[str]) -> None:
-        """Refuse what cannot be given, before a long capture is read; begin with what can be done beside it.
+        """Refuse output that cannot be written before a long capture is read; start preparations in parallel.
 
         Raises:
             UsageError: As ``exports.check``.
@@ -77,9 +77,9 @@ class Results:
                 prepare(Path(output), form=form)
 
     def rehearse(self) -> None:
-        """Give all of it of a capture without packets, to nobody.
+        """Produce all output once for a capture without packets, and discard it.
 
-        Whoever we become after it may not read what Python loads when it is first used, be it in root's own folder.
+        The user that conchart switches to may not have access to Python modules that are loaded later.
         """
         from conchart.outputs.terminal import print_summary
         from conchart.outputs.terminal.sheet import plain_console
@@ -101,7 +101,7 @@ class Results:
                         )
 
     def check_folders(self, user: str) -> None:
-        """Refuse to begin what ``user``, whom we have become, could not write in the end.
+        """Refuse output that ``user``, to whom conchart has switched, could not write in the end.
 
         Raises:
             OutputError: A folder is missing or closed to us.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ReaderLeft(Exception):
-    """Whoever read our standard output has gone: no error, but the end."""
+    """The reader of standard output has closed the pipe: not an error, but the end."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ class _Descriptor(io.RawIOBase):
             try:
                 if self._closed:
                     raise OSError("it is closed")
-                select.select([], [self._number], [])  # whoever we share it with may have made it non-blocking
+                select.select([], [self._number], [])  # another process that shares it may have made it non-blocking
                 return os.write(self._number, data)
             except OSError as error:
                 self._failed = True

@@ -1,4 +1,4 @@
-"""What is still growing, watched on a terminal: the summary of what has come, again and again, and signals that end it.
+"""Watch a growing capture on a terminal: the summary so far is printed repeatedly, and signals end the capture.
 
 In: a capture that grows. Out: standard error, where that is a terminal; nothing where it is none.
 """
@@ -32,7 +32,7 @@ _REFRESH = 2
 
 
 def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
-    """Read what is still growing until it ends, or a signal ends it; a terminal shows what there is so far."""
+    """Read a growing capture until it ends, or until a signal ends it; a terminal shows the summary so far."""
     warn_of_filter(selection)
     with _watched(growing, options) as watch:
         trace = read(growing, watch=watch, packets=options.packets, **selection)
@@ -68,7 +68,7 @@ def _watched(growing: Growing, options: DrawOptions) -> Iterator[Watch | None]:
 
 @contextmanager
 def _ended_by_signals(growing: Growing) -> Iterator[None]:
-    """Let the first signal end the capture, not the process; what is ignored stays ignored, a second one means it."""
+    """Let the first signal end the capture, the second one the process; ignored signals stay ignored."""
     before = {number: signal.getsignal(number) for number in _ENDING}
     ours = [number for number, handler in before.items() if handler != signal.SIG_IGN]
     if threading.current_thread() is not threading.main_thread():
@@ -101,7 +101,7 @@ class _Screen:
         self._summary: list[str] = []
 
     def show(self, trace: Trace) -> None:
-        """Take the summary of what has come."""
+        """Take the summary of the capture so far."""
         size = self._console.size
         page = Console(file=StringIO(), width=size.width, force_terminal=True)
         with page.capture() as captured:

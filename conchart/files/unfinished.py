@@ -1,7 +1,8 @@
 """What must not stay behind: undone when its block ends, or when the process has to go at once.
 
 In: functions that undo something and may be called twice. Out: a block around what they are for; ``undo_all`` for
-whoever ends the process, which is the command line's answer to a signal. Imports nothing: it is there before all else.
+the code that ends the process, which is the command line's handler of signals. Imports nothing, because it is loaded
+before everything else.
 """
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 Who fills a column is said here: ``columns`` the native core, ``worked_out`` the analysis. ``Tables.insert`` refuses a
 batch of the core that has not exactly its columns, and a test looks for a value of each one in the captures.
 
-In: nothing. Out: ``TABLES``, for whoever creates, fills or exports them.
+In: nothing. Out: ``TABLES``, for the code that creates, fills or exports them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ ROLES = ("front", "backend", "server", "closed")
 SIDES = ("client", "server")
 """Values of ``sender``, and of what ends in ``_by``."""
 
-# In the order of the alphabet: an ENUM is ordered as it is declared, and whoever sorts expects texts.
+# In the order of the alphabet: an ENUM is ordered as it is declared, and users expect the order of texts.
 VOCABULARIES: dict[str, tuple[str, ...]] = {
     "TRANSPORT": ("tcp", "udp"),
     "SIDE": SIDES,

@@ -27,7 +27,7 @@ NEVER_ANSWERED = ("unbind", "abandon")
 """Operations of LDAP (RFC 4511 sections 4.3 and 4.11)."""
 ASKING = f"""protocol NOT IN ('proxy', 'socks')
     AND NOT (protocol = 'ldap' AND coalesce(method IN {NEVER_ANSWERED}, false))"""
-"""Of ``exchanges``: a request that whoever serves it has to answer."""
+"""Condition on ``exchanges``: a request that needs a response."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

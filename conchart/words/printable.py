@@ -1,4 +1,4 @@
-"""Text from a capture, made safe to print: SNI, Host, paths and file names are written by whoever sent the packets.
+"""Text from a capture, made safe to print: SNI, Host, paths and file names come from the senders of the packets.
 
 In: any text. Out: text of visible characters and ordinary spaces, which moves no cursor, changes no colour and
 reverses no line.

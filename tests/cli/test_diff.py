@@ -89,7 +89,11 @@ def test_saved_traces_are_compared_too_and_options_hold_for_both(run: Run) -> No
         ((BEFORE, AFTER, "-w", "no/folder/out.json"), 4, "there is no folder no/folder"),
         (("-", "-"), 2, "only one of both captures can come from standard input"),
         (("missing.pcap", AFTER), 3, "missing.pcap: no such file"),
-        ((str(ROOT / "captures/crafted/refused/input.pcap"), AFTER), 2, "these captures cannot be compared: nothing"),
+        (
+            (str(ROOT / "captures/crafted/refused/input.pcap"), AFTER),
+            2,
+            "these captures cannot be compared: one of them contains no request",
+        ),
     ],
 )
 def test_what_cannot_be_done_says_why(run: Run, args: tuple[str, ...], code: int, words: str) -> None:

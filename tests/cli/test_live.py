@@ -93,7 +93,7 @@ def capturing(network: list[str | Path], *options: str | Path, **others: Any) ->
     words = [*network, COMMAND, "live", "-i", "lo", *options]
     with running(words, text=True, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **others) as live:
         assert live.stderr
-        assert "capturing on lo, as nobody" in live.stderr.readline()
+        assert "capturing on lo; running as user nobody" in live.stderr.readline()
         yield live
 
 
@@ -333,7 +333,7 @@ def test_wrong_usage_is_told_before_anything_is_opened(capfd: pytest.CaptureFixt
     as_of_a_file = capfd.readouterr().err
     assert complaint("-f", "tcp prot 80") == as_of_a_file
     assert "cannot read the duration 'soon'" in complaint("-d", "soon")
-    assert "keep them, too (--keep slow.pcap)" in complaint("-w", "out.pcapng")
+    assert "keep them in a file (--keep slow.pcap)" in complaint("-w", "out.pcapng")
     assert "conchart writes" in complaint("-w", "out.doc")
     if os.geteuid() == 0:
         assert run(["live", "-i", "lo", "-Z", "no-such-user"]) == 2

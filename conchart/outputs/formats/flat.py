@@ -47,7 +47,7 @@ def write_csv(tables: Tables, query: str, path: Path) -> None:
 
 
 def harmless(value: str, kind: DuckDBPyType | None = None) -> str:
-    """Give the SQL for a value as CSV holds it: names and paths in a capture are written by whoever sent the packets.
+    """Give the SQL for a value as CSV holds it: names and paths in a capture come from the senders of the packets.
 
     Text that a spreadsheet would run as a formula (``=…``, ``+…``, ``-…``, ``@…``, also full-width and after spaces)
     gets an apostrophe in front. Characters that move a terminal's cursor or hide what follows become ``\ufffd``.

@@ -41,7 +41,7 @@ class Interface(Growing):
         lasting_ns: int | None = None,
         buffer_bytes: int = 64 << 20,
     ) -> None:
-        """Begin to capture: whoever may do that has to be who we are now, and no longer.
+        """Begin to capture. Only this call needs the privileges of the process.
 
         Args:
             interface: As the system calls it; ``any`` is all of them, on Linux.
