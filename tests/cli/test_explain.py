@@ -73,4 +73,4 @@ def test_a_saved_trace_is_explained_while_its_packets_are_in_it(explain: Explain
     assert "ClientHello" in out
     code, _, err = explain(str(tmp_path / "bare.duckdb"), "0")
     assert code == 2
-    assert "explain the capture itself" in err
+    assert "use explain on the capture itself" in err

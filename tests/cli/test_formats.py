@@ -51,11 +51,11 @@ def test_a_pipe_gets_what_a_file_would(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--format", "har"], "--format says what one -w writes"),
-        (["--format", "har", "-w", "a.har", "-w", "b.json"], "--format says what one -w writes"),
+        (["--format", "har"], "--format needs exactly one -w"),
+        (["--format", "har", "-w", "a.har", "-w", "b.json"], "--format needs exactly one -w"),
         (["--format", "csv", "-w", "-"], "cannot write csv to standard output, only json har perfetto otlp"),
         (["--format", "jpeg", "-w", "a"], "'jpeg' is not one of"),
-        (["--format", "har", "-w", "a.csv", "--table", "phases"], "a table is chosen for .csv and .parquet"),
+        (["--format", "har", "-w", "a.csv", "--table", "phases"], "--table applies to .csv and .parquet"),
     ],
 )
 def test_what_cannot_be_is_wrong_usage(options: list[str], complaint: str) -> None:

@@ -218,7 +218,7 @@ def test_a_compressed_file_is_read_once_so_late_secrets_are_reported(make: Make,
     with conchart.read(inside) as trace:
         (notes,) = trace.sql("SELECT notes FROM captures").fetchall()[0]
         if last:
-            assert "TLS secrets come after" in notes[0]
+            assert "TLS secrets follow this packet" in notes[0]
             assert requests(trace)[0][0] is None
         else:
             assert (notes, requests(trace)) == ([], SAID)
@@ -228,7 +228,7 @@ def test_a_key_log_without_secrets_is_an_error(make: Make, tmp_path: Path) -> No
     made = make()
     empty = tmp_path / "empty.log"
     empty.write_text("# nothing\nhello\n")
-    with pytest.raises(CaptureError, match="no TLS secrets in it: none of its 2 lines"):
+    with pytest.raises(CaptureError, match="contains no TLS secrets: none of its 2 lines"):
         conchart.read(made.path, keylog=empty)
     with pytest.raises(CaptureError, match="no such file"):
         conchart.read(made.path, keylog=tmp_path / "missing.log")

@@ -21,7 +21,9 @@ from conchart.store.tables import Tables
 # The first handshake is the one that opens the connection; a later one is a renegotiation.
 # Who is judged is read twice, and so kept with all the columns that are named: no more than are needed.
 # What a client writes after the server's FIN, on a connection that had served it, is answered by RST: no request that
-# the connection served. The connection was over when the FIN came.
+# the connection served. The connection was over when the FIN came. So it was where the client still wrote its
+# close_notify, which nothing tells from data: no phase `close` begins there, but the FIN, or the RST, is seen. A proxy
+# that resets what its pool does not need (HAProxy) says nothing of the next request.
 _POOLED = f"""
     CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
@@ -54,7 +56,9 @@ _POOLED = f"""
             CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
                 ELSE coalesce(servers.role, 'server') END AS hop,
             coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at,
-            if(refused_exchange IS NULL, closing_at, fin_server_at) AS closing_at,
+            if(refused_exchange IS NULL, coalesce(closing_at, least(
+                fin_client_at, fin_server_at, if(hop = 'backend' AND rst_by = 'client', NULL, rst_at))),
+                fin_server_at) AS closing_at,
             refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
             version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
