@@ -41,6 +41,8 @@ SAMPLES = {
     # A ring that has wrapped: the oldest file comes first, and has the highest number.
     "ring.pcap1": "captures/reverse-proxy/http/input.pcap",
     "ring.pcap0": "captures/reverse-proxy/http-page/input.pcap",
+    "lb-1.pcap": "captures/reverse-proxy/http/input.pcap",
+    "lb-2.pcap": "captures/reverse-proxy/http-page/input.pcap",
 }
 TIME_LIMIT_S = 25
 

@@ -22,6 +22,9 @@ SAMPLE, LARGEST = 60, 60_000
 CUT = ("large-transfers",)
 """Folders of captures of 128 bytes of each packet: tshark reads no hello of which the end was not captured."""
 
+TUNNELLED = "slow-tunnel"
+"""Captures of requests inside a CONNECT: tshark shows what such a tunnel carries as bytes."""
+
 
 @needs_tshark
 @pytest.mark.timeout(120)
@@ -33,6 +36,8 @@ def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
     differ = [one for one in compared if not one.agrees]
     if capture.parent.parent.name in CUT:
         differ = [one for one in differ if (one.fact, one.expected, one.got) != ("tls", False, True)]
+    if capture.parent.name.startswith(TUNNELLED):
+        differ = [one for one in differ if (one.fact, one.expected, one.got) != ("request", False, True)]
     assert [str(one) for one in differ] == []
 
 

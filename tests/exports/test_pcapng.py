@@ -274,7 +274,7 @@ def test_what_cannot_be_read_again_is_said(tmp_path: Path) -> None:
     with Trace.load(tmp_path / "saved.duckdb") as saved:
         message = refused(lambda: saved.write(output))
         assert "no such file" in message
-        assert "put it back" in message
+        assert "put the file back" in message
         saved.execute("UPDATE captures SET path = '-'")
         assert "standard input can be read only once" in refused(lambda: saved.write(output))
         saved.execute(f"UPDATE captures SET path = '{SMALL}', selection = '-f'")

@@ -61,6 +61,8 @@ pub struct Connection {
     pub(super) handshake_rtt: BySide<Option<i64>>,
     /// The latest SYN-ACK whose number is not the first one's, until the client has chosen.
     pub(super) later_syn_ack: Option<Seq>,
+    /// Bytes that the SYN-ACK carried (TCP Fast Open, RFC 7413).
+    pub(super) syn_ack_bytes: u32,
     /// Since when, counted in packets and in time, something has been held back.
     pub(super) held_since: Option<(i64, i64)>,
     /// Packets that were captured more than once: their second and later captures.
@@ -91,6 +93,7 @@ impl Connection {
             sent: BySide::default(),
             handshake_rtt: BySide::default(),
             later_syn_ack: None,
+            syn_ack_bytes: 0,
             held_since: None,
             duplicates: 0,
             forced_gaps: 0,

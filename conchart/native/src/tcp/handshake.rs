@@ -71,6 +71,7 @@ impl Connection {
                 self.handshake_rtt.server = Some((seen.at - self.sent.client).max(0));
             }
             self.syn_ack = Some(seen);
+            self.syn_ack_bytes = segment.payload_len;
         } else if again && from == Side::Server {
             self.syn_ack_retransmits += i32::from(segment.flags.ack());
             if segment.flags.ack() && self.halves.server.isn != Some(segment.seq) {
@@ -101,8 +102,10 @@ impl Connection {
     /// One that acknowledges more is not: either the server never sent that (RFC 9293 section 3.10.7.4), or it could send
     /// it because it had the ACK, which was not captured then. When that passed is not known.
     pub(super) fn complete_handshake(&mut self, segment: &Segment<'_>, position: u64, seen: Moment) {
-        let answers_syn_ack =
-            !segment.flags.syn() && self.syn_ack.is_some() && position == self.halves.server.assembler.start;
+        let start = self.halves.server.assembler.start;
+        let answers_syn_ack = !segment.flags.syn()
+            && self.syn_ack.is_some()
+            && (position == start || position == start + u64::from(self.syn_ack_bytes));
         if answers_syn_ack {
             self.ack = Some(seen);
             self.handshake_rtt.client = Some((seen.at - self.sent.server).max(0));
