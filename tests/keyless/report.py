@@ -19,7 +19,7 @@ LISTED = Path(__file__).with_name("wrong.txt")
 """The exchanges of :data:`CAPTURES` that are known not to be exact, as :class:`Verdict` prints them."""
 PAGE = ROOT / "docs" / "phases.md"
 """It has the table."""
-HEADER = ("traffic", "captures", "exchanges", "within one frame", "exact", "sure and not exact", "turns that are none")
+HEADER = ("traffic", "captures", "exchanges", "within one frame", "exact", "sure and not exact", "false turns")
 
 
 def inexact(comparisons: Iterable[Comparison]) -> list[str]:
