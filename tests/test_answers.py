@@ -1,9 +1,12 @@
 """What a status is called depends on who gives it."""
 
+import re
+
 import duckdb
 import pytest
 
 from conchart.store.sql import ANSWER, ASKING
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize(
@@ -17,6 +20,10 @@ from conchart.store.sql import ANSWER, ASKING
         ("ldap", 32, "noSuchObject"),
         ("ldap", 4096, "result code 4096"),
         ("ldap", None, None),
+        ("redis", 0, "OK"),
+        ("redis", 2, "WRONGTYPE"),
+        ("redis", 999, "error"),
+        ("redis", None, None),
         ("tls", None, None),
     ],
 )
@@ -33,3 +40,12 @@ def test_a_status_is_called_as_its_protocol_does(protocol: str, status: int | No
 def test_nobody_answers_unbind_abandon_and_a_proxy_header(protocol: str, method: str | None, asks: bool) -> None:
     found = duckdb.execute(f"SELECT {ASKING} FROM (SELECT $1 AS protocol, $2 AS method)", [protocol, method]).fetchall()
     assert found == [(asks,)]
+
+
+def test_errors_of_redis_have_the_numbers_that_the_core_gives_them() -> None:
+    source = (ROOT / "conchart/native/src/exchange/redis/mod.rs").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"const ERRORS: &\[&str\] = &\[(.*?)\];", source, re.DOTALL)
+    words = re.findall(r'"([A-Z]+)"', listed)
+    rows = "SELECT 'redis' AS protocol, unnest(range(100))::INTEGER AS status"
+    named = [name for (name,) in duckdb.execute(f"SELECT {ANSWER} FROM ({rows}) ORDER BY status").fetchall()]
+    assert named == words + ["error"] * (100 - len(words))

@@ -82,10 +82,46 @@ _RESULTS = {
     80: "other",
     118: "canceled",
 }
+_REDIS_ERRORS = (
+    "OK",
+    "ERR",
+    "WRONGTYPE",
+    "NOAUTH",
+    "WRONGPASS",
+    "NOPERM",
+    "MOVED",
+    "ASK",
+    "CROSSSLOT",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "READONLY",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "LOADING",
+    "BUSY",
+    "UNKILLABLE",
+    "MISCONF",
+    "OOM",
+    "EXECABORT",
+    "NOSCRIPT",
+    "NOPROTO",
+    "BUSYGROUP",
+    "NOGROUP",
+    "BUSYKEY",
+    "UNBLOCKED",
+    "DENIED",
+    "INPROG",
+    "NOMASTERLINK",
+    "NOTBUSY",
+    "IOERR",
+)
+"""First words of Redis's errors, in the order of ``ERRORS`` in the core's ``exchange/redis/mod.rs``."""
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
-    WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status) ELSE status::VARCHAR END"""
+    WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status)
+    WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
+    ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
-the result code (RFC 4511 section 4.1.9, RFC 3909)."""
+the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis the first word of the error."""
 
 
 def literal(text: str) -> str:

@@ -8,7 +8,7 @@
 //! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
-//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`,
+//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`, `redis`,
 //! `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS), `unread` (everything else, as turns). Beside the
 //! rooms stands what readers share.
 //!
@@ -26,11 +26,13 @@ mod http2;
 mod layer;
 mod ldap;
 mod ledger;
+mod messages;
 mod prelude;
 mod provenance;
 mod questions;
 mod quic;
 mod reader;
+mod redis;
 mod sniffers;
 #[cfg(test)]
 mod tests;

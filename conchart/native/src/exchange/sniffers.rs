@@ -15,6 +15,7 @@ use super::ldap::{self, Ldap};
 use super::prelude::{self, Prelude};
 use super::quic::{self, OverQuic};
 use super::reader::{Carrier, Opening, Reader, Start};
+use super::redis::{self, Redis};
 use super::tls::{self, OverTls};
 use super::unread::Unread;
 use super::unread::names;
@@ -116,12 +117,9 @@ const DNS_IN_STREAM: Row = Row {
     ..STREAM
 };
 
-const LDAP: Row = Row {
-    protocol: Some(ldap::PROTOCOL),
-    later: When::Midstream,
-    reader: |opening| Box::new(Ldap::new(opening)),
-    ..STREAM
-};
+const LDAP: Row = Row { protocol: Some(ldap::PROTOCOL), later: When::Midstream, reader: Ldap::reader, ..STREAM };
+
+const REDIS: Row = Row { protocol: Some(redis::PROTOCOL), later: When::Midstream, reader: Redis::reader, ..STREAM };
 
 const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
 
@@ -176,6 +174,8 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Requester, verdict: ldap::request, ..LDAP },
     Row { sender: Sender::Responder, verdict: ldap::response, ..LDAP },
+    Row { sender: Sender::Requester, verdict: redis::command, ..REDIS },
+    Row { sender: Sender::Responder, first: When::Midstream, verdict: redis::reply, ..REDIS },
     // Nobody reads these here. They may go on with TLS.
     Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
     Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },

@@ -49,13 +49,13 @@ const START_TLS: &str = "StartTLS";
 
 /// One message, as far as it was asked for.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Message {
+pub(in crate::exchange) struct Message {
     pub id: u32,
     pub says: Says,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Says {
+pub(in crate::exchange) enum Says {
     Request(Request),
     Response(Response),
     /// What nobody knows.
@@ -64,7 +64,7 @@ pub(super) enum Says {
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Request {
+pub(in crate::exchange) struct Request {
     pub operation: &'static str,
     /// What it is about: as sent, hostile text.
     pub target: Option<Box<str>>,
@@ -73,7 +73,7 @@ pub(super) struct Request {
 
 /// What follows a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Then {
+pub(in crate::exchange) enum Then {
     #[default]
     Response,
     /// A response; if that is success, TLS.
@@ -86,7 +86,7 @@ pub(super) enum Then {
 
 /// What is answered.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Response {
+pub(in crate::exchange) struct Response {
     /// The operation; an intermediate response does not say which.
     pub operation: Option<&'static str>,
     /// Nothing of this operation follows.

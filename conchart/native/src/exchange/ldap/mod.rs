@@ -14,14 +14,13 @@ mod message;
 mod tests;
 
 use super::Span;
-use super::framed::{self, Framed, Missed, Read, Whole};
-use super::layer::SNIFFED;
+use super::framed::{self, Read, Whole};
 use super::ledger::Ledger;
+use super::messages::{Messages, Next, Protocol};
 use super::questions::Questions;
-use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
-use super::sniffers::{self, Verdict};
-use super::unread::Unread;
-use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use super::reader::{Opening, Reader};
+use super::sniffers::Verdict;
+use crate::stream::{Moment, Side};
 use ber::Stop;
 use message::{MIN_HEAD, Message, Request, Response, Says, Then};
 
@@ -44,13 +43,9 @@ pub(super) fn response(prefix: &[u8]) -> Verdict {
     message::sniff(prefix, false)
 }
 
-/// The messages of one connection.
+/// The operations of one connection.
 pub(super) struct Ldap {
-    streams: BySide<Framed<Message>>,
     asked: Questions<Asked>,
-    start: Start,
-    /// A packet may yet begin with something else.
-    may_switch: bool,
     /// The response says that TLS follows.
     tls_follows: bool,
 }
@@ -77,33 +72,12 @@ impl framed::Message for Message {
 }
 
 impl Ldap {
-    pub fn new(opening: &Opening<'_>) -> Self {
-        Self {
-            streams: BySide { client: Framed::new(opening.start), server: Framed::new(opening.start) },
-            asked: Questions::new(MAX_ASKED),
-            start: opening.start,
-            may_switch: opening.may_switch,
-            tls_follows: false,
-        }
+    pub fn new() -> Self {
+        Self { asked: Questions::new(MAX_ASKED), tls_follows: false }
     }
 
-    /// Something else follows.
-    fn leave<'a>(&mut self, ledger: &mut Ledger, onward: Onward, rest: Chunk<'a>) -> Switch<'a> {
-        self.finish(ledger);
-        Switch { onward, name: Some(PROTOCOL), early: None, rest }
-    }
-
-    /// Passes over bytes that the capture does not hold. `sent`: when they were, where a snap length cut them off.
-    fn pass_over(&mut self, ledger: &mut Ledger, from: Side, gap: Gap, sent: Option<Moment>) {
-        match self.streams[from].miss(gap, sent, ()) {
-            Missed::Inside(whole) => self.message(ledger, from, whole),
-            Missed::OutOfStep(cut_short) => {
-                self.message(ledger, from, cut_short);
-                if !ledger.asks(from) {
-                    self.doubt(ledger, gap.seen);
-                }
-            }
-        }
+    pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
+        Box::new(Messages::new(opening, Self::new()))
     }
 
     /// What is missing may be the answer to any of them.
@@ -113,20 +87,6 @@ impl Ldap {
                 entry.exchange.doubt(GUESSED);
                 entry.exchange.response.revealed.get_or_insert(by);
             }
-        }
-    }
-
-    fn message(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<Message>>) {
-        let Some(Whole { message, span, offset }) = whole else {
-            return;
-        };
-        match message.says {
-            Says::Request(request) if ledger.asks(from) => self.request(ledger, message.id, request, span, offset),
-            Says::Response(response) if !ledger.asks(from) => {
-                self.response(ledger, message.id, &response, span, offset);
-            }
-            // Nothing that this side says, or that anybody knows.
-            _ => {}
         }
     }
 
@@ -200,66 +160,38 @@ impl Ldap {
     }
 }
 
-impl Reader for Ldap {
-    fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
-        let first = chunk.bytes.get(..SNIFFED).unwrap_or(chunk.bytes);
-        let asks = ledger.asks(from);
-        let begins = || message::sniff(first, asks) == Verdict::Yes;
-        if self.streams[from].looks_foreign(ledger, chunk.seen, begins)
-            && self.may_switch
-            && let Some(row) = sniffers::judge_later(Carrier::Stream, first, Start::Beginning)
-        {
-            return Some(self.leave(ledger, Onward::Row(row), chunk));
-        }
-        if self.streams[from].is_out_of_step() {
-            self.streams[from].go_on(chunk.seen);
-        }
-        let (mut rest, mut begun) = (chunk, chunk);
-        while !rest.bytes.is_empty() && !self.streams[from].is_out_of_step() {
-            if self.streams[from].is_between() {
-                begun = rest;
-            }
-            let Ok((taken, whole)) = self.streams[from].take(rest.bytes, rest.seen, rest.offset, ()) else {
-                let unread = Unread::of(self.start, PROTOCOL, self.may_switch);
-                return Some(self.leave(ledger, Onward::Reader(Box::new(unread)), begun));
-            };
-            self.message(ledger, from, whole);
-            let bytes = rest.bytes.get(taken..).unwrap_or_default();
-            rest = Chunk { bytes, offset: rest.offset.saturating_add(taken as u64), ..rest };
-            if std::mem::take(&mut self.tls_follows) {
-                return Some(self.leave(ledger, Onward::Anything, rest));
-            }
-        }
-        if rest.cut > 0 {
-            let gap = Gap::new(rest.offset.saturating_add(rest.bytes.len() as u64), rest.cut.into(), rest.seen);
-            self.pass_over(ledger, from, gap, Some(rest.seen));
-        }
-        ledger.release();
-        None
+impl Protocol for Ldap {
+    type Message = Message;
+    const NAME: &'static str = PROTOCOL;
+
+    fn begins(packet: &[u8], asks: bool) -> bool {
+        message::sniff(packet, asks) == Verdict::Yes
     }
 
-    fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.pass_over(ledger, from, gap, None);
-        ledger.release();
+    fn context(&self, _asks: bool) {}
+
+    fn message(&mut self, ledger: &mut Ledger, from: Side, Whole { message, span, offset }: Whole<Message>) {
+        match message.says {
+            Says::Request(request) if ledger.asks(from) => self.request(ledger, message.id, request, span, offset),
+            Says::Response(response) if !ledger.asks(from) => {
+                self.response(ledger, message.id, &response, span, offset);
+            }
+            // Nothing that this side says, or that anybody knows.
+            _ => {}
+        }
     }
 
-    /// The connection is over: operations without a response go out as they stand.
-    fn finish(&mut self, ledger: &mut Ledger) {
-        for from in [Side::Client, Side::Server] {
-            let cut_short = self.streams[from].finish(ledger, ());
-            self.message(ledger, from, cut_short);
+    fn lost(&mut self, ledger: &mut Ledger, from: Side, by: Moment) {
+        if !ledger.asks(from) {
+            self.doubt(ledger, by);
         }
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        std::mem::take(&mut self.tls_follows).then_some(Next::Anything)
+    }
+
+    fn finish(&mut self, _ledger: &mut Ledger) {
         self.asked.clear();
-        ledger.release_all();
-    }
-
-    /// First byte that is not yet in the ledger.
-    fn pending(&self) -> Option<Moment> {
-        Moment::earliest([self.streams.client.pending(), self.streams.server.pending()])
-    }
-
-    #[cfg(test)]
-    fn held(&self) -> usize {
-        self.streams.client.held() + self.streams.server.held()
     }
 }

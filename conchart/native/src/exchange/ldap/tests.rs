@@ -4,9 +4,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::exchange::reader::{Carrier, Start};
 use crate::exchange::sniffers::{Judgement, judge};
 use crate::exchange::tests::talk::{Talk, moment, short};
 use crate::exchange::{Conversation, Exchange};
+use crate::stream::Chunk;
 
 fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
     let length = match contents.len() {
@@ -164,7 +166,7 @@ fn filters_are_text() {
 fn passwords_are_not_kept() {
     let request = bind(1);
     let password = request.windows(4).position(|bytes| bytes == b"open").unwrap();
-    let mut ldap = Ldap::new(&opening());
+    let mut ldap = Messages::new(&opening(), Ldap::new());
     let mut ledger = Ledger::default();
     for (frame, byte) in (1..).zip(&request[..request.len() - 1]) {
         let chunk = Chunk { bytes: &[*byte], cut: 0, offset: frame - 1, acked: 0, seen: moment(frame) };
@@ -364,7 +366,7 @@ fn messages_are_told_from_other_bytes() {
 
 #[test]
 fn no_more_operations_are_remembered_than_that() {
-    let mut talk = Ldap::new(&opening());
+    let mut talk = Ldap::new();
     for id in 0..3000 {
         talk.asked.push(id, id, Asked { then: Then::Response, over: false });
         assert!(talk.asked.iter().count() <= MAX_ASKED);
