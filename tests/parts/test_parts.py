@@ -197,16 +197,22 @@ def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
     words = [str(COMMAND), *map(str, files), "-j", "2"]
     with running(words, env=environment, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: any(tmp_path.glob(".conchart-*/.part-*")), process)
+        assert len(processes_with(str(tmp_path))) > 2
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err.strip()) == (130, "")
-    wait_until(lambda: not children_of(process.pid))
+    wait_until(lambda: not processes_with(environment["TMPDIR"]))
     assert not list(tmp_path.glob(".conchart-*"))
 
 
-def children_of(parent: int) -> list[str]:
-    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False)
-    return found.stdout.split()
+def processes_with(folder: str) -> list[int]:
+    """Give the processes whose environment names a folder: those that a program started, whoever is their parent now."""
+    found = []
+    for about in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"TMPDIR={folder}\0".encode() in about.read_bytes():
+                found.append(int(about.parent.name))
+    return found
 
 
 @pytest.mark.thorough
