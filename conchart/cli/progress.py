@@ -1,8 +1,11 @@
 """How far the reading of a large capture is: a bar on standard error, where that is a terminal."""
 
+import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
@@ -26,6 +29,22 @@ def progress_bar(total: int) -> Iterator[Progress | None]:
     with Undone(clear_line), Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=total, frames=0)
         yield lambda done, frames: bar.update(task, completed=done, frames=frames)
+
+
+@contextmanager
+def progress_lines(total: int) -> Iterator[Progress]:
+    """Give what writes progress to standard error for programs: a JSON object per line, one per second at most."""
+    began = last = monotonic()
+
+    def told(done: int, frames: int) -> None:
+        nonlocal last
+        if done >= total or monotonic() - last >= 1:
+            last = monotonic()
+            seconds = last - began
+            about = {"bytes": done, "of": total, "packets": frames, "seconds": round(seconds, 3)}
+            print(json.dumps(about), file=sys.stderr, flush=True)  # noqa: T201
+
+    yield told
 
 
 def clear_line() -> None:

@@ -97,6 +97,12 @@ _OPTIONS = (
         metavar="DIR",
         help="Keep the parts in this folder. A later run reads only files that changed.",
     ),
+    click.option(
+        "--progress",
+        type=click.Choice(["bar", "json"]),
+        default="bar",
+        help="Progress on standard error: a bar on a terminal, or a line of JSON once per second.  [default: bar]",
+    ),
     FINDINGS,
     click.option(
         "--threshold",
@@ -129,12 +135,14 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         workers: int,
         scheduler: str | None,
         parts: str | None,
+        progress: str,
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
         spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
+        spread |= {"progress": progress}
         return command(selection=packets | known | looked_for | spread | {"memory": memory}, **others)
 
     decorated: Callable[..., Any] = with_selection
@@ -216,7 +224,7 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
     if chosen := [
         f"--{_OPTION_NAMES.get(name, name)}"
         for name, value in selection.items()
-        if value and name not in ("memory", "workers")
+        if value and name not in ("memory", "workers", "progress")
     ]:
         raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can be used only when a capture is read")
     return Trace.load(saved, memory=selection.get("memory"))
@@ -224,12 +232,12 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
 
 def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
-    total = sum(map(_size, paths))
-    if total < _PROGRESS_FROM:
+    total, shown = sum(map(_size, paths)), wanted.pop("progress")
+    if total < _PROGRESS_FROM and shown == "bar":
         return read(*paths, **wanted)
-    from conchart.cli.progress import progress_bar
+    from conchart.cli.progress import progress_bar, progress_lines
 
-    with progress_bar(total) as progress:
+    with progress_bar(total) if shown == "bar" else progress_lines(total) as progress:
         return read(*paths, progress=progress, **wanted)
 
 

@@ -35,7 +35,10 @@ def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptio
     """Read a growing capture until it ends, or until a signal ends it; a terminal shows the summary so far."""
     warn_of_filter(selection)
     with _watched(growing, options) as watch:
-        trace = read(growing, watch=watch, packets=options.packets, **selection)
+        wanted = {
+            name: value for name, value in selection.items() if name != "progress"
+        }  # the summary is shown instead
+        trace = read(growing, watch=watch, packets=options.packets, **wanted)
     warn_of_damage(trace)
     if growing.broken:
         click.echo(f"conchart: warning: {printable(growing.name)}: {printable(growing.broken)}", err=True)

@@ -206,7 +206,7 @@ def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
 
 
 def processes_with(folder: str) -> list[int]:
-    """Give the processes whose environment names a folder: those that a program started, whoever is their parent now."""
+    """Give the processes whose environment names a folder: what a program started, whoever is its parent now."""
     found = []
     for about in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
@@ -329,3 +329,16 @@ def test_captures_in_an_object_store(s3_server: Path, tmp_path: Path, monkeypatc
     expected = whole(*files)
     del expected["captures"], stored["captures"]  # which name the files
     assert stored == expected
+
+
+def test_progress_for_programs_is_a_line_of_json(tmp_path: Path) -> None:
+    files = cut_into(CHAIN, [500], tmp_path)
+    choices: list[list[str]] = [[], ["-j", "2", "-a"]]
+    for more in choices:
+        words: list[str | Path] = [COMMAND, *files, "--progress", "json", "-w", tmp_path / "out.json", *more]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        size = sum(file.stat().st_size for file in files)
+        assert (lines[-1]["bytes"], lines[-1]["of"]) == (size, size)
+        assert lines[-1]["packets"] == len(records(CHAIN)[1])
+        assert lines[-1]["seconds"] >= 0
