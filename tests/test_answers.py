@@ -24,6 +24,10 @@ from tests.conftest import ROOT
         ("redis", 2, "WRONGTYPE"),
         ("redis", 999, "error"),
         ("redis", None, None),
+        ("postgresql", 0, "00000"),
+        ("postgresql", 6820851, "42703"),
+        ("postgresql", 36**5 - 1, "ZZZZZ"),
+        ("postgresql", None, None),
         ("tls", None, None),
     ],
 )

@@ -262,7 +262,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         method: exchange.method.as_deref(),
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
-        status: exchange.status.map(i32::from),
+        status: exchange.status.and_then(|status| i32::try_from(status).ok()),
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),

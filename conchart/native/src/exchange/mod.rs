@@ -8,7 +8,7 @@
 //! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
-//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`, `redis`,
+//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`, `postgresql`, `redis`,
 //! `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS), `unread` (everything else, as turns). Beside the
 //! rooms stands what readers share.
 //!
@@ -27,6 +27,7 @@ mod layer;
 mod ldap;
 mod ledger;
 mod messages;
+mod postgresql;
 mod prelude;
 mod provenance;
 mod questions;
@@ -34,6 +35,7 @@ mod quic;
 mod reader;
 mod redis;
 mod sniffers;
+mod sql;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -111,7 +113,7 @@ pub struct Exchange {
     pub method: Option<Box<str>>,
     pub host: Option<Box<str>>,
     pub target: Option<Box<str>>,
-    pub status: Option<u16>,
+    pub status: Option<u32>,
     /// The product that each end says it is.
     pub user_agent: Option<Box<str>>,
     pub server_software: Option<Box<str>>,

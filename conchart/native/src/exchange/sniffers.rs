@@ -12,6 +12,7 @@ use super::http1::Http1;
 use super::http1::head;
 use super::http2::{self, Http2};
 use super::ldap::{self, Ldap};
+use super::postgresql::{self, PostgreSql};
 use super::prelude::{self, Prelude};
 use super::quic::{self, OverQuic};
 use super::reader::{Carrier, Opening, Reader, Start};
@@ -121,6 +122,14 @@ const LDAP: Row = Row { protocol: Some(ldap::PROTOCOL), later: When::Midstream, 
 
 const REDIS: Row = Row { protocol: Some(redis::PROTOCOL), later: When::Midstream, reader: Redis::reader, ..STREAM };
 
+const POSTGRESQL: Row = Row {
+    protocol: Some(postgresql::PROTOCOL),
+    first: When::Midstream,
+    later: When::Midstream,
+    reader: PostgreSql::midstream,
+    ..STREAM
+};
+
 const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
 
 /// All that is known.
@@ -174,12 +183,21 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Requester, verdict: ldap::request, ..LDAP },
     Row { sender: Sender::Responder, verdict: ldap::response, ..LDAP },
+    Row {
+        sender: Sender::Requester,
+        first: When::Always,
+        alpn: Some("postgresql"),
+        verdict: postgresql::beginning,
+        reader: PostgreSql::beginning,
+        ..POSTGRESQL
+    },
+    Row { sender: Sender::Requester, verdict: postgresql::request, ..POSTGRESQL },
+    Row { sender: Sender::Responder, verdict: postgresql::response, ..POSTGRESQL },
     Row { sender: Sender::Requester, verdict: redis::command, ..REDIS },
     Row { sender: Sender::Responder, first: When::Midstream, verdict: redis::reply, ..REDIS },
     // Nobody reads these here. They may go on with TLS.
     Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
     Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },
-    Row { protocol: Some("postgresql"), verdict: names::postgresql, ..STREAM },
     Row { protocol: Some("smtp"), verdict: names::smtp, ..STREAM },
     Row { protocol: Some("ftp"), verdict: names::ftp, ..STREAM },
     Row { protocol: Some("xmpp"), verdict: names::xmpp, ..STREAM },

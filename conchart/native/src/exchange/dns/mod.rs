@@ -214,7 +214,7 @@ impl Dns {
         };
         if let Some(entry) = ledger.get(number) {
             entry.exchange.response = span;
-            entry.exchange.status = status;
+            entry.exchange.status = status.map(Into::into);
         }
     }
 

@@ -95,12 +95,12 @@ impl Flow {
 }
 
 /// Frames of query and response, and the status.
-fn short(exchange: &Exchange) -> (Option<u64>, Option<u64>, Option<u16>) {
+fn short(exchange: &Exchange) -> (Option<u64>, Option<u64>, Option<u32>) {
     let frame = |span: Span| span.last.map(|moment| moment.frame());
     (frame(exchange.request), frame(exchange.response), exchange.status)
 }
 
-fn all(mut flow: Flow) -> Vec<(Option<u64>, Option<u64>, Option<u16>)> {
+fn all(mut flow: Flow) -> Vec<(Option<u64>, Option<u64>, Option<u32>)> {
     flow.finish().iter().map(short).collect()
 }
 
@@ -219,7 +219,7 @@ fn no_more_queries_are_remembered_than_that() {
 }
 
 /// What a flow of the lab tells: type, name, RCODE of each exchange.
-fn told(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u16>)> {
+fn told(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u32>)> {
     let mut told = Flow::udp();
     for datagram in flow {
         assert!([query(&datagram.bytes), response(&datagram.bytes)].contains(&Verdict::Yes));

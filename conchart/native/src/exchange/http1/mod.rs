@@ -307,7 +307,7 @@ impl Http1 {
         let Some(exchange) = ledger.get(number).map(|e| &mut e.exchange) else {
             return true;
         };
-        exchange.status = Some(status);
+        exchange.status = Some(status.into());
         exchange.server_software = response.server_software;
         exchange.keep_alive = response.keep_alive;
         exchange.provenance = Provenance::joined(exchange.provenance.take(), response.provenance);

@@ -189,7 +189,7 @@ impl Streams {
         let first = exchange.response.first.is_none();
         add(&mut exchange.response, block);
         if first {
-            exchange.status = headers.status;
+            exchange.status = headers.status.map(Into::into);
             exchange.server_software = headers.server;
             exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
             if headers.status.is_none() {

@@ -138,7 +138,7 @@ impl Ldap {
         if let Some(entry) = ledger.get(number) {
             let exchange = &mut entry.exchange;
             exchange.method = exchange.method.take().or_else(|| response.operation.map(Into::into));
-            exchange.status = response.code;
+            exchange.status = response.code.map(Into::into);
             exchange.response.append(span);
             exchange.response.done = response.is_last && span.done;
         }

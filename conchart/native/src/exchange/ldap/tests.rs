@@ -61,7 +61,7 @@ fn unbind(id: u8) -> Vec<u8> {
     message(id, 0x42, &[])
 }
 
-type Told = (String, String, Option<u64>, Option<u64>, Option<u16>);
+type Told = (String, String, Option<u64>, Option<u64>, Option<u32>);
 
 /// Operation, target, frames of request and response, result code.
 fn told(exchange: &Exchange) -> Told {
@@ -79,7 +79,7 @@ fn row(
     target: &str,
     request: u64,
     response: impl Into<Option<u64>>,
-    code: impl Into<Option<u16>>,
+    code: impl Into<Option<u32>>,
 ) -> Told {
     (method.into(), target.into(), Some(request).filter(|&frame| frame > 0), response.into(), code.into())
 }

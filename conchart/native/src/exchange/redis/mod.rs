@@ -357,7 +357,7 @@ impl Redis {
         let (number, over) = (asked.number, asked.left == 0);
         if let Some(entry) = ledger.get(number) {
             let exchange = &mut entry.exchange;
-            exchange.status = Some(reply.status);
+            exchange.status = Some(reply.status.into());
             exchange.response.append(span);
             exchange.response.done = over && done;
             if self.unpaired {
@@ -385,7 +385,7 @@ fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply) {
             exchange.method = reply.name.as_deref().map(command::told);
             exchange.target = reply.about.as_deref().map(command::told);
         } else {
-            exchange.status = Some(reply.status);
+            exchange.status = Some(reply.status.into());
         }
         exchange.ended = span.last;
     }

@@ -19,7 +19,7 @@ fn words(line: &str) -> Vec<u8> {
     array(&line.split(' ').collect::<Vec<_>>())
 }
 
-fn told(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u16>)> {
+fn told(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u32>)> {
     exchanges.iter().map(|e| (e.method.as_deref(), e.target.as_deref(), e.status)).collect()
 }
 

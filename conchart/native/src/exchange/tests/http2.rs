@@ -44,7 +44,7 @@ fn start() -> Talk {
     Talk::new().client([PREFACE, &settings()].concat()).server(settings()).client(frame(4, 1, 0, &[]))
 }
 
-fn told(e: &Exchange) -> (Option<&str>, Option<&str>, Option<&str>, Option<u16>) {
+fn told(e: &Exchange) -> (Option<&str>, Option<&str>, Option<&str>, Option<u32>) {
     (e.method.as_deref(), e.host.as_deref(), e.target.as_deref(), e.status)
 }
 

@@ -15,11 +15,6 @@ pub(in crate::exchange) fn pop3(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"+OK"])
 }
 
-/// SSLRequest or GSSENCRequest.
-pub(in crate::exchange) fn postgresql(prefix: &[u8]) -> Verdict {
-    words(prefix, &[b"\0\0\0\x08\x04\xd2\x16\x2f", b"\0\0\0\x08\x04\xd2\x16\x30"])
-}
-
 /// `220` greets on SMTP (RFC 5321 section 4.2) and on FTP; most say which.
 pub(in crate::exchange) fn smtp(prefix: &[u8]) -> Verdict {
     greeting(prefix, b"SMTP", b"FTP")
@@ -95,7 +90,6 @@ mod tests {
             (b"* OK IMAP4rev1\r\n", "imap"),
             (b"+OK ready\r\n", "pop3"),
             (b"<?xml version='1.0'?><stream:stream to='x'>", "xmpp"),
-            (b"\0\0\0\x08\x04\xd2\x16\x2f", "postgresql"),
             (b"\x4a\0\0\0\x0a8.0.31\0", "mysql"),
         ] {
             assert_eq!(name(words), Some(protocol));

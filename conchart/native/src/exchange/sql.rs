@@ -1,0 +1,376 @@
+//! The shape of an SQL statement: what is asked, without the values.
+//!
+//! In: the text of a statement, perhaps cut. Out: the same with `?` for every literal and parameter, one space between
+//! words, no comments, and lists of values as `?, ...`; and the trace context of a comment (sqlcommenter). Statements
+//! that differ in values only have one shape. Bounded by [`MAX_SHAPE`]. Non-goals: a grammar. What looks like a value is
+//! one: where a text cannot be understood, more is left out, never less.
+
+use std::fmt::Write;
+
+/// Longest shape that is told.
+const MAX_SHAPE: usize = 1000;
+
+/// How a product writes SQL.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Dialect {
+    /// Double quotes are names; `$tag$` quotes texts; comments nest.
+    PostgreSql,
+}
+
+/// What a statement asks.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(super) struct Shape {
+    pub text: String,
+    /// The trace context in a comment, as sent.
+    pub traceparent: Option<String>,
+}
+
+/// Finds the shape; `cut`: the statement goes on.
+pub(super) fn shape(statement: &[u8], cut: bool, dialect: Dialect) -> Shape {
+    let mut lexer = Lexer { rest: statement, dialect, shape: Shape::default(), list: List::Outside, set: Set::Begin };
+    while !lexer.rest.is_empty() && lexer.shape.text.len() < MAX_SHAPE {
+        lexer.step();
+    }
+    let mut shape = lexer.shape;
+    if cut || !lexer.rest.is_empty() {
+        shape.text.push('…');
+    }
+    while shape.text.ends_with([';', ' ']) {
+        shape.text.pop();
+    }
+    shape
+}
+
+/// Where in a list of values.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum List {
+    Outside,
+    /// A value was the last.
+    Value,
+    /// A value and a comma.
+    Comma,
+    /// More values than one: `?, ...` stands there.
+    More,
+    /// The same, and a comma.
+    MoreComma,
+}
+
+/// A statement that begins with SET assigns a value, which may be a word.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Set {
+    Begin,
+    Name,
+    Over,
+}
+
+struct Lexer<'a> {
+    rest: &'a [u8],
+    dialect: Dialect,
+    shape: Shape,
+    list: List,
+    set: Set,
+}
+
+impl<'a> Lexer<'a> {
+    /// Reads the next token.
+    fn step(&mut self) {
+        match self.rest {
+            [b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, ..] => self.skip(1),
+            [b'-', b'-', ..] => {
+                let end = memchr::memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+                self.skip(end);
+            }
+            [b'/', b'*', ..] => self.comment(),
+            [b'\'', ..] => self.quoted_value(1, false),
+            [b'e' | b'E', b'\'', ..] => self.quoted_value(2, true),
+            [b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'', ..] => self.quoted_value(2, false),
+            [b'u' | b'U', b'&', b'\'', ..] => self.quoted_value(3, false),
+            [b'"', ..] => self.name_in_quotes(),
+            [b'$', b'0'..=b'9', ..] => {
+                let digits = self.rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
+                self.skip(1 + digits);
+                self.value();
+            }
+            [b'$', ..] if self.dialect == Dialect::PostgreSql => self.dollar_quoted(),
+            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => {
+                self.number();
+                self.value();
+            }
+            [first, ..] if is_word(*first) => self.word(),
+            [b',', ..] => self.comma(),
+            [first, ..] => {
+                let first = *first;
+                self.skip(1);
+                self.sign(first);
+            }
+            [] => {}
+        }
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
+    /// A comment, which may have comments in it. That of a tracer tells its context.
+    fn comment(&mut self) {
+        let (mut depth, mut at) = (0_u32, 0);
+        while let Some(two) = self.rest.get(at..at + 2) {
+            match two {
+                b"/*" => (depth, at) = (depth.saturating_add(1), at + 2),
+                b"*/" => (depth, at) = (depth.saturating_sub(1), at + 2),
+                _ => at += 1,
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+        let end = if depth == 0 { at } else { self.rest.len() };
+        let text = self.rest.get(..end).unwrap_or_default();
+        if let Some(value) = memchr::memmem::find(text, b"traceparent='").and_then(|at| text.get(at + 13..))
+            && let Some(end) = memchr::memchr(b'\'', value)
+            && let Some(value) = value.get(..end)
+            && value.len() == 55
+            && value.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
+        {
+            self.shape.traceparent = Some(String::from_utf8_lossy(value).into_owned());
+        }
+        self.skip(end);
+    }
+
+    /// A text in single quotes, of which so many bytes stand before its first character.
+    fn quoted_value(&mut self, before: usize, escapes: bool) {
+        let mut at = before;
+        while let Some(byte) = self.rest.get(at) {
+            at += match byte {
+                b'\\' if escapes => 2,
+                b'\'' if self.rest.get(at + 1) == Some(&b'\'') => 2,
+                b'\'' => {
+                    at += 1;
+                    break;
+                }
+                _ => 1,
+            };
+        }
+        self.skip(at);
+        self.value();
+    }
+
+    /// `$$text$$` or `$tag$text$tag$`.
+    fn dollar_quoted(&mut self) {
+        let tag = self.rest.iter().skip(1).take_while(|byte| is_word(**byte) && **byte != b'$').count();
+        let Some(mark) = self.rest.get(..tag + 2).filter(|mark| mark.ends_with(b"$")) else {
+            self.skip(1);
+            return self.sign(b'$');
+        };
+        let after = self.rest.get(mark.len()..).unwrap_or_default();
+        let end = memchr::memmem::find(after, mark).map_or(self.rest.len(), |end| end + 2 * mark.len());
+        self.skip(end);
+        self.value();
+    }
+
+    fn name_in_quotes(&mut self) {
+        let mut at = 1;
+        while let Some(byte) = self.rest.get(at) {
+            at += 1;
+            if *byte == b'"' {
+                if self.rest.get(at) != Some(&b'"') {
+                    break;
+                }
+                at += 1;
+            }
+        }
+        let name = self.rest.get(..at).unwrap_or_default();
+        if self.set == Set::Over {
+            self.skip(at);
+            return;
+        }
+        self.write_word(name);
+        self.skip(at);
+    }
+
+    /// Digits, a fraction, an exponent; a name that begins with digits is no name.
+    fn number(&mut self) {
+        let mut at = 0;
+        while let Some(byte) = self.rest.get(at) {
+            let signs = matches!(byte, b'+' | b'-')
+                && at > 0
+                && self.rest.get(at - 1).is_some_and(|before| matches!(before, b'e' | b'E'))
+                && !self.rest.starts_with(b"0x");
+            if !(byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_') || signs) {
+                break;
+            }
+            at += 1;
+        }
+        self.skip(at);
+    }
+
+    fn word(&mut self) {
+        let end = self.rest.iter().take_while(|byte| is_word(**byte)).count();
+        let word = self.rest.get(..end).unwrap_or_default();
+        match self.set {
+            // The value of SET may be a word.
+            Set::Over => {}
+            Set::Name if word.eq_ignore_ascii_case(b"to") => {
+                self.write_word(word);
+                self.value();
+                self.set = Set::Over;
+            }
+            Set::Begin if word.eq_ignore_ascii_case(b"set") && self.shape.text.is_empty() => {
+                self.set = Set::Name;
+                self.write_word(word);
+            }
+            _ => self.write_word(word),
+        }
+        self.skip(end);
+    }
+
+    fn write_word(&mut self, word: &[u8]) {
+        if matches!(self.list, List::Comma | List::MoreComma) {
+            self.shape.text.push(',');
+        }
+        self.list = List::Outside;
+        let text = &mut self.shape.text;
+        if text.ends_with("...") || !text.is_empty() && !text.ends_with(['(', '.', ' ', ':', '[']) {
+            text.push(' ');
+        }
+        let _ = write!(text, "{}", String::from_utf8_lossy(word));
+    }
+
+    fn value(&mut self) {
+        if self.set == Set::Over {
+            return;
+        }
+        match self.list {
+            List::Comma => {
+                self.shape.text.push_str(", ...");
+                self.list = List::More;
+            }
+            List::MoreComma => self.list = List::More,
+            List::Outside | List::Value | List::More => {
+                if self.list == List::Outside || !self.shape.text.ends_with('?') {
+                    self.write_word(b"?");
+                }
+                self.list = List::Value;
+            }
+        }
+    }
+
+    /// A comma between values is written once it is known what follows.
+    fn comma(&mut self) {
+        self.skip(1);
+        match self.list {
+            List::Value => self.list = List::Comma,
+            List::More => self.list = List::MoreComma,
+            _ => self.sign(b','),
+        }
+    }
+
+    fn sign(&mut self, sign: u8) {
+        match self.set {
+            Set::Over if sign != b';' => return,
+            Set::Over => self.set = Set::Begin,
+            _ => {}
+        }
+        if matches!(self.list, List::Comma | List::MoreComma) {
+            self.shape.text.push(',');
+        }
+        self.list = List::Outside;
+        let text = &mut self.shape.text;
+        let follows_sign = text.ends_with(['=', '<', '>', '!', '|', ':', '-', '@', '&', '#', '~', '*', '/', '+', '%']);
+        let close = matches!(sign, b')' | b',' | b';' | b'.' | b'[' | b']' | b':' | b'(');
+        if !(close || follows_sign || text.is_empty() || text.ends_with(['(', '.', ' '])) {
+            text.push(' ');
+        }
+        if sign == b'(' && !text.ends_with(['(', ' ']) && ends_with_keyword(text) {
+            text.push(' ');
+        }
+        text.push(if sign.is_ascii_graphic() { char::from(sign) } else { '\u{fffd}' });
+        if self.set == Set::Name && sign == b'=' {
+            self.value();
+            self.set = Set::Over;
+        }
+    }
+}
+
+/// Is a bracket behind this no call of a function?
+fn ends_with_keyword(text: &str) -> bool {
+    let word = text.rsplit([' ', '(']).next().unwrap_or_default();
+    !text.ends_with(|last: char| last.is_alphanumeric() || last == '_' || last == '"')
+        || ["in", "values", "and", "or", "not", "as", "on", "where", "exists", "any", "all", "from", "using"]
+            .iter()
+            .any(|keyword| word.eq_ignore_ascii_case(keyword))
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'`') || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn told(statement: &str) -> String {
+        shape(statement.as_bytes(), false, Dialect::PostgreSql).text
+    }
+
+    #[test]
+    fn values_and_parameters_are_left_out() {
+        for (statement, expected) in [
+            ("SELECT 1", "SELECT ?"),
+            ("select * from t where id=42 and name = 'O''Hara';", "select * from t where id = ? and name = ?"),
+            ("SELECT E'a\\'b' , $1,$2, $tag$ it's $tag$ FROM t", "SELECT ?, ... FROM t"),
+            ("SELECT * FROM t WHERE id IN (1,2, 3)", "SELECT * FROM t WHERE id IN (?, ...)"),
+            ("SELECT * FROM t WHERE id IN (1)", "SELECT * FROM t WHERE id IN (?)"),
+            ("SELECT 1, a, 2, 3, b", "SELECT ?, a, ?, ..., b"),
+            ("INSERT INTO t(a, b) VALUES (1, 'x')", "INSERT INTO t(a, b) VALUES (?, ...)"),
+            ("SELECT \"User\".\"id\" FROM \"User\"", "SELECT \"User\".\"id\" FROM \"User\""),
+            ("SELECT a.b::int, now() -- why\n/* a /* nested */ b */ FROM t", "SELECT a.b::int, now() FROM t"),
+            ("SELECT 1.5e-3, -0x1F, .5", "SELECT ?, - ?, ..."),
+            ("ALTER ROLE me PASSWORD 'hunter2'", "ALTER ROLE me PASSWORD ?"),
+            ("SET role TO hunter2", "SET role TO ?"),
+            ("SET my.secret = hunter2, hunter3", "SET my.secret = ?"),
+            ("UPDATE t SET a = b WHERE c = 7", "UPDATE t SET a = b WHERE c = ?"),
+            ("SELECT 'unterminated", "SELECT ?"),
+            ("", ""),
+        ] {
+            assert_eq!(told(statement), expected, "{statement}");
+        }
+    }
+
+    #[test]
+    fn what_differs_in_values_has_one_shape() {
+        assert_eq!(told("SELECT * FROM t WHERE a=$1"), told("SELECT  *\nFROM t WHERE a = 'x'"));
+    }
+
+    #[test]
+    fn a_trace_context_is_kept_and_other_comments_are_not() {
+        let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let commented = format!("SELECT 1 /*db='x',traceparent='{context}'*/");
+        let found = shape(commented.as_bytes(), false, Dialect::PostgreSql);
+        assert_eq!((found.text.as_str(), found.traceparent.as_deref()), ("SELECT ?", Some(context)));
+        let hostile = shape(b"SELECT 1 /*traceparent='secret'*/", false, Dialect::PostgreSql);
+        assert_eq!(hostile.traceparent, None);
+    }
+
+    #[test]
+    fn a_long_statement_is_cut() {
+        let found = shape("a b ".repeat(1000).as_bytes(), false, Dialect::PostgreSql);
+        assert!(found.text.len() < MAX_SHAPE + 20 && found.text.ends_with('…'));
+        assert_eq!(shape(b"SELECT a", true, Dialect::PostgreSql).text, "SELECT a…");
+    }
+
+    proptest! {
+        /// A secret in quotes is in no shape, whatever stands around it.
+        #[test]
+        fn a_literal_is_never_told(before in "[a-z (,=.+]{0,20}", after in "[a-z ),=;']{0,20}") {
+            let found = told(&format!("{before} 'SECRET' {after}"));
+            prop_assert!(!found.contains("SECRET"), "{}", found);
+        }
+
+        #[test]
+        fn anything_is_a_shape(statement in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = shape(&statement, false, Dialect::PostgreSql);
+        }
+    }
+}
