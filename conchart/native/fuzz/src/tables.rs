@@ -106,7 +106,7 @@ pub fn check_capture(capture: &[u8], key_log: Option<&[u8]>) {
     let selection = Selection { detailed: u64::MAX, keylogs: keylogs.into_iter().collect(), ..Selection::default() };
     let mut collected = Collected::default();
     match bounded(MOST_MEMORY, || read(&[Source::Path(path)], selection, &mut collected)) {
-        Ok(()) => {
+        Ok(_) => {
             collected.tables.flush().expect("a table that fits its schema");
             collected.take_finished();
             // Wireshark also numbers blocks that are no packet; the shortest record has 12 bytes.

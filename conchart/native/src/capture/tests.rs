@@ -188,7 +188,11 @@ fn a_time_that_no_clock_shows_is_the_nearest_that_one_could_and_is_noted() {
         let (found, _, facts) =
             read(&pcapng(Little, 9, &[impossible.clone(), impossible.clone(), ten_shots()[0].clone()]));
         assert_eq!(times(&found), [limit, limit, ten_shots()[0].at]);
-        let years = if at < 0 { "packet 1: its time is before 1823" } else { "packet 1: its time is after 2116" };
+        let years = if at < 0 {
+            "packet 1: impossible time stamp (before 1823)"
+        } else {
+            "packet 1: impossible time stamp (after 2116)"
+        };
         assert!(facts.notes.sentences()[0].starts_with(years), "{:?}", facts.notes);
         assert_eq!(facts.notes.sentences().len(), 2);
     }

@@ -284,6 +284,9 @@ pub(super) fn begins(prefix: &[u8]) -> Verdict {
 
 /// Does a packet begin with messages of that side? Each has to look like what its type says.
 pub(super) fn goes_on(prefix: &[u8], asks: bool) -> Verdict {
+    if prefix.is_empty() {
+        return Verdict::More;
+    }
     let kinds = if asks { CLIENT } else { SERVER };
     let mut rest = prefix;
     loop {

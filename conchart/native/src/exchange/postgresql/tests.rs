@@ -261,3 +261,10 @@ proptest! {
         prop_assert!(counted <= bytes);
     }
 }
+
+#[test]
+fn a_side_that_said_nothing_does_not_speak_postgresql() {
+    for asks in [true, false] {
+        assert_eq!(super::message::goes_on(&[], asks), super::Verdict::More);
+    }
+}
