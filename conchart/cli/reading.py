@@ -232,7 +232,7 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
 
 def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
-    total, shown = sum(map(_size, paths)), wanted.pop("progress")
+    total, shown = sum(map(_size, paths)), wanted.pop("progress", "bar")
     if total < _PROGRESS_FROM and shown == "bar":
         return read(*paths, **wanted)
     from conchart.cli.progress import progress_bar, progress_lines
