@@ -286,6 +286,9 @@ impl PostgreSql {
             Message::Error { status, .. } => exchange.status = *status,
             _ => {}
         }
+        if message == Message::Ready {
+            return self.ready(ledger, span);
+        }
         exchange.response.append(span);
         match message {
             Message::Encryption { follows } => {
@@ -302,7 +305,6 @@ impl PostgreSql {
                     self.answered(ledger, span, None);
                 }
             }
-            Message::Ready => self.ready(ledger, span),
             Message::Complete | Message::RowDescription => self.step(ledger, span),
             _ => {}
         }
@@ -321,8 +323,8 @@ impl PostgreSql {
 
     /// ReadyForQuery ends the first exchange that ends so; those before it were left out after an error.
     fn ready(&mut self, ledger: &mut Ledger, span: Span) {
-        self.failed = false;
-        let front = self.waiting.front().map(|front| front.number);
+        // What was left out after the error of another has no status.
+        let status = if std::mem::take(&mut self.failed) { None } else { Some(SUCCESSFUL) };
         while let Some(left_out) = self.waiting.front().copied().filter(|front| !front.ends_with_ready()) {
             self.waiting.pop_front();
             if let Some(entry) = ledger.get(left_out.number) {
@@ -330,12 +332,11 @@ impl PostgreSql {
             }
         }
         if let Some(waiting) = self.waiting.front()
-            && Some(waiting.number) != front
             && let Some(entry) = ledger.get(waiting.number)
         {
             entry.exchange.response.append(span);
         }
-        self.answered(ledger, span, Some(SUCCESSFUL));
+        self.answered(ledger, span, status);
     }
 
     /// The response to the first that waits is over.

@@ -121,9 +121,15 @@ fn a_pipeline_has_one_exchange_for_each_execute_and_leaves_out_what_follows_an_e
     let talk = session().client(sent).server([&done[..], &error("ERROR", "23505"), &ready()].concat());
     let found = talk.server([&done[..], &ready()].concat()).exchanges();
     let statuses: Vec<_> = found[1..].iter().map(|e| e.status).collect();
-    assert_eq!(statuses, [Some(0), code("23505"), Some(0), Some(0)]);
+    assert_eq!(statuses, [Some(0), code("23505"), None, Some(0)]);
     let frames: Vec<_> = found[1..].iter().map(|e| short(e.response).0).collect();
     assert_eq!(frames, [Some(4), Some(4), Some(4), Some(5)]);
+    // The last one that is left out has the Sync, and so has what says that the server is ready.
+    assert_eq!(found[3].response.bytes, ready().len() as u64);
+    let sent = [one("INSERT 1"), one("INSERT 2"), one("INSERT 3"), m('S', "")].concat();
+    let found = session().client(sent).server([error("ERROR", "23505"), ready()].concat()).exchanges();
+    let seen: Vec<_> = found[1..].iter().map(|e| (e.response.bytes > 0, e.response.done, e.ended.is_some())).collect();
+    assert_eq!(seen, [(true, true, false), (false, false, true), (true, true, false)]);
 }
 
 #[test]
