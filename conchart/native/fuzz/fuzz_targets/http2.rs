@@ -122,7 +122,7 @@ fn block<'a>(writer: &mut Writer, input: &mut Input<'a>, pseudo: &[(usize, &'a [
 struct Told<'a> {
     stream: u8,
     request: Fields<'a>,
-    status: Option<u16>,
+    status: Option<u32>,
 }
 
 fn check(exchange: &Exchange, told: &Told<'_>) {
@@ -171,8 +171,8 @@ fuzz_target!(|bytes: &[u8]| {
             }
             0 | 1 => {
                 let which = usize::from(input.u8().unwrap_or(0));
-                let status = 200 + u16::from(input.u8().unwrap_or(0) & 127) * 3;
-                let text = ["200", "204", "206", "304", "404", "500"][usize::from(status) % 6];
+                let status = 200 + u32::from(input.u8().unwrap_or(0) & 127) * 3;
+                let text = ["200", "204", "206", "304", "404", "500"][status as usize % 6];
                 let Some(of) = told.get_mut(which).filter(|of| of.status.is_none()) else { continue };
                 of.status = text.parse().ok();
                 let stream = of.stream;
