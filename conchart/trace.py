@@ -26,15 +26,12 @@ from conchart.outputs import form_of, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.live import Growing
 from conchart.reading.proxies import given_proxies, require_seen
-from conchart.reading.selection import Selection, selection
+from conchart.reading.selection import DETAILED, Selection, selection
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 from conchart.words.units import SECOND
-
-_DETAILED = 20_000
-"""Packets up to which all of them, and all records and messages, are kept without being asked for."""
 
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
@@ -132,10 +129,10 @@ def read(
     with _open_trace(memory) as trace, ExitStack() as flowing:
 
         def conclude() -> None:
-            for number, path in enumerate(paths):
+            for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
-                elif opened.get(path, os.fspath(path)) != os.fspath(path):
+                elif os.fspath(path) != name:
                     trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
             if not packets:
                 _leave_out_details(trace, explain)
@@ -152,17 +149,18 @@ def read(
             return max((monotonic_ns() - began) * (_SHARE - 1), SECOND)
 
         paths = tuple(one for path in paths for one in _expanded(path))
-        opened: dict[str | os.PathLike[str] | Growing, str] = {}
+        opened: list[str] = []
+        """Under which names the core reads them; none where they were read in parts."""
         divided = explain is None and watch is None and not keylogs and _dividable(paths, wanted)
         try:
             with trace.filling():
                 if not (divided and _read_in_parts(trace, paths, wanted, packets, workers, scheduler, parts, progress)):
-                    opened = {path: flowing.enter_context(_opened(path)) for path in paths}
+                    opened += (flowing.enter_context(_opened(path)) for path in paths)
                     _native.read_capture(
-                        [opened[path] for path in paths],
+                        opened,
                         trace.insert,
                         compile_filter=compiler,
-                        detailed=None if packets else _DETAILED,
+                        detailed=None if packets else DETAILED,
                         explained=explain,
                         keylogs=[os.fspath(path) for path in keylogs],
                         progress=progress,
@@ -170,7 +168,7 @@ def read(
                         **wanted.bounds,
                     )
         except _native.CaptureError as error:
-            raise CaptureError(_renamed(str(error), opened)) from None
+            raise CaptureError(_renamed(str(error), zip(paths, opened, strict=True))) from None
         flowing.close()
         if given and not any(isinstance(path, Growing) for path in paths):  # what cannot be read again is not refused
             require_seen(given, _addresses(trace))
@@ -223,9 +221,9 @@ def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:
     )
 
 
-def _renamed(message: str, opened: Mapping[str | os.PathLike[str] | Growing, str]) -> str:
+def _renamed(message: str, opened: Iterable[tuple[str | os.PathLike[str] | Growing, str]]) -> str:
     """Call a capture by its name, not by that of the pipe."""
-    for path, name in opened.items():
+    for path, name in opened:
         message = message.replace(name, path.name if isinstance(path, Growing) else os.fspath(path))
     return message
 
@@ -262,7 +260,7 @@ def _addresses(trace: "Trace") -> set[str]:
 def _leave_out_details(trace: "Trace", explained: int | None) -> None:
     """Of a capture that is large, details of its first packets alone would say of the rest that there is nothing."""
     ((selected,),) = trace.stored("SELECT coalesce(sum(selected), 0) FROM captures").fetchall()
-    if selected <= _DETAILED:
+    if selected <= DETAILED:
         return
     others = "true" if explained is None else f"stream <> {explained}"
     for table, ordinary in (("records", "true"), ("messages", "true"), ("packets", _ORDINARY)):

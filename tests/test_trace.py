@@ -292,7 +292,7 @@ def test_a_long_query_writes_nothing_to_standard_output(
 def test_of_a_large_capture_only_packets_that_tell_of_trouble_are_kept_unless_all_are_asked_for(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("conchart.trace._DETAILED", 2)
+    monkeypatch.setattr("conchart.trace.DETAILED", 2)
     path = ROOT / "captures" / "crafted" / case / "input.pcap"
     trouble = "mark IN ('retransmit', 'out_of_order', 'gap', 'zero_window')"
     with conchart.read(path) as brief, conchart.read(path, packets=True) as whole:

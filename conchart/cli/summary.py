@@ -17,12 +17,13 @@ from conchart.cli.results import Results, showing_options, writing_options
 def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any], results: Results) -> int:
     """Show where the time went in packet captures.
 
-    CAPTURE is a pcap or pcapng file, plain or compressed (gzip, zstd), or - for standard input. Several files are read
-    as one capture. A .duckdb file that conchart wrote is opened instead. Without -w, conchart prints a summary of one
-    screen: the worst findings with cost and change ("conchart findings" explains each finding), the largest wait, where
-    the time went per server and phase, lanes of connections, and how complete the capture is. -v prints everything.
-    Times are those of the capturing machine. While the input grows (a pipe, or a file with --follow), the terminal
-    shows the summary so far. Ctrl-C then ends the input, and conchart writes all output.
+    CAPTURE is a pcap or pcapng file, plain or compressed (gzip, zstd), a URL, or - for standard input. Several files
+    are read as one capture. A .duckdb file or a folder of tables that conchart wrote is opened instead. Without -w,
+    conchart prints a summary of one screen: the worst findings with cost and change ("conchart findings" explains each
+    finding), the largest wait, where the time went per server and phase, lanes of connections, and how complete the
+    capture is. -v prints everything. Times are those of the capturing machine. While the input grows (a pipe, or a
+    file with --follow), the terminal shows the summary so far. Ctrl-C then ends the input, and conchart writes all
+    output.
 
     \b
     Examples:

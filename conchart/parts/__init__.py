@@ -20,15 +20,12 @@ from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part, cut, grouped
 from conchart.parts.joining import join
 from conchart.parts.kept import kept_parts
-from conchart.parts.model import Surveyed, Wanted
+from conchart.parts.model import MOST_TORN, Surveyed, Wanted, clock_steps_between
 from conchart.parts.sharing import Shared, share
 from conchart.parts.survey import spill, stitch, survey
+from conchart.reading.selection import DETAILED
 
 __all__ = ["NotInParts", "Wanted", "read_parts"]
-
-_FEW_PACKETS = 20_000
-"""Of so few, every packet is kept (``docs/tables.md``): one process reads them."""
-
 
 _GROUP_BYTES = 64 << 20
 """Small files are put together up to this size."""
@@ -70,13 +67,15 @@ def read_parts(
         surveyed = list(_surveyed(executor, grouped(single, most), wanted, work, progress))
         if any(one.overlaps for one in surveyed):  # flows of files that overlap are kept apart, part by part
             surveyed = list(_surveyed(executor, single, wanted, work, progress))
-        if any(one.clock_steps for one in surveyed):
+        if any(one.clock_steps for one in surveyed) or any(map(clock_steps_between, surveyed, surveyed[1:])):
             raise NotInParts("the clock steps in one of the captures")
-        if not wanted.packets and sum(one.selected for one in surveyed) <= _FEW_PACKETS:
-            raise NotInParts("there are few packets")
+        if not wanted.packets and sum(one.selected for one in surveyed) <= DETAILED:
+            raise NotInParts("there are so few packets that all of their details are kept")
         if any(one.torn_at_end for one in surveyed):
             raise NotInParts("a capture could not be cut where a packet begins")
-        shared = share(surveyed, pieces)
+        if any(len(one.torn) >= MOST_TORN for one in surveyed):
+            raise NotInParts("too many fragmented packets are not whole")
+        shared = share(surveyed, pieces, work)
         stitched = _stitched(executor, surveyed, shared, wanted, work) if shared.parts else []
         for table, rows in join(surveyed, stitched, shared):
             sink(table, rows)

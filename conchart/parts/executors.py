@@ -15,11 +15,6 @@ from conchart.errors import MissingToolError, UsageError
 from conchart.files.unfinished import Undone
 
 
-def cores() -> int:
-    """Give the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @contextmanager
 def tasks_of(workers: int, scheduler: str | None) -> Iterator[Executor]:
     """Give who runs tasks, as long as the block lasts; what is under way when it fails is called off.

@@ -17,21 +17,10 @@ from conchart.parts.sharing import Shared
 from conchart.parts.survey import frame_columns
 from conchart.store.schema import Table
 from conchart.store.sql import literal
+from conchart.store.tables import Rows
 
 _STITCHED = 1_000_000_000
 """Added to the numbers of stitched files, beside those of parts."""
-
-
-class Rows:
-    """A relation that another database reads."""
-
-    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        """Take a relation."""
-        self._relation = relation
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Speak Arrow."""
-        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 def join(surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> Iterator[tuple[str, Rows]]:
@@ -51,50 +40,48 @@ def join(surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Sha
                 database.execute("INSERT INTO files VALUES (?, ?, ?, ?)", row)
         for one in stitched:
             database.execute("INSERT INTO parts VALUES (?, NULL, 0)", [_STITCHED + one.part.number])
-        _number(database, surveyed, stitched, shared)
+        _list_files(database, surveyed, stitched)
+        _number(database, shared)
         for table in CORE:
             if table.name == "captures":
                 yield table.name, Rows(database.sql(_captures(database, surveyed, stitched, shared)))
             else:
-                yield table.name, Rows(database.sql(_union(table, surveyed, stitched)))
+                yield table.name, Rows(database.sql(_union(table)))
     finally:
         database.close()
 
 
-def _sources(table: str, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> str:
-    """Give a query for a table of all parts, with the number of the part."""
-    files = {file_of(one.folder, table): one.part.number for one in surveyed}
-    files |= {file_of(one.folder, table): _STITCHED + one.part.number for one in stitched}
-    names = ", ".join(map(literal, files))
-    numbers = ", ".join(f"{literal(name)}: {number}" for name, number in files.items())
-    return (
-        f"SELECT MAP {{{numbers}}}[filename] AS part, * EXCLUDE (filename) "
-        f"FROM read_parquet([{names}], filename = true)"
-    )
-
-
-def _number(
-    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared
+def _list_files(
+    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]
 ) -> None:
+    """Make a view of each table of all parts, with the number of the part."""
+    numbers = [(one.part.number, one) for one in surveyed]
+    numbers += [(_STITCHED + one.part.number, one) for one in stitched]
+    database.execute("CREATE TABLE parquet (part BIGINT, filename VARCHAR)")
+    for table in CORE:
+        files = [(number, file_of(one.folder, table.name)) for number, one in numbers]
+        database.executemany("INSERT INTO parquet VALUES (?, ?)", files)
+        names = ", ".join(literal(name) for _, name in files)
+        database.execute(
+            f"CREATE VIEW all_{table.name} AS SELECT * EXCLUDE (filename) "
+            f"FROM read_parquet([{names}], filename = true) JOIN parquet USING (filename)"
+        )
+
+
+def _number(database: duckdb.DuckDBPyConnection, shared: Shared) -> None:
     """Make the table of streams: of each one that stays, its numbers."""
-    database.execute(
-        "CREATE TABLE replaced "
-        "(part BIGINT, transport VARCHAR, one VARCHAR, port INTEGER, other VARCHAR, its_port INTEGER)"
-    )
-    replaced = [(part, *flow) for part, flows in shared.flows.items() for flow, _ in flows]
-    if replaced:
-        database.executemany("INSERT INTO replaced VALUES (?, ?, ?, ?, ?, ?)", replaced)
     database.execute(f"""
         CREATE TABLE streams AS
         WITH all_streams AS (
             SELECT part, stream AS local, transport::VARCHAR AS transport,
                 rows.first_frame + before AS first_frame,
                 parts.capture + rows.capture AS capture, client_ip, client_port, server_ip, server_port
-            FROM ({_sources("connections", surveyed, stitched)}) rows JOIN parts USING (part)),
+            FROM all_connections rows JOIN parts USING (part)),
         kept AS (
             SELECT * FROM all_streams
             WHERE NOT EXISTS (
-                FROM replaced WHERE replaced.part = all_streams.part AND replaced.transport = all_streams.transport
+                FROM read_parquet({literal(shared.listed)}) replaced
+                WHERE replaced.part = all_streams.part AND replaced.transport = all_streams.transport
                     AND ((one = client_ip AND port = client_port AND other = server_ip AND its_port = server_port)
                         OR (other = client_ip AND its_port = client_port AND one = server_ip AND port = server_port)))),
         flows AS (
@@ -113,7 +100,7 @@ def _number(
     """)
 
 
-def _union(table: Table, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> str:
+def _union(table: Table) -> str:
     """Give a query for the rows of a table."""
     replaced = {name: f"rows.{name} + before" for name in frame_columns(table.types)}
     replaced["stream"] = "streams.stream"
@@ -121,7 +108,7 @@ def _union(table: Table, surveyed: Sequence[Surveyed], stitched: Sequence[Survey
         replaced |= {"capture": "streams.capture", "transport_stream": "streams.transport_stream"}
     values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in table.from_core)
     return f"""
-        SELECT {values} FROM ({_sources(table.name, surveyed, stitched)}) rows
+        SELECT {values} FROM all_{table.name} rows
         JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
     """
 
@@ -130,7 +117,8 @@ def _captures(
     database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared
 ) -> str:
     """Give a query for the rows of ``captures``: one for each file, whatever parts it was read in."""
-    known = database.execute("SELECT part, local, stream FROM streams").fetchall() if _name_streams(surveyed) else []
+    named = _notes_name_streams(surveyed)
+    known = database.execute("SELECT part, local, stream FROM streams").fetchall() if named else []
     streams = {(part, local): stream for part, local, stream in known}
     database.execute(
         "CREATE TABLE told (part BIGINT, local INTEGER, path VARCHAR, told VARCHAR[], lost BIGINT, other BIGINT)"
@@ -150,7 +138,7 @@ def _captures(
             path = one.part.paths[local]
             row = [number, local, path, notes, now[0] - was[0], now[1] - was[1]]
             database.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?, ?)", row)
-    return f"""
+    return """
         SELECT files.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
             arg_min(link_types, part) AS link_types,
             sum(packets)::BIGINT AS packets, sum(selected)::BIGINT AS selected, sum(bytes)::BIGINT AS bytes,
@@ -160,13 +148,13 @@ def _captures(
             sum(rows.other + told.other)::BIGINT AS other,
             sum(snapped)::BIGINT AS snapped, sum(dropped)::BIGINT AS dropped, sum(duplicates)::BIGINT AS duplicates,
             flatten(list(told ORDER BY part)) AS notes
-        FROM (SELECT * RENAME (capture AS local) FROM ({_sources("captures", surveyed, ())})) rows
+        FROM (SELECT * RENAME (capture AS local) FROM all_captures) rows
         JOIN files USING (part, local) JOIN told USING (part, local)
         GROUP BY files.capture ORDER BY files.capture
     """
 
 
-def _name_streams(surveyed: Sequence[Surveyed]) -> bool:
+def _notes_name_streams(surveyed: Sequence[Surveyed]) -> bool:
     return any("stream " in note for one in surveyed for file in one.files for note in file.notes)
 
 

@@ -13,6 +13,10 @@ CORE = tuple(table for table in TABLES if table.from_core and table.name != "lin
 
 _STEP = "clock"
 """A word of the notes that say that the clock steps."""
+_STEP_NS = 315_576_000 * 10**9
+"""Ten years: what the core takes for a step of the clock (``pipeline/clock_steps.rs``)."""
+MOST_TORN = 4_096
+"""So many fragmented packets the core tells of (``MAX_TORN``); there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +115,10 @@ class Surveyed:
 def file_of(folder: str, table: str) -> str:
     """Give the Parquet file of a table."""
     return f"{folder}/{table}.parquet"
+
+
+def clock_steps_between(one: Surveyed, other: Surveyed) -> bool:
+    """Does the clock step between two ranges of a file? A file may begin whenever it likes."""
+    if not other.part.begin or one.last_at is None or other.first_at is None:
+        return False
+    return abs(other.first_at - one.last_at) >= _STEP_NS

@@ -11,6 +11,7 @@ complete costs time and changes nothing; so in doubt, it is shared.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import duckdb
 
@@ -42,6 +43,8 @@ class Shared:
     """Into so many files the flows of each part are dealt out."""
     torn: frozenset[tuple[str, str]]
     """Between these addresses, fragmented packets lie in two parts."""
+    listed: str
+    """A Parquet file with the same flows."""
 
     @property
     def parts(self) -> list[int]:
@@ -69,21 +72,22 @@ class Shared:
         return Kept(here, sorted(flow for flow, _ in flows), sorted(self.torn) if file == 0 else [])
 
 
-def share(surveyed: Sequence[Surveyed], files: int) -> Shared:
+def share(surveyed: Sequence[Surveyed], files: int, work: Path) -> Shared:
     """Find the flows that several parts share, dealt out to so many files."""
     placed = tuple(_placed(surveyed))
     torn = frozenset(_torn_between(surveyed))
     database = duckdb.connect(":memory:")
     try:
-        found = database.execute(
-            _SHARED.format(connections=_connections(surveyed, placed), torn=_pairs(torn))
-        ).fetchall()
+        asked = _SHARED.format(connections=_connections(surveyed, placed), torn=_pairs(torn))
+        listed = str(work / "shared.parquet")
+        database.execute(f"COPY ({asked}) TO {literal(listed)}")
+        found = database.execute(f"FROM read_parquet({literal(listed)})").fetchall()
     finally:
         database.close()
     flows: dict[int, list[tuple[Flow, int]]] = {one.part.number: [] for one in _torn_parts(surveyed, torn)}
     for part, transport, one, port, other, its_port, dealt in found:
         flows.setdefault(part, []).append(((transport, one, port, other, its_port), dealt % files))
-    return Shared(placed=placed, flows=flows, files=files, torn=torn)
+    return Shared(placed=placed, flows=flows, files=files, torn=torn, listed=listed)
 
 
 def _placed(surveyed: Sequence[Surveyed]) -> Iterator[Placed]:
@@ -154,7 +158,7 @@ _SHARED = f"""
         SELECT unnest([part, part_before]) AS part, transport, low, high FROM ordered
         WHERE part_before <> part AND goes_on
         UNION ALL SELECT part, transport, low, high FROM ordered WHERE is_torn)
-    SELECT DISTINCT part, transport::VARCHAR, low[1], low[2], high[1], high[2],
-        (hash(transport, low, high) >> 1)::BIGINT
+    SELECT DISTINCT part, transport::VARCHAR AS transport, low[1] AS one, low[2] AS port, high[1] AS other,
+        high[2] AS its_port, (hash(transport, low, high) >> 1)::BIGINT AS dealt
     FROM linked
 """

@@ -129,8 +129,7 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
         whole.unlink()
         _keep(tables, kept)
         _number_frames(tables)
-        ((numbers,),) = tables.stored("SELECT getvariable('frames')").fetchall()
-        torn = tuple(replace(one, frame=numbers[one.frame - 1]) for one in _torn(told))
+        torn = tuple(replace(one, frame=_numbered(tables, one.frame)) for one in _torn(told))
         _write(tables, made)
     part = Part(capture=-1, paths=(), number=number)
     return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
@@ -192,6 +191,12 @@ def _number_frames(tables: Tables) -> None:
         if table.name != "captures" and (columns := frame_columns(table.types)):
             changed = ", ".join(f"{name} = getvariable('frames')[{name}]" for name in columns)
             tables.execute(f"UPDATE {table.name} SET {changed}")
+
+
+def _numbered(tables: Tables, frame: int) -> int:
+    """Give the number of a frame over all parts."""
+    ((number,),) = tables.stored(f"SELECT getvariable('frames')[{frame}]").fetchall()
+    return int(number)
 
 
 def frame_columns(types: dict[str, str]) -> list[str]:

@@ -24,6 +24,10 @@ class Bounds(TypedDict):
     count: int | None
 
 
+DETAILED = 20_000
+"""Packets up to which all of them, and all records and messages, are kept without being asked for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """A choice of packets; what is None chooses all."""

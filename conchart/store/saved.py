@@ -14,6 +14,7 @@ from conchart.errors import CaptureError
 from conchart.files.paths import utf8_path
 from conchart.store.schema import ROLES, SEVERITIES, TABLES, VOCABULARIES, Table
 from conchart.store.sql import literal
+from conchart.store.tables import Rows
 
 MANIFEST = "manifest.json"
 """The file that says that a folder holds the tables of a trace."""
@@ -80,7 +81,7 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
             _check_rows(connection, table)
         for table in TABLES:
             rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
-            sink(table.name, _Rows(rows))
+            sink(table.name, Rows(rows))
     except _Foreign as error:
         raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
     except OSError as error:
@@ -100,16 +101,6 @@ def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         files = literal(str(folder / table.name / "*.parquet"))
         connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME FROM read_parquet({files})")
     connection.execute("USE memory")
-
-
-class _Rows:
-    """A relation of one database, for another one: as such, DuckDB would refuse it."""
-
-    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
-        self._relation = relation
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
 
 
 class _Foreign(Exception):

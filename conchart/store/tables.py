@@ -34,6 +34,18 @@ def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple
     return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
 
 
+class Rows:
+    """A relation of one database, for another one: as such, DuckDB would refuse it."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        """Take a relation of a database that stays open."""
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Speak Arrow."""
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
 class Tables:
     """The tables of a capture; ``docs/tables.md`` explains each column."""
 
