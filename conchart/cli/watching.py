@@ -102,6 +102,7 @@ class _Screen:
         self._options = options
         self._began = monotonic_ns()
         self._summary: list[str] = []
+        self._packets: int | None = None
 
     def show(self, trace: Trace) -> None:
         """Take the summary of the capture so far."""
@@ -110,13 +111,17 @@ class _Screen:
         with page.capture() as captured:
             print_summary(trace, page, self._options)
         self._summary = captured.get().split("\n")
+        ((self._packets,),) = trace.sql("SELECT sum(packets)::BIGINT FROM captures").fetchall()
 
     def draw(self) -> Group:
         """Draw both."""
         growing = self._growing
-        status = [growing.name, format_ns((monotonic_ns() - self._began) // SECOND * SECOND)]
-        if growing.packets is not None:
-            status.append(count_of(growing.packets, "packet"))
+        # The folders of a file would leave no room for what changes.
+        status = [growing.name.rpartition("/")[2], format_ns((monotonic_ns() - self._began) // SECOND * SECOND)]
+        # Only an interface counts its packets. Of a pipe or a file, those that the summary has read are known.
+        packets = self._packets if growing.packets is None else growing.packets
+        if packets is not None:
+            status.append(count_of(packets, "packet"))
         if growing.dropped:
             status.append(f"{count_of(growing.dropped, 'packet')} lost")
         status.append("Ctrl-C ends it")
