@@ -302,7 +302,11 @@ fn greeting(unasked: &[AppRecord], watch: Watch, request: Option<AppRecord>) -> 
     let order = |seen: AppRecord| (seen.first.at, seen.first.frame());
     let waited = |seen: &AppRecord| request.is_none_or(|request| order(*seen) < order(request));
     let greets = !watch.client_first && unasked.iter().all(waited);
-    let run = leading_run(unasked.iter());
+    // A busy server may pause between its tickets: the size of the first tells the others, whenever they come.
+    let alike = unasked
+        .iter()
+        .take_while(|seen| is_ticket_sized(seen) && Some(seen.bytes) == unasked.first().map(|first| first.bytes));
+    let run = alike.count();
     let tickets = if run > MAX_TICKETS { 0 } else { run };
     (0..).map(move |nth| greets && nth >= tickets)
 }
