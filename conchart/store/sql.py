@@ -28,6 +28,10 @@ NEVER_ANSWERED = ("unbind", "abandon")
 ASKING = f"""protocol NOT IN ('proxy', 'socks')
     AND NOT (protocol = 'ldap' AND coalesce(method IN {NEVER_ANSWERED}, false))"""
 """Condition on ``exchanges``: a request that needs a response."""
+STORES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
+"""Protocols of databases and caches, and the product that each is named after."""
+OF_STORE = f"protocol IN {tuple(STORES)}"
+"""Condition on ``exchanges``: a database or a cache is asked."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import conchart
+from conchart.store.sql import USERS_WAITED
 from tests.conftest import ROOT
 from tests.tshark import ask, needs_tshark
 
@@ -36,11 +37,16 @@ def test_commands_are_those_that_the_server_counted() -> None:
 def test_errors_and_waits_of_the_story() -> None:
     with conchart.read(STORY / "input.pcap") as trace:
         failed = trace.sql("SELECT method, status FROM exchanges WHERE status <> 0 ORDER BY stream, number").fetchall()
-        ((waited,),) = trace.sql("SELECT wait_ns FROM exchanges WHERE method = 'BLPOP'").fetchall()
+        ((blocked, *waits),) = trace.sql(
+            "SELECT response_at - request_done_at, wait_ns, service_ns FROM exchanges WHERE method = 'BLPOP'"
+        ).fetchall()
+        ((waited,),) = trace.sql(USERS_WAITED).fetchall()
         unasked = trace.sql("SELECT method, target FROM exchanges WHERE request_at IS NULL").fetchall()
         text = str(trace.sql("SELECT * FROM exchanges").fetchall())
     assert failed == [("INCR", 2), ("NOSUCH", 1)]
-    assert 300_000_000 < waited < 600_000_000
+    assert 300_000_000 < blocked < 600_000_000
+    assert waits == [None, None]
+    assert waited < 10_000_000  # nobody waited for what was not in the queue
     assert unasked == [("message", "weather")]
     assert "hunter2" not in text
     assert "rain" not in text

@@ -12,7 +12,8 @@ PRODUCTS = sorted({fix.product for rule in load_rules() for fix in rule.fixes if
 OF_A_PRODUCT = re.compile(rf"({'|'.join(map(re.escape, PRODUCTS))})(?: [<>=][^:]*)?: ")
 
 # What was said by who is at either end of the finding's connections: in responses of the server, in requests of the
-# client, and in responses of the client where it is a proxy, which its own clients get from whatever address it has.
+# client, and in responses of the client where it is a proxy, which its own clients get from whatever address it has. A
+# database is known by its protocol.
 SAID = """
     WITH ends AS (
         SELECT DISTINCT client_ip, server_ip, server_port
@@ -26,6 +27,8 @@ SAID = """
     UNION
     SELECT DISTINCT user_agent FROM exchanges JOIN connections USING (stream)
     WHERE client_ip IN (SELECT client_ip FROM ends)
+    UNION
+    SELECT DISTINCT app FROM connections WHERE (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM ends)
 """
 
 

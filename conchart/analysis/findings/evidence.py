@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ASKING, MISSING, ONE_SIDED, with_values
+from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, with_values
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -202,8 +202,9 @@ _ASKED = """
 
 # What a server did by itself before it answered: it had the whole request, the path is not counted, nothing was held by
 # TCP, and the answers before it on the connection were out (pipelining, and HTTP/2 over one path). Where a server may
-# speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose.
-_ANSWERS = """
+# speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose. A command that a store
+# answers when something happens (BLPOP) has no wait.
+_ANSWERS = f"""
     CREATE OR REPLACE TEMP TABLE answers AS
     WITH told AS (
         SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
@@ -215,7 +216,8 @@ _ANSWERS = """
         FROM asked
         WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
-            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap', 'postgresql', 'mysql') OR protocol = 'h2' AND NOT inferred
+            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE} AND wait_ns IS NOT NULL
+                OR protocol = 'h2' AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
             AND response_at >= request_done_at)
     SELECT *, greatest(response_at - start_at - rtt_ns, 0) AS ns,

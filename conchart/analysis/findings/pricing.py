@@ -24,7 +24,7 @@ from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import WAITS
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import OF_USERS, SERVED, USERS_WAITED, literal, with_values
+from conchart.store.sql import OF_USERS, SERVED, STORES, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -168,8 +168,8 @@ _NAME_STREAMS = """
     WHERE number = found
 """
 # What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
-# a proxy hands on from its backend is not its own.
-_SOFTWARE = """
+# a proxy hands on from its backend is not its own. The protocol of a database tells its product.
+_SOFTWARE = f"""
     WITH told AS (
         SELECT server_ip, server_port, mode(server_software) AS software
         FROM exchanges JOIN connections USING (stream) WHERE server_software IS NOT NULL GROUP BY ALL),
@@ -182,6 +182,9 @@ _SOFTWARE = """
             JOIN told ON told.server_ip = backs.server_ip AND told.server_port = backs.server_port
         ) USING (server_ip, server_port, software))
     SELECT 'server', server_ip, server_port, software FROM own
+    UNION ALL
+    SELECT 'server', server_ip, server_port, mode(MAP {STORES}[app]) FROM connections WHERE app IN {tuple(STORES)}
+    GROUP BY ALL
     UNION ALL
     SELECT 'client', nodes.address, NULL, mode(software)
     FROM own JOIN nodes home ON home.address = server_ip AND home.port = server_port
@@ -385,7 +388,10 @@ def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:
 
 
 def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | None:
-    """Say what to change: for the software at hand where that is known, else in general, then for others."""
+    """Say what to change: for the software at hand where that is known, else in general, then for others.
+
+    The protocol tells a store: where it is another one, advice for stores is none.
+    """
     suiting: list[Fix] = []
     general: list[Fix] = []
     others: list[Fix] = []
@@ -397,6 +403,6 @@ def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | No
         at_hand = [fix for fix in of_end if known and fix.suits(known)]
         suiting += at_hand
         general += [fix for fix in of_end if not fix.product and not at_hand]
-        others += [fix for fix in of_end if fix.product and not known]
+        others += [fix for fix in of_end if fix.product and not known and fix.product not in STORES.values()]
     lines = dict.fromkeys(change_line(fix.product, fix.versions, fix.line) for fix in (*suiting, *general, *others))
     return "\n".join(lines) or None

@@ -87,6 +87,7 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 ///
 /// A wait without a response, and a message that its own framing shows to be incomplete, last until the exchange was
 /// given up (`ended`), else until `end`. The time of a response that was sent but not captured is `Unseen`, not a wait.
+/// A response that comes when something happens is not owed before: that time is idle.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
@@ -99,6 +100,7 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     let response_ends = if response.done || exchange.inferred { response.last } else { Some(end()) };
     let wait = match response.revealed.filter(|_| response.first.is_none()) {
         Some(revealed) => phase(Kind::Unseen, request_ends, Some(revealed)),
+        None if exchange.awaits_event => None,
         None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
     };
     [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]

@@ -247,7 +247,8 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
     let response_done = at(response.last.filter(|_| response.done));
     // A response may overtake its request (RFC 9112 section 9.5): then nobody waited.
-    let wait = request_done.zip(at(response.first)).map(|(from, to)| (to - from).max(0));
+    let answered = at(response.first).filter(|_| !exchange.awaits_event);
+    let wait = request_done.zip(answered).map(|(from, to)| (to - from).max(0));
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();

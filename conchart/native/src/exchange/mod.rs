@@ -130,6 +130,8 @@ pub struct Exchange {
     pub server_keepalive: Option<bool>,
     /// Nothing more of it will come after this: it was given up (RST_STREAM), or nothing answers it (a PROXY header).
     pub ended: Option<Moment>,
+    /// The response comes when something happens (an entry in a queue), not when work is done: until then, nobody owes it.
+    pub awaits_event: bool,
     /// True when the boundaries come from the direction of bytes, not from the protocol's text.
     pub inferred: bool,
     /// 0 to 1.

@@ -81,6 +81,22 @@ static SUBJECTS: &[(&str, About)] = &[
     ("ZUNION", About::Argument(2)),
 ];
 
+/// Commands that are answered when something happens: an entry is pushed, a replica acknowledges.
+const AWAITING: &[&str] = &[
+    "BLMOVE",
+    "BLMPOP",
+    "BLPOP",
+    "BRPOP",
+    "BRPOPLPUSH",
+    "BZMPOP",
+    "BZPOPMAX",
+    "BZPOPMIN",
+    "WAIT",
+    "WAITAOF",
+    "XREAD BLOCK",
+    "XREADGROUP BLOCK",
+];
+
 /// Commands by which a connection is known as one to Redis, where nothing else is.
 static KNOWN: &str = "\
     ACL APPEND ASKING AUTH BGSAVE BITCOUNT BITFIELD BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN \
@@ -187,6 +203,11 @@ impl Command {
         command
     }
 
+    /// Is it answered when something happens, not when the server has worked?
+    pub fn awaits_event(&self) -> bool {
+        AWAITING.contains(&self.name.as_str())
+    }
+
     pub fn method(&self) -> Option<Box<str>> {
         (!self.name.is_empty()).then(|| self.name.as_str().into())
     }
@@ -235,6 +256,13 @@ mod tests {
         ] {
             assert_eq!(read(line), (Some(method.into()), target.map(Into::into)), "{line}");
         }
+    }
+
+    #[test]
+    fn commands_that_await_an_event_are_known() {
+        let awaits = |line: &str| Command::inline(line.as_bytes()).awaits_event();
+        assert!(awaits("blpop q 0") && awaits("XREAD BLOCK 0 STREAMS s $") && awaits("WAIT 1 0"));
+        assert!(!awaits("LPOP q") && !awaits("XREAD STREAMS s 0") && !awaits("SUBSCRIBE c"));
     }
 
     #[test]

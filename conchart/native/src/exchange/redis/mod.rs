@@ -303,6 +303,7 @@ impl Redis {
             exchange.request = Span { done, ..span };
             exchange.method = command.method();
             exchange.target = command.target();
+            exchange.awaits_event = command.awaits_event();
             exchange.ended = if muted { span.last } else { None };
         }
         if muted {
