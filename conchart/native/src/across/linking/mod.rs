@@ -18,6 +18,7 @@ mod programs;
 mod rivals;
 pub(crate) mod rows;
 mod sections;
+mod sole;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use self::habits::Habits;
 use self::order::Order;
 use self::programs::{Evidence, Programs};
 use self::sections::{Indexed, Section, sections};
+use self::sole::sole;
 pub use self::split::split;
 
 /// How often habits are learned anew from the links that they make likely.
@@ -172,6 +174,7 @@ fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<B
     let order = Order::new(section);
     let fronts = section.fronts.len();
     let mut links: Vec<Link> = Vec::new();
+    let mut sole = sole(section, &candidates);
     let mut usual = Habits::of_any_proxy(&routes, &candidates);
     let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
     for _ in 0..MOST_TIMES {
@@ -203,6 +206,17 @@ fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<B
         usual = habits.once_more(&routes, &candidates);
         beginning = Beginning::Soon;
     }
+    for link in &mut links {
+        if let Some(sole) = sole.remove(&link.back) {
+            link.confidence = link.confidence.max(sole.confidence);
+        }
+    }
+    links.extend(sole.into_iter().map(|(back, sole)| Link {
+        front: sole.front,
+        back,
+        method: "time",
+        confidence: sole.confidence,
+    }));
     links.retain(|link| section.own.contains(&(link.back as usize)));
     let index = |side: &[Indexed<'_>], number: u32| side.get(number as usize).map_or(number, |&(index, _)| index);
     for link in &mut links {

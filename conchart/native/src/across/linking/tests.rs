@@ -66,6 +66,33 @@ fn sizes_tell_two_that_are_asked_at_once() {
 }
 
 #[test]
+fn a_front_alone_has_any_number_of_backs() {
+    let mut exchanges = Vec::new();
+    for round in 0..6 {
+        let at = i64::from(round) * 100;
+        exchanges.push(front(0, round, at, at + 40, 300));
+        exchanges.extend(
+            (0..13).map(|n| back(1, 13 * round + n, at + 2 + 2 * i64::from(n), at + 3 + 2 * i64::from(n), 254)),
+        );
+    }
+    let expected: Vec<_> = (0..6).flat_map(|round| (0..13).map(move |n| ((0, round), (1, 13 * round + n)))).collect();
+    assert_eq!(linked(&exchanges), expected);
+    assert!(link(&exchanges).iter().all(|link| link.confidence > 0.9));
+    // What comes while no front waits lowers the confidence.
+    let surest = |exchanges: &[Exchange]| {
+        let mut found = f64::NAN;
+        sections(exchanges, |section| {
+            let sole = sole(section, &candidates(section, &Programs::default()).0);
+            found = sole.values().map(|sole| sole.confidence).fold(0.0, f64::max);
+        });
+        found
+    };
+    assert!(surest(&exchanges) > 0.98);
+    exchanges.extend((0..60).map(|n| back(1, 1_000 + n, 45 + 8 * i64::from(n), 46 + 8 * i64::from(n), 254)));
+    assert!(surest(&exchanges) < 0.75);
+}
+
+#[test]
 fn who_retries_has_two_backs() {
     let mut exchanges = Vec::new();
     for round in 0..20 {
