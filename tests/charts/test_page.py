@@ -1,6 +1,7 @@
 """The text of the page: escaping, what it says about the capture, limits, reproducibility."""
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import swimlanes
 from conchart.outputs.page.page import render
 from conchart.telling.remarks import remarks
+from conchart.words.phases import PHASES
 from tests.charts.story import MS, Story, many
 from tests.charts.unpacked import Page
 from tests.conftest import TellTrace
@@ -285,3 +287,34 @@ def test_capture_without_connections_gives_a_page(trace_of: TellTrace) -> None:
     page = Page(render(trace_of(story)))
     assert "holds neither TCP connections nor UDP conversations" in page.text
     assert "79 frames neither TCP nor UDP" in page.text
+
+
+def test_what_a_page_does_not_draw_is_there_as_sums(trace_of: TellTrace, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = many(300)
+    whole = Page(render(trace_of(story))).data
+    assert "left_levels" not in whole
+    monkeypatch.setattr(swimlanes, "MAX_LANES", 40)
+    monkeypatch.setattr(swimlanes, "_OF_EACH", 3)
+    part = Page(render(trace_of(story))).data
+    drawn = set(part["lanes"]["stream"])
+    assert len(drawn) == 40
+    kinds = [kind.name for kind in PHASES]
+    left: Counter[str] = Counter()
+    for phase in story.phases:
+        if phase["stream"] not in drawn:
+            left[phase["kind"]] += phase["end_at"] - phase["start_at"]
+    told: Counter[str] = Counter()
+    for kind, ns in zip(part["left_levels"]["kind"], part["left_levels"]["ns"], strict=True):
+        told[kinds[kind]] += ns
+    assert +told == +left
+    times = part["left_times"]
+    counted = {
+        measure: sum(n for one, n in zip(times["measure"], times["count"], strict=True) if one == measure)
+        for measure in set(times["measure"])
+    }
+    assert counted["connection"] == 300 - 40
+    assert all(counted[f"phase-{kind}"] > 0 for kind in left if left[kind])
+    # The worst of each server are there, however short their waits are beside those of other servers.
+    ends = {c["stream"]: (c["server_ip"], c["server_port"]) for c in story.connections}
+    shown = Counter(ends[stream] for stream in drawn)
+    assert all(shown[end] >= min(3, count) for end, count in Counter(ends.values()).items())

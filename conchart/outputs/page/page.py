@@ -31,7 +31,21 @@ MAX_FILES = 8
 LEAST_HEADLINE = 10
 """One in so many nanoseconds that users waited: for less, only the first server has a headline."""
 SCRIPTS = (
-    *("decode", "format", "axis", "copy", "viewpoint", "address", "state", "detail", "drawn", "model", "tree", "chart"),
+    *(
+        "decode",
+        "format",
+        "axis",
+        "copy",
+        "viewpoint",
+        "address",
+        "state",
+        "detail",
+        "drawn",
+        "left",
+        "model",
+        "tree",
+        "chart",
+    ),
     *("describe", "ladder", "overview", "lanes", "ranks", "range", "series", "statistics", "language", "search"),
     *("listings", "table", "help", "main"),
 )

@@ -5,7 +5,8 @@ browser they stay exact for 104 days, which nanoseconds since the epoch would no
 
 Nothing is left out of a page that a browser can hold. Beyond :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases,
 :data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets the
-page says what it lacks. Of more connections, those are kept whose users waited the longest.
+page says what it lacks. Of more connections, it draws the first ones of each finding and the worst ones of each server,
+and then those whose users waited the longest. The others are sums (:mod:`conchart.outputs.page.left_out`).
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 from conchart.analysis.vantage import ROUTED_NS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.ladders import ladders
+from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, literal
@@ -27,12 +29,14 @@ from conchart.words.phases import PHASES
 from conchart.words.stalls import DETAIL, LISTED, STALLS
 from conchart.words.units import format_count
 
-MAX_LANES = 500_000
-MAX_PHASES = 4_000_000
-MAX_EXCHANGES = 2_000_000
+MAX_LANES = 250_000
+MAX_PHASES = 2_000_000
+MAX_EXCHANGES = 1_000_000
 MAX_LINKS = 2_000_000
 MAX_STALLS = 1_000_000
 MAX_PACKETS = 1_000_000
+_OF_EACH = 100
+"""Connections that every server and every finding shows, whatever else the page has to leave out."""
 _LONGEST = 2_000
 """What is said of one packet: a flight has many messages."""
 
@@ -72,6 +76,9 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
             name: packer.add(name, tables, query)
             for name, query in {"lanes": lane_rows(axis, names=options.names), **queries}.items()
         }
+        if counts["lanes"] < total:
+            for name, query in left_out(axis).items():
+                packer.add(name, tables, query)
         # A ladder tells packets as captured, and works out itself when they were at both ends.
         if not seen_from:
             with ladders(tables, axis, options) as (told, left):
@@ -131,28 +138,36 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
     A lane is kept while the phases of all that cost more leave room, so that one long-lived connection with millions of
     requests cannot blow up the page; its own phases beyond the limit are cut.
     """
+    count, phases = tables.count("connections"), tables.count("phases")
+    # Where everything is drawn, the order does not matter, and nobody has to know what findings there are.
+    named = "false"
+    if count > MAX_LANES or phases > MAX_PHASES:
+        named = f"stream IN (SELECT unnest(streams[:{_OF_EACH}]) FROM findings)"
     tables.execute(
         f"""
-        CREATE TEMP TABLE drawn AS
+        CREATE TEMP TABLE ranked AS
         WITH counted AS (SELECT stream, count(*) AS parts FROM phases GROUP BY stream),
-        ranked AS (
-            SELECT stream, server_ip, server_port, opened_at, first_frame, row_number() OVER costly AS cost_rank,
-                coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
-            FROM connections LEFT JOIN counted USING (stream)
-            WINDOW costly AS (ORDER BY {COSTLIEST})),
         placed AS (
             SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
-            FROM servers)
-        SELECT stream, "group"::INTEGER AS "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
+            FROM servers),
+        of_servers AS (
+            SELECT *, {named} OR row_number() OVER (
+                PARTITION BY server_ip, server_port ORDER BY {COSTLIEST}) <= {_OF_EACH} AS is_first
+            FROM connections)
+        SELECT stream, "group"::INTEGER AS "group", opened_at, first_frame, row_number() OVER costly AS cost_rank,
+            coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
+        FROM of_servers JOIN placed USING (server_ip, server_port) LEFT JOIN counted USING (stream)
+        WINDOW costly AS (ORDER BY is_first DESC, {COSTLIEST});
+        CREATE TEMP TABLE drawn AS
+        SELECT stream, "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
             (row_number() OVER (ORDER BY "group", opened_at, stream) - 1)::INTEGER AS lane
-        FROM ranked JOIN placed USING (server_ip, server_port)
-        WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
+        FROM ranked WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
         """
     )
     try:
         yield
     finally:
-        tables.execute("DROP TABLE drawn")
+        tables.execute("DROP TABLE drawn; DROP TABLE ranked")
 
 
 def lane_rows(axis: TimeAxis, *, names: bool) -> str:
@@ -254,8 +269,10 @@ def _packets(axis: TimeAxis, options: DrawOptions) -> str:
 def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]:
     if counts["lanes"] < total:
         yield (
-            f"{format_count(counts['lanes'])} of {format_count(total)} connections are drawn and listed: those whose "
-            "users waited the longest. Everything else on this page counts all of them."
+            f"{format_count(counts['lanes'])} of {format_count(total)} connections are drawn and listed: the first of "
+            "each finding, the worst of each server, and those whose users waited the longest. The strip above the "
+            "lanes and the distributions also count the others, unless you search or choose. The summary and the "
+            "findings count all. The others: conchart query CAPTURE 'FROM connections ORDER BY waited_ns DESC'."
         )
     for name, limit in (
         ("phases", MAX_PHASES),

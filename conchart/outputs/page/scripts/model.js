@@ -4,6 +4,7 @@
 import { Calendar } from "./axis.js";
 import { readBlocks } from "./decode.js";
 import { kindsDrawn, phasesDrawn } from "./drawn.js";
+import { LeftOut } from "./left.js";
 import { MOVED, Viewpoints } from "./viewpoint.js";
 
 /** @typedef {import("./decode.js").Table} Table */
@@ -145,6 +146,8 @@ export class Model {
     this.streams.forEach((stream, lane) => this.laneOf.set(stream, lane));
     /** @type {Map<number, Row>} */
     this.findings = new Map(data.findings.map((/** @type {Row} */ finding) => [finding.number, { ...finding, streams: new Set(finding.streams) }]));
+    /** Connections that the page does not draw. @type {LeftOut | null} */
+    this.left = tables.left_times ? new LeftOut(this) : null;
     /** @type {Map<number, Lane>} */
     this.kept = new Map();
     this.backs = this.linksByBack();

@@ -9,6 +9,21 @@ const GRIP = 6;
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./lanes.js").Lanes} Lanes */
 
+/**
+ * Add connections that the page does not draw.
+ * @param {Float64Array[]} counts by kind: connections, on average, in each part of a window
+ * @param {{levels: Float64Array[], part: number}} left by kind: the same, in parts of the capture
+ * @param {boolean[]} wanted kinds
+ * @param {{x0: number, x1: number}} window
+ */
+export function addLeft(counts, { levels, part }, wanted, { x0, x1 }) {
+  levels.forEach((level, kind) => {
+    if (!wanted[kind]) return;
+    const counted = counts[kind];
+    counted.forEach((_, i) => { counted[i] += level[Math.floor((x0 + ((i + 0.5) * (x1 - x0)) / counted.length) / part)] ?? 0; });
+  });
+}
+
 export class Overview {
   /**
    * @param {Model} model
@@ -58,6 +73,8 @@ export class Overview {
     // Idling would fill it where many connections are kept open.
     const waited = kinds.some((kind, i) => kind.waited && model.costs[i]?.some((ns) => ns > 0)) ? kinds.map((kind) => Boolean(kind.waited)) : kinds.map(() => true);
     const counts = density(model.drawn, lanes.kept, { x0, x1 }, parts, kinds.length, lanes.view.shift).map((levels, kind) => (waited[kind] ? levels : levels.fill(0)));
+    // Who is left out of the page is no part of a choice, and does not move with the beginnings of connections.
+    if (model.left?.counts(lanes.kept) && lanes.view.axis !== "own") addLeft(counts, model.left, waited, { x0, x1 });
     let most = 0;
     for (let i = 0; i < parts; i += 1) most = Math.max(most, counts.reduce((sum, levels) => sum + levels[i], 0));
     const below = new Float64Array(parts);

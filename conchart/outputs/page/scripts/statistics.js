@@ -51,9 +51,10 @@ export function measuresOf(model) {
  * The durations of some lanes, sorted.
  * @param {Measure} measure
  * @param {ArrayLike<number>} lanes
+ * @param {Float64Array[]} besides durations of connections that are no lanes
  */
-export function sample({ from, value }, lanes) {
-  let most = 0;
+export function sample({ from, value }, lanes, besides = /** @type {Float64Array[]} */ ([])) {
+  let most = besides.reduce((sum, one) => sum + one.length, 0);
   for (let n = 0; n < lanes.length; n += 1) most += from[lanes[n] + 1] - from[lanes[n]];
   const values = new Float64Array(most);
   let known = 0;
@@ -63,6 +64,10 @@ export function sample({ from, value }, lanes) {
       const ns = value(row);
       if (!Number.isNaN(ns)) values[known++] = ns;
     }
+  }
+  for (const one of besides) {
+    values.set(one, known);
+    known += one.length;
   }
   return inOrder(values.subarray(0, known));
 }
@@ -280,7 +285,9 @@ class Distributions {
   samples() {
     const { model, kept } = this;
     const measure = this.measures[this.measure.selectedIndex];
-    if (this.server.value === "all") return [{ title: "all shown", sorted: sample(measure, kept) }];
+    /** @type {Map<number | null, Float64Array>} */
+    const left = model.left?.counts(kept) ? model.left.durations(measure.key) : new Map();
+    if (this.server.value === "all") return [{ title: left.size ? "all" : "all shown", sorted: sample(measure, kept, [...left.values()]) }];
     /** @type {Map<number, number[]>} */
     const groups = new Map();
     for (let n = 0; n < kept.length; n += 1) {
@@ -290,7 +297,7 @@ class Distributions {
       else groups.set(model.group[lane], [lane]);
     }
     const chosen = [...groups].filter(([group]) => this.server.value === "each" || Number(this.server.value) === group);
-    return chosen.map(([group, lanes]) => ({ title: this.name(group), sorted: sample(measure, lanes) }));
+    return chosen.map(([group, lanes]) => ({ title: this.name(group), sorted: sample(measure, lanes, [left.get(group) ?? new Float64Array()]) }));
   }
 
   draw() {
@@ -298,7 +305,8 @@ class Distributions {
     const samples = all.slice(0, MOST_SAMPLES);
     const { traces, layout } = distributionFigure(samples, this.columns.checked, this.plot.clientWidth);
     this.tell(samples);
-    this.note.textContent = all.length > samples.length ? `Of ${plural(all.length, "server")}, those with the most are shown: choose one to see it.` : samples.length ? "" : "None of the connections shown has any.";
+    const besides = this.model.left?.counts(this.kept) ? " What the page does not draw is counted with an error of 1 % at most." : "";
+    this.note.textContent = (all.length > samples.length ? `Of ${plural(all.length, "server")}, those with the most are shown: choose one to see it.` : samples.length ? "" : "None of the connections shown has any.") + besides;
     return Plotly.react(this.plot, traces, layout, CONFIG);
   }
 
