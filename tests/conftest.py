@@ -93,10 +93,12 @@ THOROUGH = (
     "cost",
     "hops/test_links.py",
     "keyless",
+    "keys/test_multiplexed.py",
     "lessons",
     "live",
     "round_trips",
     "scripts",
+    "test_worksheets.py",
     "whatif",
 )
 """Folders and modules with the marker ``thorough``: labs, programs that capture, browsers, comparisons with tshark.
@@ -105,11 +107,24 @@ QUICK = ("browser/test_page.py",)
 """What of these `tests/check` runs all the same."""
 
 
+def quick_cases() -> set[str]:
+    """Name the captures that `tests/check` reads: those of a rule, and every third of the others.
+
+    The others are families with one parameter that varies: a third of each shows most mistakes.
+    """
+    of_rules = {case for rule in load_rules() for case in (*rule.fault, *rule.clean)}
+    others = [name for name in map(name_of, CASES) if name not in of_rules]
+    return {*of_rules, *others[::3]}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that only `tests/check --all` runs."""
+    quick = quick_cases()
     for item in items:
         place = item.path.relative_to(ROOT / "tests")
-        if {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK:
+        parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        is_thorough = {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK
+        if is_thorough or ("every_case" in parameters and name_of(Path(str(parameters["every_case"]))) not in quick):
             item.add_marker(pytest.mark.thorough)
 
 
