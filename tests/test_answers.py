@@ -28,6 +28,9 @@ from tests.conftest import ROOT
         ("postgresql", 6820851, "42703"),
         ("postgresql", 36**5 - 1, "ZZZZZ"),
         ("postgresql", None, None),
+        ("mysql", 0, "OK"),
+        ("mysql", 1062, "ERROR 1062"),
+        ("mysql", None, None),
         ("tls", None, None),
     ],
 )
@@ -39,9 +42,10 @@ def test_a_status_is_called_as_its_protocol_does(protocol: str, status: int | No
 @pytest.mark.parametrize(
     ("protocol", "method", "asks"),
     [("ldap", "search", True), ("ldap", None, True), ("ldap", "unbind", False), ("ldap", "abandon", False),
+     ("mysql", "Query", True), ("mysql", "Quit", False), ("mysql", None, True),
      ("http/1.1", "unbind", True), ("tls", None, True), ("proxy", None, False)],
 )  # fmt: skip
-def test_nobody_answers_unbind_abandon_and_a_proxy_header(protocol: str, method: str | None, asks: bool) -> None:
+def test_some_requests_are_never_answered(protocol: str, method: str | None, asks: bool) -> None:
     found = duckdb.execute(f"SELECT {ASKING} FROM (SELECT $1 AS protocol, $2 AS method)", [protocol, method]).fetchall()
     assert found == [(asks,)]
 

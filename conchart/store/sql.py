@@ -23,10 +23,13 @@ OF_USERS = "role <> 'backend'"
 """Of ``servers``: users wait for it. What stands behind a front is part of the front's wait."""
 USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT FROM servers"
 """What users waited, in all: the sum over the servers that they wait for."""
-NEVER_ANSWERED = ("unbind", "abandon")
-"""Operations of LDAP (RFC 4511 sections 4.3 and 4.11)."""
-ASKING = f"""protocol NOT IN ('proxy', 'socks')
-    AND NOT (protocol = 'ldap' AND coalesce(method IN {NEVER_ANSWERED}, false))"""
+NEVER_ANSWERED = {
+    "ldap": ("unbind", "abandon"),
+    "mysql": ("SSLRequest", "Close stmt", "Long Data", "Quit"),
+}
+"""Of each protocol, what its servers do not answer (LDAP: RFC 4511 sections 4.3 and 4.11)."""
+_NEEDLESS = " OR ".join(f"protocol = '{name}' AND method IN {methods}" for name, methods in NEVER_ANSWERED.items())
+ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
 STORES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
 """Protocols of databases and caches, and the product that each is named after."""
@@ -126,10 +129,11 @@ _SQLSTATE = " || ".join(f"'{_DIGITS}'[status // {36**place} % 36 + 1]" for place
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
     WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status)
     WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
-    WHEN 'postgresql' THEN {_SQLSTATE} ELSE status::VARCHAR END"""
+    WHEN 'postgresql' THEN {_SQLSTATE}
+    WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
 the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis the first word of the error, of
-PostgreSQL the SQLSTATE."""
+PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
 
 
 def literal(text: str) -> str:

@@ -93,7 +93,7 @@ def _alert(h: Row, sender: str) -> str:
 def _request(cargo: Cargo) -> str:
     if cargo.part == "goes on":
         return ""
-    if cargo.row is not None and cargo.row["protocol"] == "ldap" and cargo.row["method"] in NEVER_ANSWERED:
+    if cargo.row is not None and cargo.row["method"] in NEVER_ANSWERED.get(cargo.row["protocol"], ()):
         return "Nothing answers it."
     return "With its last byte, the wait begins." if cargo.part in ("", "ends") else "The client asks."
 

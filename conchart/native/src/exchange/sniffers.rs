@@ -12,6 +12,7 @@ use super::http1::Http1;
 use super::http1::head;
 use super::http2::{self, Http2};
 use super::ldap::{self, Ldap};
+use super::mysql::{self, MySql};
 use super::postgresql::{self, PostgreSql};
 use super::prelude::{self, Prelude};
 use super::quic::{self, OverQuic};
@@ -130,6 +131,14 @@ const POSTGRESQL: Row = Row {
     ..STREAM
 };
 
+const MYSQL: Row = Row {
+    protocol: Some(mysql::PROTOCOL),
+    first: When::Midstream,
+    later: When::Midstream,
+    reader: MySql::midstream,
+    ..STREAM
+};
+
 const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
 
 /// All that is known.
@@ -201,7 +210,24 @@ static ROWS: &[Row] = &[
     Row { protocol: Some("smtp"), verdict: names::smtp, ..STREAM },
     Row { protocol: Some("ftp"), verdict: names::ftp, ..STREAM },
     Row { protocol: Some("xmpp"), verdict: names::xmpp, ..STREAM },
-    Row { protocol: Some("mysql"), verdict: names::mysql, ..STREAM },
+    Row {
+        sender: Sender::Responder,
+        first: When::Always,
+        later: When::Never,
+        verdict: mysql::greeting,
+        reader: MySql::beginning,
+        ..MYSQL
+    },
+    Row {
+        sender: Sender::Requester,
+        first: When::Always,
+        later: When::Never,
+        verdict: mysql::login,
+        reader: MySql::sealed,
+        ..MYSQL
+    },
+    Row { sender: Sender::Requester, verdict: mysql::command, ..MYSQL },
+    Row { sender: Sender::Responder, verdict: mysql::answer, ..MYSQL },
     #[cfg(test)]
     Row {
         protocol: Some("echo"),

@@ -15,6 +15,15 @@ const MAX_SHAPE: usize = 1000;
 pub(super) enum Dialect {
     /// Double quotes are names; `$tag$` quotes texts; comments nest.
     PostgreSql,
+    /// Double quotes are texts, backticks names; `#` begins a comment, and what `/*!` begins is no comment.
+    /// `escapes`: backslashes in texts, unless the server is told otherwise (`NO_BACKSLASH_ESCAPES`).
+    MySql { escapes: bool },
+}
+
+impl Dialect {
+    fn is_mysql(self) -> bool {
+        matches!(self, Self::MySql { .. })
+    }
 }
 
 /// What a statement asks.
@@ -74,18 +83,29 @@ struct Lexer<'a> {
 impl<'a> Lexer<'a> {
     /// Reads the next token.
     fn step(&mut self) {
+        let mysql = self.dialect.is_mysql();
+        let escapes = self.dialect == Dialect::MySql { escapes: true };
         match self.rest {
             [b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, ..] => self.skip(1),
-            [b'-', b'-', ..] => {
-                let end = memchr::memchr(b'\n', self.rest).unwrap_or(self.rest.len());
-                self.skip(end);
-            }
+            // MySQL wants a space behind it: `5--1` is no comment.
+            [b'-', b'-', next, ..] if !mysql || *next <= b' ' => self.line_comment(),
+            [b'-', b'-'] => self.line_comment(),
+            [b'#', ..] if mysql => self.line_comment(),
+            [b'/', b'*', b'!', ..] if mysql => self.executed_comment(3),
+            [b'/', b'*', b'M', b'!', ..] if mysql => self.executed_comment(4),
+            [b'*', b'/', ..] if mysql => self.skip(2),
             [b'/', b'*', ..] => self.comment(),
-            [b'\'', ..] => self.quoted_value(1, false),
-            [b'e' | b'E', b'\'', ..] => self.quoted_value(2, true),
-            [b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'', ..] => self.quoted_value(2, false),
-            [b'u' | b'U', b'&', b'\'', ..] => self.quoted_value(3, false),
-            [b'"', ..] => self.name_in_quotes(),
+            [b'\'', ..] => self.quoted_value(1, escapes),
+            [b'"', ..] if mysql => self.quoted_value(1, escapes),
+            [b'`', ..] if mysql => self.name_in_quotes(b'`'),
+            [b'e' | b'E', b'\'', ..] if !mysql => self.quoted_value(2, true),
+            [b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'', ..] => self.quoted_value(2, escapes),
+            [b'u' | b'U', b'&', b'\'', ..] if !mysql => self.quoted_value(3, false),
+            [b'"', ..] => self.name_in_quotes(b'"'),
+            [b'?', ..] if mysql => {
+                self.skip(1);
+                self.value();
+            }
             [b'$', b'0'..=b'9', ..] => {
                 let digits = self.rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
                 self.skip(1 + digits);
@@ -111,12 +131,24 @@ impl<'a> Lexer<'a> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
+    fn line_comment(&mut self) {
+        let end = memchr::memchr(b'\n', self.rest).unwrap_or(self.rest.len());
+        self.skip(end);
+    }
+
+    /// What is in it is executed, from a version on, which may stand there.
+    fn executed_comment(&mut self, before: usize) {
+        self.skip(before);
+        let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.skip(digits);
+    }
+
     /// A comment, which may have comments in it. That of a tracer tells its context.
     fn comment(&mut self) {
         let (mut depth, mut at) = (0_u32, 0);
         while let Some(two) = self.rest.get(at..at + 2) {
             match two {
-                b"/*" => (depth, at) = (depth.saturating_add(1), at + 2),
+                b"/*" if depth == 0 || !self.dialect.is_mysql() => (depth, at) = (depth.saturating_add(1), at + 2),
                 b"*/" => (depth, at) = (depth.saturating_sub(1), at + 2),
                 _ => at += 1,
             }
@@ -137,18 +169,19 @@ impl<'a> Lexer<'a> {
         self.skip(end);
     }
 
-    /// A text in single quotes, of which so many bytes stand before its first character.
+    /// A text in quotes, of which so many bytes stand before its first character.
     fn quoted_value(&mut self, before: usize, escapes: bool) {
         let mut at = before;
+        let quote = self.rest.get(before - 1).copied();
         while let Some(byte) = self.rest.get(at) {
             at += match byte {
                 b'\\' if escapes => 2,
-                b'\'' if self.rest.get(at + 1) == Some(&b'\'') => 2,
-                b'\'' => {
+                byte if Some(*byte) != quote => 1,
+                _ if self.rest.get(at + 1).copied() == quote => 2,
+                _ => {
                     at += 1;
                     break;
                 }
-                _ => 1,
             };
         }
         self.skip(at);
@@ -168,12 +201,12 @@ impl<'a> Lexer<'a> {
         self.value();
     }
 
-    fn name_in_quotes(&mut self) {
+    fn name_in_quotes(&mut self, quote: u8) {
         let mut at = 1;
         while let Some(byte) = self.rest.get(at) {
             at += 1;
-            if *byte == b'"' {
-                if self.rest.get(at) != Some(&b'"') {
+            if *byte == quote {
+                if self.rest.get(at) != Some(&quote) {
                     break;
                 }
                 at += 1;
@@ -230,7 +263,9 @@ impl<'a> Lexer<'a> {
         }
         self.list = List::Outside;
         let text = &mut self.shape.text;
-        if text.ends_with("...") || !text.is_empty() && !text.ends_with(['(', '.', ' ', ':', '[']) {
+        // Variables of MySQL.
+        let goes_on = self.dialect.is_mysql() && text.ends_with('@');
+        if text.ends_with("...") || !text.is_empty() && !goes_on && !text.ends_with(['(', '.', ' ', ':', '[']) {
             text.push(' ');
         }
         let _ = write!(text, "{}", String::from_utf8_lossy(word));
@@ -336,6 +371,27 @@ mod tests {
         ] {
             assert_eq!(told(statement), expected, "{statement}");
         }
+    }
+
+    #[test]
+    fn mysql_quotes_texts_and_names_in_its_own_way() {
+        let told = |statement: &str, escapes| shape(statement.as_bytes(), false, Dialect::MySql { escapes }).text;
+        for (statement, expected) in [
+            ("select * from `it's` where a=\"secret\" # 'why", "select * from `it's` where a = ?"),
+            ("SELECT 'it\\'s', \"a\"\"b\", x'00', _utf8'x' FROM t -- c", "SELECT ?, ..., _utf8 ? FROM t"),
+            ("SELECT 5--'3', 'a' FROM t", "SELECT ? -- ?, ... FROM t"),
+            ("/*!40101 SET NAMES utf8 */;", "SET NAMES utf8"),
+            ("SELECT /*M!100101 1, */ a /* x /* y */ FROM t", "SELECT ?, a FROM t"),
+            ("SET PASSWORD = 'hunter2'", "SET PASSWORD = ?"),
+            ("CREATE USER me@'%' IDENTIFIED BY 'hunter2'", "CREATE USER me @? IDENTIFIED BY ?"),
+            ("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "INSERT INTO t VALUES (?, ...), (?, ...)"),
+            ("SELECT a FROM t WHERE b IN (?,?) LIMIT ?", "SELECT a FROM t WHERE b IN (?, ...) LIMIT ?"),
+            ("SELECT @@version_comment limit 1", "SELECT @@version_comment limit ?"),
+        ] {
+            assert_eq!(told(statement, true), expected, "{statement}");
+        }
+        let backslash = "SELECT a FROM t WHERE b = 'x\\' AND c = 'secret'";
+        assert_eq!(told(backslash, false), "SELECT a FROM t WHERE b = ? AND c = ?");
     }
 
     #[test]

@@ -106,6 +106,26 @@ impl Talk {
     }
 }
 
+/// What is found where each side says so much at once; the same is found where TCP cuts it into pieces of these sizes.
+pub fn however_tcp_cut_it(said: &[(Side, Vec<u8>)], sizes: &[usize]) -> Vec<Exchange> {
+    let (mut whole, mut cut) = (Talk::new(), Talk::new());
+    let mut sizes = sizes.iter().copied().cycle();
+    for (from, bytes) in said {
+        whole = whole.say(*from, bytes, 0);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(sizes.next().unwrap().min(rest.len()));
+            // All pieces come at the moment of the whole.
+            cut.frame = whole.frame - 1;
+            cut = cut.say(*from, piece, 0);
+            rest = after;
+        }
+    }
+    let found = whole.exchanges();
+    assert_eq!(cut.exchanges(), found);
+    found
+}
+
 /// Frames of a span's first and last byte, its length, and whether it is done.
 pub type Short = (Option<u64>, Option<u64>, u64, bool);
 

@@ -33,15 +33,6 @@ pub(in crate::exchange) fn xmpp(prefix: &[u8]) -> Verdict {
     }
 }
 
-/// Length, sequence number 0, protocol 10, version.
-pub(in crate::exchange) fn mysql(prefix: &[u8]) -> Verdict {
-    match prefix {
-        [_, _, 0, 0, 10, b'1'..=b'9', ..] => Verdict::Yes,
-        [] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10] => Verdict::More,
-        _ => Verdict::No,
-    }
-}
-
 /// First words that tell everything.
 fn words(prefix: &[u8], words: &[&[u8]]) -> Verdict {
     if words.iter().any(|words| prefix.starts_with(words)) {
@@ -90,7 +81,6 @@ mod tests {
             (b"* OK IMAP4rev1\r\n", "imap"),
             (b"+OK ready\r\n", "pop3"),
             (b"<?xml version='1.0'?><stream:stream to='x'>", "xmpp"),
-            (b"\x4a\0\0\0\x0a8.0.31\0", "mysql"),
         ] {
             assert_eq!(name(words), Some(protocol));
             for cut in 1..words.len() {
