@@ -126,10 +126,13 @@ _REDIS_ERRORS = (
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SQLSTATE = " || ".join(f"'{_DIGITS}'[status // {36**place} % 36 + 1]" for place in reversed(range(5)))
 """Of ``exchanges``: a number to the base of 36, which has five digits."""
+_REJECTED = {1: "CANT_MPX_CONN", 2: "OVERLOADED", 3: "UNKNOWN_ROLE"}
+"""Protocol statuses of FastCGI 1.0, section 5.5; other statuses are those of HTTP."""
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
     WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status)
     WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
     WHEN 'postgresql' THEN {_SQLSTATE}
+    WHEN 'fastcgi' THEN coalesce(MAP {_REJECTED}[status], status::VARCHAR)
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
 the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis the first word of the error, of

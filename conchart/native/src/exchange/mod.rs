@@ -8,9 +8,9 @@
 //! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
-//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`, `ldap`,
-//! `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS), `unread`
-//! (everything else, as turns). Beside the rooms stands what readers share.
+//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`,
+//! `fastcgi`, `ldap`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS),
+//! `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
 //! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
 //! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
@@ -20,6 +20,7 @@
 mod backlog;
 mod conversation;
 mod dns;
+mod fastcgi;
 mod framed;
 mod http1;
 mod http2;

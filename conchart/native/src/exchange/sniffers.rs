@@ -8,6 +8,7 @@
 use std::sync::LazyLock;
 
 use super::dns::{self, Dns};
+use super::fastcgi::{self, FastCgi};
 use super::http1::Http1;
 use super::http1::head;
 use super::http2::{self, Http2};
@@ -139,6 +140,14 @@ const MYSQL: Row = Row {
     ..STREAM
 };
 
+const FASTCGI: Row = Row {
+    protocol: Some(fastcgi::PROTOCOL),
+    first: When::Midstream,
+    later: When::Midstream,
+    reader: FastCgi::reader,
+    ..STREAM
+};
+
 const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
 
 /// All that is known.
@@ -188,6 +197,9 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Requester, verdict: quic::client, ..QUIC },
     Row { sender: Sender::Responder, verdict: quic::server, ..QUIC },
     Row { verdict: quic::either, ..QUIC },
+    Row { sender: Sender::Requester, first: When::Always, verdict: fastcgi::beginning, ..FASTCGI },
+    Row { sender: Sender::Requester, verdict: fastcgi::request, ..FASTCGI },
+    Row { sender: Sender::Responder, verdict: fastcgi::response, ..FASTCGI },
     Row { sender: Sender::Requester, verdict: dns::query_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Requester, verdict: ldap::request, ..LDAP },

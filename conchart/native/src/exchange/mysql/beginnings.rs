@@ -8,12 +8,9 @@ use crate::exchange::sniffers::Verdict;
 /// Does a server begin a connection like this? A version, or why it ends it.
 pub(super) fn greets(prefix: &[u8]) -> Verdict {
     match prefix {
-        [_, _, 0, 0, 10, b'1'..=b'9', ..] | [_, _, 0, 0 | 1, 0xff, _, 3..=19, b'#' | b'A'..=b'Z', ..] => Verdict::Yes,
-        [] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10] => Verdict::More,
-        [_, _, 0, 0 | 1, rest @ ..] if rest.len() < 3 && [0xff].starts_with(rest.get(..1).unwrap_or(rest)) => {
-            Verdict::More
-        }
-        [_, _, 0, 0 | 1, 0xff, _, 3..=19] => Verdict::More,
+        [_, _, 0, 0, 10, b'1'..=b'9', ..] | [_, _, 0, 0, 0xff, _, 3..=19, b'#' | b'A'..=b'Z', ..] => Verdict::Yes,
+        [] | [_] | [_, _] | [_, _, 0] | [_, _, 0, 0] | [_, _, 0, 0, 10 | 0xff] => Verdict::More,
+        [_, _, 0, 0, 0xff, _] | [_, _, 0, 0, 0xff, _, 3..=19] => Verdict::More,
         _ => Verdict::No,
     }
 }
