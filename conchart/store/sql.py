@@ -35,6 +35,10 @@ STORES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
 """Protocols of databases and caches, and the product that each is named after."""
 OF_STORE = f"protocol IN {tuple(STORES)}"
 """Condition on ``exchanges``: a database or a cache is asked."""
+STARTING = f"""{OF_STORE} AND coalesce(method IN ('SSLRequest', 'GSSENCRequest', 'Startup', 'Greeting', 'Connect',
+    'Authenticate', 'AUTH', 'HELLO', 'CLIENT SETINFO', 'CLIENT SETNAME', 'SELECT'), false)"""
+"""Condition on ``exchanges``: it opens a connection to a store (encryption, authentication, which database), as long as
+nothing else came before it."""
 _RCODES = (
     "NOERROR",
     "FORMERR",

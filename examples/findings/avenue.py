@@ -58,6 +58,8 @@ VERSIONS = {
     "wget": ("wget", "--version"),
     "go": ("go", "version"),
     "python3": ("python3", "--version"),
+    "psql": ("psql", "--version"),
+    "redis-server": ("redis-server", "--version"),
 }
 """How each program that a scene may name says its version."""
 
@@ -100,6 +102,7 @@ class Scene:
         lines = " ".join([*self.clients, *self.backends, self.middle]).split()
         served = self.nginx + self.nginx_behind
         taken = {"nginx": served, "haproxy": self.haproxy, "openssl": "@KEYS@" in served}
+        taken |= dict.fromkeys(("psql", "redis-server"), "databases.py" in lines)
         return [name for name in VERSIONS if taken.get(name, name in lines)]
 
 

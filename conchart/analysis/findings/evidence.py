@@ -1,7 +1,7 @@
 """What findings are found in: connections and exchanges that can be judged, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: six temporary tables and two views
-that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
+In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: seven temporary tables and two
+views that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, with_values
+from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, with_values
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -228,6 +228,34 @@ _ANSWERS = f"""
     WINDOW of_server AS (PARTITION BY server_ip, server_port)
 """
 
+# Statements of one shape differ in values alone; keys of Redis, in words that have a digit. What opens a connection
+# comes before all else on it. A burst is what one front caused, where links are sure, else what follows each other at
+# once on a connection. A command that awaits an event does not wait for the store.
+_QUERIES = f"""
+    CREATE OR REPLACE TEMP TABLE queries AS
+    WITH fronts AS (
+        SELECT back_stream AS stream, back_exchange AS number, min(front_stream) AS front_stream,
+            min(front_exchange) AS front_exchange
+        FROM links WHERE confidence >= $link_sure AND front_exchange IS NOT NULL
+        GROUP BY ALL HAVING count(*) = 1),
+    told AS (
+        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE protocol
+                WHEN 'redis' THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
+                ELSE target END AS shape,
+            request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
+            response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
+            bool_and({STARTING}) OVER so_far AS opening,
+            request_at - lag(coalesce(response_done_at, response_at)) OVER (PARTITION BY stream ORDER BY number)
+                > $burst_ns AS apart
+        FROM asked LEFT JOIN fronts USING (stream, number)
+        WHERE {OF_STORE} AND NOT probe AND wait_ns IS NOT NULL
+        WINDOW so_far AS (PARTITION BY stream ORDER BY number ROWS UNBOUNDED PRECEDING))
+    SELECT * EXCLUDE (apart), CASE WHEN front_stream IS NULL
+            THEN hash(stream, count_if(apart) OVER (PARTITION BY stream ORDER BY exchange ROWS UNBOUNDED PRECEDING))
+            ELSE hash(front_stream, front_exchange, 'front') END AS burst
+    FROM told
+"""
+
 # Names of which somebody wants the address, with what came of it: the same question again, from any port and to any
 # resolver, and the next connection of that machine. Multicast names are asked of everybody, and mostly nobody answers.
 # A query that is sent again from its port is the same lookup; only the number of datagrams tells.
@@ -267,9 +295,9 @@ _WAITED = f"""
         WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
     lives AS (
         SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
-            -- Who asked for a tunnel waits for TLS in it, too.
+            -- Who asked for a tunnel, or for encryption, waits for TLS in it, too.
             greatest(request_at, arrived_at, coalesce(response_done_at, closed_at),
-                if(method = 'CONNECT', ready_at, NULL)) AS end_at,
+                if(method IN ('CONNECT', 'SSLRequest'), ready_at, NULL)) AS end_at,
             client_ip, server_ip, server_port
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
@@ -363,6 +391,7 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "requests": (_REQUESTS, ("setups",)),
     "asked": (_ASKED, ("requests", "setups")),
     "answers": (_ANSWERS, ("asked",)),
+    "queries": (_QUERIES, ("asked",)),
     "lookups": (_LOOKUPS, ()),
     "held": (_HELD, ("asked", "setups")),
     "scanners": (_SCANNERS, ()),
@@ -379,6 +408,7 @@ MADE_OF = {
     "setups": "connections",
     "asked": "exchanges",
     "answers": "exchanges",
+    "queries": "exchanges",
     "lookups": "exchanges",
     "held": "stalled",
     "secured": "handshakes",
