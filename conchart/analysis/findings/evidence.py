@@ -44,7 +44,9 @@ _POOLED = f"""
             SELECT stream, fin_server_at FROM connections WHERE rst_by = 'server' AND fin_by IS NOT NULL) USING (stream)
         WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at GROUP BY stream),
     used AS (
-        SELECT stream, count(*) AS exchanges, min(number) AS first_exchange, min(request_at) AS first_request_at,
+        SELECT stream, count(*) AS exchanges,
+            coalesce(min(number) FILTER (request_at IS NOT NULL), min(number)) AS first_exchange,
+            min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
             bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
