@@ -37,6 +37,11 @@ pub(super) trait Protocol {
         None
     }
 
+    /// First byte of messages that were handed over, but are not yet in the ledger.
+    fn pending(&self) -> Option<Moment> {
+        None
+    }
+
     /// The connection is over, or something else follows.
     fn finish(&mut self, _ledger: &mut Ledger) {}
 }
@@ -160,7 +165,7 @@ impl<P: Protocol> Reader for Messages<P> {
 
     /// First byte that is not yet in the ledger.
     fn pending(&self) -> Option<Moment> {
-        Moment::earliest([self.streams.client.pending(), self.streams.server.pending()])
+        Moment::earliest([self.streams.client.pending(), self.streams.server.pending(), self.protocol.pending()])
     }
 
     #[cfg(test)]

@@ -452,6 +452,10 @@ impl Protocol for Redis {
         self.replication.then_some(Next::Unread)
     }
 
+    fn pending(&self) -> Option<Moment> {
+        Moment::earliest([self.asking.span.first, self.answering.span.first])
+    }
+
     fn finish(&mut self, ledger: &mut Ledger) {
         if self.asking.is_under_way() {
             self.asked(ledger, false);

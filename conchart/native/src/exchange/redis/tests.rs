@@ -161,6 +161,15 @@ fn a_beginning_is_too_short_or_tells_the_same() {
 }
 
 #[test]
+fn a_command_is_under_way_between_its_elements() {
+    let mut talk = Talk::new().client("PING\r\n").server("+PONG\r\n").client("*2\r\n$3\r\nGET\r\n");
+    talk.settled();
+    assert_eq!(talk.conversation.earliest_open().map(|at| at.frame()), Some(3));
+    talk = talk.client("$1\r\nk\r\n").server("*2\r\n:1\r\n");
+    assert_eq!(talk.conversation.earliest_open().map(|at| at.frame()), Some(3));
+}
+
+#[test]
 fn what_is_kept_is_bounded() {
     let mut endless = Talk::new().client("*1000000\r\n$3\r\nDEL\r\n");
     for _ in 0..2000 {
