@@ -10,10 +10,12 @@ use foldhash::fast::FixedState;
 
 use super::LEAST_CONFIDENCE;
 use super::candidates::Candidate;
-use super::sections::{Section, Sides};
+use super::sections::{MOST_BACKS, Section, Sides};
 
 /// Backs that came by themselves while no front waited: taken to be so many more than were seen.
 const UNSEEN: f64 = 0.5;
+/// So few backs while a front waited may be a coincidence.
+const LEAST_WITHIN: f64 = 3.0;
 
 /// The front of a back that has no other candidate.
 #[derive(Clone, Copy, Debug)]
@@ -57,21 +59,28 @@ fn of_machine(
         let (within, alone) = asked.get(&back.endpoint).copied().unwrap_or_default();
         let coincidences = (alone + UNSEEN) * waiting_ns / resting_ns.max(1.0);
         let confidence = (1.0 - coincidences / within) * (candidate.seen + 0.3).min(1.0);
-        if confidence > LEAST_CONFIDENCE {
+        if within >= LEAST_WITHIN && confidence > LEAST_CONFIDENCE {
             found.insert(number, Sole { front: candidate.front, confidence });
         }
     }
 }
 
-/// For how long a front of the machine waited, and for how long none did, in nanoseconds.
+/// For how long a front of the machine waited, and for how long none did, in nanoseconds. The connections of a machine that
+/// asked for little are seen to their ends; of one whose backs were cut, others may have waited before and after.
 fn waiting(section: &Section<'_>, sides: &Sides) -> (f64, f64) {
-    let fronts = section.fronts_of(sides);
+    let (fronts, backs) = (section.fronts_of(sides), section.backs_of(sides));
     let first_at = fronts.first().map_or(0, |(_, front)| front.request_at);
     let (mut until, mut resting_ns) = (first_at, 0);
     for (_, front) in &fronts {
         resting_ns += (front.request_at - until).max(0);
         until = until.max(front.until());
     }
-    let (all_ns, resting_ns) = ((until - first_at) as f64, resting_ns as f64);
-    (all_ns - resting_ns, resting_ns)
+    let waiting_ns = until - first_at - resting_ns;
+    if !section.goes_on && backs.len() < MOST_BACKS {
+        let all = || fronts.iter().chain(&backs).map(|(_, exchange)| exchange);
+        let opened_at = all().map(|exchange| exchange.setup.map_or(exchange.request_at, |setup| setup.opened_at)).min();
+        let closed_at = all().map(|exchange| exchange.closed_at).max();
+        resting_ns += (first_at - opened_at.unwrap_or(first_at)).max(0) + (closed_at.unwrap_or(until) - until).max(0);
+    }
+    (waiting_ns as f64, resting_ns as f64)
 }

@@ -93,6 +93,14 @@ fn a_front_alone_has_any_number_of_backs() {
 }
 
 #[test]
+fn a_single_front_has_the_backs_that_come_while_it_waits() {
+    let page = Exchange { closed_at: 100 * MS, ..front(0, 0, 10, 50, 300) };
+    let asked = (0..13).map(|n| back(1, n, 12 + 2 * i64::from(n), 13 + 2 * i64::from(n), 254));
+    let exchanges: Vec<_> = std::iter::once(page).chain(asked).collect();
+    assert_eq!(linked(&exchanges).len(), 13);
+}
+
+#[test]
 fn who_retries_has_two_backs() {
     let mut exchanges = Vec::new();
     for round in 0..20 {
