@@ -23,7 +23,7 @@ PAGES = {
     "moved.php": "<?php header('Location: /index.php');",
     "wrong.php": "<?php error_log('secret'); throw new Exception('secret');",
     "upload.php": "<?php echo strlen(file_get_contents('php://input'));",
-    "large.php": "<?php for ($i = 0; $i < 300; $i++) { echo str_repeat('x', 1024); }",
+    "large.php": "<?php for ($i = 0; $i < 64; $i++) { echo str_repeat('x', 1024); }",
 }
 ASKED = (
     "index.php?item=7", "slow.php", "missing.php", "moved.php", "wrong.php", "large.php", "fresh/index.php",
@@ -79,7 +79,7 @@ def run(folder: Path, kept: Path) -> None:
     with servers(folder):
         get(*(page for page in ASKED))
         get("index.php", *("--data-binary", "x" * 50, "-H", "Cookie: session=hunter2"))
-        (folder / "upload").write_bytes(b"hunter2" * 10_000)
+        (folder / "upload").write_bytes(b"hunter2" * 5_000)
         get("upload.php", "--data-binary", f"@{folder / 'upload'}")
         get(*(f"index.php?item={number}" for number in range(LOOKUPS)))
         get("slow.php", "--max-time", "0.1")
