@@ -108,13 +108,13 @@ QUICK = ("browser/test_page.py",)
 
 
 def quick_cases() -> set[str]:
-    """Name the captures that `tests/check` reads: those of a rule, and every third of the others.
+    """Name the captures that `tests/check` reads: those of a rule, and every sixth of the others.
 
-    The others are families with one parameter that varies: a third of each shows most mistakes.
+    The others are families with one parameter that varies: a sixth of them shows most mistakes.
     """
     of_rules = {case for rule in load_rules() for case in (*rule.fault, *rule.clean)}
     others = [name for name in map(name_of, CASES) if name not in of_rules]
-    return {*of_rules, *others[::3]}
+    return {*of_rules, *others[::6]}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -119,6 +119,11 @@ RUNS = tuple(command for command in COMMANDS if command not in (*DUMPS, *LIVE))
 SNIPPETS = tuple(block for block in BLOCKS if block.language == "python")
 
 
+def is_quick(command: Command) -> bool:
+    """Tell whether `tests/check` runs a command; those of the other pages take longer."""
+    return command.block.page.name in ("README.md", "command-line.md")
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """Give a folder with the captures that the documents speak of."""
@@ -161,7 +166,11 @@ def pattern(shown: tuple[str, ...]) -> str:
     return "".join("(?:.*\n)*?" if line == "…" else text for line, text in zip(shown, lines, strict=True))
 
 
-@pytest.mark.parametrize("command", RUNS, ids=str)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(command, marks=() if is_quick(command) else pytest.mark.thorough) for command in RUNS],
+    ids=str,
+)
 def test_command_runs_and_prints_what_is_shown(command: Command, desk: Path) -> None:
     # A command that fails on purpose says so: `; echo "exit code $?"`.
     text = f"set +e; {command.text}" if "$?" in command.text else command.text
@@ -217,7 +226,9 @@ def test_every_kind_of_block_is_checked() -> None:
 
 def test_readme_has_one_line_to_run_and_one_to_test(desk: Path) -> None:
     chart, test = (block.text for block in BLOCKS if block.language == "sh")
-    assert test == "python3 -m venv .venv && .venv/bin/pip install --quiet -e '.[test]' && tests/check"
+    assert test == "python3 -m venv .venv && " + (
+        "SETUPTOOLS_RUST_CARGO_PROFILE=checked .venv/bin/pip install --quiet -e '.[test]' && tests/check"
+    )
     assert os.access(ROOT / "tests/check", os.X_OK)
     setup, command = chart.split(" && .venv/bin/conchart ")
     assert setup == "python3 -m venv .venv && .venv/bin/pip install --quiet '.[dissect,pictures]'"

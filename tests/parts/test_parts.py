@@ -190,6 +190,7 @@ def test_a_folder_of_tables_is_opened_again(tmp_path: Path) -> None:
         trace.write(f"{other}/")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("signals_reach_children")
 def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.pcap" for number in range(2)]
@@ -253,6 +254,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tmp_path: Path) -> 
     assert found == whole(*files)
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_does_not_answer_is_named() -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
     with pytest.raises(conchart.UsageError, match="no Dask scheduler answers"):
