@@ -21,7 +21,7 @@ def logged() -> list[tuple[str, str, int, int]]:
 def test_requests_are_those_that_the_server_logged() -> None:
     with conchart.read(STORY / "input.pcap") as trace:
         found = trace.sql(
-            # PHP-FPM counts from the instant at which it has written the response before. Its last bytes can leave later:
+            # PHP-FPM counts from the instant at which it has written the response before. Its end can leave later:
             # the page of 64 KiB ends with a small segment, which Nagle's algorithm holds.
             "SELECT method, target, status, wait_ns, wait_ns + request_done_at - coalesce("
             "lag(response_at) OVER (PARTITION BY stream ORDER BY number), request_at) "
