@@ -206,7 +206,7 @@ def _read_in_parts(
     try:
         with tasks_of(workers, scheduler) as executor:
             work = Path(folder) if folder else None
-            read_parts(trace.insert, names, of_each, executor, pieces=workers, folder=work, progress=progress)
+            read_parts(trace, names, of_each, executor, pieces=workers, folder=work, progress=progress)
     except NotInParts:
         return False
     return True

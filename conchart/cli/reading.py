@@ -1,6 +1,7 @@
 """What every command that reads captures shares: the options, the progress bar, the warnings."""
 
 import math
+import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +23,10 @@ from conchart.words.printable import printable, printable_lines
 _MOST_PACKETS = (1 << 64) - 1
 """The core's counter has 64 bits: no capture has more."""
 _PROGRESS_FROM = 50_000_000
+_MANY_CORES = 4
+"""From here on several processes are faster than one: together they take about twice its processor time."""
+_LARGE_BYTES = 2 << 30
+"""Of smaller captures, starting the processes takes longer than they save."""
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
 _OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
@@ -83,9 +88,9 @@ _OPTIONS = (
         "-j",
         "--workers",
         type=click.IntRange(min=1),
-        default=1,
         metavar="N",
-        help="Read parts of the captures in N processes: several files, or a large pcap file. The tables are the same.",
+        help="Read parts of the captures in N processes. The tables are the same.  [default: 1; of captures beyond "
+        "2 GiB the number of cores, from 4 cores on]",
     ),
     click.option(
         "--scheduler",
@@ -132,7 +137,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         folders: tuple[str, ...],
         thresholds: tuple[str, ...],
         memory: str | None,
-        workers: int,
+        workers: int | None,
         scheduler: str | None,
         parts: str | None,
         progress: str,
@@ -233,12 +238,19 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
 def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
     total, shown = sum(map(_size, paths)), wanted.pop("progress", "bar")
+    wanted["workers"] = wanted.get("workers") or usual_workers(total)
     if total < _PROGRESS_FROM and shown == "bar":
         return read(*paths, **wanted)
     from conchart.cli.progress import progress_bar, progress_lines
 
     with progress_bar(total) if shown == "bar" else progress_lines(total) as progress:
         return read(*paths, progress=progress, **wanted)
+
+
+def usual_workers(size: int) -> int:
+    """Say how many processes read captures of so many bytes if nobody says so: one for each core, or one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores if cores >= _MANY_CORES and size >= _LARGE_BYTES else 1
 
 
 def _size(path: str) -> int:

@@ -35,9 +35,8 @@ def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptio
     """Read a growing capture until it ends, or until a signal ends it; a terminal shows the summary so far."""
     warn_of_filter(selection)
     with _watched(growing, options) as watch:
-        wanted = {
-            name: value for name, value in selection.items() if name != "progress"
-        }  # the summary is shown instead
+        # The summary is shown instead of progress, and what grows cannot be divided.
+        wanted = {name: value for name, value in selection.items() if name not in ("progress", "workers")}
         trace = read(growing, watch=watch, packets=options.packets, **wanted)
     warn_of_damage(trace)
     if growing.broken:

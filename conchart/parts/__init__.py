@@ -24,6 +24,7 @@ from conchart.parts.model import MOST_TORN, Surveyed, Wanted, clock_steps_betwee
 from conchart.parts.sharing import Shared, share
 from conchart.parts.survey import spill, stitch, survey
 from conchart.reading.selection import DETAILED
+from conchart.store.tables import Tables
 
 __all__ = ["NotInParts", "Wanted", "read_parts"]
 
@@ -36,7 +37,7 @@ class NotInParts(Exception):  # noqa: N818  (not an error: it is read in one pie
 
 
 def read_parts(
-    sink: Callable[[str, object], None],
+    tables: Tables,
     paths: Sequence[str],
     wanted: Wanted,
     executor: Executor,
@@ -48,7 +49,7 @@ def read_parts(
     """Read captures by the processes or machines behind an executor.
 
     Args:
-        sink: Takes the name of a table and rows that speak Arrow, as the native core's sink does.
+        tables: Empty ones, which are being filled.
         paths: Files and URLs, in the order of their times.
         wanted: Which packets, and how.
         executor: Runs tasks. Each task is a pure function of files: it may run twice.
@@ -77,8 +78,7 @@ def read_parts(
             raise NotInParts("too many fragmented packets are not whole")
         shared = share(surveyed, pieces, work)
         stitched = _stitched(executor, surveyed, shared, wanted, work) if shared.parts else []
-        for table, rows in join(surveyed, stitched, shared):
-            sink(table, rows)
+        join(tables, surveyed, stitched, shared)
 
 
 @contextmanager

@@ -1,77 +1,78 @@
 """The union of all parts, numbered as one reading numbers streams and frames.
 
-In: the surveyed parts, the stitched flows. Out: rows of the core's tables.
+In: the surveyed parts, the stitched flows, empty tables. Out: the core's tables, filled.
 
 A stream of a part is replaced where its flow was stitched. Streams are numbered in the order of their first frames, and
 frames count on from part to part (``docs/tables.md``).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import duckdb
-
-from conchart.parts.model import CORE, Surveyed, Torn, file_of
+from conchart.parts.model import CORE, Surveyed, Torn, files_of
 from conchart.parts.sharing import Shared
 from conchart.parts.survey import frame_columns
 from conchart.store.schema import Table
 from conchart.store.sql import literal
-from conchart.store.tables import Rows
+from conchart.store.tables import Tables
 
 _STITCHED = 1_000_000_000
 """Added to the numbers of stitched files, beside those of parts."""
 
 
-def join(surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> Iterator[tuple[str, Rows]]:
-    """Give the name of each table, and its rows."""
-    database = duckdb.connect(":memory:")
-    try:
-        database.execute("SET enable_progress_bar = false; SET preserve_insertion_order = false")
-        database.execute(
-            "CREATE TABLE parts (part BIGINT, capture INTEGER, before BIGINT);"
-            "CREATE TABLE files (part BIGINT, local INTEGER, capture INTEGER, first_frame BIGINT)"
-        )
-        for one, place in zip(surveyed, shared.placed, strict=True):
-            before = place.first_frame - 1
-            database.execute("INSERT INTO parts VALUES (?, ?, ?)", [one.part.number, one.part.capture, before])
-            for local, file in enumerate(one.files):
-                row = [one.part.number, local, one.part.capture + local, file.first_frame + before]
-                database.execute("INSERT INTO files VALUES (?, ?, ?, ?)", row)
-        for one in stitched:
-            database.execute("INSERT INTO parts VALUES (?, NULL, 0)", [_STITCHED + one.part.number])
-        _list_files(database, surveyed, stitched)
-        _number(database, shared)
+def join(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> None:
+    """Fill the core's tables. Each thread of DuckDB reads its share of the files."""
+    files = [
+        (one.part.number, local, one.part.capture + local, file.first_frame + place.first_frame - 1)
+        for one, place in zip(surveyed, shared.placed, strict=True)
+        for local, file in enumerate(one.files)
+    ]
+    parts: list[tuple[int, int | None, int]] = [
+        (one.part.number, one.part.capture, place.first_frame - 1)
+        for one, place in zip(surveyed, shared.placed, strict=True)
+    ]
+    parts += [(_STITCHED + one.part.number, None, 0) for one in stitched]
+    with (
+        tables.lent("parts", {"part": "BIGINT", "capture": "INTEGER", "before": "BIGINT"}, parts),
+        tables.lent(
+            "files",
+            {"part": "BIGINT", "local": "INTEGER", "capture": "INTEGER", "first_frame": "BIGINT"},
+            files,
+        ),
+        tables.uniting(),
+    ):
+        _list_files(tables, surveyed, stitched)
+        _number(tables, shared)
         for table in CORE:
-            if table.name == "captures":
-                yield table.name, Rows(database.sql(_captures(database, surveyed, stitched, shared)))
-            else:
-                yield table.name, Rows(database.sql(_union(table)))
-    finally:
-        database.close()
+            rows = _captures(tables, surveyed, stitched, shared) if table.name == "captures" else _union(table)
+            tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
+            tables.execute(f"DROP VIEW all_{table.name}")
+        tables.execute("DROP TABLE streams; DROP TABLE told; DROP TABLE parquet")
 
 
-def _list_files(
-    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]
-) -> None:
+def _list_files(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> None:
     """Make a view of each table of all parts, with the number of the part."""
     numbers = [(one.part.number, one) for one in surveyed]
     numbers += [(_STITCHED + one.part.number, one) for one in stitched]
-    database.execute("CREATE TABLE parquet (part BIGINT, filename VARCHAR)")
-    for table in CORE:
-        files = [(number, file_of(one.folder, table.name)) for number, one in numbers]
-        database.executemany("INSERT INTO parquet VALUES (?, ?)", files)
-        names = ", ".join(literal(name) for _, name in files)
-        database.execute(
-            f"CREATE VIEW all_{table.name} AS SELECT * EXCLUDE (filename) "
+    files = {
+        table: [(number, path) for number, one in numbers for path in files_of(one.folder, table.name)]
+        for table in CORE
+    }
+    every = [file for of_table in files.values() for file in of_table]
+    tables.lend("parquet", {"part": "BIGINT", "filename": "VARCHAR"}, every)
+    for table, of_table in files.items():
+        names = ", ".join(literal(path) for _, path in of_table)
+        tables.execute(
+            f"CREATE TEMP VIEW all_{table.name} AS SELECT * EXCLUDE (filename) "
             f"FROM read_parquet([{names}], filename = true) JOIN parquet USING (filename)"
         )
 
 
-def _number(database: duckdb.DuckDBPyConnection, shared: Shared) -> None:
+def _number(tables: Tables, shared: Shared) -> None:
     """Make the table of streams: of each one that stays, its numbers."""
-    database.execute(f"""
-        CREATE TABLE streams AS
+    tables.execute(f"""
+        CREATE TEMP TABLE streams AS
         WITH all_streams AS (
             SELECT part, stream AS local, transport::VARCHAR AS transport,
                 rows.first_frame + before AS first_frame,
@@ -84,19 +85,22 @@ def _number(database: duckdb.DuckDBPyConnection, shared: Shared) -> None:
                 WHERE replaced.part = all_streams.part AND replaced.transport = all_streams.transport
                     AND ((one = client_ip AND port = client_port AND other = server_ip AND its_port = server_port)
                         OR (other = client_ip AND its_port = client_port AND one = server_ip AND port = server_port)))),
-        flows AS (
-            SELECT *, min(first_frame) OVER (
-                PARTITION BY transport, greatest(
-                    client_ip || ' ' || client_port || ' ' || server_ip || ' ' || server_port,
-                    server_ip || ' ' || server_port || ' ' || client_ip || ' ' || client_port)) AS of_flow
-            FROM kept)
+        -- Each TCP connection has a number; conversations over UDP share one if they have the same two ends.
+        conversations AS (
+            SELECT part, local, min(first_frame) OVER (
+                PARTITION BY least(client, server), greatest(client, server)) AS of_flow
+            FROM (SELECT *, (client_ip, client_port) AS client, (server_ip, server_port) AS server FROM kept)
+            WHERE transport = 'udp'),
+        numbers AS (
+            SELECT part, local, dense_rank() OVER (ORDER BY of_flow) AS number FROM conversations
+            UNION ALL
+            SELECT part, local, row_number() OVER (ORDER BY first_frame, part, local) FROM kept WHERE transport = 'tcp')
         SELECT part, local, (row_number() OVER (ORDER BY first_frame, part, local) - 1)::INTEGER AS stream,
-            (CASE transport WHEN 'tcp' THEN row_number() OVER (PARTITION BY transport ORDER BY first_frame, part, local)
-                ELSE dense_rank() OVER (PARTITION BY transport ORDER BY of_flow) END - 1)::INTEGER AS transport_stream,
-            coalesce(flows.capture, (
+            (number - 1)::INTEGER AS transport_stream,
+            coalesce(kept.capture, (
                 SELECT arg_max(files.capture, files.first_frame) FROM files
-                WHERE files.first_frame <= flows.first_frame)) AS capture
-        FROM flows
+                WHERE files.first_frame <= kept.first_frame)) AS capture
+        FROM kept JOIN numbers USING (part, local)
     """)
 
 
@@ -113,16 +117,12 @@ def _union(table: Table) -> str:
     """
 
 
-def _captures(
-    database: duckdb.DuckDBPyConnection, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared
-) -> str:
+def _captures(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> str:
     """Give a query for the rows of ``captures``: one for each file, whatever parts it was read in."""
     named = _notes_name_streams(surveyed)
-    known = database.execute("SELECT part, local, stream FROM streams").fetchall() if named else []
+    known = tables.fetch("SELECT part, local, stream FROM streams") if named else []
     streams = {(part, local): stream for part, local, stream in known}
-    database.execute(
-        "CREATE TABLE told (part BIGINT, local INTEGER, path VARCHAR, told VARCHAR[], lost BIGINT, other BIGINT)"
-    )
+    told: list[tuple[object, ...]] = []
     # Every file of a part has the pieces of fragmented packets: the first one of each series tells.
     torn = [each for one, (_, file) in zip(stitched, shared.stitches, strict=True) if file == 0 for each in one.torn]
     for one, place in zip(surveyed, shared.placed, strict=True):
@@ -136,8 +136,9 @@ def _captures(
             now, was = _lost(left, inside), _lost(mine, inside)
             notes = _renumbered(file.notes, number, before, streams)
             path = one.part.paths[local]
-            row = [number, local, path, notes, now[0] - was[0], now[1] - was[1]]
-            database.execute("INSERT INTO told VALUES (?, ?, ?, ?, ?, ?)", row)
+            told.append((number, local, path, notes, now[0] - was[0], now[1] - was[1]))
+    types = {"part": "BIGINT", "local": "INTEGER", "path": "VARCHAR", "told": "VARCHAR[]"}
+    tables.lend("told", types | {"lost": "BIGINT", "other": "BIGINT"}, told)
     return """
         SELECT files.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
             arg_min(link_types, part) AS link_types,

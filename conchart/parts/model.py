@@ -1,6 +1,7 @@
 """What is known of parts: which packets are wanted, what a part holds. In: nothing. Out: plain values, which travel."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from conchart.parts.cutting import Part
 from conchart.store.schema import TABLES
@@ -71,7 +72,7 @@ class Surveyed:
 
     part: Part
     folder: str
-    """With a Parquet file for each table."""
+    """With Parquet files for each table."""
     frames: int
     """Number of its last frame."""
     packets: int
@@ -112,9 +113,14 @@ class Surveyed:
         return self.truncated and self.part.end is not None
 
 
-def file_of(folder: str, table: str) -> str:
-    """Give the Parquet file of a table."""
-    return f"{folder}/{table}.parquet"
+def file_of(folder: str, table: str, number: int = 0) -> str:
+    """Give a Parquet file of a table: each batch of the core has one."""
+    return f"{folder}/{table}-{number:05}.parquet"
+
+
+def files_of(folder: str, table: str) -> list[str]:
+    """Give the Parquet files of a table: one at least."""
+    return sorted(str(path) for path in Path(folder).glob(f"{table}-*.parquet"))
 
 
 def clock_steps_between(one: Surveyed, other: Surveyed) -> bool:

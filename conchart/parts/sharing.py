@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from conchart.parts.model import Flow, Kept, Surveyed, Torn, file_of
+from conchart.parts.model import Flow, Kept, Surveyed, Torn, files_of
 from conchart.store.sql import literal
 
 _UDP_SILENCE_NS = 300_000_000_000
@@ -78,7 +78,15 @@ def share(surveyed: Sequence[Surveyed], files: int, work: Path) -> Shared:
     torn = frozenset(_torn_between(surveyed))
     database = duckdb.connect(":memory:")
     try:
-        asked = _SHARED.format(connections=_connections(surveyed, placed), torn=_pairs(torn))
+        database.execute("CREATE TABLE placed (filename VARCHAR, part BIGINT, series BIGINT)")
+        tables = [
+            (path, one.part.number, place.series)
+            for one, place in zip(surveyed, placed, strict=True)
+            for path in files_of(one.folder, "connections")
+        ]
+        database.executemany("INSERT INTO placed VALUES (?, ?, ?)", tables)
+        names = ", ".join(literal(path) for path, *_ in tables)
+        asked = _SHARED.format(files=f"[{names}]", torn=_pairs(torn))
         listed = str(work / "shared.parquet")
         database.execute(f"COPY ({asked}) TO {literal(listed)}")
         found = database.execute(f"FROM read_parquet({literal(listed)})").fetchall()
@@ -104,15 +112,6 @@ def _placed(surveyed: Sequence[Surveyed]) -> Iterator[Placed]:
             latest = max(latest or one.last_at, one.last_at)
         yield Placed(one.part.number, first_frame, series)
         first_frame += one.frames
-
-
-def _connections(surveyed: Sequence[Surveyed], placed: Sequence[Placed]) -> str:
-    """Give a query for the connections of all parts."""
-    return " UNION ALL ".join(
-        f"SELECT {one.part.number} AS part, {place.series} AS series, * FROM "
-        f"read_parquet({literal(file_of(one.folder, 'connections'))})"
-        for one, place in zip(surveyed, placed, strict=True)
-    )
 
 
 def _pairs(torn: Iterable[tuple[str, str]]) -> str:
@@ -144,7 +143,7 @@ _SHARED = f"""
             CASE WHEN client <= server THEN client ELSE server END AS low,
             CASE WHEN client <= server THEN server ELSE client END AS high,
             (least(client_ip, server_ip), greatest(client_ip, server_ip)) IN (SELECT (one, other) FROM torn) AS is_torn
-        FROM ({{connections}})),
+        FROM read_parquet({{files}}, filename = true) JOIN placed USING (filename)),
     ordered AS (
         SELECT *, lag(part) OVER flow AS part_before,
             CASE transport

@@ -6,6 +6,7 @@ into a folder of its own, which gets its name when it is complete.
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from conchart import _native
 from conchart.errors import CaptureError
 from conchart.parts.cutting import Part
 from conchart.parts.kept import remember
-from conchart.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of
+from conchart.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of, files_of
 from conchart.reading.selection import selection
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
@@ -36,7 +37,7 @@ def survey(part: Part, wanted: Wanted, work: Path) -> Surveyed:
     with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as paths:
         try:
             with _tables(wanted) as tables:
-                frames, torn = _read(tables, paths, wanted)
+                frames, torn = _read(tables, paths, wanted, aside=made)
                 files = _files(tables)
                 about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"
                 ((packets, selected, truncated),) = tables.stored(about).fetchall()
@@ -135,12 +136,22 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
     return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
 
 
-def _read(tables: Tables, paths: list[str], wanted: Wanted) -> tuple[int, list[Any]]:
+def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None = None) -> tuple[int, list[Any]]:
+    """Fill tables, or the files of a folder: of these, only ``captures`` is a table, too."""
     chosen = selection(wanted.filter, wanted.start, wanted.end, None)
+    written = Counter[str]()
+
+    def take(table: str, batch: object) -> None:
+        if aside is None or table == "captures":
+            tables.insert(table, batch)
+        else:
+            tables.put_aside(table, batch, file_of(str(aside), table, written[table]))
+            written[table] += 1
+
     with tables.filling():
         return _native.read_capture(
             paths,
-            tables.insert,
+            take,
             compile_filter=chosen.compiler(),
             detailed=None if wanted.packets else 0,
             explained=None,
@@ -218,7 +229,10 @@ def _tables(wanted: Wanted) -> Iterator[Tables]:
 
 
 def _write(tables: Tables, folder: Path) -> None:
+    """Write the tables that have no file yet; empty ones, too."""
     for table in CORE:
+        if files_of(str(folder), table.name):
+            continue
         columns = ", ".join(table.from_core)
         target = literal(file_of(str(folder), table.name))
         tables.execute(f"COPY (SELECT {columns} FROM {table.name}) TO {target} (COMPRESSION lz4)")

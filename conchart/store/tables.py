@@ -34,6 +34,15 @@ def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple
     return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
 
 
+def _values(table: str, batch: object) -> dict[str, str]:
+    """Give an expression for each column that the core owes. Of words in a closed vocabulary, it sends numbers."""
+    types, words = TABLE_BY_NAME[table].types, getattr(batch, "words", {})
+    return {
+        name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]" if name in words else name
+        for name in TABLE_BY_NAME[table].from_core
+    }
+
+
 class Rows:
     """A relation of one database, for another one: as such, DuckDB would refuse it."""
 
@@ -113,6 +122,14 @@ class Tables:
         threads = "SET threads = 1" if self._is_small else "RESET threads"
         self.execute(f"SET python_enable_replacements = false; {threads}")
 
+    @contextmanager
+    def uniting(self) -> Iterator[None]:
+        """In the middle of ``filling``, take rows from files, with all threads and in any order."""
+        self.execute("RESET threads; SET preserve_insertion_order = false")
+        yield
+        self.execute("RESET preserve_insertion_order")
+        self._take_batches()
+
     def insert(self, table: str, batch: object) -> None:
         """Take a batch of the native core, which has exactly the columns that the core owes.
 
@@ -123,14 +140,12 @@ class Tables:
         Raises:
             duckdb.Error: A column is missing, or is one too many.
         """
-        types, words = TABLE_BY_NAME[table].types, getattr(batch, "words", {})
-        values = {
-            name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]"
-            if name in words
-            else name
-            for name in TABLE_BY_NAME[table].from_core
-        }
-        self._take(table, batch, values)
+        self._take(table, batch, _values(table, batch))
+
+    def put_aside(self, table: str, batch: object, path: str) -> None:
+        """Write a batch of the native core into a Parquet file, in the middle of ``filling``, instead of keeping it."""
+        chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch).items())
+        self._database.execute(f"COPY (SELECT {chosen} FROM batch) TO {literal(path)} (COMPRESSION lz4)")
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""

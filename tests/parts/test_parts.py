@@ -23,6 +23,7 @@ import pytest
 
 import conchart
 from conchart import CaptureError, parts
+from conchart.cli.reading import usual_workers
 from conchart.parts import NotInParts, Wanted, cutting
 from conchart.parts.model import Surveyed
 from conchart.parts.survey import survey
@@ -254,6 +255,16 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tmp_path: Path) -> 
     assert found == whole(*files)
 
 
+@pytest.mark.parametrize(
+    ("cores", "bytes_", "expected"), [(4, 2 << 30, 4), (16, 2 << 30, 16), (3, 8 << 30, 1), (4, (2 << 30) - 1, 1)]
+)
+def test_large_captures_are_read_by_as_many_processes_as_there_are_cores(
+    cores: int, bytes_: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    assert usual_workers(bytes_) == expected
+
+
 @pytest.mark.thorough
 def test_a_scheduler_that_does_not_answer_is_named() -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
@@ -268,7 +279,7 @@ def test_wanted_packets_are_the_same() -> None:
         trace.create()
         with trace.filling():
             wanted = Wanted(filter="port 443", packets=True)
-            parts.read_parts(trace.insert, [str(SMALL)], wanted, Here(), pieces=1)
+            parts.read_parts(trace, [str(SMALL)], wanted, Here(), pieces=1)
         assert rows(trace) == expected
 
 

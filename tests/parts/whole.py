@@ -77,5 +77,5 @@ def in_parts(paths: Sequence[Path], *, pieces: int = 2, folder: Path | None = No
     with Trace(duckdb.connect(":memory:")) as trace:
         trace.create()
         with trace.filling():
-            read_parts(trace.insert, list(map(str, paths)), Wanted(packets=True), Here(), pieces=pieces, folder=folder)
+            read_parts(trace, list(map(str, paths)), Wanted(packets=True), Here(), pieces=pieces, folder=folder)
         return rows(trace)

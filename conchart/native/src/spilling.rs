@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use foldhash::fast::RandomState;
+
 use crate::annotating::Unwritten;
 use crate::capture::writing::{begin_section, write_frame};
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
@@ -21,7 +23,7 @@ const MAX_NESTED: u8 = 4;
 /// Which flows are wanted.
 #[derive(Debug, Default)]
 pub struct Flows {
-    files: HashMap<(Transport, Endpoint, Endpoint), usize>,
+    files: HashMap<(Transport, Endpoint, Endpoint), usize, RandomState>,
 }
 
 impl Flows {
