@@ -26,9 +26,12 @@ USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT 
 NEVER_ANSWERED = {
     "ldap": ("unbind", "abandon"),
     "mysql": ("SSLRequest", "Close stmt", "Long Data", "Quit"),
+    "postgresql": ("CancelRequest",),
 }
 """Of each protocol, what its servers do not answer (LDAP: RFC 4511 sections 4.3 and 4.11)."""
-_NEEDLESS = " OR ".join(f"protocol = '{name}' AND method IN {methods}" for name, methods in NEVER_ANSWERED.items())
+_NEEDLESS = " OR ".join(
+    f"protocol = '{name}' AND method IN ({', '.join(map(repr, methods))})" for name, methods in NEVER_ANSWERED.items()
+)
 ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
 STORES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}

@@ -15,6 +15,8 @@ const MAX_NAMES: usize = 512;
 const MAX_NAME: usize = 64;
 /// The longest message that is believed: PostgreSQL takes no more than this.
 const MAX_LENGTH: usize = 1 << 30;
+/// Where it has to be found out whether messages begin: a longer one is less likely than bytes that mean something else.
+const MAX_BEGINNING: usize = 1 << 24;
 /// The longest first message (`MAX_STARTUP_PACKET_LENGTH`).
 const MAX_STARTUP: usize = 10_000;
 
@@ -320,7 +322,7 @@ pub(super) fn goes_on(prefix: &[u8], asks: bool) -> Verdict {
 
 /// `None`: too little of it is there.
 fn looks_right(kind: u8, body: &[u8], len: usize, asks: bool) -> Option<bool> {
-    if len > MAX_LENGTH {
+    if len > MAX_BEGINNING {
         return Some(false);
     }
     let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t') || *byte >= 0x80;
@@ -332,6 +334,7 @@ fn looks_right(kind: u8, body: &[u8], len: usize, asks: bool) -> Option<bool> {
             content > 1 && is_text(body.first()?) && body.iter().take(8).all(|byte| is_text(byte) || *byte == 0)
         }
         (true, b'P' | b'B' | b'E') => content >= 2 && body.iter().take_while(|byte| **byte != 0).all(is_text),
+        (true, b'p') => (1..=MAX_STARTUP).contains(&content),
         (true, b'D' | b'C') => content >= 2 && matches!(body.first()?, b'S' | b'P'),
         (false, b'C') => content > 1 && body.first()?.is_ascii_uppercase(),
         (false, b'E' | b'N') => content > 1 && *body.first()? == b'S' && body.get(1)?.is_ascii_alphabetic(),
@@ -384,6 +387,9 @@ mod tests {
             (b"Q\0\0\0\x0dSELECT 1\0", true, true),
             (b"Q\0\0\0\x0d\x01ELECT 1\0", true, false),
             (b"GET / HTTP/1.1\r\n", true, false),
+            // A packet of MySQL's compressed protocol: "p", and the length of a message of 960 MiB.
+            (b"p<\0\x04\0\x49\x7a\xb7\xb9\xd3", true, false),
+            (b"p\0\0\0\x0dpassword\0", true, true),
             (b"SSH-2.0-OpenSSH", false, false),
         ] {
             assert_eq!(goes_on(bytes, asks) == Verdict::Yes, yes, "{}", bytes.escape_ascii());
