@@ -1,4 +1,4 @@
-"""What no packet says by itself, worked out once, when somebody asks for it: page, terminal, exports and SQL select it.
+"""Results that need more than one packet, computed once, on first use. Page, terminal, exports and SQL select them.
 
 In: the tables that the native core filled. Out: the columns and tables that ``schema`` says are worked out. One module
 per step; ``plan`` says what each reads and writes, and their order follows from that.

@@ -1,4 +1,4 @@
-"""How much of TLS the keys given opened.
+"""The share of TLS connections that the given keys decrypt.
 
 In: handshakes. Out: the table ``coverage``; no row where no keys were given.
 """

@@ -1,4 +1,4 @@
-"""Which addresses are one machine, and which connections one machine hands through as they are.
+"""Addresses that belong to one machine, and connections that a machine forwards unchanged.
 
 In: connections, handshakes and exchanges of a trace. Out: temporary tables for ``hops``: ``machines`` (address,
 machine) of those that accept and open connections, and ``through`` (front_stream, back_stream). A proxy often has an

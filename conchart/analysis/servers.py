@@ -1,4 +1,4 @@
-"""Which server endpoints a capture holds, which stand behind which, what they cost; in the order in which to list them.
+"""The server endpoints of a capture, their backends and their cost, in the order of lists.
 
 In: connections, handshakes, exchanges, links, with what the steps before worked out. Out: the table ``servers``.
 

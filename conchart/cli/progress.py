@@ -1,4 +1,4 @@
-"""How far the reading of a large capture is: a bar on standard error, where that is a terminal."""
+"""Progress of reading a large capture: a bar on standard error, if that is a terminal."""
 
 import json
 import os

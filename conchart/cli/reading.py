@@ -1,4 +1,4 @@
-"""What every command that reads captures shares: the options, the progress bar, the warnings."""
+"""Options, progress bar and warnings of all commands that read captures."""
 
 import math
 import os

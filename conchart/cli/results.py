@@ -1,4 +1,4 @@
-"""What a command that reads captures gives of them: files, the summary, an exit code."""
+"""Results of a command that reads captures: files, the summary, an exit code."""
 
 import io
 import os

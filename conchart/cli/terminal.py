@@ -1,4 +1,4 @@
-"""Text for a terminal, or for what stands in its place."""
+"""Text for a terminal, or for a file or pipe in its place."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Folders that go when they are no longer needed, and names of files that DuckDB takes.
+"""Temporary folders, and file names that DuckDB accepts.
 
 In: a path. Out: a path, for as long as a block lasts.
 """

@@ -1,4 +1,4 @@
-"""What must not stay behind: undone when its block ends, or when the process has to go at once.
+"""Clean-up of unfinished files: when a block ends, or when the process has to stop at once.
 
 In: functions that undo something and may be called twice. Out: a block around what they are for; ``undo_all`` for
 the code that ends the process, which is the command line's handler of signals. Imports nothing, because it is loaded

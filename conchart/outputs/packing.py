@@ -1,4 +1,4 @@
-"""Lanes: what does not overlap shares one, as trace viewers pack threads.
+"""Lanes: connections that do not overlap in time share one, as in trace viewers.
 
 In: stretches of time, in the order in which they start. Out: the lane of each. The page does the
 same (``tree.js``): a test compares the two over all captures.

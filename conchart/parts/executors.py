@@ -1,4 +1,4 @@
-"""Who runs the tasks: processes of this machine, or a Dask cluster.
+"""Executors of the tasks: processes of this machine, or a Dask cluster.
 
 In: the number of processes, or the address of a scheduler. Out: a :class:`concurrent.futures.Executor`.
 """

@@ -1,4 +1,4 @@
-"""Parts that an earlier run left, and that need not be read again.
+"""Parts that an earlier run kept, so that this run need not read them again.
 
 In: the parts that are wanted, the folder. Out: what is known of those whose files did not change since.
 """

@@ -1,4 +1,4 @@
-"""Which addresses somebody says are one proxy.
+"""Addresses that the user declares to be one proxy.
 
 In: what a person asked for. Out: the addresses of each proxy, written as the tables have them.
 """

@@ -1,4 +1,4 @@
-"""What findings are found in: connections and exchanges that can be judged, and what users waited for.
+"""Evidence for rules: connections and exchanges that are complete enough to judge, and what users waited for.
 
 In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: seven temporary tables and two
 views that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;

@@ -1,4 +1,4 @@
-"""What is wrong, who does it, what it costs users, what to change: the rules, asked and priced.
+"""Run the rules and compute the cost of each finding: the problem, its cause, its cost for users, the fix.
 
 In: every other table. Out: the table ``findings``, worst first, and ``explained``.
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a capture file, said so that a person at 3 am knows what to do.
+//! Errors of capture files: each says what is wrong, where, and what to try.
 //!
 //! Every message names the file and the packet, what was read and what was allowed, what was kept
 //! and what to try. Whether an error ends the run is the caller's decision: `Damaged` comes after

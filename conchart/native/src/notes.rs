@@ -1,4 +1,4 @@
-//! Notes on a capture: the few sentences that a person should read about it, whatever happens in it.
+//! Notes on a capture: a few sentences about its quality and limits.
 //!
 //! In: remarks as they come up, perhaps one for every packet. Out: sentences, the most important first; about each thing
 //! the first [`EXAMPLES`] and, where there were more, how many in all. So a capture with a million unreadable frames

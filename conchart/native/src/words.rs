@@ -1,4 +1,4 @@
-//! Columns of words: texts of which there are few.
+//! Columns of text with few distinct values.
 //!
 //! In: one word per row, or none. Out: the number of each row's word, from 1, and 0 where there is none; and the words.
 //! A byte per row is cheaper to write, to hand over and to keep than a text. Python makes ENUMs of it.

@@ -1,4 +1,4 @@
-"""What several formats ask about exchanges, as SQL: from when until when, and what opening a connection cost them."""
+"""SQL about exchanges that several formats share: begin, end, and the cost of opening a connection."""
 
 ASKED = """
     SELECT *, coalesce(request_at, request_done_at, response_at, response_done_at) AS start_at,

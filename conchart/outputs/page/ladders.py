@@ -1,4 +1,4 @@
-"""Ladders of the page: what it shows of single packets, of the connections of which all are kept.
+"""Ladders of the page: the packets of those connections whose packets are all kept.
 
 In: a trace whose lanes are numbered. Out: tables for the page. What a packet is for is ``questions.explain``'s to say.
 """

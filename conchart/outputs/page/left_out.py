@@ -1,4 +1,4 @@
-"""Connections that a page does not draw, as sums: who was in which phase when, and how times are distributed.
+"""Connections that a page does not draw, as sums: the number in each phase over time, and latency distributions.
 
 In: a trace, and its ``drawn`` connections. Out: two small tables, whatever number of connections is left out. Times are
 counted in hundredths of a decade, so that what is read from them is right to about 1 %.

@@ -1,4 +1,4 @@
-"""The page of a prediction: two timelines on one scale, what they come to, and what was assumed.
+"""The page of a prediction: two timelines on one scale, the totals, and the assumptions.
 
 In: a :class:`~conchart.questions.predict.Prediction`, the tables that it was made of. Out: the text of one HTML
 file, which runs no script and loads nothing. Text from the capture is escaped by Jinja2, as on the other page.

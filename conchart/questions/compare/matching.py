@@ -1,4 +1,4 @@
-"""Which server of the one capture is which of the other.
+"""Match the servers of two captures.
 
 In: the servers of both. Out: pairs with what tells them, and who has no partner.
 

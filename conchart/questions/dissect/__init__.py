@@ -1,4 +1,4 @@
-"""What is in packets and handshake messages, field by field, for who wants to learn from one connection.
+"""The fields of packets and handshake messages, for a reader who studies one connection.
 
 Scapy is asked in a process of its own and is never imported here; why is told in
 docs/decisions/scapy-in-its-own-process.md. ``dissecting.packets`` has the packet list, by dpkt.

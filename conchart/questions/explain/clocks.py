@@ -1,4 +1,4 @@
-"""What other programs print of an exchange, and why it is not the same.
+"""The times that other programs print for an exchange, and the reason for each difference.
 
 curl's ``-w`` and a browser's timings (HAR 1.2) are taken by the client, Wireshark's response times (its Transum plugin)
 at the capture point. In: a connection. Out: a :class:`Clock` per figure, worked out for that program's place: what a

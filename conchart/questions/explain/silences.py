@@ -1,4 +1,4 @@
-"""Silences: stretches between two packets in which somebody, or nobody, has something to do.
+"""Silences: the time between two packets, and the side that the connection waits for.
 
 In: a connection and its rungs. Out: a :class:`Silence` for each that matters, with whose it is and why, as far as the
 packets tell: a stall where one was found, the distance, or an end that computes.

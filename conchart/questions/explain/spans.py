@@ -1,4 +1,4 @@
-"""Stretches of one side's messages, asked by instant. In: the exchanges of a connection. Out: which a packet touches.
+"""Time spans of one side's messages. In: the exchanges of a connection. Out: the messages that a packet is part of.
 
 A connection may carry 100,000 exchanges, many of them open at once: each question costs a search, not a walk over all.
 """

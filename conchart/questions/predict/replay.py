@@ -1,4 +1,4 @@
-"""The replay: every instant of the capture, in its order, told again under a change.
+"""The replay: every instant of the capture, in order, computed again under a change.
 
 In: a :class:`~conchart.questions.predict.talk.Talk`, a :class:`~conchart.questions.predict.change.Change`. Out:
 :class:`Told`, the predicted instants. What follows what was measured first, so one walk in the order of the capture is

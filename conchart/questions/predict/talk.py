@@ -1,4 +1,4 @@
-"""The captured connections and exchanges, as the replay needs them.
+"""The captured connections and exchanges in the form that the replay needs.
 
 In: the tables of a trace. Out: :class:`Talk`. Instants are carried to the client's end of each connection: what it sent
 left there half a round trip before it passed the capture point, what it got arrived half a round trip after.

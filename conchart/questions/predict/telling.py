@@ -1,4 +1,4 @@
-"""What a prediction comes to, in words.
+"""The result of a prediction in words.
 
 In: a :class:`~conchart.questions.predict.Prediction`. Out: texts, safe to show.
 """

@@ -1,4 +1,4 @@
-"""What is still growing, as a pipe: the native core reads it like every other capture, and its end can be told.
+"""A growing capture as a pipe: the native core reads it like any other capture, and conchart can end it.
 
 In: a file or a pipe that somebody else writes. Out: a pipe with the same bytes, which ends when somebody says so.
 """

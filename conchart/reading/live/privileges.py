@@ -1,4 +1,4 @@
-"""Root is needed to begin a capture, and for nothing else: packets are read, and files written, by somebody else.
+"""Drop root's rights once a capture has begun: another user reads packets and writes files.
 
 In: the user that root wants to be, or none. Out: the user that all of the process has become.
 """

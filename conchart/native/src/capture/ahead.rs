@@ -1,4 +1,4 @@
-//! Reads ahead on a thread of its own: what unpacks a file takes as long as what reads its packets.
+//! Decompresses ahead on a thread of its own: decompression takes as long as reading the packets.
 //!
 //! In: a `Read` that never waits for anybody, as that of a file. Out: the same bytes, then the same error. Bounded: at
 //! most [`BLOCKS`] blocks are ahead. The thread ends with its reader: it waits only to hand over a block, and that fails

@@ -1,4 +1,4 @@
-//! Finds out what is spoken, and hands the bytes to who reads that.
+//! Detects the protocol of a connection, and passes its bytes to the reader of that protocol.
 //!
 //! In: chunks, gaps and FINs of both sides: TCP's, UDP's, or what TLS carries. Out: whatever the reader writes into
 //! the [`Ledger`]. Nothing here knows a protocol: the table of [`sniffers`] does. Bounded: [`SNIFFED`] bytes of each

@@ -1,4 +1,4 @@
-//! What a head says of where a request came from: identifiers that proxies hand on, for whom it was sent, by way of whom.
+//! The origin of a request by its header fields: request identifiers, the client (`Forwarded`), the proxies (`Via`).
 //!
 //! Fields: W3C Trace Context (traceparent), Zipkin's B3, Jaeger, SkyWalking, AWS, Google and Cloudflare; X-Forwarded-For,
 //! RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via). In: header fields. Out: a [`Provenance`], where one of them is

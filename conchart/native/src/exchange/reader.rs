@@ -1,4 +1,4 @@
-//! What every protocol's reader is to the conversation that it reads.
+//! The interface between a protocol's reader and the conversation that it reads.
 //!
 //! In: nothing. Out: the trait [`Reader`], what one is told when it is made, and how it says that something else is
 //! spoken from here on. Nothing is kept.

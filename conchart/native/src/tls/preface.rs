@@ -1,4 +1,4 @@
-//! How HTTP/2 begins, as far as the lengths of sealed records tell.
+//! Recognizes the beginning of HTTP/2 by the lengths of encrypted records.
 //!
 //! RFC 9113 sections 3.4 (a client begins with 24 bytes and SETTINGS, a server with SETTINGS), 6.5 and 6.9. In: the
 //! length of a record's content. Out: whether it may be such a beginning. HTTP/1 says more at once.

@@ -1,4 +1,4 @@
-//! Who overtook whom: a proxy mostly takes requests, and answers, in the order in which they come.
+//! The order of requests: a proxy usually forwards requests and responses in the order of their arrival.
 //!
 //! In: candidates with the probabilities of the round before. Out: for each candidate, how many of the fronts beside it would have
 //! been overtaken were it a link. What holds up a proxy for a while holds up all that waits, so delays alone tell little then.

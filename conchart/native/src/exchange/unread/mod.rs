@@ -1,4 +1,4 @@
-//! A protocol over a stream that nobody reads here: its sides take turns.
+//! An unknown protocol over a stream: its sides take turns.
 //!
 //! In: the chunks and gaps of both sides. Out: exchanges of [`Turns`], until a packet begins with something better
 //! known: TLS after STARTTLS; in a connection whose beginning is missing, any message. Only packets' first bytes are

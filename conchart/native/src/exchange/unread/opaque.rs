@@ -1,4 +1,4 @@
-//! Datagrams that nobody reads here. They need not take turns, so that nothing is told of requests and responses.
+//! Datagrams of unknown protocols. Their sides need not take turns, so no requests and responses are inferred.
 //!
 //! In: datagrams of both sides. Out: the stretch of time that they took, as one of which nobody can say what went on.
 //! The first [`LOOKED_AT`] datagrams of each side may yet turn out to be something known.

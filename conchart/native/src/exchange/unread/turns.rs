@@ -1,4 +1,4 @@
-//! Requests and responses from nothing but who sends: for TLS records and unknown protocols.
+//! Requests and responses inferred from the direction of the data alone: for TLS records and unknown protocols.
 //!
 //! In: runs of bytes of both sides, and gaps. Out: exchanges in the [`Ledger`]. Nothing is kept but the current one.
 //! A request is a run of the requester's bytes, a response the run of the responder's bytes that
