@@ -1,6 +1,7 @@
 """What a start costs that analyses next to nothing: counts of what is imported and asked, which are no noise."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -46,7 +47,9 @@ from conchart.cli.command import run
 run([{CAPTURE!r}])
 print(json.dumps(looked_for), file=sys.stderr)
 """
-    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    # A wider screen has more values.
+    environment = os.environ | {"COLUMNS": "80"}
+    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, env=environment)
     assert json.loads(ended.stderr)["pandas"] <= MOST_LOOKED_FOR
 
 
