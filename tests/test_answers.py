@@ -24,6 +24,9 @@ from tests.conftest import ROOT
         ("redis", 2, "WRONGTYPE"),
         ("redis", 999, "error"),
         ("redis", None, None),
+        ("memcached", 0, "OK"),
+        ("memcached", 3, "SERVER_ERROR"),
+        ("memcached", None, None),
         ("postgresql", 0, "00000"),
         ("postgresql", 6820851, "42703"),
         ("postgresql", 36**5 - 1, "ZZZZZ"),
@@ -45,12 +48,21 @@ def test_a_status_is_called_as_its_protocol_does(protocol: str, status: int | No
 @pytest.mark.parametrize(
     ("protocol", "method", "asks"),
     [("ldap", "search", True), ("ldap", None, True), ("ldap", "unbind", False), ("ldap", "abandon", False),
+     ("memcached", "get", True), ("memcached", "quit", False), ("memcached", None, True),
      ("mysql", "Query", True), ("mysql", "Quit", False), ("mysql", None, True),
      ("http/1.1", "unbind", True), ("tls", None, True), ("proxy", None, False)],
 )  # fmt: skip
 def test_some_requests_are_never_answered(protocol: str, method: str | None, asks: bool) -> None:
     found = duckdb.execute(f"SELECT {ASKING} FROM (SELECT $1 AS protocol, $2 AS method)", [protocol, method]).fetchall()
     assert found == [(asks,)]
+
+
+def test_errors_of_memcached_have_the_numbers_that_the_core_gives_them() -> None:
+    source = (ROOT / "conchart/native/src/exchange/memcached/mod.rs").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"const ERRORS: &\[&str\] = &\[(.*?)\];", source, re.DOTALL)
+    rows = "SELECT 'memcached' AS protocol, unnest(range(4))::INTEGER AS status"
+    named = [name for (name,) in duckdb.execute(f"SELECT {ANSWER} FROM ({rows}) ORDER BY status").fetchall()]
+    assert named == re.findall(r'"([A-Z_]+)"', listed)
 
 
 def test_errors_of_redis_have_the_numbers_that_the_core_gives_them() -> None:

@@ -25,6 +25,7 @@ USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT 
 """What users waited, in all: the sum over the servers that they wait for."""
 NEVER_ANSWERED = {
     "ldap": ("unbind", "abandon"),
+    "memcached": ("quit",),
     "mysql": ("SSLRequest", "Close stmt", "Long Data", "Quit"),
     "postgresql": ("CancelRequest",),
 }
@@ -130,6 +131,8 @@ _REDIS_ERRORS = (
     "IOERR",
 )
 """First words of Redis's errors, in the order of ``ERRORS`` in the core's ``exchange/redis/mod.rs``."""
+_MEMCACHED_ERRORS = ("OK", "ERROR", "CLIENT_ERROR", "SERVER_ERROR")
+"""First words of memcached's errors, in the order of ``ERRORS`` in the core's ``exchange/memcached/mod.rs``."""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SQLSTATE = " || ".join(f"'{_DIGITS}'[status // {36**place} % 36 + 1]" for place in reversed(range(5)))
 """Of ``exchanges``: a number to the base of 36, which has five digits."""
@@ -138,12 +141,13 @@ _REJECTED = {1: "CANT_MPX_CONN", 2: "OVERLOADED", 3: "UNKNOWN_ROLE"}
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
     WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status)
     WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
+    WHEN 'memcached' THEN {list(_MEMCACHED_ERRORS)}[status + 1]
     WHEN 'postgresql' THEN {_SQLSTATE}
     WHEN 'fastcgi' THEN coalesce(MAP {_REJECTED}[status], status::VARCHAR)
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
-the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis the first word of the error, of
-PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
+the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error,
+of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
 
 
 def literal(text: str) -> str:

@@ -9,7 +9,7 @@
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
 //! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`,
-//! `fastcgi`, `ldap`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS),
+//! `fastcgi`, `ldap`, `memcached`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS),
 //! `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
 //! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
@@ -27,6 +27,7 @@ mod http2;
 mod layer;
 mod ldap;
 mod ledger;
+mod memcached;
 mod messages;
 mod mysql;
 mod postgresql;

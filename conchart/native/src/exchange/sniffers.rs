@@ -13,6 +13,7 @@ use super::http1::Http1;
 use super::http1::head;
 use super::http2::{self, Http2};
 use super::ldap::{self, Ldap};
+use super::memcached::{self, Memcached, beginnings};
 use super::mysql::{self, MySql};
 use super::postgresql::{self, PostgreSql};
 use super::prelude::{self, Prelude};
@@ -123,6 +124,9 @@ const DNS_IN_STREAM: Row = Row {
 const LDAP: Row = Row { protocol: Some(ldap::PROTOCOL), later: When::Midstream, reader: Ldap::reader, ..STREAM };
 
 const REDIS: Row = Row { protocol: Some(redis::PROTOCOL), later: When::Midstream, reader: Redis::reader, ..STREAM };
+
+const MEMCACHED: Row =
+    Row { protocol: Some(memcached::PROTOCOL), later: When::Midstream, reader: Memcached::reader, ..STREAM };
 
 const POSTGRESQL: Row = Row {
     protocol: Some(postgresql::PROTOCOL),
@@ -240,6 +244,9 @@ static ROWS: &[Row] = &[
     },
     Row { sender: Sender::Requester, verdict: mysql::command, ..MYSQL },
     Row { sender: Sender::Responder, verdict: mysql::answer, ..MYSQL },
+    Row { sender: Sender::Requester, verdict: beginnings::command, ..MEMCACHED },
+    Row { sender: Sender::Responder, later: When::Never, verdict: beginnings::figures, ..MEMCACHED },
+    Row { sender: Sender::Responder, first: When::Midstream, verdict: beginnings::reply, ..MEMCACHED },
     #[cfg(test)]
     Row {
         protocol: Some("echo"),
