@@ -35,7 +35,7 @@ _NEEDLESS = " OR ".join(
 )
 ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
-STORES = {"mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
+STORES = {"memcached": "memcached", "mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
 """Protocols of databases and caches, and the product that each is named after."""
 OF_STORE = f"protocol IN {tuple(STORES)}"
 """Condition on ``exchanges``: a database or a cache is asked."""

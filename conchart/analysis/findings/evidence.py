@@ -230,7 +230,7 @@ _ANSWERS = f"""
     WINDOW of_server AS (PARTITION BY server_ip, server_port)
 """
 
-# Statements of one shape differ in values alone; keys of Redis, in words that have a digit. What opens a connection
+# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. What opens a connection
 # comes before all else on it. A burst is what one front caused, where links are sure, else what follows each other at
 # once on a connection. A command that awaits an event does not wait for the store.
 _QUERIES = f"""
@@ -241,8 +241,8 @@ _QUERIES = f"""
         FROM links WHERE confidence >= $link_sure AND front_exchange IS NOT NULL
         GROUP BY ALL HAVING count(*) = 1),
     told AS (
-        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE protocol
-                WHEN 'redis' THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
+        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE
+                WHEN protocol IN ('redis', 'memcached') THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
                 ELSE target END AS shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,

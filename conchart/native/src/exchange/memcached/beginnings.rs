@@ -33,7 +33,7 @@ pub(in crate::exchange) fn command(prefix: &[u8]) -> Verdict {
     if rest.is_empty() && !whole {
         // The name itself may still be coming.
         let begins = |known: &&str| known.as_bytes().starts_with(name.strip_suffix(b"\r").unwrap_or(name));
-        return if NAMES.iter().any(|known| begins(&known)) { Verdict::More } else { Verdict::No };
+        return if NAMES.iter().any(begins) { Verdict::More } else { Verdict::No };
     }
     let Some((name, family)) = family(name).filter(|(name, _)| NAMES.contains(name)) else {
         return Verdict::No;
