@@ -230,9 +230,9 @@ _ANSWERS = f"""
     WINDOW of_server AS (PARTITION BY server_ip, server_port)
 """
 
-# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. What opens a connection
-# comes before all else on it. A burst is what one front caused, where links are sure, else what follows each other at
-# once on a connection. A command that awaits an event does not wait for the store.
+# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. What opens a
+# connection comes before all else on it. A burst is what one front caused, where links are sure, else what follows each
+# other at once on a connection. A command that awaits an event does not wait for the store.
 _QUERIES = f"""
     CREATE OR REPLACE TEMP TABLE queries AS
     WITH fronts AS (
@@ -242,7 +242,8 @@ _QUERIES = f"""
         GROUP BY ALL HAVING count(*) = 1),
     told AS (
         SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE
-                WHEN protocol IN ('redis', 'memcached') THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
+                WHEN protocol IN ('redis', 'memcached')
+                THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
                 ELSE target END AS shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
