@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Column, Table } from "../../conchart/outputs/page/scripts/decode.js";
 import { FIELDS, parseSearch, readAddress } from "../../conchart/outputs/page/scripts/language.js";
 import { Search } from "../../conchart/outputs/page/scripts/search.js";
 import { story } from "./story.js";
@@ -49,6 +50,22 @@ test("rows are those of kept connections for which the conditions on rows hold",
   assert.deepEqual(rows("login"), [0, 0, 1, 0], "the word stands in one request");
   assert.deepEqual(rows("10.0.0.50"), [0, 1, 1, 0], "the word is the connection's");
   assert.deepEqual(rows("handshake:failed"), [1, 0, 0, 0]);
+});
+
+test("shapes of queries are kept with the requests that asked them", () => {
+  const model = story();
+  model.tables.queries = new Table([], 3, new Uint8Array());
+  // Of the third shape, no request is on the page; the last request asked no store.
+  model.tables.exchanges.columns.set("query", new Column("query", Int32Array.of(1, 0, 1, 0), Uint8Array.of(1, 1, 1, 0), null));
+  const other = new Search(model);
+  const kept = (/** @type {string} */ text) => {
+    const one = other.find(text);
+    return [...one.queries(one.lanes)];
+  };
+  assert.deepEqual(kept(""), [1, 1, 1]);
+  assert.deepEqual(kept("status >= 500"), [0, 1, 0]);
+  assert.deepEqual(kept("10.0.0.50"), [1, 1, 0]);
+  assert.deepEqual(kept("api.example"), [0, 0, 0]);
 });
 
 test("findings are kept with their connections, or by their own words", () => {

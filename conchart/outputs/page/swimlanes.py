@@ -4,9 +4,10 @@ In: a trace. Out: columns, packed. Times are whole nanoseconds since the capture
 browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
 Nothing is left out of a page that a browser can hold. Beyond :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases,
-:data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls and :data:`MAX_PACKETS` packets the
-page says what it lacks. Of more connections, it draws the first ones of each finding and the worst ones of each server,
-and then those whose users waited the longest. The others are sums (:mod:`conchart.outputs.page.left_out`).
+:data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls, :data:`MAX_PACKETS` packets and
+:data:`MAX_QUERIES` shapes of queries the page says what it lacks. Of more connections, it draws the first ones of each
+finding and the worst ones of each server, and then those whose users waited the longest. The others are sums
+(:mod:`conchart.outputs.page.left_out`).
 """
 
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.store.sql import ANSWER, COSTLIEST, literal
+from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
+from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
 from conchart.words.phases import PHASES
@@ -35,6 +37,7 @@ MAX_EXCHANGES = 1_000_000
 MAX_LINKS = 2_000_000
 MAX_STALLS = 1_000_000
 MAX_PACKETS = 1_000_000
+MAX_QUERIES = 10_000
 _OF_EACH = 100
 """Connections that every server and every finding shows, whatever else the page has to leave out."""
 _LONGEST = 2_000
@@ -61,20 +64,22 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     total = tables.count("connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     axis = time_axis(tables)
-    queries = {
+    asked = are_asked(tables)
+    parts = {
         "phases": phase_rows(),
         "stalls": stall_rows(axis),
-        "exchanges": _exchanges(names=options.names),
+        "exchanges": _exchanges(names=options.names, asked=asked),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
+        **({"queries": _QUERIES} if asked else {}),
     }
     packer = Packer()
     limits: tuple[str, ...] = ()
-    with drawn_lanes(tables):
+    with drawn_lanes(tables), _shapes(tables, asked=asked):
         counts = {
             name: packer.add(name, tables, query)
-            for name, query in {"lanes": lane_rows(axis, names=options.names), **queries}.items()
+            for name, query in {"lanes": lane_rows(axis, names=options.names), **parts}.items()
         }
         if counts["lanes"] < total:
             for name, query in left_out(axis).items():
@@ -215,7 +220,34 @@ def stall_rows(axis: TimeAxis) -> str:
         ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
 
 
-def _exchanges(*, names: bool) -> str:
+_QUERIES = f"""
+    SELECT lane, server_ip, server_port, protocol, shape, count, waits, total_ns, p50_ns, p95_ns, worst_ns, errors,
+        fronts, linked, frame
+    FROM query_shapes LEFT JOIN drawn USING (stream) ORDER BY place LIMIT {MAX_QUERIES}"""
+
+
+@contextmanager
+def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
+    """Keep what stores were asked as ``query_shapes``, as long as the block lasts; nothing where there are none."""
+    if asked:
+        tables.execute(f"CREATE TEMP TABLE query_shapes AS {BY_SHAPE}")
+    try:
+        yield
+    finally:
+        if asked:
+            tables.execute("DROP TABLE query_shapes")
+
+
+def _exchanges(*, names: bool, asked: bool) -> str:
+    """Requests; where stores are asked, with the row of ``queries`` that each belongs to."""
+    column = ", query" if asked else ""
+    joined = f"""LEFT JOIN (
+            SELECT stream, number, place::INTEGER AS query
+            FROM (
+                SELECT stream, number, server_ip, server_port, protocol, {SHAPE} AS shape
+                FROM exchanges JOIN connections USING (stream) WHERE {ASKED})
+            JOIN (SELECT server_ip, server_port, protocol, shape, place FROM query_shapes WHERE place < {MAX_QUERIES})
+                USING (server_ip, server_port, protocol, shape)) USING (stream, number)"""
     host = "host" if names else "NULL::VARCHAR AS host"
     request = counted_from("lanes.opened", "request", "request_at", "lane_opened_at")
     request_frame = counted_from("lanes.first_frame", "request_frame", "request_frame", "lane_first_frame")
@@ -226,8 +258,9 @@ def _exchanges(*, names: bool) -> str:
         SELECT lane, number, {request}, protocol, method, {host}, target, {ANSWER} AS answer,
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
-            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence
-        FROM exchanges JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
+            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence{column}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""}
+        ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
 def link_rows() -> str:
@@ -290,3 +323,11 @@ def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]
                     f"The drawn connections have {format_count(count)} {what}; "
                     f"the page holds the first {format_count(limit)}."
                 )
+    if counts.get("queries") == MAX_QUERIES:
+        ((count,),) = tables.fetch("SELECT count(*) FROM query_shapes")
+        if count > MAX_QUERIES:
+            yield (
+                f"Stores were asked queries of {format_count(count)} shapes; the page lists the "
+                f"{format_count(MAX_QUERIES)} that were waited for longest. The others: conchart query CAPTURE "
+                f"'{ALL}'."
+            )

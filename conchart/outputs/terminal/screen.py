@@ -12,6 +12,7 @@ from conchart.outputs.terminal.answer import answer_lines, to_type
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
 from conchart.outputs.terminal.lanes import BESIDE_LANES, lanes
+from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
 from conchart.store.tables import Tables
 from conchart.telling.servers import alike
@@ -26,8 +27,12 @@ _FACTS = 5
 """Lines of what was captured."""
 _SERVERS = 12
 """Lines of where the time went."""
+_BLOCK = 4
+"""Lines of the first server."""
 _LANES = 8
 """Lines that lanes have at least, if there are as many."""
+_QUERIES = 3
+"""Lines of what stores were asked, where there is room."""
 _TITLE = 2
 _LABEL = 9
 
@@ -42,8 +47,10 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
     left = LINES - len(top) - len(bottom) - 1
     ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
-    room = left - 2 * _TITLE - BESIDE_LANES
     least = min(_LANES, connections + count)
+    spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
+    asked = list(_labelled("queries", brief_queries(tables, width - _LABEL, min(_QUERIES, spare))))
+    room = left - 2 * _TITLE - BESIDE_LANES - len(asked)
     servers = list(_servers(tables, width, min(_SERVERS, room - least), count, colours=colours, names=names))
     drawn = list(lanes(tables, width, colours=colours, names=names, room=room - len(servers)))
     return [
@@ -51,6 +58,7 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
         *_section("Where the time went (what users waited for, then the rest)", servers),
         *_section("When (one line per connection)", drawn),
         Text(),
+        *asked,
         *bottom,
     ]
 
@@ -74,8 +82,12 @@ def _section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
 
 def _facts(tables: Tables, quality: str, width: int, most: int) -> Iterator[Text]:
     for label, text in brief_facts(tables, quality):
-        for number, line in enumerate(clipped(text, width - _LABEL, most)):
-            yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
+        yield from _labelled(label, map(Text, clipped(text, width - _LABEL, most)))
+
+
+def _labelled(label: str, lines: Iterable[Text]) -> Iterator[Text]:
+    for number, line in enumerate(lines):
+        yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
 
 
 def _servers(tables: Tables, width: int, room: int, count: int, *, colours: bool, names: bool) -> Iterator[Text]:

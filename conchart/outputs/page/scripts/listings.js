@@ -1,14 +1,14 @@
-/* The tables below the lanes: connections, requests, handshakes and findings; their columns, and how they are sorted. */
+/* The tables below the lanes: connections, requests, queries, handshakes and findings; their columns, and how they are sorted. */
 
 import { bytes, count, inMs } from "./format.js";
-import { handshakeKind } from "./model.js";
+import { endpoint, handshakeKind } from "./model.js";
 import { added, stalledTimes } from "./search.js";
 
 /** @typedef {import("./model.js").Model} Model */
 /**
  * A column of a table: `keys` are numbers of all rows that sort as the column does (NaN where nothing is known).
  * @typedef {{id: string, title: string, help: string, numeric: boolean, clipped: boolean, swatch: string, keys: () => ArrayLike<number>, show: (row: number) => string}} Shown
- * @typedef {{id: string, title: string, rows: number, columns: Shown[], lane: ((row: number) => number) | null, first: string}} Listing
+ * @typedef {{id: string, title: string, rows: number, columns: Shown[], lane: ((row: number) => number | null) | null, first: string}} Listing
  */
 
 const IN_ORDER = new Intl.Collator("en", { numeric: true });
@@ -182,6 +182,39 @@ export function requestsTable(model) {
     numberIn("exchanges", "frame", "request_frame", "Frame", "first frame of the request", String),
   ];
   return { id: "requests", title: "Requests", rows: table.length, columns, lane: (row) => owner[row], first: "starts" };
+}
+
+/**
+ * What stores were asked, by shape. A row is about the connection with the longest wait, which may not be on the page.
+ * @param {Model} model
+ * @returns {Listing}
+ */
+export function queriesTable(model) {
+  const table = model.tables.queries;
+  if (!table) return { id: "queries", title: "Queries", rows: 0, columns: [], lane: null, first: "rank" };
+  const { number, text, numberIn, textIn } = columnsOf(model);
+  const [ips, ports, fronts, linked] = ["server_ip", "server_port", "fronts", "linked"].map((name) => table.column(name));
+  const server = (/** @type {number} */ row) => endpoint(ips.get(row), ports.get(row));
+  const each = (/** @type {number} */ row) => (fronts.get(row) ? linked.get(row) / fronts.get(row) : NaN);
+  const rows = { length: table.length };
+  const columns = [
+    number("rank", "No.", "place by total wait", () => Float64Array.from(rows, (_, row) => row), (row) => String(row + 1)),
+    textIn("queries", "shape", "shape", "Query", "? stands for values, which are not kept", true),
+    text("server", "Server", "the store that was asked", () => ranks(Array.from(rows, (_, row) => server(row))), server, true),
+    textIn("queries", "protocol", "protocol", "Protocol", ""),
+    numberIn("queries", "count", "count", "Count", "how often it was asked", count),
+    { ...number("total", "Total", "all waits for it, ms; pipelined queries wait at the same time", () => table.values("total_ns"), (row) => (table.column("waits").get(row) ? inMs(table.column("total_ns").get(row)) : "")), swatch: "wait" },
+    numberIn("queries", "p50", "p50_ns", "p50", "half of the waits were no longer, ms", inMs),
+    numberIn("queries", "p95", "p95_ns", "p95", "19 of 20 waits were no longer, ms", inMs),
+    numberIn("queries", "worst", "worst_ns", "Worst", "the longest wait, ms; a click shows its connection", inMs),
+    numberIn("queries", "frame", "frame", "Frame", "first frame of the query with the longest wait", String),
+    ...(isUsed(model, "queries", "errors") ? [numberIn("queries", "errors", "errors", "Errors", "answers that were an error", (errors) => (errors ? count(errors) : ""))] : []),
+    ...(isUsed(model, "queries", "fronts") ? [
+      numberIn("queries", "fronts", "fronts", "Requests", "requests to the application that asked it, as far as links tell", (asked) => (asked ? count(asked) : "")),
+      number("each", "Each", "how often each of these requests asked it, on average", () => Float64Array.from(rows, (_, row) => each(row)), (row) => (fronts.get(row) ? String(Math.round(10 * each(row)) / 10) : "")),
+    ] : []),
+  ];
+  return { id: "queries", title: "Queries", rows: table.length, columns, lane: (row) => table.column("lane").get(row), first: "rank" };
 }
 
 /**

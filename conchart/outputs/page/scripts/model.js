@@ -29,7 +29,7 @@ export const handshakeKind = (h) => h.kind || (h.number > 0 ? "renegotiation" : 
  * @param {string} ip
  * @param {number} port
  */
-const endpoint = (ip, port) => (ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`);
+export const endpoint = (ip, port) => (ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`);
 
 /**
  * Several values in a row, each once.

@@ -78,6 +78,22 @@ export class Found {
   }
 
   /**
+   * The shapes of queries that are kept: those of kept requests. What was asked on connections that the page lacks is kept
+   * if nothing is looked for.
+   * @param {Uint8Array} kept by lane
+   * @returns {Uint8Array} by row of `queries`
+   */
+  queries(kept) {
+    const { queries, exchanges } = this.model.tables;
+    const shown = new Uint8Array(queries.length);
+    const rows = this.rows("exchanges", kept);
+    if (kept.every(Boolean) && rows.every(Boolean)) return shown.fill(1);
+    const { values, valid } = exchanges.column("query");
+    for (let row = 0; row < rows.length; row += 1) if (rows[row] && (!valid || valid[row])) shown[values[row]] = 1;
+    return shown;
+  }
+
+  /**
    * Whether a finding is kept: one of its connections is, and it is itself what is looked for, or they are.
    * @param {number} number
    * @param {ArrayLike<number>} lanes of the finding

@@ -3,7 +3,7 @@
 
 import { copyButton } from "./copy.js";
 import { count, el } from "./format.js";
-import { connectionsTable, filterOf, findingsTable, handshakesTable, requestsTable, sortRows } from "./listings.js";
+import { connectionsTable, filterOf, findingsTable, handshakesTable, queriesTable, requestsTable, sortRows } from "./listings.js";
 
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./search.js").Search} Search */
@@ -18,7 +18,7 @@ const MOST_PIXELS = 8e6;
 /* Rows of which the width of a column is taken, and the most letters that it gets. */
 const SAMPLE = 300;
 const MOST_LETTERS = 34;
-/* Room for the button that copies, beside the number of a connection. */
+/* Room for the button that copies, in the first column of rows that are about a connection. */
 const COPY_LETTERS = 5;
 const PRINTED_ROWS = 200;
 
@@ -36,7 +36,7 @@ export class TableView {
     this.onChoose = onChoose;
     this.onFinding = onFinding;
     this.findings = [...model.findings.values()].sort((a, b) => a.number - b.number);
-    this.listings = [connectionsTable(model), requestsTable(model), handshakesTable(model), findingsTable(model, this.findings)].filter(({ rows }) => rows > 0);
+    this.listings = [connectionsTable(model), requestsTable(model), queriesTable(model), handshakesTable(model), findingsTable(model, this.findings)].filter(({ rows }) => rows > 0);
     /** By table: what it was sorted by when it was last open. @type {Map<string, {column: string, down: boolean}>} */
     this.sorts = new Map();
     /** By table and what it is sorted by: all its rows. @type {Map<string, Uint32Array>} */
@@ -148,8 +148,8 @@ export class TableView {
     });
     this.node.tHead?.replaceChildren(el("tr", { "aria-rowindex": 1 }, cells));
     const step = Math.max(1, rows / SAMPLE);
-    const widths = this.widths.get(id) || columns.map(({ title, show, id: column }) => {
-      let most = title.length + 1 + (column === "stream" ? COPY_LETTERS : 0);
+    const widths = this.widths.get(id) || columns.map(({ title, show }, i) => {
+      let most = title.length + 1 + (i === 0 && this.listing.lane ? COPY_LETTERS : 0);
       for (let row = 0; row < rows; row += step) most = Math.max(most, show(Math.floor(row)).length);
       return Math.min(MOST_LETTERS, most) + 1.5;
     });
@@ -182,7 +182,8 @@ export class TableView {
     for (const [i, { id, rows }] of this.listings.entries()) {
       const mask = id === "connections" ? kept
         : id === "findings" ? Uint8Array.from(this.findings, ({ number }) => Number(found.finds(number, this.search.lanesOf(number), kept)))
-          : found.rows(id === "requests" ? "exchanges" : "handshakes", kept);
+          : id === "queries" ? found.queries(kept)
+            : found.rows(id === "requests" ? "exchanges" : "handshakes", kept);
       this.masks.set(id, mask);
       const shown = mask.reduce((sum, one) => sum + one, 0);
       const [number] = this.tabs[i].children;
@@ -306,7 +307,7 @@ export class TableView {
       cells[0].prepend(copy);
     }
     return el("tr", {
-      "data-at": at, "data-stream": lane === null ? null : model.streams[lane], "data-finding-row": lane === null ? this.findings[row].number : null,
+      "data-at": at, "data-stream": lane === null ? null : model.streams[lane], "data-finding-row": laneOf ? null : this.findings[row].number,
       "aria-rowindex": at + 2, class: lane !== null && lane === this.chosen ? "chosen" : null,
     }, cells);
   }
@@ -358,8 +359,12 @@ export class TableView {
     if (at >= this.sorted.length) return;
     this.at = at;
     const row = this.sorted[at];
-    if (this.listing.lane) this.onChoose(this.listing.lane(row), { zoom: true });
-    else this.onFinding(this.findings[row]);
+    if (!this.listing.lane) {
+      this.onFinding(this.findings[row]);
+      return;
+    }
+    const lane = this.listing.lane(row);
+    if (lane !== null) this.onChoose(lane, { zoom: true });
   }
 
   /**

@@ -1,0 +1,44 @@
+"""What stores were asked, by shape. In: a trace. Out: lines: a few on the first screen, and more for ``-v``."""
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from conchart.outputs.terminal.words import clipped, wrapped
+from conchart.store.tables import Tables
+from conchart.telling.queries import ALL, queries, stores
+from conchart.words.units import count_of, format_ns
+
+_OF_EACH = 5
+"""Shapes of each store that ``-v`` tells."""
+
+
+def query_lines(tables: Tables, width: int) -> Iterator[Text]:
+    """Give the costliest shapes of each store, and how to get all of them."""
+    left = 0
+    for number, store in enumerate(stores(tables, most=_OF_EACH)):
+        if number:
+            yield Text()
+        asked = count_of(store.count, "query", "queries")
+        shapes = count_of(store.shapes, "shape")
+        head = f"{store.endpoint}  {store.protocol}: {asked} of {shapes}, {format_ns(store.total_ns)} in all"
+        yield from (Text(line, "bold") for line in clipped(head, width))
+        for query in store.queries:
+            yield from (Text(f"  {line}") for line in clipped(query.shape, width - 2, 2))
+            yield from (Text(f"    {line}") for line in wrapped(query.facts, width - 4))
+        if store.rest:
+            yield Text(f"  {store.rest}")
+        left += store.shapes - len(store.queries)
+    if left:
+        yield from (Text(line) for line in wrapped(f'all shapes: conchart query CAPTURE "{ALL}"', width))
+
+
+def brief_queries(tables: Tables, width: int, most: int) -> Iterator[Text]:
+    """Give the costliest shapes of all stores, a line each, in ``most`` lines."""
+    told = queries(tables, most=most + 1) if most > 0 else []
+    shown = told if len(told) <= most else told[: most - 1]
+    for query in shown:
+        yield Text(clipped(f"{query.brief}: {query.shape}", width, 1)[0])
+    if shown != told:
+        left = told[0].shapes - len(shown)
+        yield Text(f"and {count_of(left, 'more shape')}: add -v" if shown else f"{count_of(left, 'shape')}: add -v")
