@@ -175,6 +175,7 @@ def test_the_sql_for_all_shapes_runs(repeated: Trace) -> None:
     [
         ("'redis', 'GET', 'user:42:name'", "GET user:?:name"),
         ("'redis', 'PING', NULL", "PING"),
+        ("'memcached', 'get', 'product:17'", "get product:?"),
         ("'mysql', 'Execute', 'SELECT ?'", "SELECT ?"),
         ("'mysql', 'Execute', NULL", "Execute"),
         ("'mysql', 'Prepare', 'SELECT ?'", "Prepare: SELECT ?"),
