@@ -5,7 +5,7 @@ PHP's own clock is the truth: what it measured of each page, and of its waits fo
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
@@ -60,9 +60,13 @@ def typical(case: str, figure: str) -> float:
 
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(LESSON)
     monkeypatch.syspath_prepend(LESSON.parent)
-    return importlib.import_module("measure")
+    spec = importlib.util.spec_from_file_location("measure_of_one_page", LESSON / "measure.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_every_case_has_its_capture() -> None:
@@ -108,7 +112,7 @@ def test_a_page_is_its_round_trips_and_what_programs_compute(case: str) -> None:
     rtt_ms = RTTS_MS[case.rpartition("-")[2]]
     for row in RESULTS[case]:
         beyond_ms = (row["fastcgi_ns"] - row["queue_ns"]) / MS - row["round_trips"] * rtt_ms
-        assert 0 < beyond_ms < 0.5 * row["round_trips"] + 2
+        assert 0 < beyond_ms < 0.7 * row["round_trips"]
 
 
 def test_the_gain_of_the_join_grows_with_the_distance_and_its_factor_does_not() -> None:
