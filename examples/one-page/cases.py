@@ -36,7 +36,8 @@ CASES = {
             title=f"25 queries for each page, {rtt_ms:g} ms from the database",
             page="n-plus-one",
             rtt_ms=rtt_ms,
-            see="- Below each FastCGI request: a connection to the database, a query for the list, and 24 queries of one shape.",
+            see="""\
+- Below each FastCGI request: a connection to the database, a query for the list, and 24 queries of one shape.""",
         )
         for rtt_ms in RTTS_MS
     },

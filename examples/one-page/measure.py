@@ -1,7 +1,7 @@
 """What a capture says of each page: waits at the web server, in the application and for the store, round trips.
 
-In: a capture, and the response headers that the visitors kept. Out: a row for each page, in the order of their ends, and
-what PHP measured itself.
+In: a capture, and the response headers that the visitors kept. Out: a row for each page, in the order of their ends,
+and what PHP measured itself.
 """
 
 from __future__ import annotations
@@ -75,7 +75,5 @@ def ended_at(steps: list[dict[str, Any]], stream: int) -> int:
 def timings(headers: Iterable[str]) -> list[dict[str, float]]:
     """Read what PHP measured of each page: for the store, and in all. Milliseconds."""
     return [
-        {"store_ms": float(store), "page_ms": float(page)}
-        for text in headers
-        for store, page in TIMING.findall(text)
+        {"store_ms": float(store), "page_ms": float(page)} for text in headers for store, page in TIMING.findall(text)
     ]

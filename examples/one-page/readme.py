@@ -25,8 +25,8 @@ Made by `examples/one-page/make-captures`; the lesson is `examples/one-page/READ
     visitor {VISITOR}, web {WEB}:{WEB_PORT}, application {APPLICATION}:{FPM_PORT} at one switch
     switch ── router {ROUTER} ──{case.rtt_ms / 2:g} ms── {STORE}:{STORE_PORT} store
 
-Network namespaces on one machine. `examples/lab/delay_line.py` makes the distance between application and store, a round
-trip of {case.rtt_ms:g} ms.
+Network namespaces on one machine. `examples/lab/delay_line.py` makes the distance between application and store: a
+round trip of {case.rtt_ms:g} ms.
 
 ## How it was made
 

@@ -55,7 +55,7 @@ def found(case: str, sql: str) -> list[tuple[Any, ...]]:
 
 def typical(case: str, figure: str) -> float:
     """The median of all pages but the first, for which a connection that is kept is opened."""
-    return median(row[figure] for row in RESULTS[case][1:]) / MS
+    return float(median(row[figure] for row in RESULTS[case][1:])) / MS
 
 
 @pytest.fixture
@@ -163,7 +163,9 @@ def test_the_repeated_queries_cost_what_the_join_saves() -> None:
 
 
 def test_queries_of_one_shape_are_counted_as_the_page_says() -> None:
-    shapes = Counter(shape for (shape,) in found("n-plus-one-1ms", "SELECT target FROM exchanges WHERE method = 'Query'"))
+    shapes = Counter(
+        shape for (shape,) in found("n-plus-one-1ms", "SELECT target FROM exchanges WHERE method = 'Query'")
+    )
     assert sorted(shapes.values()) == [4, 96]
 
 
