@@ -27,6 +27,8 @@ def script() -> ModuleType:
 
 
 SCRIPT = script()
+pytestmark = pytest.mark.timeout(120)
+"""The first test waits for all lessons to be drawn: seven seconds of a processor that others may need, too."""
 QUESTION = re.compile(r'<div class="question"><p><em>(.*?)</em></p>', re.DOTALL)
 
 
