@@ -300,7 +300,7 @@ pub fn content(stream: i32, message: &ContentMessage) -> ExchangeMessageRow {
         number: Some(message.number.cast_signed()),
         kind: Some(message.kind.name()),
         compressed: Some(message.compressed),
-        bytes: Some(message.bytes.cast_signed()),
+        bytes: i64::try_from(message.bytes).ok(),
         start_at: Some(message.first.at),
         end_at: at(end),
         start_frame: Some(message.first.frame().cast_signed()),

@@ -25,7 +25,9 @@ _ERROR = 2
 _METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
 _HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2', 'grpc')"
 _RPC = "protocol = 'grpc'"
-_VERSION = "CASE WHEN protocol IN ('h2', 'grpc') THEN '2' WHEN protocol LIKE 'http/%' THEN split_part(protocol, '/', 2) END"
+_VERSION = (
+    "CASE WHEN protocol IN ('h2', 'grpc') THEN '2' WHEN protocol LIKE 'http/%' THEN split_part(protocol, '/', 2) END"
+)
 _STATUS = f"CASE WHEN {GRPC_STATUS} THEN 200 WHEN {_HTTP} THEN status END"
 _FAILED = f"({_HTTP} AND status >= 500 OR {GRPC_FAILED})"
 _METHOD = f"CASE WHEN method IN {_METHODS} THEN method WHEN method IS NOT NULL THEN '_OTHER' END"

@@ -41,7 +41,7 @@ pub(super) struct Ledger {
     doubted: (u32, f64),
     ready: VecDeque<Exchange>,
     /// Few connections have any.
-    messages: Option<Box<VecDeque<ContentMessage>>>,
+    messages: VecDeque<ContentMessage>,
     unseen: VecDeque<(Moment, Moment)>,
     next_handshake: u32,
     handshakes: VecDeque<Box<Handshake>>,
@@ -59,7 +59,7 @@ impl Default for Ledger {
             beginnings: None,
             doubted: (0, f64::INFINITY),
             ready: VecDeque::new(),
-            messages: None,
+            messages: VecDeque::new(),
             unseen: VecDeque::new(),
             next_handshake: 0,
             handshakes: VecDeque::new(),
@@ -155,7 +155,7 @@ impl Ledger {
 
     /// Takes in a message inside the content of an exchange.
     pub fn message(&mut self, message: ContentMessage) {
-        self.messages.get_or_insert_default().push_back(message);
+        self.messages.push_back(message);
     }
 
     /// Takes in a TLS handshake of which all is known. Those inside TLS are numbered on from those outside.
@@ -171,7 +171,7 @@ impl Ledger {
         !self.ready.is_empty()
             || !self.unseen.is_empty()
             || !self.handshakes.is_empty()
-            || self.messages.as_ref().is_some_and(|messages| !messages.is_empty())
+            || !self.messages.is_empty()
             || self.transcript.as_ref().is_some_and(|transcript| !transcript.is_empty())
     }
 
@@ -184,7 +184,7 @@ impl Ledger {
     }
 
     pub fn next_message(&mut self) -> Option<ContentMessage> {
-        self.messages.as_mut()?.pop_front()
+        self.messages.pop_front()
     }
 
     pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::http2::{END_HEADERS, END_STREAM, block, frame, start};
-use super::talk::{Talk, however_tcp_cut_it};
+use super::talk::however_tcp_cut_it;
 use crate::exchange::{ContentKind, ContentMessage, Exchange};
 use crate::stream::Side;
 
