@@ -98,6 +98,7 @@ TOLD = (
     "hops/chain-announced-v2-beside-1",
     "hops/ids-echoed-16",
     "hops/nginx-http-http-1",
+    "messages/grpc",
     "reverse-proxy/https-no-keepalive",
 )
 """Captures that have, together, a value of nearly every column."""

@@ -52,6 +52,7 @@ SENDERS = {
     "packets": {"seen_at": "sender"},
     "records": {"start_at": "sender", "end_at": "sender"},
     "messages": {"start_at": "sender", "end_at": "sender"},
+    "exchange_messages": {"start_at": "sender", "end_at": "sender"},
 }
 """Of every instant that the core fills, who sent the packet: a column, or a side as SQL."""
 
@@ -156,7 +157,7 @@ _MOVED = {
     "stalls": _STALLS,
     "exchanges": _EXCHANGES,
     "handshakes": _HANDSHAKES,
-    **{name: _each_by_itself(name) for name in ("packets", "records", "messages")},
+    **{name: _each_by_itself(name) for name in ("packets", "records", "messages", "exchange_messages")},
     "connections": f"""
         SELECT * EXCLUDE (begun_at, over_at) REPLACE (begun_at AS opened_at, over_at AS closed_at)
         FROM (

@@ -58,6 +58,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
     "COVER": ("clear", "opened", "sealed"),
+    "CONTENT": ("binary", "close", "message", "ping", "pong", "text"),
 }
 """The words of columns that have no others. Such a column is an ENUM: a byte per row, and compared as such."""
 
@@ -187,6 +188,15 @@ TABLES: tuple[Table, ...] = (
             client_keepalive BOOLEAN, server_keepalive BOOLEAN,
             keep_alive_timeout_ns BIGINT, keep_alive_max BIGINT,
             inferred BOOLEAN, confidence DOUBLE
+        """,
+    ),
+    Table(
+        name="exchange_messages",
+        key="stream, exchange, sender, number",
+        known="kind, compressed, bytes, start_at, start_frame",
+        columns="""
+            stream INTEGER, exchange INTEGER, sender SIDE, number INTEGER, kind CONTENT, compressed BOOLEAN,
+            bytes BIGINT, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT
         """,
     ),
     Table(

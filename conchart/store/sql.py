@@ -143,6 +143,31 @@ _MEMCACHED_ERRORS = ("OK", "ERROR", "CLIENT_ERROR", "SERVER_ERROR")
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SQLSTATE = " || ".join(f"'{_DIGITS}'[status // {36**place} % 36 + 1]" for place in reversed(range(5)))
 """Of ``exchanges``: a number to the base of 36, which has five digits."""
+_GRPC_CODES = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
+"""Status codes of gRPC, from 0; other statuses are those of HTTP: who responded does not speak gRPC."""
+GRPC_STATUS = f"(protocol = 'grpc' AND status BETWEEN 0 AND {len(_GRPC_CODES) - 1})"
+"""Condition on ``exchanges``: the status is gRPC's, and that of HTTP was 200."""
+GRPC_FAILED = "(protocol = 'grpc' AND status IN (2, 4, 12, 13, 14, 15))"
+"""Condition on ``exchanges``: a status of gRPC that is the server's fault, by OpenTelemetry's conventions for spans of
+servers: UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS."""
 _REJECTED = {1: "CANT_MPX_CONN", 2: "OVERLOADED", 3: "UNKNOWN_ROLE"}
 """Protocol statuses of FastCGI 1.0, section 5.5; other statuses are those of HTTP."""
 ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1], 'RCODE ' || status)
@@ -150,11 +175,12 @@ ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1],
     WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
     WHEN 'memcached' THEN {list(_MEMCACHED_ERRORS)}[status + 1]
     WHEN 'postgresql' THEN {_SQLSTATE}
+    WHEN 'grpc' THEN coalesce({list(_GRPC_CODES)}[status + 1], status::VARCHAR)
     WHEN 'fastcgi' THEN coalesce(MAP {_REJECTED}[status], status::VARCHAR)
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
-the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error,
-of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
+the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of gRPC the
+status code, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
 
 
 def literal(text: str) -> str:

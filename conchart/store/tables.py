@@ -266,6 +266,11 @@ class Tables:
         return self._table("exchanges")
 
     @property
+    def exchange_messages(self) -> duckdb.DuckDBPyRelation:
+        """One row per message of gRPC and WebSocket."""
+        return self._table("exchange_messages")
+
+    @property
     def phases(self) -> duckdb.DuckDBPyRelation:
         """The tiling of every connection."""
         return self._table("phases")

@@ -80,6 +80,8 @@ def pipelined(count: int) -> tuple[int, int]:
             messages=nothing,
             handshakes=nothing,
             exchanges=exchanges,
+            contents=nothing,
+            said=nothing,
             phases=nothing,
             stalls=nothing,
         )

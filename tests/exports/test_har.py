@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import conchart
 from conchart import Trace
 from conchart.words.units import format_iso
 from tests.conftest import MS, ROOT, T0
@@ -161,3 +162,12 @@ def test_what_is_no_http_is_not_there(story: Trace, tmp_path: Path, protocol: st
 def test_what_tls_says_is_something_else_is_not_there(story: Trace, tmp_path: Path) -> None:
     story.execute("UPDATE handshakes SET alpn = NULL, alpn_offered = 'imap'")
     assert har_of(story, tmp_path)["entries"] == []
+
+
+def test_a_call_of_grpc_has_the_status_of_http_and_its_code(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/messages/grpc/input.pcap") as trace:
+        entries = har_of(trace, tmp_path)["entries"]
+    validate(tmp_path / "out.har")
+    assert {(entry["request"]["httpVersion"], entry["response"]["status"]) for entry in entries} == {("HTTP/2", 200)}
+    codes = ["OK", "OK", "OK", "OK", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED"]
+    assert [entry["_grpc_status"] for entry in entries] == codes

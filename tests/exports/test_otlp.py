@@ -13,9 +13,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.semconv import attributes as stable
 from opentelemetry.semconv._incubating import attributes as incubating
 
+import conchart
 from conchart import Trace
 from tests.charts.story import Story
-from tests.conftest import TellTrace
+from tests.conftest import ROOT, TellTrace
 
 Exchange = tuple[int, int]
 
@@ -146,6 +147,24 @@ def test_a_request_tells_what_the_conventions_ask_for(story: Trace, tmp_path: Pa
         ("conchart.wireshark", "tcp.stream eq 0"),
     }
     assert asked.status.code == Status.STATUS_CODE_ERROR
+
+
+def test_a_call_of_grpc_tells_what_the_conventions_ask_for(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/messages/grpc/input.pcap") as trace:
+        spans_agree(trace, tmp_path)
+        spans = Spans(trace, tmp_path).exchanges
+    full = spans[0, 4]
+    assert full.name == "shop.Orders/Full"
+    assert attributes(full).items() >= {
+        ("rpc.system.name", "grpc"),
+        ("rpc.method", "shop.Orders/Full"),
+        ("rpc.response.status_code", "UNAVAILABLE"),
+        ("http.response.status_code", 200),
+        ("network.protocol.version", "2"),
+        ("error.type", "UNAVAILABLE"),
+    }
+    assert full.status.code == Status.STATUS_CODE_ERROR
+    assert spans[0, 1].status.code == Status.STATUS_CODE_UNSET
 
 
 @pytest.mark.parametrize(

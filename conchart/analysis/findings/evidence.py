@@ -48,7 +48,7 @@ _POOLED = f"""
             coalesce(min(number) FILTER (request_at IS NOT NULL), min(number)) AS first_exchange,
             min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
-            bool_or(protocol = 'h2') AS multiplexed, arg_min(protocol, number) AS first_protocol,
+            bool_or(protocol IN ('h2', 'grpc')) AS multiplexed, arg_min(protocol, number) AS first_protocol,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
             arg_max(server_keepalive, number) AS server_keeps
         FROM exchanges LEFT JOIN refusing USING (stream)
@@ -219,7 +219,7 @@ _ANSWERS = f"""
         WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
             AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE} AND wait_ns IS NOT NULL
-                OR protocol = 'h2' AND NOT inferred
+                OR protocol IN ('h2', 'grpc') AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
             AND response_at >= request_done_at)
     SELECT *, greatest(response_at - start_at - rtt_ns, 0) AS ns,

@@ -7,7 +7,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::exchange::Exchange;
+use crate::exchange::{ContentKind, ContentMessage, Exchange};
 use crate::stream::Moment;
 use crate::tls::Handshake;
 
@@ -104,6 +104,16 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
         None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
     };
     [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
+}
+
+/// The time that a message of a WebSocket takes on its way. Between messages nobody owes anybody a byte. Those of gRPC
+/// are part of their exchange, which is charged as a whole.
+#[must_use]
+pub fn of_message(message: &ContentMessage) -> Option<Phase> {
+    let kind = if message.from == message.requester { Kind::Request } else { Kind::Transfer };
+    let (exchange, start, end) = (Some(message.exchange), message.first, message.last);
+    let phase = Phase { kind, exchange, handshake: None, start, end, inferred: false };
+    (message.kind != ContentKind::Message).then_some(phase)
 }
 
 /// Intervals that are held because they may still overlap later ones. With more than these, all of them are dropped once the

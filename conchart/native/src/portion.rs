@@ -6,7 +6,7 @@
 
 use arrow_schema::ArrowError;
 
-use crate::exchange::Exchange;
+use crate::exchange::{ContentMessage, Exchange};
 use crate::naming::ServerName;
 use crate::phases::Phase;
 use crate::rows;
@@ -42,6 +42,7 @@ pub struct Portion {
     handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
     /// With the round trip to the server.
     exchanges: Vec<(i32, Exchange, Option<i64>)>,
+    contents: Vec<(i32, ContentMessage)>,
     phases: Vec<(i32, Phase)>,
     stalls: Vec<(i32, Stall)>,
     /// With the IP packet that carried it, where that is wanted.
@@ -89,6 +90,9 @@ impl Portion {
         }
         for (stream, exchange, rtt) in self.exchanges.drain(..) {
             tables.exchange(rows::exchange(stream, &exchange, rtt))?;
+        }
+        for (stream, message) in self.contents.drain(..) {
+            tables.exchange_message(rows::content(stream, &message))?;
         }
         for (stream, phase) in self.phases.drain(..) {
             tables.phase(rows::phase(stream, &phase))?;
@@ -149,6 +153,11 @@ impl<O: Output> Outbox<O> {
 
     pub fn exchange(&mut self, stream: i32, exchange: Exchange, rtt_server: Option<i64>) -> Result<(), Stopped> {
         self.portion.exchanges.push((stream, exchange, rtt_server));
+        self.added()
+    }
+
+    pub fn content(&mut self, stream: i32, message: ContentMessage) -> Result<(), Stopped> {
+        self.portion.contents.push((stream, message));
         self.added()
     }
 

@@ -3,14 +3,15 @@
 //! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
-use crate::exchange::{Exchange, Provenance, Span};
+use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station};
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow, RecordRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow,
+    RecordRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
@@ -286,6 +287,24 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         keep_alive_max: exchange.keep_alive.and_then(|said| said.max).map(i64::from),
         inferred: Some(exchange.inferred),
         confidence: Some(exchange.confidence),
+    }
+}
+
+/// A message inside the content of an exchange. When one that is cut short would have ended, nobody knows.
+pub fn content(stream: i32, message: &ContentMessage) -> ExchangeMessageRow {
+    let end = Some(message.last).filter(|_| message.done);
+    ExchangeMessageRow {
+        stream: Some(stream),
+        exchange: Some(message.exchange.cast_signed()),
+        sender: Some(side(message.from)),
+        number: Some(message.number.cast_signed()),
+        kind: Some(message.kind.name()),
+        compressed: Some(message.compressed),
+        bytes: i64::try_from(message.bytes).ok(),
+        start_at: Some(message.first.at),
+        end_at: at(end),
+        start_frame: Some(message.first.frame().cast_signed()),
+        end_frame: frame(end),
     }
 }
 

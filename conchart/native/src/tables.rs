@@ -201,6 +201,13 @@ table! {
     }
 }
 table! {
+    /// One message inside the content of an exchange.
+    ExchangeMessages of ExchangeMessageRow as "exchange_messages" {
+        stream: Int32, exchange: Int32, sender: Word, number: Int32, kind: Word, compressed: Bool, bytes: Int64,
+        start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64,
+    }
+}
+table! {
     /// One stretch of a connection.
     Phases of PhaseRow as "phases" {
         stream: Int32, exchange: Int32, handshake: Int32, kind: Word, start_at: Int64, end_at: Int64, start_by: Word,
@@ -251,6 +258,7 @@ pub struct Tables {
     connections: Connections,
     handshakes: Handshakes,
     exchanges: Exchanges,
+    exchange_messages: ExchangeMessages,
     phases: Phases,
     stalls: Stalls,
     links: Links,
@@ -298,6 +306,7 @@ impl Default for Tables {
             connections: Connections::new(),
             handshakes: Handshakes::new(),
             exchanges: Exchanges::new(),
+            exchange_messages: ExchangeMessages::new(),
             phases: Phases::new(),
             stalls: Stalls::new(),
             links: Links::new(),
@@ -320,6 +329,7 @@ impl Tables {
         connection(ConnectionRow) => connections: Connections;
         handshake(HandshakeRow) => handshakes: Handshakes;
         exchange(ExchangeRow) => exchanges: Exchanges;
+        exchange_message(ExchangeMessageRow) => exchange_messages: ExchangeMessages;
         phase(PhaseRow) => phases: Phases;
         stall(StallRow) => stalls: Stalls;
         link(LinkRow) => links: Links;

@@ -17,13 +17,14 @@ from urllib.parse import parse_qsl, quote
 
 from conchart.outputs.formats.exchanges import ASKED, first_after
 from conchart.outputs.formats.json import fetched, lines
+from conchart.store.sql import ANSWER, GRPC_STATUS
 from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.printable import endpoint
 from conchart.words.units import format_iso
 
 _UNKNOWN = -1
-_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2"}
+_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "grpc": "HTTP/2"}
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABSOLUTE = re.compile(r"(https?)://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -31,7 +32,7 @@ _RESERVED = "%!$&'()*+,;=:@/?~-._"
 """What stays as it was sent in a path or query: RFC 3986 appendix A."""
 
 _HTTP = """
-    protocol IN ('http/1.0', 'http/1.1', 'h2')
+    protocol IN ('http/1.0', 'http/1.1', 'h2', 'grpc')
     OR protocol = 'tls' AND coalesce(regexp_matches(coalesce(alpn, alpn_offered), '(^|,)(h2|http/)'), true)
 """
 """Of ``asked`` with its handshake: what is inside TLS may be HTTP, as far as anybody can tell."""
@@ -53,7 +54,8 @@ _ENTRIES = f"""
             coalesce(transfer_ns, 0) AS receive_ns
         FROM http LEFT JOIN opened USING (stream, number))
     SELECT stream, number, start_at - coalesce(connect_ns, 0) AS started_at, transport, transport_stream,
-        client_ip, server_ip, server_port, secure, sni, alpn, protocol, method, host, target, status,
+        client_ip, server_ip, server_port, secure, sni, alpn, protocol, method, host, target,
+        if({GRPC_STATUS}, 200, status) AS status, if({GRPC_STATUS}, {ANSWER}, NULL) AS grpc_status,
         user_agent, server_software, response_bytes, request_frame, response_frame, inferred, confidence,
         to_json({{
             time: 0.000001 * (coalesce(connect_ns, 0) + send_ns + await_ns + receive_ns),
@@ -96,6 +98,7 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
     url = _url(row)
     query = url.partition("?")[2]
     known = {
+        "_grpc_status": row["grpc_status"],
         "_request_frame": row["request_frame"],
         "_response_frame": row["response_frame"],
         "_confidence": row["confidence"] if row["inferred"] else None,

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from conchart.outputs.formats.exchanges import ASKED, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
+from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS
 from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.printable import endpoint
@@ -22,8 +23,13 @@ _INTERNAL, _SERVER = 1, 2
 _ERROR = 2
 """StatusCode."""
 _METHODS = ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
-_HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2')"
-_VERSION = "CASE protocol WHEN 'http/1.0' THEN '1.0' WHEN 'http/1.1' THEN '1.1' WHEN 'h2' THEN '2' END"
+_HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2', 'grpc')"
+_RPC = "protocol = 'grpc'"
+_VERSION = (
+    "CASE WHEN protocol IN ('h2', 'grpc') THEN '2' WHEN protocol LIKE 'http/%' THEN split_part(protocol, '/', 2) END"
+)
+_STATUS = f"CASE WHEN {GRPC_STATUS} THEN 200 WHEN {_HTTP} THEN status END"
+_FAILED = f"({_HTTP} AND status >= 500 OR {GRPC_FAILED})"
 _METHOD = f"CASE WHEN method IN {_METHODS} THEN method WHEN method IS NOT NULL THEN '_OTHER' END"
 _KEY = "concat_ws(' ', stream, opened_at, transport, client_ip, client_port, server_ip, server_port)"
 
@@ -59,11 +65,14 @@ _EXCHANGE = _attributes(
         "network.transport": "transport",
         "network.protocol.name": f"CASE WHEN {_HTTP} THEN 'http' ELSE protocol END",
         "network.protocol.version": _VERSION,
-        "error.type": f"CASE WHEN {_HTTP} AND status >= 500 THEN status::VARCHAR END",
+        "error.type": f"CASE WHEN {_FAILED} THEN {ANSWER} END",
+        "rpc.system.name": f"CASE WHEN {_RPC} THEN 'grpc' END",
+        "rpc.method": f"CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') END",
+        "rpc.response.status_code": f"CASE WHEN {GRPC_STATUS} THEN {ANSWER} END",
         "conchart.wireshark": "printf('%s.stream eq %d', transport, transport_stream)",
     },
     int={
-        "http.response.status_code": f"CASE WHEN {_HTTP} THEN status END",
+        "http.response.status_code": _STATUS,
         "http.request.size": f"CASE WHEN {_HTTP} THEN request_bytes END",
         "http.response.size": f"CASE WHEN {_HTTP} THEN response_bytes END",
         "server.port": "server_port",
@@ -156,9 +165,10 @@ _TRACES = f"""
         FROM opened JOIN known USING (stream)
         LEFT JOIN traced ON traced.stream = by_stream AND traced.number = by_exchange),
     spans AS (
-        SELECT stream, trace, span, parent, coalesce(CASE WHEN {_HTTP} THEN method END, protocol) AS name,
+        SELECT stream, trace, span, parent, coalesce(
+                CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') WHEN {_HTTP} THEN method END, protocol) AS name,
             {_SERVER} AS kind, start_at, end_at, {_EXCHANGE} AS attributes,
-            CASE WHEN {_HTTP} AND status >= 500 THEN ''
+            CASE WHEN {_FAILED} THEN ''
                 WHEN {_HTTP} AND response_at IS NULL THEN 'no response in the capture' END AS error
         FROM (
             SELECT asked_spans.*, coalesce(hello_at <= start_at, false) AS secure, server_name,

@@ -24,6 +24,7 @@ from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
+from conchart.telling.messages import BY_EXCHANGE, are_there
 from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.telling.servers import groups
 from conchart.telling.splits import STEPS
@@ -64,11 +65,11 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     total = tables.count("connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     axis = time_axis(tables)
-    asked = are_asked(tables)
+    asked, said = are_asked(tables), are_there(tables)
     parts = {
         "phases": phase_rows(),
         "stalls": stall_rows(axis),
-        "exchanges": _exchanges(names=options.names, asked=asked),
+        "exchanges": _exchanges(names=options.names, asked=asked, said=said),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
@@ -238,9 +239,19 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool) -> str:
-    """Requests; where stores are asked, with the row of ``queries`` that each belongs to."""
+def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
+    """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
+
+    Few captures have messages of gRPC or WebSocket: the others have no column for them.
+    """
     column = ", query" if asked else ""
+    column += (
+        """, said_client, said_server, said_bytes_client, said_bytes_server, controls, gap_ns,
+        gap_start_frame, gap_end_frame"""
+        if said
+        else ""
+    )
+    messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
@@ -259,7 +270,7 @@ def _exchanges(*, names: bool, asked: bool) -> str:
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
+from conchart.telling import messages
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
@@ -41,6 +42,7 @@ _STALLS = f"""
            start_frame, released_frame, end_frame, confidence
     FROM {LISTED} ORDER BY stream, start_at
 """
+_MESSAGES = f"FROM ({messages.BY_EXCHANGE}) ORDER BY stream, number"
 _NAMED = "concat(transport, '.stream eq ', transport_stream)"
 _LINKS = f"""
     SELECT links.*,
@@ -58,6 +60,7 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     """Give the lines. What encryption hides and was inferred is marked ``~``."""
     handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
     stalls = _by_stream(tables, _STALLS)
+    said = {(row["stream"], row["number"]): messages.told(row) for row in _rows(tables, _MESSAGES)}
     links = _links(tables)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
@@ -69,6 +72,8 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
             yield Text(f"  {link}")
         for exchange in exchanges.get(row["stream"], []):
             yield Text(f"  {_exchange(exchange, names=names)}")
+            if sentence := said.get((row["stream"], exchange["number"])):
+                yield Text(f"    {sentence}")
             for link in links.get((row["stream"], exchange["number"]), []):
                 yield Text(f"    {link}")
         for stall in stalls.get(row["stream"], []):

@@ -61,6 +61,9 @@ def cargo(connection: Connection) -> dict[int, list[Cargo]]:
         if packet["bytes"]:
             name, spans = sides[packet["sender"]]
             carried[packet["frame"]] += _parts(name, spans, packet["seen_at"], several=several)
+    for message in connection.contents:
+        kind = message["kind"]
+        carried[message["end_frame"]].append(Cargo(name=f"{kind} message" if kind in ("text", "binary") else kind))
     return carried
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from conchart.store.sql import ANSWER, COSTLIEST
 from conchart.store.tables import Tables
+from conchart.telling.messages import BY_EXCHANGE
 from conchart.telling.rows import Row, rows
 from conchart.words.stalls import DETAIL
 
@@ -18,6 +19,8 @@ _TABLES = {
     "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
     "handshakes": "FROM handshakes ORDER BY stream, number",
     "exchanges": f"SELECT *, {ANSWER} AS answer FROM exchanges ORDER BY stream, number",
+    "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
+    "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
     "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
     "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",
 }
@@ -34,6 +37,10 @@ class Connection:
     messages: list[Row]
     handshakes: list[Row]
     exchanges: list[Row]
+    contents: list[Row]
+    """Messages of gRPC and WebSocket: kind, and frame of the last byte."""
+    said: list[Row]
+    """Of each exchange with messages of gRPC or WebSocket, what ``telling.messages`` selects."""
     phases: list[Row]
     stalls: list[Row]
 

@@ -12,10 +12,14 @@ from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.rungs import Rung, rungs
 from conchart.questions.explain.silences import Silence, silences
+from conchart.telling.messages import told
 from conchart.telling.rows import Row
 from conchart.words.printable import endpoint
 from conchart.words.stalls import stall_kind
 from conchart.words.units import count_of, format_ns
+
+_MOST_TOLD = 10
+"""Exchanges of which it is said what messages they have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +67,8 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         each = sum(connection.rtt_ns.values())
         total = sum(count for _, count in trips)
         cost = f": {total} × {format_ns(each)} = {format_ns(total * each)} of distance" if each else ""
-        told = ", ".join(f"{words} {count}" for words, count in trips)
-        yield "round trips", f"at least {total} ({told}){cost}"
+        each_of = ", ".join(f"{words} {count}" for words, count in trips)
+        yield "round trips", f"at least {total} ({each_of}){cost}"
     stalled = _Stalled(connection.stalls)
     for handshake in connection.handshakes:
         computed = [
@@ -74,6 +78,8 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         ]
         if computed:
             yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
+    for said in connection.said[:_MOST_TOLD]:
+        yield "messages", f"request {said['number']}: {told(said)}"
     if hidden:
         yield (
             "brackets",
@@ -86,11 +92,11 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
 
 def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:
     """Tell what a side computed, and what it did not compute in: the time of its silence that stalls explain."""
-    told: dict[str, int] = {}
+    shares: dict[str, int] = {}
     for word, lasts in sorted(stalled.items(), key=lambda one: -one[1]):
-        told[word] = min(lasts, ns - sum(told.values()))
-    besides = ", ".join(f"{word} {format_ns(lasts)}" for word, lasts in told.items() if lasts)
-    return f"{side} {format_ns(ns - sum(told.values()))}{f' (and {besides})' if besides else ''}"
+        shares[word] = min(lasts, ns - sum(shares.values()))
+    besides = ", ".join(f"{word} {format_ns(lasts)}" for word, lasts in shares.items() if lasts)
+    return f"{side} {format_ns(ns - sum(shares.values()))}{f' (and {besides})' if besides else ''}"
 
 
 class _Stalled:
@@ -101,9 +107,9 @@ class _Stalled:
         """Start, end, and how long those before it lasted."""
         for stall in sorted(stalls, key=lambda stall: int(stall["start_at"])):
             word = stall_kind(stall["kind"], stall["detail"]).word
-            told = self._stalls.setdefault((stall["side"], word), [])
-            before = told[-1][2] + told[-1][1] - told[-1][0] if told else 0
-            told.append((stall["start_at"], stall["end_at"], before))
+            known = self._stalls.setdefault((stall["side"], word), [])
+            before = known[-1][2] + known[-1][1] - known[-1][0] if known else 0
+            known.append((stall["start_at"], stall["end_at"], before))
 
     def within(self, side: str, begins: int | None, ends: int | None) -> dict[str, int]:
         """Add up what lies in a stretch."""
@@ -111,8 +117,8 @@ class _Stalled:
             return {}
         return {
             word: lasts
-            for (whose, word), told in self._stalls.items()
-            if whose == side and (lasts := _until(told, ends) - _until(told, begins)) > 0
+            for (whose, word), known in self._stalls.items()
+            if whose == side and (lasts := _until(known, ends) - _until(known, begins)) > 0
         }
 
 

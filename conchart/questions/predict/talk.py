@@ -91,7 +91,7 @@ class Talk:
 
 
 _CONNECTIONS = f"""
-    WITH first AS (SELECT stream, min(request_at) AS request_at, bool_or(protocol = 'h2') AS multiplexed
+    WITH first AS (SELECT stream, min(request_at) AS request_at, bool_or(protocol IN ('h2', 'grpc')) AS multiplexed
             FROM exchanges WHERE {ASKING} GROUP BY stream),
         opening AS (SELECT handshakes.* FROM handshakes LEFT JOIN first USING (stream)
             WHERE number = 0 AND hello_at IS NOT NULL AND coalesce(hello_at <= request_at, true)),

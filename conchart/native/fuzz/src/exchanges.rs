@@ -1,6 +1,8 @@
 //! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
 
-use conchart_native::{Carrier, Chunk, Conversation, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side};
+use conchart_native::{
+    Carrier, Chunk, ContentMessage, Conversation, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side,
+};
 
 use crate::Talk;
 use crate::memory::bounded;
@@ -11,6 +13,7 @@ const MOST_MEMORY: usize = 2 << 20;
 /// Everything that was found.
 pub struct Found {
     pub exchanges: Vec<Exchange>,
+    pub messages: Vec<ContentMessage>,
     pub handshakes: Vec<Box<Handshake>>,
     pub unseen: Vec<(Moment, Moment)>,
     pub app: Option<&'static str>,
@@ -42,6 +45,7 @@ impl Found {
     fn carried(conversation: Conversation, talk: &Talk<'_>, size: usize) -> Self {
         let mut found = Self {
             exchanges: Vec::new(),
+            messages: Vec::new(),
             handshakes: Vec::new(),
             unseen: Vec::new(),
             app: None,
@@ -57,6 +61,13 @@ impl Found {
         let open = found.conversation.earliest_open();
         assert_eq!(open, None, "{:?} {:?} {:?}", found.exchanges, found.handshakes, found.app);
         assert!(!found.conversation.has_news());
+        let known = |message: &ContentMessage| (message.exchange as usize) < found.exchanges.len();
+        assert!(found.messages.iter().all(known), "{:?} of {:?}", found.messages, found.exchanges);
+        let mut places: Vec<_> =
+            found.messages.iter().map(|m| (m.exchange, m.from == Side::Server, m.number)).collect();
+        places.sort_unstable();
+        let follows = |pair: &[(u32, bool, u32)]| (pair[0].0, pair[0].1, pair[0].2 + 1) == pair[1] || pair[1].2 == 0;
+        assert!(places.windows(2).all(follows), "numbers of messages: {places:?}");
         let bytes: u64 = found.exchanges.iter().map(|e| e.request.bytes + e.response.bytes).sum();
         let sent = talk.sent.client + talk.sent.server;
         assert!(bytes <= sent, "{bytes} bytes of exchanges, {sent} were sent: {:?}", found.exchanges);
@@ -83,6 +94,10 @@ impl Found {
                 in_order(&handshake);
             }
             self.handshakes.push(handshake);
+        }
+        while let Some(message) = self.conversation.next_message() {
+            assert!(message.first.max(message.last) == message.last, "{message:?}");
+            self.messages.push(message);
         }
         while let Some((from, to)) = self.conversation.next_unseen() {
             assert!(!self.in_order || from.at <= to.at, "unseen from {from:?} to {to:?}");
@@ -154,6 +169,7 @@ pub fn assert_cutting_changes_nothing(talk: &Talk<'_>, size: usize) -> Found {
     let cut = Found::of(talk, size, false, None);
     if !talk.is_torn && (whole.is_understood() || cut.is_understood()) {
         assert_eq!(whole.exchanges, cut.exchanges);
+        assert_eq!(whole.messages, cut.messages);
         assert_eq!(whole.unseen, cut.unseen);
         assert_eq!(whole.app, cut.app);
     }

@@ -187,6 +187,11 @@ fn check(found: &Numbers, frames: i64) {
         of.charged = end;
         assert!(exchange.is_none_or(|number| number < of.exchanges), "a phase of no exchange {exchange:?}");
     }
+    let messages = table("exchange_messages");
+    for (stream, exchange) in messages.known("stream").zip(messages.known("exchange")) {
+        let of = streams.get(&stream).unwrap_or_else(|| panic!("a message of no stream {stream}"));
+        assert!(exchange < of.exchanges, "a message of no exchange {exchange}");
+    }
     for (number, stream) in &streams {
         assert_eq!(stream.charged, stream.closed, "phases of stream {number} do not end with it");
     }

@@ -4,11 +4,11 @@
 //! which nobody can say what went on. How TCP cut the streams never changes what is found. What is spoken is no
 //! matter here: [`Layer`] finds the reader, and readers write into the [`Ledger`].
 
-use super::Exchange;
 use super::backlog::Event;
 use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::Carrier;
+use super::{ContentMessage, Exchange};
 use crate::keys::Keys;
 use crate::packet::Endpoint;
 use crate::stream::{Chunk, Gap, Moment, Side};
@@ -62,6 +62,11 @@ impl Conversation {
     /// Exchanges that are over, in the order of their number.
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         self.ledger.next_exchange()
+    }
+
+    /// Messages inside the content of exchanges, in the order in which they ended.
+    pub fn next_message(&mut self) -> Option<ContentMessage> {
+        self.ledger.next_message()
     }
 
     /// TLS handshakes that are over, once it is known whether their keys open what follows.

@@ -273,8 +273,7 @@ impl<M: Message> Framed<M> {
         Some(Whole { message: over.message?, span: Span { done, ..over.span }, offset: over.offset })
     }
 
-    /// Bytes that are kept.
-    #[cfg(test)]
+    /// Bytes that are kept of the beginning of the message under way.
     pub fn kept(&self) -> &[u8] {
         &self.kept
     }

@@ -181,7 +181,7 @@ impl Layer {
     /// A reader has come to its end: what follows is something else.
     fn switch(&mut self, ledger: &mut Ledger, from: Side, switch: Switch<'_>) {
         self.switches = self.switches.saturating_add(1);
-        if let Some(name) = switch.name {
+        if let Some(name) = switch.name.filter(|_| !self.keeps_name) {
             (self.app, self.keeps_name) = (Some(name), true);
         }
         self.state = detecting();

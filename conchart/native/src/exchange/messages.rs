@@ -7,6 +7,7 @@
 //! **To add a protocol**: implement [`Message`] for what one message says and [`Protocol`] for what the two sides say to
 //! each other, and add rows to `sniffers.rs` whose reader is `Messages::new(…)`.
 
+use super::backlog::{Backlog, Event};
 use super::framed::{Framed, Message, Missed, Whole};
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
@@ -66,18 +67,28 @@ pub(super) struct Messages<P: Protocol> {
 
 impl<P: Protocol> Messages<P> {
     pub fn new(opening: &Opening<'_>, protocol: P) -> Self {
-        Self {
-            protocol,
-            streams: BySide { client: Framed::new(opening.start), server: Framed::new(opening.start) },
-            start: opening.start,
-            may_switch: opening.may_switch,
-        }
+        Self::of(opening.start, opening.may_switch, protocol)
+    }
+
+    /// From the middle of a connection on, after which `may_switch` says whether anything else follows.
+    pub fn of(start: Start, may_switch: bool, protocol: P) -> Self {
+        Self { protocol, streams: BySide { client: Framed::new(start), server: Framed::new(start) }, start, may_switch }
     }
 
     /// Something else follows.
     fn leave<'a>(&mut self, ledger: &mut Ledger, onward: Onward, rest: Chunk<'a>) -> Switch<'a> {
         self.finish(ledger);
         Switch { onward, name: Some(P::NAME), early: None, rest }
+    }
+
+    /// The first `had` bytes of what turned out to be no message, which came before this chunk.
+    fn early(&self, from: Side, had: usize, chunk: Chunk<'_>) -> Option<Backlog> {
+        let stream = &self.streams[from];
+        let (bytes, seen) = (stream.kept().get(..had).filter(|kept| !kept.is_empty())?, stream.pending()?);
+        let mut early = Backlog::new(had);
+        let offset = chunk.offset.saturating_sub(had as u64);
+        early.push(Event::Data(from, Chunk { bytes, offset, seen, cut: 0, acked: chunk.acked }));
+        Some(early)
     }
 
     /// What is no message is taken as turns.
@@ -117,15 +128,16 @@ impl<P: Protocol> Reader for Messages<P> {
         if self.streams[from].is_out_of_step() {
             self.streams[from].go_on(chunk.seen);
         }
-        let (mut rest, mut begun) = (chunk, chunk);
+        // Where the message under way begins in this chunk, and what is kept of it from chunks before.
+        let (mut rest, mut begun, mut had) = (chunk, chunk, self.streams[from].kept().len());
         while !rest.bytes.is_empty() && !self.streams[from].is_out_of_step() {
             if self.streams[from].is_between() {
-                begun = rest;
+                (begun, had) = (rest, 0);
             }
             let context = self.protocol.context(asks);
             let Ok((taken, whole)) = self.streams[from].take(rest.bytes, rest.seen, rest.offset, context) else {
-                let unread = self.unread();
-                return Some(self.leave(ledger, unread, begun));
+                let (early, unread) = (self.early(from, had, begun), self.unread());
+                return Some(Switch { early, ..self.leave(ledger, unread, begun) });
             };
             self.message(ledger, from, whole);
             let bytes = rest.bytes.get(taken..).unwrap_or_default();

@@ -10,7 +10,7 @@
 //!
 //! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`,
 //! `fastcgi`, `ldap`, `memcached`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS),
-//! `unread` (everything else, as turns). Beside the rooms stands what readers share.
+//! `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
 //! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
 //! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
@@ -18,6 +18,7 @@
 //! the reader. Nothing else here knows the protocol.
 
 mod backlog;
+mod content;
 mod conversation;
 mod dns;
 mod fastcgi;
@@ -44,7 +45,9 @@ mod tests;
 mod tls;
 mod trail;
 mod unread;
+mod websocket;
 
+pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
 pub use provenance::Provenance;

@@ -279,6 +279,10 @@ impl Traffic {
             name.asked(exchange.host.as_deref());
             out.exchange(stream, exchange, rtt.server)?;
         }
+        while let Some(message) = conversation.next_message() {
+            phases::of_message(&message).into_iter().for_each(&mut charge);
+            out.content(stream, message)?;
+        }
         while let Some((start, end)) = conversation.next_unseen() {
             charge(Phase::without_exchange(Kind::Unseen, start, end));
         }

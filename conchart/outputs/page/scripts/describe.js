@@ -34,6 +34,19 @@ export const requestLine = (x) => {
 };
 
 /**
+ * How many messages of gRPC or WebSocket an exchange has, and the longest pause between two of the server's.
+ * @param {Row} x
+ */
+function saidFacts(x) {
+  if (!x.said_client && !x.said_server && !x.controls) return null;
+  return [
+    ...["client", "server"].map((side) => (x[`said_${side}`] ? `${plural(x[`said_${side}`], "message")} of the ${side} (${bytes(x[`said_bytes_${side}`])})` : null)),
+    x.controls ? plural(x.controls, "control frame") : null,
+    x.gap_ns === null ? null : `longest pause between two of the server's ${brief(x.gap_ns)} (frames ${x.gap_start_frame} → ${x.gap_end_frame})`,
+  ].filter(Boolean).join(", ");
+}
+
+/**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
@@ -137,6 +150,8 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
     lines.push(el("div", { class: "line" }, requestLine(exchange)));
     lines.push(el("div", {}, `request ${bytes(exchange.request_bytes)}, response ${bytes(exchange.response_bytes)}`,
       kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
+    const said = saidFacts(exchange);
+    if (said) lines.push(el("div", {}, said));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
@@ -234,6 +249,7 @@ export function detailPanel(lane, kinds, actions) {
     ["Stalled", stallSums(lane)],
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
+    ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {
     const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);

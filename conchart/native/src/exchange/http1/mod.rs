@@ -20,6 +20,7 @@ use super::reader::{Onward, Reader, Start, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
 use super::unread::Unread;
+use super::websocket::WebSocket;
 use super::{Exchange, Provenance, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
@@ -130,6 +131,9 @@ impl Http1 {
         match granted {
             Granted::Tunnel | Granted::Upgrade(Upgrade::Tls) => Onward::Anything,
             Granted::Upgrade(Upgrade::Http2) => Onward::Reader(Box::new(Http2::upgraded(ledger))),
+            Granted::Upgrade(Upgrade::WebSocket) if let Some(asked) = ledger.switched() => {
+                Onward::Reader(Box::new(WebSocket::after(ledger, asked.number)))
+            }
             Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::of(self.start, upgrade.name(), false))),
         }
     }

@@ -85,6 +85,22 @@ impl Header {
         matches!(self.kind, HEADERS | PUSH_PROMISE | CONTINUATION)
     }
 
+    /// Does its payload begin with the length of the padding that ends it (RFC 9113 section 6.1)?
+    pub fn is_padded(self) -> bool {
+        matches!(self.kind, DATA | HEADERS | PUSH_PROMISE) && self.flags & PADDED != 0
+    }
+
+    /// What is content in these bytes of a DATA frame, of whose payload so many come after them. `padding`: the first
+    /// byte of a padded one.
+    pub fn content(self, bytes: &[u8], left: u32, padding: Option<u8>) -> &[u8] {
+        let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let is_first = length.saturating_sub(left) == bytes.len();
+        let begin = usize::from(self.is_padded() && is_first);
+        let behind = usize::from(padding.unwrap_or(0)).saturating_sub(left);
+        bytes.get(begin..bytes.len().saturating_sub(behind)).unwrap_or_default()
+    }
+
     /// Is its payload needed?
     pub fn is_kept(self) -> bool {
         self.has_block() || self.kind == GOAWAY

@@ -7,6 +7,7 @@
 //! Bounded: a header block is read up to [`MAX_BLOCK`] bytes, streams are followed up to the limit of [`Streams`].
 
 mod frame;
+mod grpc;
 mod hpack;
 pub(super) mod sealed;
 mod streams;
@@ -160,9 +161,17 @@ impl Http2 {
                 if header.is_kept() && kept.len() < MAX_BLOCK {
                     kept.extend_from_slice(bytes.get(..taken).unwrap_or_default());
                 }
+                if header.kind == frame::DATA && header.is_padded() && *left == header.length {
+                    kept.extend(bytes.first());
+                }
                 *left -= u32::try_from(taken).unwrap_or(*left);
                 let over = *left == 0;
+                let content = (header.kind == frame::DATA && self.streams.has_calls())
+                    .then(|| header.content(bytes.get(..taken).unwrap_or_default(), *left, kept.first().copied()));
                 self.count(ledger, from, header, taken as u64, Some(seen));
+                if let Some(content) = content {
+                    self.streams.said(ledger, from, header.stream, content, seen);
+                }
                 if over {
                     self.end(ledger, from, header, seen);
                 }
@@ -297,6 +306,9 @@ impl Http2 {
             (*whole, rest) = (false, len - skipped);
             let (header, over) = (*header, *left == 0);
             self.count(ledger, from, header, skipped, sent);
+            if header.kind == frame::DATA && skipped > 0 {
+                self.streams.miss(ledger, from, header, skipped, sent, by);
+            }
             if sent.is_none() {
                 self.streams.doubt(ledger, header.stream);
             }
@@ -318,7 +330,7 @@ impl Http2 {
         direction.state = State::OutOfStep;
         (direction.begun, direction.block) = (None, None);
         direction.decoder.forget();
-        self.streams.go_out_of_step(ledger);
+        self.streams.go_out_of_step(ledger, from);
     }
 }
 
@@ -338,6 +350,7 @@ impl Reader for Http2 {
             let direction = &mut self.directions[from];
             (direction.begun, direction.block) = (None, None);
         }
+        self.streams.finish(ledger);
         ledger.release_all();
     }
 
@@ -351,6 +364,6 @@ impl Reader for Http2 {
             let kept = if let State::Payload { kept, .. } = &direction.state { kept.len() } else { 0 };
             kept + direction.block.as_ref().map_or(0, |block| block.bytes.len())
         };
-        held(&self.directions.client) + held(&self.directions.server)
+        held(&self.directions.client) + held(&self.directions.server) + self.streams.held()
     }
 }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::frame::Header;
+use super::grpc::{Call, is_grpc};
 use super::hpack::Field;
 use crate::exchange::http1::head::{expects_continue, product, text};
 use crate::exchange::ledger::Ledger;
@@ -13,6 +15,8 @@ use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
 const MAX_STREAMS: usize = 1024;
+/// The protocol of an exchange whose content is gRPC's.
+const GRPC: &str = "grpc";
 /// Confidence in exchanges of which something is missing.
 const GUESSED: f64 = 0.5;
 
@@ -24,6 +28,9 @@ pub(super) struct Headers {
     host: Option<Box<str>>,
     path: Option<Box<str>>,
     status: Option<u16>,
+    /// The content is gRPC's.
+    is_grpc: bool,
+    grpc_status: Option<u32>,
     user_agent: Option<Box<str>>,
     server: Option<Box<str>>,
     expects_continue: bool,
@@ -40,6 +47,8 @@ impl Headers {
             b":authority" => self.authority = text(value),
             b":path" => self.path = text(value),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
+            b"content-type" => self.is_grpc = is_grpc(value),
+            b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|code| code.parse().ok()),
             b"host" => self.host = text(value),
             b"user-agent" => self.user_agent = product(value),
             b"server" => self.server = product(value),
@@ -70,10 +79,14 @@ struct Stream {
     /// Which sides have said all they had to say.
     asked: bool,
     answered: bool,
+    /// What is said in it, where that is gRPC.
+    call: Option<Box<Call>>,
 }
 
 pub(super) struct Streams {
     open: BTreeMap<u32, Stream>,
+    /// So many of them carry gRPC.
+    calls: usize,
     /// Highest stream that the requester has opened.
     latest: u32,
     /// Streams up to this one may have been opened unseen.
@@ -82,7 +95,7 @@ pub(super) struct Streams {
 
 impl Streams {
     pub fn new() -> Self {
-        Self { open: BTreeMap::new(), latest: 0, unseen: 0 }
+        Self { open: BTreeMap::new(), calls: 0, latest: 0, unseen: 0 }
     }
 
     /// Streams of before may go on.
@@ -175,7 +188,11 @@ impl Streams {
                 add(&mut exchange.request, block);
             } else {
                 exchange.request = block;
+                let is_grpc = headers.is_grpc;
                 headers.describe(exchange);
+                if is_grpc {
+                    self.call(ledger, from, id);
+                }
             }
             return;
         }
@@ -188,13 +205,72 @@ impl Streams {
         }
         let first = exchange.response.first.is_none();
         add(&mut exchange.response, block);
+        // Trailers say how a call ended; without content, the one block of the response does.
+        let (is_grpc, grpc_status) = (headers.is_grpc, headers.grpc_status);
         if first {
-            exchange.status = headers.status.map(Into::into);
+            // Of gRPC, the status of HTTP tells nothing but that a server of gRPC responds.
+            exchange.status = headers.status.filter(|&status| !is_grpc || status != 200).map(Into::into);
             exchange.server_software = headers.server;
             exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
             if headers.status.is_none() {
                 exchange.doubt(GUESSED);
             }
+        }
+        if exchange.protocol == GRPC || is_grpc {
+            exchange.status = grpc_status.or(exchange.status);
+        }
+        if first && is_grpc {
+            self.call(ledger, from, id);
+        }
+    }
+
+    /// The header block that `from` sent on this stream says that gRPC follows.
+    fn call(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
+        let asked = ledger.asks(from);
+        let requester = ledger.requester;
+        if let Some(stream) = self.open.get_mut(&id)
+            && stream.call.is_none()
+            && let Some(entry) = ledger.get(stream.number)
+        {
+            entry.exchange.protocol = GRPC;
+            stream.call = Some(Box::new(Call::new(stream.number, requester, asked)));
+            self.calls += 1;
+        }
+    }
+
+    /// Is there a stream whose content has to be read?
+    pub fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Content of a stream.
+    pub fn said(&mut self, ledger: &mut Ledger, from: Side, id: u32, content: &[u8], seen: Moment) {
+        if let Some(call) = self.open.get_mut(&id).and_then(|stream| stream.call.as_mut()) {
+            call.data(ledger, from, content, seen);
+        }
+    }
+
+    /// Bytes of a DATA frame are missing.
+    pub fn miss(&mut self, ledger: &mut Ledger, from: Side, data: Header, len: u64, sent: Option<Moment>, by: Moment) {
+        if let Some(call) = self.open.get_mut(&data.stream).and_then(|stream| stream.call.as_mut()) {
+            // Of the bytes of a padded frame, nobody knows which are content.
+            if data.is_padded() { call.end(ledger, from) } else { call.miss(ledger, from, len, sent, by) }
+        }
+    }
+
+    /// The connection is over.
+    pub fn finish(&mut self, ledger: &mut Ledger) {
+        for stream in std::mem::take(&mut self.open).into_values() {
+            self.close(ledger, stream);
+        }
+    }
+
+    /// Nothing more is said on a stream.
+    fn close(&mut self, ledger: &mut Ledger, stream: Stream) {
+        if let Some(mut call) = stream.call {
+            self.calls = self.calls.saturating_sub(1);
+            call.end(ledger, Side::Client);
+            call.end(ledger, Side::Server);
         }
     }
 
@@ -221,8 +297,11 @@ impl Streams {
         }
         if let Some(stream) = self.open.get_mut(&id) {
             *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
+            if let Some(call) = &mut stream.call {
+                call.end(ledger, from);
+            }
             if stream.asked && stream.answered {
-                self.open.remove(&id);
+                self.remove(ledger, id);
             }
         }
     }
@@ -239,7 +318,13 @@ impl Streams {
             }
             request.done |= !asks && request.first.is_some();
         }
-        self.open.remove(&id);
+        self.remove(ledger, id);
+    }
+
+    fn remove(&mut self, ledger: &mut Ledger, id: u32) {
+        if let Some(stream) = self.open.remove(&id) {
+            self.close(ledger, stream);
+        }
     }
 
     /// GOAWAY: the receiver's streams after `last` will not be answered (RFC 9113 section 6.8).
@@ -251,8 +336,11 @@ impl Streams {
         for (id, stream) in refused {
             if id % 2 == 0 {
                 self.open.insert(id, stream);
-            } else if let Some(entry) = ledger.get(stream.number) {
-                entry.exchange.ended = Some(seen);
+            } else {
+                if let Some(entry) = ledger.get(stream.number) {
+                    entry.exchange.ended = Some(seen);
+                }
+                self.close(ledger, stream);
             }
         }
     }
@@ -265,8 +353,11 @@ impl Streams {
     }
 
     /// Bytes are missing, and nobody knows of which streams.
-    pub fn go_out_of_step(&mut self, ledger: &mut Ledger) {
-        for stream in self.open.values() {
+    pub fn go_out_of_step(&mut self, ledger: &mut Ledger, from: Side) {
+        for stream in self.open.values_mut() {
+            if let Some(call) = &mut stream.call {
+                call.end(ledger, from);
+            }
             if let Some(entry) = ledger.get(stream.number) {
                 entry.exchange.doubt(GUESSED);
             }
@@ -277,13 +368,20 @@ impl Streams {
     fn insert(&mut self, ledger: &mut Ledger, id: u32, offset: u64) -> u32 {
         if self.open.len() >= MAX_STREAMS
             && let Some((_, oldest)) = self.open.pop_first()
-            && let Some(entry) = ledger.get(oldest.number)
         {
-            entry.exchange.doubt(GUESSED);
+            if let Some(entry) = ledger.get(oldest.number) {
+                entry.exchange.doubt(GUESSED);
+            }
+            self.close(ledger, oldest);
         }
         let number = ledger.open("h2", offset);
-        self.open.insert(id, Stream { number, described: false, asked: false, answered: false });
+        self.open.insert(id, Stream { number, described: false, asked: false, answered: false, call: None });
         number
+    }
+
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        self.open.values().filter_map(|stream| stream.call.as_ref()).map(|call| call.held()).sum()
     }
 
     fn exchange<'a>(&self, ledger: &'a mut Ledger, id: u32) -> Option<&'a mut Exchange> {

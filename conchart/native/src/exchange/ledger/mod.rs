@@ -10,7 +10,7 @@ mod beginnings;
 use std::collections::VecDeque;
 
 use self::beginnings::Beginnings;
-use super::Exchange;
+use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
 use crate::tls::{Handshake, Transcript};
@@ -40,6 +40,8 @@ pub(super) struct Ledger {
     /// Exchanges before this number have at most this confidence.
     doubted: (u32, f64),
     ready: VecDeque<Exchange>,
+    /// Few connections have any.
+    messages: VecDeque<ContentMessage>,
     unseen: VecDeque<(Moment, Moment)>,
     next_handshake: u32,
     handshakes: VecDeque<Box<Handshake>>,
@@ -57,6 +59,7 @@ impl Default for Ledger {
             beginnings: None,
             doubted: (0, f64::INFINITY),
             ready: VecDeque::new(),
+            messages: VecDeque::new(),
             unseen: VecDeque::new(),
             next_handshake: 0,
             handshakes: VecDeque::new(),
@@ -150,6 +153,11 @@ impl Ledger {
         }
     }
 
+    /// Takes in a message inside the content of an exchange.
+    pub fn message(&mut self, message: ContentMessage) {
+        self.messages.push_back(message);
+    }
+
     /// Takes in a TLS handshake of which all is known. Those inside TLS are numbered on from those outside.
     pub fn handshake(&mut self, mut handshake: Box<Handshake>) {
         handshake.number = self.next_handshake;
@@ -163,6 +171,7 @@ impl Ledger {
         !self.ready.is_empty()
             || !self.unseen.is_empty()
             || !self.handshakes.is_empty()
+            || !self.messages.is_empty()
             || self.transcript.as_ref().is_some_and(|transcript| !transcript.is_empty())
     }
 
@@ -172,6 +181,10 @@ impl Ledger {
 
     pub fn next_exchange(&mut self) -> Option<Exchange> {
         self.ready.pop_front()
+    }
+
+    pub fn next_message(&mut self) -> Option<ContentMessage> {
+        self.messages.pop_front()
     }
 
     pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {

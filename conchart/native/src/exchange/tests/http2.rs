@@ -4,26 +4,26 @@ use super::talk::{Talk, moment, short};
 use crate::exchange::{Carrier, Conversation, Exchange};
 use crate::stream::{Chunk, Side};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&[length[1], length[2], length[3], kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-fn settings() -> Vec<u8> {
+pub(super) fn settings() -> Vec<u8> {
     frame(4, 0, 0, &[0, 3, 0, 0, 0, 100])
 }
 
 /// A field that does not enter the table.
-fn field(name: &str, value: &str) -> Vec<u8> {
+pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     [vec![0], text(name), text(value)].concat()
 }
 
-fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     fields.iter().flat_map(|(name, value)| field(name, value)).collect()
 }
 
@@ -40,7 +40,7 @@ fn data(stream: u8, flags: u8, bytes: usize) -> Vec<u8> {
     frame(0, flags, stream, &vec![b'd'; bytes])
 }
 
-fn start() -> Talk {
+pub(super) fn start() -> Talk {
     Talk::new().client([PREFACE, &settings()].concat()).server(settings()).client(frame(4, 1, 0, &[]))
 }
 

@@ -3,6 +3,7 @@
 
 mod datagrams;
 pub(super) mod echo;
+mod grpc;
 mod http1;
 mod http2;
 mod laws;

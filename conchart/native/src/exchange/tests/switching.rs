@@ -114,11 +114,11 @@ fn requests_pipelined_after_a_refused_connect_are_read() {
 }
 
 #[test]
-fn an_upgrade_to_websocket_goes_on_in_turns() {
+fn what_follows_an_upgrade_to_websocket_and_is_none_goes_on_in_turns() {
     let upgrade = "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let switched = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\n\r\n";
     let talk =
-        Talk::new().client(upgrade).server(format!("{switched}\x01pushed")).client("\x02ask").server("\x02answer");
+        Talk::new().client(upgrade).server(format!("{switched}\x03pushed")).client("\x03ask").server("\x03answer");
     let found = talk.exchanges();
     assert_eq!((found[0].status, found[0].response.bytes), (Some(101), switched.len() as u64));
     assert_eq!((found[1].protocol, found[1].request.first, found[1].response.bytes), ("websocket", None, 7));

@@ -1,7 +1,7 @@
 //! A scripted connection for tests: who says what, when; offsets, acknowledgements and frame
 //! numbers follow by themselves.
 
-use crate::exchange::{Carrier, Conversation, Exchange, Span};
+use crate::exchange::{Carrier, ContentMessage, Conversation, Exchange, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Moments are `at = 1000 × frame`, and every `say` is one packet.
@@ -100,6 +100,11 @@ impl Talk {
         self.settled()
     }
 
+    /// Messages inside the content of exchanges, as far as they are certain.
+    pub fn messages(&mut self) -> Vec<ContentMessage> {
+        std::iter::from_fn(|| self.conversation.next_message()).collect()
+    }
+
     pub fn unseen(&mut self) -> Vec<(u64, u64)> {
         let next = || self.conversation.next_unseen().map(|(from, to)| (from.frame(), to.frame()));
         std::iter::from_fn(next).collect()
@@ -121,8 +126,9 @@ pub fn however_tcp_cut_it(said: &[(Side, Vec<u8>)], sizes: &[usize]) -> Vec<Exch
             rest = after;
         }
     }
-    let found = whole.exchanges();
-    assert_eq!(cut.exchanges(), found);
+    let found = whole.finish();
+    assert_eq!(cut.finish(), found);
+    assert_eq!(cut.messages(), whole.messages());
     found
 }
 
