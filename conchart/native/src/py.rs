@@ -18,7 +18,7 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
@@ -29,6 +29,7 @@ use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
+use crate::exchange::Statements;
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};
 use crate::pipeline::watching::Watcher;
@@ -110,7 +111,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, keylogs, progress, watch))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -125,6 +126,7 @@ fn read_capture(
     count: Option<u64>,
     detailed: Option<u64>,
     explained: Option<i32>,
+    statements: &str,
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
@@ -139,6 +141,7 @@ fn read_capture(
         count,
         detailed: detailed.unwrap_or(u64::MAX),
         explained,
+        statements: chosen(statements)?,
         keylogs,
         watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),
     };
@@ -157,6 +160,15 @@ fn read_capture(
         Ok(Err(failure)) => told(failure, &raised).map(|()| (0, Vec::new())),
         Err(_) => Err(PyRuntimeError::new_err("the native core failed; please report this capture")),
     }
+}
+
+fn chosen(statements: &str) -> PyResult<Statements> {
+    Ok(match statements {
+        "shape" => Statements::Shape,
+        "full" => Statements::Full,
+        "off" => Statements::Off,
+        _ => return Err(PyValueError::new_err(format!("no such choice of statements: {statements}"))),
+    })
 }
 
 /// A fragmented packet that never became whole: its ends, the frame of its first piece, in how many frames it came,

@@ -192,7 +192,7 @@ table! {
     /// One request and its response.
     Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
-        response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
+        response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
         user_agent: Text, server_software: Text,
         ids: MaybeTexts, forwarded_for: Text, via: Text, expect_continue: Bool, continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,

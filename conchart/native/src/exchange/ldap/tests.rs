@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::exchange::reader::{Carrier, Start};
 use crate::exchange::sniffers::{Judgement, judge};
+use crate::exchange::statements::Statements;
 use crate::exchange::tests::talk::{Talk, moment, short};
 use crate::exchange::{Conversation, Exchange};
 use crate::stream::Chunk;
@@ -184,6 +185,7 @@ fn opening() -> Opening<'static> {
         may_switch: true,
         keys: None,
         depth: 0,
+        statements: Statements::default(),
     }
 }
 

@@ -21,6 +21,7 @@ use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
+use super::statements::Statements;
 use crate::stream::{Moment, Side};
 use command::{Answer, Command, Replies};
 use resp::{Element, Kind, Wanted};
@@ -203,6 +204,7 @@ pub(super) struct Redis {
     /// Replies are missing: it is not known whose the next one is.
     unpaired: bool,
     replication: bool,
+    statements: Statements,
 }
 
 /// A command or a reply: elements up to the last one that is part of it.
@@ -262,7 +264,7 @@ impl<T: Default> Part<T> {
 
 impl Redis {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), ..Self::default() }))
+        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() }))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, element: Element, span: Span, offset: u64) {
@@ -302,7 +304,7 @@ impl Redis {
             let exchange = &mut entry.exchange;
             exchange.request = Span { done, ..span };
             exchange.method = command.method();
-            exchange.target = command.target();
+            exchange.target = self.statements.name(command.target());
             exchange.awaits_event = command.awaits_event();
             exchange.ended = if muted { span.last } else { None };
         }
@@ -352,7 +354,7 @@ impl Redis {
         let is_push = is_message || reply.is_push && !of_channels;
         let waiting = if is_push { None } else { self.asked.front_mut().filter(|asked| fits(asked)) };
         let Some(asked) = waiting else {
-            return unasked(ledger, span, offset, &reply);
+            return unasked(ledger, span, offset, &reply, self.statements);
         };
         asked.left = if reply.status == 0 { asked.left.saturating_sub(1) } else { 0 };
         let (number, over) = (asked.number, asked.left == 0);
@@ -376,7 +378,7 @@ impl Redis {
 }
 
 /// What the server says unasked, or to a command that nobody saw.
-fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply) {
+fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply, statements: Statements) {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         let exchange = &mut entry.exchange;
@@ -384,7 +386,7 @@ fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply) {
         if reply.is_aggregate && (reply.is_push || reply.name.as_deref().is_some_and(|name| name.ends_with(b"message")))
         {
             exchange.method = reply.name.as_deref().map(command::told);
-            exchange.target = reply.about.as_deref().map(command::told);
+            exchange.target = statements.name(reply.about.as_deref().map(command::told));
         } else {
             exchange.status = Some(reply.status.into());
         }
