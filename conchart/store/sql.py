@@ -44,7 +44,7 @@ STARTING = f"""{OF_STORE} AND coalesce(method IN ('SSLRequest', 'GSSENCRequest',
 """Condition on ``exchanges``: it opens a connection to a store (encryption, authentication, which database), as long as
 nothing else came before it."""
 STATED = "coalesce(shape, target)"
-"""Of ``exchanges``: what differs in the values of a statement alone is the same, also where whole statements are kept."""
+"""Of ``exchanges``: the same for what differs in the values of a statement alone, also where these are kept."""
 SHAPE = f"""coalesce(nullif(CASE WHEN protocol IN ('redis', 'memcached')
         THEN concat_ws(' ', method, regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g'))
     ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), {STATED}) END,

@@ -61,11 +61,12 @@ create_exception!(_native, CaptureError, PyException, "Nothing could be read fro
 struct Batch {
     rows: RecordBatch,
     words: Vec<(&'static str, Vec<&'static str>)>,
+    empty: Vec<&'static str>,
 }
 
 impl From<Filled> for Batch {
-    fn from(Filled { rows, words, .. }: Filled) -> Self {
-        Self { rows, words }
+    fn from(Filled { rows, words, empty, .. }: Filled) -> Self {
+        Self { rows, words, empty }
     }
 }
 
@@ -88,6 +89,12 @@ impl Batch {
     #[getter]
     fn words(&self) -> HashMap<&'static str, Vec<&'static str>> {
         self.words.iter().cloned().collect()
+    }
+
+    /// Columns that have no value in any of the rows.
+    #[getter]
+    fn empty(&self) -> Vec<&'static str> {
+        self.empty.clone()
     }
 
     fn __len__(&self) -> usize {
@@ -377,7 +384,7 @@ fn spill_flows(
             .map(|frames| {
                 let frames: ArrayRef = Arc::new(Int64Array::from(frames));
                 let rows = RecordBatch::try_from_iter([("frame", frames)]).map_err(failed)?;
-                Ok(Batch { rows, words: Vec::new() })
+                Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
             })
             .collect(),
         Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
@@ -468,7 +475,7 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
         pools::rows::read_requests(&batch.map_err(failed)?, &mut requests).map_err(failed)?;
     }
     let rows = py.detach(|| pools::rows::survey_rows(&members, &requests)).map_err(failed)?;
-    Ok(Batch { rows, words: Vec::new() })
+    Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
 }
 
 /// Calculates the part of users' waits that several findings explain. See `_native.pyi`.

@@ -46,6 +46,8 @@ mod tls;
 mod trail;
 mod unread;
 
+use std::borrow::Cow;
+
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
 pub use provenance::Provenance;
@@ -116,7 +118,8 @@ pub struct Exchange {
     /// The final response; 1xx responses are not it (except 101).
     pub response: Span,
     pub protocol: &'static str,
-    pub method: Option<Box<str>>,
+    /// Names that are known are not copied.
+    pub method: Option<Cow<'static, str>>,
     pub host: Option<Box<str>>,
     pub target: Option<Box<str>>,
     /// The shape of a statement, where `target` is its whole text.

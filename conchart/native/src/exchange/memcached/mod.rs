@@ -109,7 +109,10 @@ enum Whose {
 
 impl Memcached {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() }))
+        Box::new(Messages::new(
+            opening,
+            Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() },
+        ))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, command: Command, span: Span, offset: u64) {

@@ -216,7 +216,9 @@ impl MySql {
                 let about = statement(number);
                 self.ask(ledger, "Reset stmt", about, Until::One, span, offset);
             }
-            Command::InitDatabase(name) => self.ask(ledger, "Init DB", Statement::named(Some(name)), Until::One, span, offset),
+            Command::InitDatabase(name) => {
+                self.ask(ledger, "Init DB", Statement::named(Some(name)), Until::One, span, offset)
+            }
             Command::ChangeUser { database } => {
                 self.statements.clear();
                 self.begins = Begins::Authentication;
@@ -238,7 +240,15 @@ impl MySql {
     }
 
     /// A statement with its text.
-    fn state(&mut self, ledger: &mut Ledger, method: &str, asked: Asked, until: Until, span: Span, offset: u64) {
+    fn state(
+        &mut self,
+        ledger: &mut Ledger,
+        method: &'static str,
+        asked: Asked,
+        until: Until,
+        span: Span,
+        offset: u64,
+    ) {
         self.ask(ledger, method, asked.statement, until, span, offset);
         if let Some(value) = asked.traceparent
             && let Some(entry) = self.waiting.back().and_then(|waiting| ledger.get(waiting.number))
@@ -259,7 +269,7 @@ impl MySql {
     fn ask(
         &mut self,
         ledger: &mut Ledger,
-        method: &str,
+        method: &'static str,
         about: Statement,
         until: Until,
         span: Span,
@@ -427,7 +437,7 @@ impl MySql {
     }
 }
 
-fn open(ledger: &mut Ledger, method: &str, about: Statement, span: Span, offset: u64) -> u32 {
+fn open(ledger: &mut Ledger, method: &'static str, about: Statement, span: Span, offset: u64) -> u32 {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         entry.exchange.request = span;
@@ -438,7 +448,7 @@ fn open(ledger: &mut Ledger, method: &str, about: Statement, span: Span, offset:
 }
 
 /// A command that the server does not answer.
-fn unanswered(ledger: &mut Ledger, method: &str, about: Statement, span: Span, offset: u64) {
+fn unanswered(ledger: &mut Ledger, method: &'static str, about: Statement, span: Span, offset: u64) {
     let number = open(ledger, method, about, span, offset);
     end(ledger, Some(number));
 }

@@ -202,14 +202,14 @@ impl PostgreSql {
     }
 
     /// A request that is answered up to ReadyForQuery.
-    fn ask(&mut self, ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) {
+    fn ask(&mut self, ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) {
         self.prepared(ledger, "");
         let number = open(ledger, method, about, span, offset);
         self.wait(ledger, Waiting { number, until: Until::Ready, doubted: false });
     }
 
     /// One step of the extended protocol, which is part of an exchange with others.
-    fn prepare(&mut self, ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) {
+    fn prepare(&mut self, ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) {
         if let Some(Waiting { number, until: Until::Steps { left, .. }, .. }) = &mut self.preparing {
             *left = left.saturating_add(1);
             if let Some(entry) = ledger.get(*number) {
@@ -226,7 +226,7 @@ impl PostgreSql {
     }
 
     /// What was prepared is asked now.
-    fn prepared(&mut self, ledger: &mut Ledger, method: &str) {
+    fn prepared(&mut self, ledger: &mut Ledger, method: &'static str) {
         let Some(waiting) = self.preparing.take() else {
             return;
         };
@@ -366,7 +366,7 @@ fn tell(exchange: &mut super::Exchange, (statement, traceparent): About) {
     }
 }
 
-fn open(ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) -> u32 {
+fn open(ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) -> u32 {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         entry.exchange.request = span;

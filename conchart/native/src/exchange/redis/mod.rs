@@ -9,6 +9,7 @@
 //! Bounded: [`MAX_ASKED`] commands wait for their reply; of an element its beginning is kept, and of values nothing.
 
 mod command;
+mod names;
 mod resp;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use super::sniffers::Verdict;
 use super::statements::Statements;
 use crate::stream::{Moment, Side};
 use command::{Answer, Command, Replies};
-use resp::{Element, Kind, Wanted};
+use resp::{Element, Kind, Text, Wanted};
 
 pub(super) const PROTOCOL: &str = "redis";
 
@@ -109,7 +110,7 @@ fn array_of_command(prefix: &[u8]) -> Verdict {
     }
     match first_element(rest) {
         Read::Known(Element { text: Some(name), .. }, len) if len <= rest.len() => {
-            if command::is_known(&name) {
+            if names::is_known(name.bytes()) {
                 Verdict::Yes
             } else {
                 Verdict::No
@@ -235,8 +236,8 @@ struct Reply {
     /// The server said unasked that it is a push, or an aggregate's first texts may tell.
     is_aggregate: bool,
     /// The first texts of a push: what it is, and its channel.
-    name: Option<Box<[u8]>>,
-    about: Option<Box<[u8]>>,
+    name: Option<Text>,
+    about: Option<Text>,
 }
 
 impl<T: Default> Part<T> {
@@ -264,15 +265,18 @@ impl<T: Default> Part<T> {
 
 impl Redis {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() }))
+        Box::new(Messages::new(
+            opening,
+            Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() },
+        ))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, element: Element, span: Span, offset: u64) {
         let is_head = !self.asking.is_under_way();
         let over = self.asking.add(element.kind, span, offset);
         match element.kind {
-            Kind::Inline => self.asking.says = Command::inline(element.text.as_deref().unwrap_or_default()),
-            Kind::Value if !is_head => self.asking.says.argument(element.text.as_deref()),
+            Kind::Inline => self.asking.says = Command::inline(element.bytes()),
+            Kind::Value if !is_head => self.asking.says.argument(Some(element.bytes())),
             _ => {}
         }
         if over {
@@ -305,7 +309,7 @@ impl Redis {
             exchange.request = Span { done, ..span };
             exchange.method = command.method();
             exchange.target = self.statements.name(command.target());
-            exchange.awaits_event = command.awaits_event();
+            exchange.awaits_event = command.awaits_event;
             exchange.ended = if muted { span.last } else { None };
         }
         if muted {
@@ -326,7 +330,7 @@ impl Redis {
             reply.is_push = matches!(element.kind, Kind::Push(_));
             reply.is_aggregate = matches!(element.kind, Kind::Aggregate(_) | Kind::Push(_));
             if element.kind == Kind::Error {
-                reply.status = status(element.text.as_deref().unwrap_or_default());
+                reply.status = status(element.bytes());
             }
         } else if reply.count == 1 {
             reply.name = element.text;
@@ -344,7 +348,7 @@ impl Redis {
     fn answered(&mut self, ledger: &mut Ledger, done: bool) {
         let Part { span, offset, says: reply, .. } = std::mem::take(&mut self.answering);
         let span = Span { done, ..span };
-        let name = reply.name.as_deref().unwrap_or_default();
+        let name = reply.name.as_ref().map(Text::bytes).unwrap_or_default();
         let of_channels = reply.is_aggregate && (name.ends_with(b"subscribe"));
         let is_message = reply.is_aggregate
             && (reply.is_push || self.subscribed)
@@ -383,10 +387,10 @@ fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply, statemen
     if let Some(entry) = ledger.get(number) {
         let exchange = &mut entry.exchange;
         exchange.response = span;
-        if reply.is_aggregate && (reply.is_push || reply.name.as_deref().is_some_and(|name| name.ends_with(b"message")))
-        {
-            exchange.method = reply.name.as_deref().map(command::told);
-            exchange.target = statements.name(reply.about.as_deref().map(command::told));
+        let name = reply.name.as_ref().map(Text::bytes);
+        if reply.is_aggregate && (reply.is_push || name.is_some_and(|name| name.ends_with(b"message"))) {
+            exchange.method = name.map(|name| command::told(name).into_string().into());
+            exchange.target = statements.name(reply.about.as_ref().map(|about| command::told(about.bytes())));
         } else {
             exchange.status = Some(reply.status.into());
         }
