@@ -121,7 +121,8 @@ def read(
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
             read, there is no such threshold, stream or choice of statements, no instant lies between
-            start and end, or no connection has a proxy's address. SQL of a rule that DuckDB refuses is told when ``findings`` are first asked for.
+            start and end, or no connection has a proxy's address. SQL of a rule that DuckDB refuses is told when
+            ``findings`` are first asked for.
     """
     if explain is not None and not 0 <= explain <= _LAST_STREAM:
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
