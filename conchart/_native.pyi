@@ -29,6 +29,7 @@ def read_capture(
     count: int | None,
     detailed: int | None,
     explained: int | None,
+    statements: str,
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,

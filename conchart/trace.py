@@ -26,7 +26,7 @@ from conchart.outputs import form_of, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.live import Growing
 from conchart.reading.proxies import given_proxies, require_seen
-from conchart.reading.selection import DETAILED, Selection, selection
+from conchart.reading.selection import DETAILED, STATEMENTS, Selection, Statements, selection
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -64,6 +64,7 @@ def read(
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     findings: Iterable[str | os.PathLike[str]] = (),
     thresholds: Mapping[str, float] | None = None,
+    statements: Statements = "shape",
     memory: int | str | None = None,
     workers: int = 1,
     scheduler: str | None = None,
@@ -99,6 +100,9 @@ def read(
             pcapng files are used in any case.
         findings: Folders with rules of your own, beside conchart's; ``docs/findings.md`` says how to write one.
         thresholds: From where on something is a finding, by name, where the usual value is not wanted.
+        statements: How much is kept of what databases and caches are asked. ``shape``: statements without their values,
+            and keys. ``full``: the whole text of statements as well, but for those in which a password may stand.
+            ``off``: neither statements nor keys.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
         workers: Processes that read parts of the captures side by side, where that is possible: several files, or a
@@ -116,11 +120,14 @@ def read(
         CaptureError: Nothing could be read, or a key log has no secrets in it.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
-            read, there is no such threshold or stream, no instant lies between start and end, or no connection has
-            a proxy's address. SQL of a rule that DuckDB refuses is told when ``findings`` are first asked for.
+            read, there is no such threshold, stream or choice of statements, no instant lies between
+            start and end, or no connection has a proxy's address. SQL of a rule that DuckDB refuses is told when
+            ``findings`` are first asked for.
     """
     if explain is not None and not 0 <= explain <= _LAST_STREAM:
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
+    if statements not in STATEMENTS:
+        raise UsageError(f"statements: {' or '.join(STATEMENTS)}, not {statements}")
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
@@ -138,6 +145,7 @@ def read(
                 _leave_out_details(trace, explain)
             if chosen := str(wanted):
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
+            trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
             see_from(trace, seen_from or "capture")
             trace.owe(plan(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values))
 
@@ -154,7 +162,8 @@ def read(
         divided = explain is None and watch is None and not keylogs and _dividable(paths, wanted)
         try:
             with trace.filling():
-                if not (divided and _read_in_parts(trace, paths, wanted, packets, workers, scheduler, parts, progress)):
+                spread = (workers, scheduler, parts, progress)
+                if not (divided and _read_in_parts(trace, paths, wanted, packets, statements, *spread)):
                     opened += (flowing.enter_context(_opened(path)) for path in paths)
                     _native.read_capture(
                         opened,
@@ -162,6 +171,7 @@ def read(
                         compile_filter=compiler,
                         detailed=None if packets else DETAILED,
                         explained=explain,
+                        statements=statements,
                         keylogs=[os.fspath(path) for path in keylogs],
                         progress=progress,
                         watch=partial(show, watch=watch) if watch else None,
@@ -188,6 +198,7 @@ def _read_in_parts(
     paths: Sequence[str | os.PathLike[str] | Growing],
     wanted: Selection,
     packets: bool,  # noqa: FBT001
+    statements: Statements,
     workers: int,
     scheduler: str | None,
     folder: str | os.PathLike[str] | None,
@@ -201,7 +212,7 @@ def _read_in_parts(
 
     bounds = wanted.bounds
     memory = table_limit(None) // (2 * max(workers, 1))
-    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory)
+    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory, statements)
     names = [os.fspath(path) for path in paths if not isinstance(path, Growing)]
     try:
         with tasks_of(workers, scheduler) as executor:

@@ -144,6 +144,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     capture, keys = with_too_few_keys(folder)
     yield conchart.read(capture, keylog=keys)
     yield conchart.read(capture, filter="tcp port 443", explain=0, seen_from="server")
+    yield conchart.read(ROOT / "captures/stores/postgresql/input.pcap", statements="full")
     yield conchart.read(
         ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
     )

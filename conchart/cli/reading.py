@@ -16,6 +16,7 @@ from conchart.analysis.vantage import VANTAGES
 from conchart.errors import CaptureError, UsageError
 from conchart.outputs import READ_AGAIN, SUFFIXES
 from conchart.reading.live import Followed, Growing, Piped
+from conchart.reading.selection import STATEMENTS
 from conchart.store.saved import is_saved
 from conchart.trace import Trace, read
 from conchart.words.printable import printable, printable_lines
@@ -85,6 +86,12 @@ _OPTIONS = (
         help="Decrypt TLS with the secrets in this file, which SSLKEYLOGFILE makes clients write. Repeatable.",
     ),
     click.option(
+        "--statements",
+        type=click.Choice(STATEMENTS),
+        help="How much to keep of what databases and caches are asked: SQL without its values, and keys (shape); the "
+        "whole text of SQL, never with a password (full); neither (off).  [default: shape]",
+    ),
+    click.option(
         "-j",
         "--workers",
         type=click.IntRange(min=1),
@@ -136,6 +143,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         keylogs: tuple[str, ...],
         folders: tuple[str, ...],
         thresholds: tuple[str, ...],
+        statements: str | None,
         memory: str | None,
         workers: int | None,
         scheduler: str | None,
@@ -147,8 +155,9 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
         spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
-        spread |= {"progress": progress}
-        return command(selection=packets | known | looked_for | spread | {"memory": memory}, **others)
+        spread |= {"progress": progress, "memory": memory}
+        kept = {"statements": statements} if statements else {}
+        return command(selection=packets | known | looked_for | kept | spread, **others)
 
     decorated: Callable[..., Any] = with_selection
     for option in reversed(_OPTIONS):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conchart.parts.cutting import Part
+from conchart.reading.selection import Statements
 from conchart.store.schema import TABLES
 
 Flow = tuple[str, str, int, str, int]
@@ -32,6 +33,8 @@ class Wanted:
     """Keep every packet, record and message."""
     memory: int = 1 << 30
     """Bytes that the tables of a task may take."""
+    statements: Statements = "shape"
+    """How much is kept of what stores are asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None =
             compile_filter=chosen.compiler(),
             detailed=None if wanted.packets else 0,
             explained=None,
+            statements=wanted.statements,
             keylogs=[],
             progress=None,
             watch=None,

@@ -6,7 +6,7 @@ In: what a person asked for. Out: a ``Selection`` that can select something, and
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Literal, TypedDict, get_args
 
 from conchart.errors import UsageError
 from conchart.words.units import When, format_when, parse_when
@@ -24,6 +24,9 @@ class Bounds(TypedDict):
     count: int | None
 
 
+Statements = Literal["shape", "full", "off"]
+"""How much is kept of what stores are asked: statements without their values and keys, whole statements, neither."""
+STATEMENTS: tuple[Statements, ...] = get_args(Statements)
 DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
 

@@ -120,7 +120,7 @@ TABLES: tuple[Table, ...] = (
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
             notes VARCHAR[]
         """,
-        worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR",
+        worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR, statements VARCHAR",
     ),
     Table(
         name="connections",
@@ -179,7 +179,7 @@ TABLES: tuple[Table, ...] = (
         columns="""
             stream INTEGER, number INTEGER,
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
-            protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, status INTEGER,
+            protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
             user_agent VARCHAR, server_software VARCHAR,
             ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR,
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,

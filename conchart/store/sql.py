@@ -43,9 +43,11 @@ STARTING = f"""{OF_STORE} AND coalesce(method IN ('SSLRequest', 'GSSENCRequest',
     'Authenticate', 'AUTH', 'HELLO', 'CLIENT SETINFO', 'CLIENT SETNAME', 'SELECT'), false)"""
 """Condition on ``exchanges``: it opens a connection to a store (encryption, authentication, which database), as long as
 nothing else came before it."""
-SHAPE = """coalesce(nullif(CASE WHEN protocol IN ('redis', 'memcached')
+STATED = "coalesce(shape, target)"
+"""Of ``exchanges``: the same for what differs in the values of a statement alone, also where these are kept."""
+SHAPE = f"""coalesce(nullif(CASE WHEN protocol IN ('redis', 'memcached')
         THEN concat_ws(' ', method, regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g'))
-    ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), target) END,
+    ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), {STATED}) END,
     ''), 'unknown')"""
 """Of the ``exchanges`` of a store: queries of one shape differ in values alone. The core replaces the literals of SQL;
 words with a digit, in keys of Redis and memcached, are replaced here. What does not run a statement (``Parse``,

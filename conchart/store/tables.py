@@ -35,12 +35,16 @@ def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple
 
 
 def _values(table: str, batch: object) -> dict[str, str]:
-    """Give an expression for each column that the core owes. Of words in a closed vocabulary, it sends numbers."""
+    """Give an expression for each column that the core owes. Of words in a closed vocabulary, it sends numbers.
+
+    DuckDB does not look at columns of which the core says that they have no value.
+    """
     types, words = TABLE_BY_NAME[table].types, getattr(batch, "words", {})
-    return {
+    told = {
         name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]" if name in words else name
         for name in TABLE_BY_NAME[table].from_core
     }
+    return told | {name: f"CAST(NULL AS {types[name]})" for name in getattr(batch, "empty", ())}
 
 
 class Rows:

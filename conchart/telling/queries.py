@@ -12,8 +12,10 @@ from conchart.telling.rows import rows
 from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns
 
-ASKED = f"{OF_STORE} AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL"
-"""Condition on ``exchanges``: a question to a store, neither the opening of a connection nor a notification."""
+ASKED = f"""{OF_STORE} AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
+    AND 'off' NOT IN (SELECT statements FROM captures)"""
+"""Condition on ``exchanges``: a question to a store, neither the opening of a connection nor a notification. Where
+neither statements nor keys were kept, nobody knows which questions are the same."""
 BY_SHAPE = f"""
     WITH asked AS (
         SELECT server_ip, server_port, protocol, {SHAPE} AS shape, stream, number, request_frame, wait_ns, status
@@ -38,7 +40,7 @@ BY_SHAPE = f"""
     FROM shapes LEFT JOIN fronts USING (server_ip, server_port, protocol, shape)
 """
 """SQL: a row for each server and shape, with its ``place``; the columns of :class:`Query`."""
-ALL = "SELECT method, target, count(*), sum(wait_ns) FROM exchanges GROUP BY ALL ORDER BY 4 DESC"
+ALL = "SELECT method, coalesce(shape, target), count(*), sum(wait_ns) FROM exchanges GROUP BY ALL ORDER BY 4 DESC"
 """SQL for users, which gives nearly as much of all shapes."""
 
 

@@ -1,9 +1,10 @@
-"""Real captures for the benchmark: nginx, wrk and h2load in network namespaces of their own, and tcpdump beside them.
+"""Real captures for the benchmark: nginx or Redis and their clients in network namespaces, and tcpdump beside them.
 
 In: a shape, where its ends are, and a number of packets. Out: a pcap file as tcpdump writes it, whose last connections
 are cut where it stopped. On *loopback* client and server share an address, as on a developer's machine; *apart*, each
 has an address and a namespace of its own, and tcpdump listens at the server's end of the link between them. Needs root
-(or a user namespace), iproute2, nginx, wrk, openssl and tcpdump; HTTP/2 also h2load. The keys live as long as the run.
+(or a user namespace), iproute2, nginx, wrk, openssl and tcpdump; HTTP/2 also h2load; Redis only redis-server and
+redis-benchmark in place of nginx and wrk. The keys live as long as the run.
 Captures are real, so no two are alike: compare tools on one of them, never one with another.
 
     python -m tests.benchmarks.live resumed /tmp/resumed.pcap --packets 1000000 --ends apart
@@ -27,9 +28,10 @@ import click
 
 from tests.benchmarks.generate import SNAPSHOT
 
-Shape = Literal["full", "resumed", "keepalive", "bulk", "headers", "http2"]
+Shape = Literal["full", "resumed", "keepalive", "bulk", "headers", "http2", "redis", "pipelined"]
 Ends = Literal["loopback", "apart"]
 PROGRAMS = ("ip", "nginx", "wrk", "openssl", "tcpdump")
+OF_REDIS = ("ip", "redis-server", "redis-benchmark", "tcpdump")
 START_S = 10
 STOP_S = 10
 TIMEOUT_S = 300
@@ -59,7 +61,7 @@ http {
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What wrk, or h2load for HTTP/2, asks nginx for."""
+    """What wrk, or h2load for HTTP/2, asks nginx for; or redis-benchmark, a Redis."""
 
     url: str
     connections: int
@@ -70,9 +72,26 @@ class Traffic:
     http2: bool = False
     snapshot: int = 0
     """Bytes that are kept of each packet; all of them when 0."""
+    pipeline: int = 0
+    """Commands that a client of Redis sends at a time; 0 where nginx is asked."""
+
+    @property
+    def port(self) -> int:
+        """Where the server listens, last of all."""
+        return 6379 if self.pipeline else 443
+
+    def serve(self, run: Path) -> list[str]:
+        """The words of the server."""
+        if self.pipeline:
+            nothing_kept = ["--save", "", "--appendonly", "no", "--protected-mode", "no"]
+            return ["redis-server", "--dir", str(run), "--logfile", "log", *nothing_kept]
+        return ["nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")]
 
     def load(self, server: str) -> list[str]:
         """The words of a client that asks until it is stopped, at the latest after the longest run."""
+        if self.pipeline:
+            endless = ["-n", str(1_000_000_000), "-P", str(self.pipeline), "-c", str(self.connections), "-q"]
+            return ["redis-benchmark", "-h", server, *endless, "-t", "get", "-r", "10000"]
         address = self.url.replace("SERVER", server)
         if self.http2:
             streams = ["-c", str(self.connections), "-m", "10", "-t", "1"]
@@ -88,6 +107,8 @@ TRAFFIC: Mapping[Shape, Traffic] = {
     "bulk": Traffic("http://SERVER/image", 8),
     "headers": Traffic("http://SERVER/image", 8, snapshot=SNAPSHOT),
     "http2": Traffic("https://SERVER/page", 20, http2=True),
+    "redis": Traffic("redis://SERVER", 20, pipeline=1),
+    "pipelined": Traffic("redis://SERVER", 20, pipeline=16),
 }
 
 
@@ -103,7 +124,8 @@ class Network:
 
 def missing(shape: Shape = "full") -> list[str]:
     """What this machine lacks; nothing, and captures of the shape can be made."""
-    programs = (*PROGRAMS, "h2load") if TRAFFIC[shape].http2 else PROGRAMS
+    traffic = TRAFFIC[shape]
+    programs = OF_REDIS if traffic.pipeline else (*PROGRAMS, "h2load") if traffic.http2 else PROGRAMS
     return [name for name in programs if not shutil.which(name)] + (["root"] if os.geteuid() else [])
 
 
@@ -114,17 +136,17 @@ def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback") -> 
         What tcpdump said: packets captured and dropped.
 
     Raises:
-        TimeoutError: nginx or tcpdump did not start, or there was too little traffic.
+        TimeoutError: The server or tcpdump did not start, or there was too little traffic.
         subprocess.CalledProcessError: a program is wrong; its words are on standard error.
     """
     traffic = TRAFFIC[shape]
     with ExitStack() as undo:
         run = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="conchart-benchmark-")))
-        prepare(run, traffic)
+        if not traffic.pipeline:
+            prepare(run, traffic)
         network = undo.enter_context(loopback() if ends == "loopback" else apart())
-        words = ["nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")]
-        undo.enter_context(running([*network.server, *words]))
-        wait_until(lambda: listens(network.server, 443), "nginx listens")
+        undo.enter_context(running([*network.server, *traffic.serve(run)], stdout=subprocess.DEVNULL))
+        wait_until(lambda: listens(network.server, traffic.port), "the server listens")
         said = run / "tcpdump"
         # Its buffer holds what comes while the others have the processors.
         words = ["tcpdump", "-i", network.interface, "-n", "-B", "262144", "-s", str(traffic.snapshot)]

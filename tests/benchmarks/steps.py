@@ -43,7 +43,7 @@ def core(capture: Path) -> None:
     """Reconstruct everything, and drop the rows."""
     _native.read_capture(
         [str(capture)], lambda _table, _batch: None,
-        compile_filter=None, detailed=0, explained=None, keylogs=[], progress=None, watch=None,
+        compile_filter=None, detailed=0, explained=None, statements="shape", keylogs=[], progress=None, watch=None,
         start=None, start_relative=False, end=None, end_relative=False, count=None,
     )  # fmt: skip
 

@@ -88,6 +88,20 @@ def test_a_live_capture_is_of_its_shape(
         assert (snapped > 0) == (shape == "headers")
 
 
+@pytest.mark.skipif(
+    bool(live.missing("redis")), reason="needs root, iproute2, redis-server, redis-benchmark and tcpdump"
+)
+@pytest.mark.parametrize(("shape", "least", "most"), [("redis", 0, 1), ("pipelined", 3, 16)])
+def test_a_live_capture_of_redis_has_its_pipelines(tmp_path: Path, shape: live.Shape, least: int, most: int) -> None:
+    path = tmp_path / "input.pcap"
+    assert live.capture(shape, path, 3_000, "loopback").startswith("3000 packets captured")
+    with conchart.read(path) as trace:
+        asked = "SELECT count(*), count(DISTINCT stream), mode(method) FROM exchanges WHERE method <> 'CONFIG GET'"
+        ((commands, connections, method),) = trace.sql(asked).fetchall()
+    assert (connections, method) == (20, "GET")
+    assert least < commands / 3_000 <= most
+
+
 @pytest.mark.timeout(300)
 def test_the_runner_measures_time_and_memory_of_each_of_ours(tmp_path: Path) -> None:
     path = tmp_path / "input.pcap"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, with_values
+from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -184,7 +184,7 @@ _REQUESTS = f"""
             request_at - lag(request_at) OVER (PARTITION BY alike ORDER BY request_at) AS gap_ns
         FROM (
             SELECT stream, number, request_at, coalesce(response_done_at, response_at, request_done_at) AS done_at,
-                hash(client_ip, server_ip, server_port, method, target) AS alike
+                hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
             FROM exchanges JOIN setups USING (stream) WHERE {ASKING})),
     even AS (
         SELECT alike, true AS probe FROM spaced GROUP BY alike
@@ -211,7 +211,7 @@ _ANSWERS = f"""
     WITH told AS (
         SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
             request_at, request_done_at, response_at, response_done_at, request_frame,
-            coalesce(method || ' ' || target, 'it cannot be read') AS target,
+            coalesce(method || coalesce(' ' || target, ''), 'it cannot be read') AS target,
             greatest(request_done_at, max(response_done_at) OVER (
                 PARTITION BY stream ORDER BY response_at, number
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at
@@ -244,7 +244,7 @@ _QUERIES = f"""
         SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE
                 WHEN protocol IN ('redis', 'memcached')
                 THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
-                ELSE target END AS shape,
+                ELSE {STATED} END AS shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
             bool_and({STARTING}) OVER so_far AS opening,

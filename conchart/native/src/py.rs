@@ -18,7 +18,7 @@ use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ArrowError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
@@ -29,6 +29,7 @@ use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
+use crate::exchange::Statements;
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};
 use crate::pipeline::watching::Watcher;
@@ -60,11 +61,12 @@ create_exception!(_native, CaptureError, PyException, "Nothing could be read fro
 struct Batch {
     rows: RecordBatch,
     words: Vec<(&'static str, Vec<&'static str>)>,
+    empty: Vec<&'static str>,
 }
 
 impl From<Filled> for Batch {
-    fn from(Filled { rows, words, .. }: Filled) -> Self {
-        Self { rows, words }
+    fn from(Filled { rows, words, empty, .. }: Filled) -> Self {
+        Self { rows, words, empty }
     }
 }
 
@@ -89,6 +91,12 @@ impl Batch {
         self.words.iter().cloned().collect()
     }
 
+    /// Columns that have no value in any of the rows.
+    #[getter]
+    fn empty(&self) -> Vec<&'static str> {
+        self.empty.clone()
+    }
+
     fn __len__(&self) -> usize {
         self.rows.num_rows()
     }
@@ -110,7 +118,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, keylogs, progress, watch))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -125,6 +133,7 @@ fn read_capture(
     count: Option<u64>,
     detailed: Option<u64>,
     explained: Option<i32>,
+    statements: &str,
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
@@ -139,6 +148,7 @@ fn read_capture(
         count,
         detailed: detailed.unwrap_or(u64::MAX),
         explained,
+        statements: chosen(statements)?,
         keylogs,
         watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),
     };
@@ -157,6 +167,15 @@ fn read_capture(
         Ok(Err(failure)) => told(failure, &raised).map(|()| (0, Vec::new())),
         Err(_) => Err(PyRuntimeError::new_err("the native core failed; please report this capture")),
     }
+}
+
+fn chosen(statements: &str) -> PyResult<Statements> {
+    Ok(match statements {
+        "shape" => Statements::Shape,
+        "full" => Statements::Full,
+        "off" => Statements::Off,
+        _ => return Err(PyValueError::new_err(format!("no such choice of statements: {statements}"))),
+    })
 }
 
 /// A fragmented packet that never became whole: its ends, the frame of its first piece, in how many frames it came,
@@ -365,7 +384,7 @@ fn spill_flows(
             .map(|frames| {
                 let frames: ArrayRef = Arc::new(Int64Array::from(frames));
                 let rows = RecordBatch::try_from_iter([("frame", frames)]).map_err(failed)?;
-                Ok(Batch { rows, words: Vec::new() })
+                Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
             })
             .collect(),
         Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
@@ -456,7 +475,7 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
         pools::rows::read_requests(&batch.map_err(failed)?, &mut requests).map_err(failed)?;
     }
     let rows = py.detach(|| pools::rows::survey_rows(&members, &requests)).map_err(failed)?;
-    Ok(Batch { rows, words: Vec::new() })
+    Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
 }
 
 /// Calculates the part of users' waits that several findings explain. See `_native.pyi`.

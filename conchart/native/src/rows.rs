@@ -264,6 +264,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         method: exchange.method.as_deref(),
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
+        shape: exchange.shape.as_deref(),
         status: exchange.status.and_then(|status| i32::try_from(status).ok()),
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),

@@ -37,15 +37,16 @@ macro_rules! column {
     (value Letters $a:lifetime) => { Option<Flags> };
     (value Station $a:lifetime) => { Option<Mac> };
     (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
-    (builder Int32) => { Int32Builder };
-    (builder Int64) => { Int64Builder };
-    (builder Float) => { Float64Builder };
-    (builder Bool) => { BooleanBuilder };
-    (builder Bytes) => { BinaryBuilder };
     (builder Word) => { WordBuilder };
-    (builder Texts) => { ListBuilder<StringBuilder> };
-    (builder MaybeTexts) => { ListBuilder<StringBuilder> };
-    (builder $text:ident) => { StringBuilder };
+    (builder $kind:ident) => { Sparse<column!(dense $kind)> };
+    (dense Int32) => { Int32Builder };
+    (dense Int64) => { Int64Builder };
+    (dense Float) => { Float64Builder };
+    (dense Bool) => { BooleanBuilder };
+    (dense Bytes) => { BinaryBuilder };
+    (dense Texts) => { ListBuilder<StringBuilder> };
+    (dense MaybeTexts) => { ListBuilder<StringBuilder> };
+    (dense $text:ident) => { StringBuilder };
     (sized Int32) => { Int32Builder::with_capacity(Self::ROWS) };
     (sized Int64) => { Int64Builder::with_capacity(Self::ROWS) };
     (sized Float) => { Float64Builder::with_capacity(Self::ROWS) };
@@ -55,22 +56,32 @@ macro_rules! column {
     (sized MaybeTexts) => { ListBuilder::default() };
     (sized $text:ident) => { StringBuilder::with_capacity(Self::ROWS, Self::ROWS * TEXT_BYTES) };
     (finish Word $builder:expr) => { $builder.finish() };
-    (finish $kind:ident $builder:expr) => { Arc::new($builder.finish()) };
+    (finish $kind:ident $column:expr) => { Arc::new($column.settled().finish()) };
     (words Word $builder:expr) => { Some($builder.words()) };
     (words $kind:ident $builder:expr) => { None };
     (sized Word $builder:expr) => { WordBuilder::with_words($builder.words(), Self::ROWS) };
-    (sized $kind:ident $builder:expr) => { column!(sized $kind) };
-    (append Texts $builder:expr, $value:expr) => {
-        $builder.append_value($value.iter().map(Some))
+    (sized $kind:ident $column:expr) => {
+        // What stayed empty once is likely to stay so.
+        if $column.has_values { Sparse { dense: column!(sized $kind), ..Sparse::default() } } else { Sparse::default() }
     };
-    (append MaybeTexts $builder:expr, $value:expr) => {
-        $builder.append_option($value.map(|texts| texts.iter().map(Some)))
+    (reset Word $builder:expr) => {};
+    (reset $kind:ident $column:expr) => { $column.has_values = false };
+    (empty Word $builder:expr) => { false };
+    (empty $kind:ident $column:expr) => { !$column.has_values };
+    (append Word $builder:expr, $value:expr) => { $builder.append_option($value) };
+    (append Texts $column:expr, $value:expr) => { column!(append MaybeTexts $column, Some($value)) };
+    (append $kind:ident $column:expr, $value:expr) => {
+        match $value {
+            None => $column.absent += 1,
+            Some(value) => column!(put $kind $column.present(), value),
+        }
     };
-    (append Address $builder:expr, $value:expr) => { append_text(&mut $builder, $value, address) };
-    (append Station $builder:expr, $value:expr) => { append_text(&mut $builder, $value, mac) };
-    (append Random $builder:expr, $value:expr) => { append_text(&mut $builder, $value, hex) };
-    (append Letters $builder:expr, $value:expr) => { append_text(&mut $builder, $value, letters) };
-    (append $kind:ident $builder:expr, $value:expr) => { $builder.append_option($value) };
+    (put MaybeTexts $builder:expr, $value:expr) => { $builder.append_value($value.iter().map(Some)) };
+    (put Address $builder:expr, $value:expr) => { append_text($builder, $value, address) };
+    (put Station $builder:expr, $value:expr) => { append_text($builder, $value, mac) };
+    (put Random $builder:expr, $value:expr) => { append_text($builder, $value, hex) };
+    (put Letters $builder:expr, $value:expr) => { append_text($builder, $value, letters) };
+    (put $kind:ident $builder:expr, $value:expr) => { $builder.append_value($value) };
     (type Int32) => { DataType::Int32 };
     (type Int64) => { DataType::Int64 };
     (type Float) => { DataType::Float64 };
@@ -116,17 +127,21 @@ macro_rules! table {
             }
 
             fn take(&mut self) -> Result<Filled, ArrowError> {
+                let empty = [$((stringify!($field), column!(empty $kind self.$field))),*];
                 let columns: Vec<ArrayRef> = vec![$(column!(finish $kind self.$field)),*];
                 let words = [$((stringify!($field), column!(words $kind self.$field))),*];
                 // A table that filled a batch will fill another: its columns need not grow once more.
                 if self.rows >= Self::ROWS {
                     $(self.$field = column!(sized $kind self.$field);)*
+                } else {
+                    $(column!(reset $kind self.$field);)*
                 }
                 self.rows = 0;
                 Ok(Filled {
                     table: Self::NAME,
                     rows: RecordBatch::try_new(self.schema.clone(), columns)?,
                     words: words.into_iter().filter_map(|(column, words)| Some((column, words?))).collect(),
+                    empty: empty.into_iter().filter_map(|(column, is_empty)| is_empty.then_some(column)).collect(),
                 })
             }
         }
@@ -140,7 +155,60 @@ pub struct Filled {
     pub rows: RecordBatch,
     /// Of each column of words: the words, whose numbers are in the rows.
     pub words: Vec<(&'static str, Vec<&'static str>)>,
+    /// Columns that have no value in any of the rows.
+    pub empty: Vec<&'static str>,
 }
+
+/// A column in which many rows have no value: these are counted, and written together. Most protocols fill few columns.
+#[derive(Debug, Default)]
+struct Sparse<B> {
+    dense: B,
+    /// Rows without a value that are not in `dense` yet.
+    absent: usize,
+    /// Since the latest batch.
+    has_values: bool,
+}
+
+impl<B: Absent> Sparse<B> {
+    /// The builder, for a value of the next row.
+    fn present(&mut self) -> &mut B {
+        self.has_values = true;
+        self.settled()
+    }
+
+    /// The builder, with all rows up to here.
+    fn settled(&mut self) -> &mut B {
+        if self.absent > 0 {
+            self.dense.append_absent(std::mem::take(&mut self.absent));
+        }
+        &mut self.dense
+    }
+}
+
+/// A builder that takes rows without a value.
+trait Absent {
+    fn append_absent(&mut self, rows: usize);
+}
+
+macro_rules! absent {
+    ($($builder:ty),*) => {
+        $(impl Absent for $builder {
+            fn append_absent(&mut self, rows: usize) {
+                self.append_nulls(rows);
+            }
+        })*
+    };
+}
+
+absent!(
+    Int32Builder,
+    Int64Builder,
+    Float64Builder,
+    BooleanBuilder,
+    BinaryBuilder,
+    StringBuilder,
+    ListBuilder<StringBuilder>
+);
 
 table! {
     /// One capture file.
@@ -192,7 +260,7 @@ table! {
     /// One request and its response.
     Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
-        response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, status: Int32,
+        response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
         user_agent: Text, server_software: Text,
         ids: MaybeTexts, forwarded_for: Text, via: Text, expect_continue: Bool, continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
@@ -340,15 +408,10 @@ impl Tables {
 }
 
 /// Appends a value as the text that `write` makes of it.
-fn append_text<T>(builder: &mut StringBuilder, value: Option<T>, write: fn(&mut StringBuilder, T) -> fmt::Result) {
-    match value {
-        Some(value) => {
-            // What is written goes before the value that ends it; memory takes any text.
-            let _ = write(builder, value);
-            builder.append_value("");
-        }
-        None => builder.append_null(),
-    }
+fn append_text<T>(builder: &mut StringBuilder, value: T, write: fn(&mut StringBuilder, T) -> fmt::Result) {
+    // What is written goes before the value that ends it; memory takes any text.
+    let _ = write(builder, value);
+    builder.append_value("");
 }
 
 /// An address. IPv4 without the formatting machinery, which costs a tenth of a short connection.
@@ -398,11 +461,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int32Type;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn addresses_read_as_the_standard_library_writes_them(ips: Vec<Option<IpAddr>>) {
+        fn addresses_read_as_the_standard_library_writes_them(ips: Vec<IpAddr>) {
             let mut column = StringBuilder::new();
             for ip in &ips {
                 append_text(&mut column, *ip, address);
@@ -410,7 +475,7 @@ mod tests {
             let column = column.finish();
             prop_assert_eq!(column.len(), ips.len());
             for (text, ip) in column.iter().zip(ips) {
-                prop_assert_eq!(text.map(str::to_owned), ip.map(|ip| ip.to_string()));
+                prop_assert_eq!(text.map(str::to_owned), Some(ip.to_string()));
             }
         }
     }
@@ -418,21 +483,39 @@ mod tests {
     #[test]
     fn bytes_are_two_digits_each() {
         let mut column = StringBuilder::new();
-        append_text(&mut column, Some(Mac([0x02, 0, 0x0a, 0xff, 0x10, 0x9c])), mac);
-        append_text(&mut column, Some(&[0x0f, 0xf0, 0]), hex);
-        append_text(&mut column, None, mac);
+        append_text(&mut column, Mac([0x02, 0, 0x0a, 0xff, 0x10, 0x9c]), mac);
+        append_text(&mut column, &[0x0f, 0xf0, 0], hex);
         let column = column.finish();
-        assert_eq!(column.iter().collect::<Vec<_>>(), [Some("02:00:0a:ff:10:9c"), Some("0ff000"), None]);
+        assert_eq!(column.iter().collect::<Vec<_>>(), [Some("02:00:0a:ff:10:9c"), Some("0ff000")]);
     }
 
     #[test]
     fn flags_are_letters_and_none_of_them_is_text_too() {
         let mut column = StringBuilder::new();
-        for flags in [Some(Flags(Flags::SYN | Flags::ACK)), Some(Flags(0)), None, Some(Flags(0xff))] {
+        for flags in [Flags(Flags::SYN | Flags::ACK), Flags(0), Flags(0xff)] {
             append_text(&mut column, flags, letters);
         }
         let column = column.finish();
-        assert_eq!(column.iter().collect::<Vec<_>>(), [Some("SA"), Some(""), None, Some("SFRPA")]);
+        assert_eq!(column.iter().collect::<Vec<_>>(), [Some("SA"), Some(""), Some("SFRPA")]);
+    }
+
+    #[test]
+    fn rows_without_a_value_keep_their_place_and_a_column_without_any_is_told() {
+        let mut tables = Tables::default();
+        for exchange in [None, Some(7), None] {
+            tables.phase(PhaseRow { stream: Some(1), exchange, ..PhaseRow::default() }).unwrap();
+        }
+        tables.flush().unwrap();
+        let full = tables.take().next().unwrap();
+        let exchanges = full.rows.column_by_name("exchange").unwrap().as_primitive::<Int32Type>();
+        assert_eq!(exchanges.iter().collect::<Vec<_>>(), [None, Some(7), None]);
+        assert!(full.empty.contains(&"handshake") && !full.empty.contains(&"exchange"));
+        assert_eq!(full.rows.column_by_name("handshake").unwrap().null_count(), 3);
+        // Of the next batch, it is told anew.
+        tables.phase(PhaseRow { handshake: Some(0), ..PhaseRow::default() }).unwrap();
+        tables.flush().unwrap();
+        let full = tables.take().next().unwrap();
+        assert!(full.empty.contains(&"exchange") && !full.empty.contains(&"handshake"));
     }
 
     #[test]

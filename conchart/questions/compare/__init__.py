@@ -15,6 +15,7 @@ from conchart.questions.compare.matching import Match, Placed, match, placed_ser
 from conchart.questions.compare.model import Comparison, Difference, Hop, Side
 from conchart.questions.compare.noise import judge, spread
 from conchart.questions.compare.samples import MEASURES, Endpoint, Samples, samples
+from conchart.store.sql import STATED
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
 from conchart.telling.overview import Overview, overview
@@ -29,8 +30,8 @@ _MOST_NAMED = 3
 """Servers named where captures cannot be compared."""
 
 # The sum of hashes does not depend on the order. What is not known of one request says nothing of all.
-_WORK = """
-    SELECT server_ip, server_port, CASE WHEN bool_and(target IS NOT NULL) THEN sum(hash(method, target)::HUGEINT) END
+_WORK = f"""
+    SELECT server_ip, server_port, CASE WHEN bool_and(target IS NOT NULL) THEN sum(hash(method, {STATED})::HUGEINT) END
     FROM exchanges JOIN connections USING (stream) GROUP BY ALL
 """
 

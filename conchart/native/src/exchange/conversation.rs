@@ -8,6 +8,7 @@ use super::backlog::Event;
 use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::Carrier;
+use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::keys::Keys;
 use crate::packet::Endpoint;
@@ -25,6 +26,13 @@ impl Conversation {
     #[must_use]
     pub fn new(carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
         Self { ledger: Ledger::default(), layer: Layer::new(carrier, midstream, keys) }
+    }
+
+    /// How much is told of statements and keys: nothing was read yet.
+    #[must_use]
+    pub fn telling(mut self, statements: Statements) -> Self {
+        self.ledger.statements = statements;
+        self
     }
 
     /// What goes by in TLS, one by one: nothing where it is `None`, which is as it begins.

@@ -29,6 +29,12 @@ pub(super) trait Message: Sized {
 
     /// Reads the beginning of a message. `all`: no more of it is there, because bytes are missing.
     fn read(beginning: &[u8], all: bool, context: Self::Context) -> Read<Self>;
+
+    /// Reads a message that begins `bytes`, which go on behind it or end inside it: what [`read`](Self::read) finds, at
+    /// once. `None`: that has to look. For protocols of many short messages.
+    fn read_ahead(_bytes: &[u8], _context: Self::Context) -> Option<(Self, usize)> {
+        None
+    }
 }
 
 /// What the beginning of a message tells.
@@ -167,8 +173,18 @@ impl<M: Message> Framed<M> {
         offset: u64,
         context: M::Context,
     ) -> Result<(usize, Option<Whole<M>>), Wrong> {
+        let mut ahead = None;
         if self.passed == 0 {
+            ahead = M::read_ahead(bytes, context);
+            if let Some((message, len)) = ahead.take_if(|(_, len)| *len <= bytes.len()) {
+                let mut span = Span { done: true, ..Span::default() };
+                span.extend(seen, len as u64);
+                return Ok((len, Some(Whole { message, span, offset })));
+            }
             self.offset = offset;
+        }
+        if let Some((message, len)) = ahead {
+            (self.message, self.len) = (Some(message), Some(len));
         }
         let taken = if self.message.is_none() { self.begin(bytes, context)? } else { self.left().min(bytes.len()) };
         let taken = taken.max(1);
@@ -269,8 +285,12 @@ impl<M: Message> Framed<M> {
     }
 
     fn over(&mut self, done: bool) -> Option<Whole<M>> {
-        let over = std::mem::replace(self, Self::between(self.trail, self.latest));
-        Some(Whole { message: over.message?, span: Span { done, ..over.span }, offset: over.offset })
+        if self.kept.capacity() > 0 {
+            self.kept = Vec::new();
+        }
+        (self.wanted, self.len, self.passed) = (M::FIRST, None, 0);
+        let span = Span { done, ..std::mem::take(&mut self.span) };
+        Some(Whole { message: self.message.take()?, span, offset: self.offset })
     }
 
     /// Bytes that are kept of the beginning of the message under way.

@@ -167,6 +167,7 @@ impl Layer {
             may_switch,
             keys: self.keys.as_ref(),
             depth: self.depth,
+            statements: ledger.statements,
         });
         if !self.keeps_name {
             self.app = row.protocol;

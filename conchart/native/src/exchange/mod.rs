@@ -40,6 +40,7 @@ mod reader;
 mod redis;
 mod sniffers;
 mod sql;
+mod statements;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -47,14 +48,18 @@ mod trail;
 mod unread;
 mod websocket;
 
+use std::borrow::Cow;
+
 pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
+pub use statements::Statements;
 
 use crate::stream::{Gap, Moment, Side};
+use statements::Statement;
 
 /// First and last byte of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -116,9 +121,12 @@ pub struct Exchange {
     /// The final response; 1xx responses are not it (except 101).
     pub response: Span,
     pub protocol: &'static str,
-    pub method: Option<Box<str>>,
+    /// Names that are known are not copied.
+    pub method: Option<Cow<'static, str>>,
     pub host: Option<Box<str>>,
     pub target: Option<Box<str>>,
+    /// The shape of a statement, where `target` is its whole text.
+    pub shape: Option<Box<str>>,
     pub status: Option<u32>,
     /// The product that each end says it is.
     pub user_agent: Option<Box<str>>,
@@ -148,6 +156,11 @@ impl Exchange {
     /// First byte seen of either message.
     pub(crate) fn opened(&self) -> Option<Moment> {
         Moment::earliest([self.request.first, self.response.first])
+    }
+
+    /// Says which statement is asked.
+    fn states(&mut self, Statement { target, shape }: Statement) {
+        (self.target, self.shape) = (target, shape);
     }
 
     /// The message that this side sends.

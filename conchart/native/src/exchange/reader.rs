@@ -6,6 +6,7 @@
 use super::backlog::Backlog;
 use super::ledger::Ledger;
 use super::sniffers::Row;
+use super::statements::Statements;
 use crate::keys::Keys;
 use crate::stream::{Chunk, Gap, Moment, Side};
 
@@ -82,6 +83,8 @@ pub(super) struct Opening<'a> {
     pub keys: Option<&'a Keys>,
     /// How many layers of TLS this is inside of.
     pub depth: u8,
+    /// How much is told of statements and keys.
+    pub statements: Statements,
 }
 
 /// A reader has read all that it can read.

@@ -2,13 +2,39 @@
 //!
 //! In: the text of a statement, perhaps cut. Out: the same with `?` for every literal and parameter, one space between
 //! words, no comments, and lists of values as `?, ...`; and the trace context of a comment (sqlcommenter). Statements
-//! that differ in values only have one shape. Bounded by [`MAX_SHAPE`]. Non-goals: a grammar. What looks like a value is
-//! one: where a text cannot be understood, more is left out, never less.
+//! that differ in values only have one shape. Where whole statements are wanted, their text as well, unless a password
+//! may stand in it. Bounded by [`MAX_SHAPE`] and [`MAX_TEXT`]. Non-goals: a grammar. What looks like a value is one: where
+//! a text cannot be understood, more is left out, never less.
 
 use std::fmt::Write;
 
+use super::statements::{Statement, Statements};
+
 /// Longest shape that is told.
 const MAX_SHAPE: usize = 1000;
+/// Bytes of a whole statement that are told.
+const MAX_TEXT: usize = 4096;
+/// A statement with one of these, in any case, may have a password among its values: its text is told as a shape only.
+/// They stand in `PASSWORD 'x'`, `IDENTIFIED BY 'x'`, `SET PASSWORD = 'x'`, `PASSWORD('x')`, connection strings, columns of
+/// users' passwords, and functions that take a key. Comments and values count, too: that needs no lexer to be right.
+const SECRETS: &[&[u8]] = &[
+    b"passw",
+    b"passphrase",
+    b"pwd",
+    b"identified",
+    b"authentication",
+    b"secret",
+    b"credential",
+    b"token",
+    b"private",
+    b"api_key",
+    b"apikey",
+    b"crypt",
+    b"pgp_",
+    b"hmac",
+    b"digest",
+    b"scram-",
+];
 
 /// How a product writes SQL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,14 +54,54 @@ impl Dialect {
 
 /// What a statement asks.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Shape {
-    pub text: String,
+pub(super) struct Asked {
+    pub statement: Statement,
     /// The trace context in a comment, as sent.
     pub traceparent: Option<String>,
 }
 
+/// The shape of a statement, and the trace context in it.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct Shape {
+    text: String,
+    traceparent: Option<String>,
+}
+
+/// Reads a statement, of which as much is told as is wanted; `cut`: it goes on.
+pub(super) fn read(statement: &[u8], cut: bool, dialect: Dialect, wanted: Statements) -> Asked {
+    let Shape { text, traceparent } = shape(statement, cut, dialect);
+    let shape = Some(text.into_boxed_str());
+    let statement = match wanted {
+        Statements::Off => Statement::default(),
+        Statements::Full if !may_have_password(statement) => {
+            let target = Some(whole(statement, cut));
+            if target == shape { Statement::named(target) } else { Statement { target, shape } }
+        }
+        Statements::Shape | Statements::Full => Statement::named(shape),
+    };
+    Asked { statement, traceparent }
+}
+
+fn may_have_password(statement: &[u8]) -> bool {
+    let lower = statement.to_ascii_lowercase();
+    SECRETS.iter().any(|secret| memchr::memmem::find(&lower, secret).is_some())
+}
+
+/// The text as it was sent, `…` where it is cut.
+fn whole(statement: &[u8], cut: bool) -> Box<str> {
+    let kept = statement.get(..MAX_TEXT).unwrap_or(statement);
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if cut || kept.len() < statement.len() {
+        // A character of several bytes may be cut.
+        let end = text.trim_end_matches('\u{fffd}').len();
+        text.truncate(end);
+        text.push('…');
+    }
+    text.into()
+}
+
 /// Finds the shape; `cut`: the statement goes on.
-pub(super) fn shape(statement: &[u8], cut: bool, dialect: Dialect) -> Shape {
+fn shape(statement: &[u8], cut: bool, dialect: Dialect) -> Shape {
     let mut lexer = Lexer { rest: statement, dialect, shape: Shape::default(), list: List::Outside, set: Set::Begin };
     while !lexer.rest.is_empty() && lexer.shape.text.len() < MAX_SHAPE {
         lexer.step();
@@ -342,6 +408,7 @@ fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use proptest::prelude::*;
 
@@ -409,6 +476,64 @@ mod tests {
         assert_eq!(hostile.traceparent, None);
     }
 
+    fn whole_text(statement: &[u8], cut: bool, dialect: Dialect) -> Statement {
+        read(statement, cut, dialect, Statements::Full).statement
+    }
+
+    #[test]
+    fn a_whole_statement_is_told_as_it_was_sent_with_its_shape_beside_it() {
+        let told = whole_text(b"SELECT *\n  FROM t -- all\n WHERE id = 42", false, Dialect::PostgreSql);
+        assert_eq!(told.target.as_deref(), Some("SELECT *\n  FROM t -- all\n WHERE id = 42"));
+        assert_eq!(told.shape.as_deref(), Some("SELECT * FROM t WHERE id = ?"));
+        // What is its own shape needs none.
+        let told = whole_text(b"SELECT now()", false, Dialect::PostgreSql);
+        assert_eq!((told.target.as_deref(), told.shape), (Some("SELECT now()"), None));
+    }
+
+    #[test]
+    fn a_statement_that_may_have_a_password_is_told_as_its_shape() {
+        let (postgresql, mysql) = (Dialect::PostgreSql, Dialect::MySql { escapes: true });
+        for (statement, dialect) in [
+            ("CREATE USER me PASSWORD 'hunter2'", postgresql),
+            ("alter role me\twith encrypted password\n'hunter2' valid until 'infinity'", postgresql),
+            ("SELECT 1; ALTER USER me PASSWORD $$hunter2$$", postgresql),
+            ("CREATE USER MAPPING FOR me SERVER s OPTIONS (user 'me', password 'hunter2')", postgresql),
+            ("SELECT * FROM dblink('host=db Password=hunter2', 'SELECT 1')", postgresql),
+            ("SELECT crypt('hunter2', hash) FROM users", postgresql),
+            ("CREATE USER me@'%' IDENTIFIED BY 'hunter2'", mysql),
+            ("CREATE USER me IDENTIFIED WITH mysql_native_password AS 'hunter2'", mysql),
+            ("GRANT ALL ON *.* TO me IDENTIFIED/**/BY \"hunter2\"", mysql),
+            ("/*!50701 CREATE USER me IDENTIFIED BY 'hunter2' */", mysql),
+            ("SET PASSWORD = 'hunter2'", mysql),
+            ("SET PASSWORD FOR me = PASSWORD('hunter2')", mysql),
+            ("SELECT PASSWORD('hunter2')", mysql),
+            ("CHANGE MASTER TO MASTER_PASSWORD='hunter2'", mysql),
+            ("UPDATE users SET name = 'me', passwd = 'hunter2' WHERE id = 7", mysql),
+        ] {
+            let told = whole_text(statement.as_bytes(), false, dialect);
+            assert_eq!(told, read(statement.as_bytes(), false, dialect, Statements::Shape).statement, "{statement}");
+            assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_huge_statement_is_cut_between_characters() {
+        let huge = "SELECT 'äöü', ".repeat(100_000);
+        let told = whole_text(huge.as_bytes(), false, Dialect::PostgreSql);
+        let text = told.target.unwrap();
+        assert!(text.len() <= MAX_TEXT + '…'.len_utf8() && text.ends_with('…') && !text.contains('\u{fffd}'));
+        assert!(told.shape.unwrap().len() <= MAX_SHAPE + 20);
+        assert_eq!(whole_text(b"SELECT \xc3", true, Dialect::PostgreSql).target.as_deref(), Some("SELECT …"));
+    }
+
+    #[test]
+    fn of_a_statement_that_is_not_to_be_told_only_its_trace_is_kept() {
+        let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let commented = format!("SELECT 1 /*traceparent='{context}'*/");
+        let asked = read(commented.as_bytes(), false, Dialect::PostgreSql, Statements::Off);
+        assert_eq!((asked.statement, asked.traceparent.as_deref()), (Statement::default(), Some(context)));
+    }
+
     #[test]
     fn a_long_statement_is_cut() {
         let found = shape("a b ".repeat(1000).as_bytes(), false, Dialect::PostgreSql);
@@ -424,9 +549,26 @@ mod tests {
             prop_assert!(!found.contains("SECRET"), "{}", found);
         }
 
+        /// Nor is a password in a whole text, in whatever quotes and however the words are spaced.
+        #[test]
+        fn a_password_is_never_told(
+            before in "[a-z (,=.+;'\"/*-]{0,20}",
+            word in "(PASSWORD|password|Identified By|SET PASSWORD =|PASSWORD\\(|pwd =)",
+            quote in "('|\"|E'|x'|\\$\\$)",
+            after in "[a-z ),=;']{0,20}",
+        ) {
+            for dialect in [Dialect::PostgreSql, Dialect::MySql { escapes: true }, Dialect::MySql { escapes: false }] {
+                let statement = format!("{before} {word} {quote}SECRET{quote} {after}");
+                let told = read(statement.as_bytes(), false, dialect, Statements::Full).statement;
+                prop_assert_eq!(told, read(statement.as_bytes(), false, dialect, Statements::Shape).statement);
+            }
+        }
+
         #[test]
         fn anything_is_a_shape(statement in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = shape(&statement, false, Dialect::PostgreSql);
+            let told = read(&statement, false, Dialect::MySql { escapes: true }, Statements::Full).statement;
+            prop_assert!(told.target.is_some_and(|text| text.len() <= 3 * statement.len() + 3));
         }
     }
 }

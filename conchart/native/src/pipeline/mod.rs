@@ -13,7 +13,7 @@ use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::error::CaptureError;
-use crate::exchange::{Carrier, likely_sender};
+use crate::exchange::{Carrier, Statements, likely_sender};
 use crate::flow::{Flow, Slot, Table, Transport};
 use crate::notes::About;
 use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
@@ -71,6 +71,8 @@ pub struct Selection {
     pub explained: Option<i32>,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
+    /// How much is told of statements and keys.
+    pub statements: Statements,
     /// Who wants to see now and then what there is so far.
     pub watcher: Option<Arc<Watcher>>,
 }
@@ -112,6 +114,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
     let mut run = Run {
         out: Outbox::new(output),
         watcher: selection.watcher.take(),
+        statements: selection.statements,
         flows: Table::new(MAX_OPEN),
         fragments: Fragments::default(),
         chooser: Chooser::new(selection),
@@ -147,6 +150,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
 struct Run<O> {
     out: Outbox<O>,
     watcher: Option<Arc<Watcher>>,
+    statements: Statements,
     flows: Table<Traffic>,
     fragments: Fragments,
     chooser: Chooser,
@@ -489,7 +493,8 @@ impl<O: Output> Run<O> {
         packets: Packets,
         midstream: bool,
     ) -> usize {
-        let mut traffic = Traffic::new(self.tally.capture, packets, midstream, Some(self.secrets.keys.clone()));
+        let keys = Some(self.secrets.keys.clone());
+        let mut traffic = Traffic::new(self.tally.capture, packets, midstream, self.statements, keys);
         traffic.ahead = self.ahead;
         let index = self.flows.open(transport, ends, seen.at, traffic);
         if let Some(flow) = self.flows.flow(index) {

@@ -6,7 +6,7 @@
 use super::Failure;
 use super::clock_steps::dated;
 use super::syn::Syn;
-use crate::exchange::{Carrier, Conversation, Exchange};
+use crate::exchange::{Carrier, Conversation, Exchange, Statements};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
@@ -85,6 +85,8 @@ pub(super) enum Speech {
     Nothing {
         carrier: Carrier,
         midstream: bool,
+        /// How much is told of statements and keys.
+        statements: Statements,
         /// Where secrets may be known.
         keys: Option<Keys>,
         transcript: Option<Box<Transcript>>,
@@ -97,8 +99,8 @@ pub(super) enum Speech {
 impl Speech {
     /// The reader of what is said now; `None` when it is over.
     fn reader(&mut self) -> Option<&mut Conversation> {
-        if let Self::Nothing { carrier, midstream, keys, transcript } = self {
-            let mut conversation = Conversation::new(*carrier, *midstream, keys.take());
+        if let Self::Nothing { carrier, midstream, statements, keys, transcript } = self {
+            let mut conversation = Conversation::new(*carrier, *midstream, keys.take()).telling(*statements);
             *conversation.transcript() = transcript.take();
             *self = Self::Begun(Box::new(conversation));
         }
@@ -149,13 +151,13 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
-    pub fn new(capture: i32, packets: Packets, midstream: bool, keys: Option<Keys>) -> Self {
+    pub fn new(capture: i32, packets: Packets, midstream: bool, statements: Statements, keys: Option<Keys>) -> Self {
         let (carrier, stalls) = match packets {
             Packets::Syn(_) => (Carrier::Stream, Stalls::default()),
             Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
             Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
-        let speech = Speech::Nothing { carrier, midstream, keys, transcript: None };
+        let speech = Speech::Nothing { carrier, midstream, statements, keys, transcript: None };
         Self {
             capture,
             ahead: 0,

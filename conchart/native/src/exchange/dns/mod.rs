@@ -272,7 +272,7 @@ fn open(ledger: &mut Ledger, requester: Side, question: Option<&Question>, offse
     ledger.requester = requester;
     let number = ledger.open(PROTOCOL, offset);
     if let (Some(entry), Some(question)) = (ledger.get(number), question) {
-        entry.exchange.method = Some(message::qtype(question.qtype).into());
+        entry.exchange.method = Some(message::qtype(question.qtype));
         entry.exchange.target = Some(question.name.clone());
     }
     number

@@ -225,8 +225,9 @@ fn told(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u32>)> {
         assert!([query(&datagram.bytes), response(&datagram.bytes)].contains(&Verdict::Yes));
         told = told.say(datagram.from, &datagram.bytes, 0);
     }
-    let text = |text: Option<Box<str>>| text.unwrap().into_string();
-    told.finish().into_iter().map(|exchange| (text(exchange.method), text(exchange.target), exchange.status)).collect()
+    let text = |text: Option<&str>| text.unwrap().to_owned();
+    let told = told.finish();
+    told.iter().map(|e| (text(e.method.as_deref()), text(e.target.as_deref()), e.status)).collect()
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::framed::Whole;
+use super::http1::head::method_name;
 use super::ledger::Ledger;
 use super::messages::{Messages, Protocol};
 use super::provenance::Provenance;
@@ -229,7 +230,7 @@ fn describe(exchange: &mut Exchange, parameters: &[u8]) {
     let (mut script, mut query) = (None, None);
     for (name, value) in record::pairs(parameters) {
         match name {
-            b"REQUEST_METHOD" => exchange.method = told(value, MAX_NAME),
+            b"REQUEST_METHOD" => exchange.method = method_name(value.get(..MAX_NAME).unwrap_or(value)),
             b"REQUEST_URI" => exchange.target = told(value, MAX_TARGET),
             b"SCRIPT_NAME" => script = Some(value),
             b"QUERY_STRING" => query = Some(value).filter(|query| !query.is_empty()),

@@ -5,6 +5,8 @@
 //! by line, not with a strict parser: a capture holds what was sent, legal or not (targets in
 //! Latin-1, folded lines, blanks before the colon), and heads that the snap length cut off.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 
 use crate::exchange::provenance::Provenance;
@@ -24,6 +26,8 @@ pub(super) enum Framing {
 }
 
 /// Methods in use (IANA registry, WebDAV, UPnP, caches, MS-RPC over HTTP).
+/// Methods of nearly all requests.
+const NAMES: [&str; 8] = ["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT"];
 const METHODS: [&[u8]; 44] = [
     b"GET",
     b"POST",
@@ -127,7 +131,7 @@ fn is_token(byte: u8) -> bool {
 /// What a request's head says.
 #[derive(Debug, Default)]
 pub(super) struct Request {
-    pub method: Option<Box<str>>,
+    pub method: Option<Cow<'static, str>>,
     pub target: Option<Box<str>>,
     pub host: Option<Box<str>>,
     /// `None` when the first line was cut before it.
@@ -152,7 +156,7 @@ impl Request {
         let Some(rest) = rest else {
             let complete = version.and(blank).and_then(|blank| after.get(..blank));
             return Some(Self {
-                method: text(method),
+                method: method_name(method),
                 target: complete.and_then(text),
                 protocol: version.map(Version::name),
                 ..Self::default()
@@ -170,7 +174,7 @@ impl Request {
         let fields = Fields::read(rest);
         let host = authority(target).or(fields.host).or((method == b"CONNECT").then_some(target));
         Some(Self {
-            method: text(method),
+            method: method_name(method),
             target: text(target),
             host: host.and_then(text),
             protocol: Some(version.name()),
@@ -466,6 +470,12 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
 /// The name of a product as sent, at most [`MAX_PRODUCT`] bytes of it.
 pub(in crate::exchange) fn product(value: &[u8]) -> Option<Box<str>> {
     text(value.get(..MAX_PRODUCT).unwrap_or(value))
+}
+
+/// A method as sent. Usual ones are not copied.
+pub(in crate::exchange) fn method_name(method: &[u8]) -> Option<Cow<'static, str>> {
+    let known = NAMES.iter().find(|known| known.as_bytes() == method);
+    known.map_or_else(|| text(method).map(|name| name.into_string().into()), |known| Some(Cow::Borrowed(*known)))
 }
 
 /// Text as sent, at most [`MAX_TEXT`] bytes of it.

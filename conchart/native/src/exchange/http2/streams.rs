@@ -3,12 +3,13 @@
 //! In: what frames say. Out: exchanges in the [`Ledger`]. Bounded: [`MAX_STREAMS`] are followed; beyond that the
 //! oldest one's exchange stays as it is, in doubt.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::frame::Header;
 use super::grpc::{Call, is_grpc};
 use super::hpack::Field;
-use crate::exchange::http1::head::{expects_continue, product, text};
+use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::{Exchange, Provenance, Span};
 use crate::stream::{Moment, Side};
@@ -23,7 +24,7 @@ const GUESSED: f64 = 0.5;
 /// What a header block says that matters here.
 #[derive(Default)]
 pub(super) struct Headers {
-    method: Option<Box<str>>,
+    method: Option<Cow<'static, str>>,
     authority: Option<Box<str>>,
     host: Option<Box<str>>,
     path: Option<Box<str>>,
@@ -43,7 +44,7 @@ impl Headers {
             return;
         };
         match &name[..] {
-            b":method" => self.method = text(value),
+            b":method" => self.method = method_name(value),
             b":authority" => self.authority = text(value),
             b":path" => self.path = text(value),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),

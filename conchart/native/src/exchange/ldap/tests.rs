@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::exchange::reader::{Carrier, Start};
 use crate::exchange::sniffers::{Judgement, judge};
+use crate::exchange::statements::Statements;
 use crate::exchange::tests::talk::{Talk, moment, short};
 use crate::exchange::{Conversation, Exchange};
 use crate::stream::Chunk;
@@ -65,9 +66,9 @@ type Told = (String, String, Option<u64>, Option<u64>, Option<u32>);
 
 /// Operation, target, frames of request and response, result code.
 fn told(exchange: &Exchange) -> Told {
-    let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_owned();
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let frames = [exchange.request, exchange.response].map(|span| span.last.map(|moment| moment.frame()));
-    (text(&exchange.method), text(&exchange.target), frames[0], frames[1], exchange.status)
+    (text(exchange.method.as_deref()), text(exchange.target.as_deref()), frames[0], frames[1], exchange.status)
 }
 
 fn all(talk: Talk) -> Vec<Told> {
@@ -184,6 +185,7 @@ fn opening() -> Opening<'static> {
         may_switch: true,
         keys: None,
         depth: 0,
+        statements: Statements::default(),
     }
 }
 

@@ -10,6 +10,7 @@ mod beginnings;
 use std::collections::VecDeque;
 
 use self::beginnings::Beginnings;
+use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
 use crate::stream::{Moment, Side};
@@ -30,6 +31,8 @@ pub(super) struct Entry {
 pub(super) struct Ledger {
     /// Who asks: the client, as long as the protocol does not say otherwise.
     pub requester: Side,
+    /// How much readers tell of statements and keys.
+    pub statements: Statements,
     /// The client that a PROXY header names, the first one.
     pub announced: Option<Endpoint>,
     next: u32,
@@ -53,6 +56,7 @@ impl Default for Ledger {
     fn default() -> Self {
         Self {
             requester: Side::Client,
+            statements: Statements::default(),
             announced: None,
             next: 0,
             open: VecDeque::new(),

@@ -20,6 +20,7 @@ use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
+use super::statements::Statements;
 use crate::stream::{Moment, Side};
 use text::{Answer, Command, Family, Marks, Reply, Said, Word};
 
@@ -42,6 +43,7 @@ pub(super) struct Memcached {
     unpaired: bool,
     /// A log follows.
     watches: bool,
+    statements: Statements,
 }
 
 /// A command that waits for its reply.
@@ -107,7 +109,10 @@ enum Whose {
 
 impl Memcached {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), ..Self::default() }))
+        Box::new(Messages::new(
+            opening,
+            Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() },
+        ))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, command: Command, span: Span, offset: u64) {
@@ -116,7 +121,7 @@ impl Memcached {
             let exchange = &mut entry.exchange;
             exchange.request = span;
             exchange.method = command.method.map(Into::into);
-            exchange.target = command.target;
+            exchange.target = self.statements.name(command.target);
             exchange.ended = if command.answer == Answer::Never { span.last } else { None };
         }
         if command.answer == Answer::Never {

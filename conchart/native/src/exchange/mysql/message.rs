@@ -1,11 +1,12 @@
 //! The packets of MySQL's protocol, as far as they tell what is asked and how it ended.
 //!
-//! In: the beginning of a packet. Out: of the client the command, the statement's shape, numbers of statements; of the
+//! In: the beginning of a packet. Out: of the client the command, the statement, numbers of statements; of the
 //! server the greeting's version and what kind of packet it is. Rows, parameters and passwords are not looked at.
 //! Nothing is kept here.
 
 use crate::exchange::framed::{self, LengthField, Read};
-use crate::exchange::sql::{self, Dialect, Shape};
+use crate::exchange::sql::{self, Asked, Dialect};
+use crate::exchange::statements::{Statement, Statements};
 
 /// Bytes of a statement that are looked at.
 pub(super) const MAX_STATEMENT: usize = 8 * 1024;
@@ -55,6 +56,8 @@ pub(in crate::exchange) enum Next {
         attributes: bool,
         /// Backslashes in texts of SQL.
         escapes: bool,
+        /// How much is told of a statement.
+        statements: Statements,
     },
     /// The rest of what did not fit into one packet.
     GoesOn,
@@ -95,8 +98,8 @@ pub(in crate::exchange) struct Message {
 
 #[derive(Debug, Eq, PartialEq)]
 pub(in crate::exchange) enum Command {
-    Query(Shape),
-    Prepare(Shape),
+    Query(Asked),
+    Prepare(Asked),
     Execute(u32),
     Fetch(u32),
     LongData(u32),
@@ -173,8 +176,8 @@ impl framed::Message for Message {
             Next::Login => login(body, payload),
             Next::Password => Some(Says::Password),
             Next::Data => Some(Says::Data { last: payload == 0 }),
-            Next::Command { attributes, escapes } if beginning.get(3) == Some(&0) => {
-                command(body, payload, attributes, Dialect::MySql { escapes })
+            Next::Command { attributes, escapes, statements } if beginning.get(3) == Some(&0) => {
+                command(body, payload, attributes, Dialect::MySql { escapes }, statements)
             }
             // Not the first packet of a command: the rest of what nobody saw begin.
             Next::Command { .. } | Next::GoesOn => Some(Says::Rest),
@@ -238,7 +241,7 @@ fn after_password(rest: &[u8], capabilities: u32) -> Option<&[u8]> {
     }
 }
 
-fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect) -> Option<Says> {
+fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect, told_of: Statements) -> Option<Says> {
     let (kind, rest) = body.split_first()?;
     let cut = body.len() < len;
     let statement = || rest.first_chunk().map(|number| u32::from_le_bytes(*number));
@@ -246,9 +249,9 @@ fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect) -> Optio
         0x01 => Command::Quit,
         0x02 => Command::InitDatabase(told(rest)),
         0x03 => Command::Query(match after_attributes(rest, attributes) {
-            Some(text) => sql::shape(text, cut, dialect),
+            Some(text) => sql::read(text, cut, dialect, told_of),
             // Too long to be looked at.
-            None => Shape { text: "…".into(), traceparent: None },
+            None => Asked { statement: Statement::named(told_of.name(Some("…".into()))), traceparent: None },
         }),
         0x04 => Command::FieldList(told(text(rest).map_or(rest, |(name, _)| name))),
         0x05 => Command::Other("Create DB"),
@@ -263,7 +266,7 @@ fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect) -> Optio
         0x11 => Command::ChangeUser { database: database_of_change(rest) },
         0x12 | 0x1e => Command::BinlogDump,
         0x15 => Command::Other("Register Slave"),
-        0x16 => Command::Prepare(sql::shape(rest, cut, dialect)),
+        0x16 => Command::Prepare(sql::read(rest, cut, dialect, told_of)),
         0x17 | 0xfa => Command::Execute(statement()?),
         0x18 => Command::LongData(statement()?),
         0x19 => Command::CloseStatement(statement()?),

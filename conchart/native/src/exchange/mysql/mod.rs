@@ -23,7 +23,8 @@ use super::messages::{Messages, Next, Protocol};
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
-use super::sql::Shape;
+use super::sql::Asked;
+use super::statements::{Statement, Statements};
 use crate::stream::{BySide, Moment, Side};
 use message::{Answer, Command, Message, Packet, Says, capability, flag};
 
@@ -76,8 +77,9 @@ pub(super) struct MySql {
     /// Values that were sent before their Execute.
     preparing: Option<u32>,
     waiting: VecDeque<Waiting>,
-    statements: BTreeMap<u32, Box<str>>,
-    latest: Option<Box<str>>,
+    statements: BTreeMap<u32, Statement>,
+    latest: Option<Statement>,
+    told: Statements,
 }
 
 /// How far the beginning of a connection is.
@@ -130,17 +132,17 @@ impl MySql {
     /// From a connection's beginning on.
     pub fn beginning(opening: &Opening<'_>) -> Box<dyn Reader> {
         let begins = if opening.start.is_midstream() { Begins::Over } else { Begins::Greeting };
-        Box::new(Messages::new(opening, Self { begins, ..Self::default() }))
+        Box::new(Messages::new(opening, Self { begins, told: opening.statements, ..Self::default() }))
     }
 
     /// Inside TLS, where what came before was said outside.
     pub fn sealed(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { begins: Begins::Login, ..Self::default() }))
+        Box::new(Messages::new(opening, Self { begins: Begins::Login, told: opening.statements, ..Self::default() }))
     }
 
     /// From the middle of a connection.
     pub fn midstream(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self::default()))
+        Box::new(Messages::new(opening, Self { told: opening.statements, ..Self::default() }))
     }
 
     fn has(&self, capability: u32) -> bool {
@@ -154,13 +156,13 @@ impl MySql {
                 let agreed = self.capabilities.map_or(capabilities, |of_server| of_server & capabilities);
                 self.capabilities = Some(agreed);
                 self.has_eof = Some(agreed & capability::NO_EOF == 0);
-                self.ask(ledger, "Connect", database, Until::LetIn, span, offset);
+                self.ask(ledger, "Connect", Statement::named(database), Until::LetIn, span, offset);
             }
             Says::SslRequest => {
                 self.encryption_follows = true;
-                unanswered(ledger, "SSLRequest", None, span, offset);
+                unanswered(ledger, "SSLRequest", Statement::default(), span, offset);
             }
-            Says::Password => self.ask(ledger, "Authenticate", None, Until::LetIn, span, offset),
+            Says::Password => self.ask(ledger, "Authenticate", Statement::default(), Until::LetIn, span, offset),
             Says::Data { last } => {
                 let Some(front) = self.waiting.front_mut() else {
                     return;
@@ -183,59 +185,72 @@ impl MySql {
     }
 
     fn command(&mut self, ledger: &mut Ledger, command: Command, span: Span, offset: u64) {
-        let statement =
-            |number: &u32| if *number == LATEST { self.latest.clone() } else { self.statements.get(number).cloned() };
+        let statement = |number: u32| {
+            let known = if number == LATEST { self.latest.as_ref() } else { self.statements.get(&number) };
+            known.cloned().unwrap_or_default()
+        };
         match command {
-            Command::Query(shape) => self.state(ledger, "Query", shape, Until::Result, span, offset),
-            Command::Prepare(shape) => {
-                self.latest = Some(shape.text.as_str().into());
-                self.state(ledger, "Prepare", shape, Until::Prepared, span, offset);
+            Command::Query(asked) => self.state(ledger, "Query", asked, Until::Result, span, offset),
+            Command::Prepare(asked) => {
+                self.latest = Some(asked.statement.clone());
+                self.state(ledger, "Prepare", asked, Until::Prepared, span, offset);
             }
             Command::Execute(number) => {
-                let shape = statement(&number);
-                self.ask(ledger, "Execute", shape, Until::Result, span, offset);
+                let about = statement(number);
+                self.ask(ledger, "Execute", about, Until::Result, span, offset);
             }
             Command::Fetch(number) => {
-                let shape = statement(&number);
-                self.ask(ledger, "Fetch", shape, Until::Rows { columns: false }, span, offset);
+                let about = statement(number);
+                self.ask(ledger, "Fetch", about, Until::Rows { columns: false }, span, offset);
             }
             Command::LongData(number) => {
-                let shape = statement(&number);
-                self.prepare(ledger, shape, span, offset);
+                let about = statement(number);
+                self.prepare(ledger, about, span, offset);
             }
             Command::CloseStatement(number) => {
-                let shape = statement(&number);
+                let about = statement(number);
                 self.statements.remove(&number);
-                unanswered(ledger, "Close stmt", shape, span, offset);
+                unanswered(ledger, "Close stmt", about, span, offset);
             }
             Command::ResetStatement(number) => {
-                let shape = statement(&number);
-                self.ask(ledger, "Reset stmt", shape, Until::One, span, offset);
+                let about = statement(number);
+                self.ask(ledger, "Reset stmt", about, Until::One, span, offset);
             }
-            Command::InitDatabase(name) => self.ask(ledger, "Init DB", Some(name), Until::One, span, offset),
+            Command::InitDatabase(name) => {
+                self.ask(ledger, "Init DB", Statement::named(Some(name)), Until::One, span, offset)
+            }
             Command::ChangeUser { database } => {
                 self.statements.clear();
                 self.begins = Begins::Authentication;
-                self.ask(ledger, "Change user", database, Until::LetIn, span, offset);
+                self.ask(ledger, "Change user", Statement::named(database), Until::LetIn, span, offset);
             }
             Command::FieldList(table) => {
-                self.ask(ledger, "Field List", Some(table), Until::Rows { columns: false }, span, offset);
+                let table = Statement::named(self.told.name(Some(table)));
+                self.ask(ledger, "Field List", table, Until::Rows { columns: false }, span, offset);
             }
-            Command::ProcessList => self.ask(ledger, "Processlist", None, Until::Result, span, offset),
+            Command::ProcessList => self.ask(ledger, "Processlist", Statement::default(), Until::Result, span, offset),
             Command::ResetConnection => {
                 self.statements.clear();
-                self.ask(ledger, "Reset connection", None, Until::One, span, offset);
+                self.ask(ledger, "Reset connection", Statement::default(), Until::One, span, offset);
             }
-            Command::BinlogDump => self.ask(ledger, "Binlog Dump", None, Until::Events, span, offset),
-            Command::Quit => unanswered(ledger, "Quit", None, span, offset),
-            Command::Other(name) => self.ask(ledger, name, None, Until::One, span, offset),
+            Command::BinlogDump => self.ask(ledger, "Binlog Dump", Statement::default(), Until::Events, span, offset),
+            Command::Quit => unanswered(ledger, "Quit", Statement::default(), span, offset),
+            Command::Other(name) => self.ask(ledger, name, Statement::default(), Until::One, span, offset),
         }
     }
 
     /// A statement with its text.
-    fn state(&mut self, ledger: &mut Ledger, method: &str, shape: Shape, until: Until, span: Span, offset: u64) {
-        self.ask(ledger, method, Some(shape.text.into()), until, span, offset);
-        if let Some(value) = shape.traceparent
+    fn state(
+        &mut self,
+        ledger: &mut Ledger,
+        method: &'static str,
+        asked: Asked,
+        until: Until,
+        span: Span,
+        offset: u64,
+    ) {
+        self.ask(ledger, method, asked.statement, until, span, offset);
+        if let Some(value) = asked.traceparent
             && let Some(entry) = self.waiting.back().and_then(|waiting| ledger.get(waiting.number))
         {
             Provenance::note(&mut entry.exchange.provenance, b"traceparent", value.as_bytes());
@@ -243,10 +258,10 @@ impl MySql {
     }
 
     /// Values of a statement, which come before its Execute and are not answered.
-    fn prepare(&mut self, ledger: &mut Ledger, target: Option<Box<str>>, span: Span, offset: u64) {
+    fn prepare(&mut self, ledger: &mut Ledger, about: Statement, span: Span, offset: u64) {
         match self.preparing {
             Some(number) => append_request(ledger, number, span),
-            None => self.preparing = Some(open(ledger, "Long Data", target, span, offset)),
+            None => self.preparing = Some(open(ledger, "Long Data", about, span, offset)),
         }
     }
 
@@ -254,8 +269,8 @@ impl MySql {
     fn ask(
         &mut self,
         ledger: &mut Ledger,
-        method: &str,
-        target: Option<Box<str>>,
+        method: &'static str,
+        about: Statement,
         until: Until,
         span: Span,
         offset: u64,
@@ -266,13 +281,13 @@ impl MySql {
                 if let Some(entry) = ledger.get(number) {
                     let exchange = &mut entry.exchange;
                     exchange.method = Some(method.into());
-                    exchange.target = target;
+                    exchange.states(about);
                 }
                 number
             }
             left => {
                 end(ledger, left);
-                open(ledger, method, target, span, offset)
+                open(ledger, method, about, span, offset)
             }
         };
         self.wait(ledger, Waiting { number, until, doubted: false });
@@ -310,12 +325,13 @@ impl MySql {
             _ => exchange.response.append(span),
         }
         if front.until == Until::Prepared
-            && let (Some(prepared), Some(shape)) = (packet.prepared(), exchange.target.clone())
+            && let Some(prepared) = packet.prepared()
         {
             if self.statements.len() >= MAX_PREPARED {
                 self.statements.pop_first();
             }
-            self.statements.insert(prepared.statement, shape);
+            let about = Statement { target: exchange.target.clone(), shape: exchange.shape.clone() };
+            self.statements.insert(prepared.statement, about);
         }
         match next {
             Some(until) => {
@@ -421,19 +437,19 @@ impl MySql {
     }
 }
 
-fn open(ledger: &mut Ledger, method: &str, target: Option<Box<str>>, span: Span, offset: u64) -> u32 {
+fn open(ledger: &mut Ledger, method: &'static str, about: Statement, span: Span, offset: u64) -> u32 {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         entry.exchange.request = span;
         entry.exchange.method = Some(method.into());
-        entry.exchange.target = target;
+        entry.exchange.states(about);
     }
     number
 }
 
 /// A command that the server does not answer.
-fn unanswered(ledger: &mut Ledger, method: &str, target: Option<Box<str>>, span: Span, offset: u64) {
-    let number = open(ledger, method, target, span, offset);
+fn unanswered(ledger: &mut Ledger, method: &'static str, about: Statement, span: Span, offset: u64) {
+    let number = open(ledger, method, about, span, offset);
     end(ledger, Some(number));
 }
 
@@ -485,6 +501,7 @@ impl Protocol for MySql {
             (true, Begins::Over) => message::Next::Command {
                 attributes: self.has(capability::ATTRIBUTES),
                 escapes: !self.plain_backslashes,
+                statements: self.told,
             },
         }
     }

@@ -1,11 +1,12 @@
 //! The messages of PostgreSQL's frontend/backend protocol 3, as far as they tell what is asked and how it ended.
 //!
-//! In: the beginning of a message. Out: its kind, the statement's shape, names, an error's SQLSTATE. Rows, parameters
+//! In: the beginning of a message. Out: its kind, the statement, names, an error's SQLSTATE. Rows, parameters
 //! and passwords are not looked at. Nothing is kept here.
 
 use crate::exchange::framed::{self, LengthField, Read};
 use crate::exchange::sniffers::Verdict;
-use crate::exchange::sql::{self, Dialect, Shape};
+use crate::exchange::sql::{self, Asked, Dialect};
+use crate::exchange::statements::Statements;
 
 /// Bytes of a statement that are looked at.
 pub(super) const MAX_STATEMENT: usize = 8 * 1024;
@@ -37,7 +38,8 @@ pub(in crate::exchange) enum Next {
     Startup,
     /// One byte that says whether encryption follows.
     Encryption,
-    Client,
+    /// How much is told of its statements.
+    Client(Statements),
     Server,
 }
 
@@ -52,10 +54,10 @@ pub(in crate::exchange) enum Message {
     },
     Cancel,
     Password,
-    Query(Shape),
+    Query(Asked),
     Parse {
         name: Box<[u8]>,
-        shape: Shape,
+        asked: Asked,
     },
     Bind {
         portal: Box<[u8]>,
@@ -115,7 +117,7 @@ impl framed::Message for Message {
             (Next::Encryption, Some(b'S' | b'G')) => return Read::Known(Self::Encryption { follows: true }, 1),
             (Next::Encryption, Some(b'N')) => return Read::Known(Self::Encryption { follows: false }, 1),
             (Next::Encryption, Some(b'E')) => (HEAD, LENGTH),
-            (Next::Client, Some(kind)) if CLIENT.contains(kind) => (HEAD, LENGTH),
+            (Next::Client(_), Some(kind)) if CLIENT.contains(kind) => (HEAD, LENGTH),
             (Next::Server, Some(kind)) if SERVER.contains(kind) => (HEAD, LENGTH),
             _ => return Read::Wrong,
         };
@@ -132,7 +134,7 @@ impl framed::Message for Message {
         }
         let message = match next {
             Next::Startup => startup(beginning),
-            Next::Client => client(beginning, len),
+            Next::Client(statements) => client(beginning, len, statements),
             Next::Server | Next::Encryption => Some(server(beginning)),
         };
         message.map_or(Read::Wrong, |message| Read::Known(message, len))
@@ -146,8 +148,8 @@ const SERVER: &[u8] = b"RKSZ123TtnDCIsENAGHWdcVv";
 /// Bytes that are to be looked at.
 fn wanted(next: Next, beginning: &[u8]) -> usize {
     match (next, beginning.first()) {
-        (Next::Startup, _) | (Next::Client, Some(b'B' | b'D' | b'E' | b'C')) => MAX_NAMES,
-        (Next::Client, Some(b'Q' | b'P')) => MAX_STATEMENT,
+        (Next::Startup, _) | (Next::Client(_), Some(b'B' | b'D' | b'E' | b'C')) => MAX_NAMES,
+        (Next::Client(_), Some(b'Q' | b'P')) => MAX_STATEMENT,
         (Next::Server | Next::Encryption, Some(b'E' | b'A')) => MAX_NAMES,
         (Next::Server, Some(b'R')) => HEAD + 4,
         _ => HEAD,
@@ -178,14 +180,14 @@ fn startup(message: &[u8]) -> Option<Message> {
     }
 }
 
-fn client(message: &[u8], len: usize) -> Option<Message> {
+fn client(message: &[u8], len: usize, statements: Statements) -> Option<Message> {
     let (kind, body) = (message.first()?, message.get(HEAD..)?);
     let cut = message.len() < len;
     Some(match kind {
-        b'Q' => Message::Query(statement(body, cut)),
+        b'Q' => Message::Query(statement(body, cut, statements)),
         b'P' => {
             let (name, text) = text(body);
-            Message::Parse { name, shape: statement(text, cut) }
+            Message::Parse { name, asked: statement(text, cut, statements) }
         }
         b'B' => {
             let (portal, rest) = text(body);
@@ -209,9 +211,10 @@ fn of_statement(body: &[u8]) -> Option<Box<[u8]>> {
 }
 
 /// A statement ends with a NUL; behind it are the types of parameters.
-fn statement(body: &[u8], cut: bool) -> Shape {
+fn statement(body: &[u8], cut: bool, statements: Statements) -> Asked {
     let end = memchr::memchr(0, body);
-    sql::shape(end.and_then(|end| body.get(..end)).unwrap_or(body), cut && end.is_none(), Dialect::PostgreSql)
+    let text = end.and_then(|end| body.get(..end)).unwrap_or(body);
+    sql::read(text, cut && end.is_none(), Dialect::PostgreSql, statements)
 }
 
 /// A text up to its NUL, and what follows.

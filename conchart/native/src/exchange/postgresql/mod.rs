@@ -21,7 +21,8 @@ use super::messages::{Messages, Next, Protocol};
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
-use super::sql::Shape;
+use super::sql::Asked;
+use super::statements::{Statement, Statements};
 use crate::stream::{Moment, Side};
 use message::Message;
 
@@ -62,24 +63,25 @@ pub(super) struct PostgreSql {
     waiting: VecDeque<Waiting>,
     /// An error: the server leaves out all up to the next Sync.
     failed: bool,
-    /// Shapes of statements, and those of portals.
+    /// Those that were prepared, and those of portals.
     statements: Names,
     portals: Names,
+    told: Statements,
 }
 
-/// Shapes by name.
+/// Statements by name.
 #[derive(Default)]
-struct Names(BTreeMap<Box<[u8]>, Box<str>>);
+struct Names(BTreeMap<Box<[u8]>, Statement>);
 
 impl Names {
-    fn insert(&mut self, name: Box<[u8]>, shape: Box<str>) {
+    fn insert(&mut self, name: Box<[u8]>, statement: Statement) {
         if self.0.len() >= MAX_NAMED && !self.0.contains_key(&name) {
             self.0.pop_last();
         }
-        self.0.insert(name, shape);
+        self.0.insert(name, statement);
     }
 
-    fn get(&self, name: &[u8]) -> Option<Box<str>> {
+    fn get(&self, name: &[u8]) -> Option<Statement> {
         self.0.get(name).cloned()
     }
 }
@@ -109,7 +111,7 @@ impl Waiting {
 }
 
 impl PostgreSql {
-    fn new(before_startup: bool) -> Self {
+    fn new(before_startup: bool, told: Statements) -> Self {
         Self {
             before_startup,
             asked_encryption: false,
@@ -119,24 +121,25 @@ impl PostgreSql {
             failed: false,
             statements: Names::default(),
             portals: Names::default(),
+            told,
         }
     }
 
     /// From a connection's beginning on.
     pub fn beginning(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self::new(!opening.start.is_midstream())))
+        Box::new(Messages::new(opening, Self::new(!opening.start.is_midstream(), opening.statements)))
     }
 
     /// From the middle of one.
     pub fn midstream(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self::new(false)))
+        Box::new(Messages::new(opening, Self::new(false, opening.statements)))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, message: Message, span: Span, offset: u64) {
         match message {
             Message::Startup { database } => {
                 self.before_startup = false;
-                self.ask(ledger, "Startup", database.map(|text| (text, None)), span, offset);
+                self.ask(ledger, "Startup", database.map(|name| (Statement::named(Some(name)), None)), span, offset);
             }
             Message::EncryptionRequest { gss } => {
                 self.asked_encryption = true;
@@ -150,32 +153,31 @@ impl PostgreSql {
             }
             Message::Password => self.ask(ledger, "Authenticate", None, span, offset),
             Message::FunctionCall => self.ask(ledger, "FunctionCall", None, span, offset),
-            Message::Query(shape) => self.ask(ledger, "Query", Some(told(shape)), span, offset),
-            Message::Parse { name, shape } => {
-                let (text, traceparent) = told(shape);
-                self.statements.insert(name, text.clone());
-                self.prepare(ledger, "Parse", Some((text, traceparent)), span, offset);
+            Message::Query(asked) => self.ask(ledger, "Query", Some(told(asked)), span, offset),
+            Message::Parse { name, asked } => {
+                self.statements.insert(name, asked.statement.clone());
+                self.prepare(ledger, "Parse", Some(told(asked)), span, offset);
             }
             Message::Bind { portal, statement } => {
-                let shape = self.statements.get(&statement);
-                if let Some(shape) = &shape {
-                    self.portals.insert(portal, shape.clone());
+                let statement = self.statements.get(&statement);
+                if let Some(statement) = &statement {
+                    self.portals.insert(portal, statement.clone());
                 } else {
                     self.portals.0.remove(&portal);
                 }
-                self.prepare(ledger, "Bind", shape.map(|shape| (shape, None)), span, offset);
+                self.prepare(ledger, "Bind", statement.map(|statement| (statement, None)), span, offset);
             }
             Message::Describe { statement } => {
-                let shape = statement.and_then(|name| self.statements.get(&name));
-                self.prepare(ledger, "Describe", shape.map(|shape| (shape, None)), span, offset);
+                let statement = statement.and_then(|name| self.statements.get(&name));
+                self.prepare(ledger, "Describe", statement.map(|statement| (statement, None)), span, offset);
             }
             Message::Close { statement } => {
-                let shape = statement.and_then(|name| self.statements.0.remove(&name));
-                self.prepare(ledger, "Close", shape.map(|shape| (shape, None)), span, offset);
+                let statement = statement.and_then(|name| self.statements.0.remove(&name));
+                self.prepare(ledger, "Close", statement.map(|statement| (statement, None)), span, offset);
             }
             Message::Execute { portal } => {
-                let shape = self.portals.get(&portal);
-                self.prepare(ledger, "Execute", shape.map(|shape| (shape, None)), span, offset);
+                let statement = self.portals.get(&portal);
+                self.prepare(ledger, "Execute", statement.map(|statement| (statement, None)), span, offset);
                 self.prepared(ledger, "Execute");
             }
             Message::Sync => self.sync(ledger, span, offset),
@@ -200,14 +202,14 @@ impl PostgreSql {
     }
 
     /// A request that is answered up to ReadyForQuery.
-    fn ask(&mut self, ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) {
+    fn ask(&mut self, ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) {
         self.prepared(ledger, "");
         let number = open(ledger, method, about, span, offset);
         self.wait(ledger, Waiting { number, until: Until::Ready, doubted: false });
     }
 
     /// One step of the extended protocol, which is part of an exchange with others.
-    fn prepare(&mut self, ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) {
+    fn prepare(&mut self, ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) {
         if let Some(Waiting { number, until: Until::Steps { left, .. }, .. }) = &mut self.preparing {
             *left = left.saturating_add(1);
             if let Some(entry) = ledger.get(*number) {
@@ -224,7 +226,7 @@ impl PostgreSql {
     }
 
     /// What was prepared is asked now.
-    fn prepared(&mut self, ledger: &mut Ledger, method: &str) {
+    fn prepared(&mut self, ledger: &mut Ledger, method: &'static str) {
         let Some(waiting) = self.preparing.take() else {
             return;
         };
@@ -268,7 +270,7 @@ impl PostgreSql {
 
     fn answers(&mut self, ledger: &mut Ledger, message: Message, span: Span, offset: u64) {
         let Some(&front) = self.waiting.front() else {
-            return unasked(ledger, message, span, offset);
+            return unasked(ledger, message, span, offset, self.told);
         };
         let Some(entry) = ledger.get(front.number) else {
             self.waiting.pop_front();
@@ -351,20 +353,20 @@ impl PostgreSql {
 }
 
 /// What an exchange is about, and its trace.
-type About = (Box<str>, Option<String>);
+type About = (Statement, Option<String>);
 
-fn told(shape: Shape) -> About {
-    (shape.text.into(), shape.traceparent)
+fn told(asked: Asked) -> About {
+    (asked.statement, asked.traceparent)
 }
 
-fn tell(exchange: &mut super::Exchange, (target, traceparent): About) {
-    exchange.target = Some(target);
+fn tell(exchange: &mut super::Exchange, (statement, traceparent): About) {
+    exchange.states(statement);
     if let Some(value) = traceparent {
         Provenance::note(&mut exchange.provenance, b"traceparent", value.as_bytes());
     }
 }
 
-fn open(ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, offset: u64) -> u32 {
+fn open(ledger: &mut Ledger, method: &'static str, about: Option<About>, span: Span, offset: u64) -> u32 {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         entry.exchange.request = span;
@@ -377,9 +379,9 @@ fn open(ledger: &mut Ledger, method: &str, about: Option<About>, span: Span, off
 }
 
 /// What the server says unasked: that somebody notifies, or why it ends the connection.
-fn unasked(ledger: &mut Ledger, message: Message, span: Span, offset: u64) {
+fn unasked(ledger: &mut Ledger, message: Message, span: Span, offset: u64, told: Statements) {
     let (method, target, status) = match message {
-        Message::Notification { channel } => ("NotificationResponse", Some(channel), None),
+        Message::Notification { channel } => ("NotificationResponse", told.name(Some(channel)), None),
         Message::Error { status, .. } => ("ErrorResponse", None, status),
         _ => return,
     };
@@ -403,7 +405,7 @@ impl Protocol for PostgreSql {
     fn context(&self, asks: bool) -> message::Next {
         match asks {
             true if self.before_startup => message::Next::Startup,
-            true => message::Next::Client,
+            true => message::Next::Client(self.told),
             false if self.asked_encryption => message::Next::Encryption,
             false => message::Next::Server,
         }

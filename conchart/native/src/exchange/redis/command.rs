@@ -1,15 +1,16 @@
 //! What a command asks: its name and what it is about; never a value, never a password.
 //!
 //! In: the arguments of a command, one after the other. Out: method and target of an exchange, and how it is answered.
-//! Bounded: [`MAX_NAME`] bytes of a name, and what `resp` keeps of one argument.
+//! Bounded: so many bytes of a name as `names` tells, and what `resp` keeps of one argument.
 
+use std::borrow::Cow;
+
+use super::names::{self, upper};
 use super::resp::MAX_TEXT;
-
-const MAX_NAME: usize = 32;
 
 /// What a command is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum About {
+pub(super) enum About {
     /// The argument of that number.
     Argument(u8),
     /// Nothing that may be told, or nothing.
@@ -44,86 +45,11 @@ pub(super) enum Replies {
     Skip,
 }
 
-/// Names of commands whose subject is not their first argument. All others are about that: the key, mostly.
-static SUBJECTS: &[(&str, About)] = &[
-    ("ACL", About::Part(2)),
-    ("AUTH", About::Nothing),
-    ("BITOP", About::Argument(2)),
-    ("BLMPOP", About::Argument(3)),
-    ("BZMPOP", About::Argument(3)),
-    ("CLIENT", About::Part(0)),
-    ("CLUSTER", About::Part(2)),
-    ("COMMAND", About::Part(2)),
-    ("CONFIG", About::Part(2)),
-    ("DEBUG", About::Part(0)),
-    ("ECHO", About::Nothing),
-    ("EVAL", About::Argument(3)),
-    ("EVAL_RO", About::Argument(3)),
-    ("FUNCTION", About::Part(0)),
-    ("LATENCY", About::Part(2)),
-    ("LMPOP", About::Argument(2)),
-    ("MEMORY", About::Part(2)),
-    ("MODULE", About::Part(0)),
-    ("OBJECT", About::Part(2)),
-    ("PING", About::Nothing),
-    ("PUBSUB", About::Part(2)),
-    ("SCRIPT", About::Part(0)),
-    ("SENTINEL", About::Part(2)),
-    ("SINTERCARD", About::Argument(2)),
-    ("SLOWLOG", About::Part(0)),
-    ("XGROUP", About::Part(2)),
-    ("XINFO", About::Part(2)),
-    ("XREAD", About::Streams),
-    ("XREADGROUP", About::Streams),
-    ("ZDIFF", About::Argument(2)),
-    ("ZINTER", About::Argument(2)),
-    ("ZMPOP", About::Argument(2)),
-    ("ZUNION", About::Argument(2)),
-];
-
-/// Commands that are answered when something happens: an entry is pushed, a replica acknowledges.
-const AWAITING: &[&str] = &[
-    "BLMOVE",
-    "BLMPOP",
-    "BLPOP",
-    "BRPOP",
-    "BRPOPLPUSH",
-    "BZMPOP",
-    "BZPOPMAX",
-    "BZPOPMIN",
-    "WAIT",
-    "WAITAOF",
-    "XREAD BLOCK",
-    "XREADGROUP BLOCK",
-];
-
-/// Commands by which a connection is known as one to Redis, where nothing else is.
-static KNOWN: &str = "\
-    ACL APPEND ASKING AUTH BGSAVE BITCOUNT BITFIELD BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN \
-    CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY DEL DISCARD DUMP ECHO EVAL EVALSHA EVAL_RO EXEC \
-    EXISTS EXPIRE EXPIREAT FCALL FCALL_RO FLUSHALL FLUSHDB FUNCTION GEOADD GEOSEARCH GET GETBIT GETDEL GETEX \
-    GETRANGE GETSET HDEL HELLO HEXISTS HGET HGETALL HINCRBY HKEYS HLEN HMGET HMSET HSCAN HSET HSETNX HVALS INCR \
-    INCRBY INCRBYFLOAT INFO KEYS LATENCY LINDEX LINSERT LLEN LMOVE LMPOP LPOP LPOS LPUSH LPUSHX LRANGE LREM LSET \
-    LTRIM MEMORY MGET MIGRATE MODULE MONITOR MOVE MSET MSETNX MULTI OBJECT PERSIST PEXPIRE PEXPIREAT PFADD PFCOUNT \
-    PFMERGE PING PSETEX PSUBSCRIBE PSYNC PTTL PUBLISH PUBSUB PUNSUBSCRIBE QUIT RANDOMKEY READONLY RENAME REPLCONF \
-    RESET RESTORE ROLE RPOP RPOPLPUSH RPUSH RPUSHX SADD SCAN SCARD SCRIPT SDIFF SELECT SENTINEL SET SETBIT SETEX \
-    SETNX SETRANGE SINTER SINTERCARD SISMEMBER SLOWLOG SMEMBERS SMISMEMBER SMOVE SORT SPOP SPUBLISH SRANDMEMBER \
-    SREM SSCAN SSUBSCRIBE STRLEN SUBSCRIBE SUNION SUNIONSTORE SUNSUBSCRIBE SWAPDB SYNC TIME TOUCH TTL TYPE UNLINK \
-    UNSUBSCRIBE UNWATCH WAIT WATCH XACK XADD XAUTOCLAIM XCLAIM XDEL XGROUP XINFO XLEN XPENDING XRANGE XREAD \
-    XREADGROUP XREVRANGE XTRIM ZADD ZCARD ZCOUNT ZDIFF ZINCRBY ZINTER ZMPOP ZPOPMAX ZPOPMIN ZRANGE ZRANGEBYSCORE \
-    ZRANK ZREM ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION \
-    ZUNIONSTORE";
-
-/// Is this the name of a command?
-pub(super) fn is_known(name: &[u8]) -> bool {
-    let name = upper(name);
-    KNOWN.split(' ').any(|known| known == name)
-}
-
 /// A command as far as it is read.
 #[derive(Debug, Default)]
 pub(super) struct Command {
-    name: String,
+    /// Of a known command, not copied.
+    name: Cow<'static, str>,
     about: Option<About>,
     target: Option<Box<str>>,
     /// Arguments so far, the name included.
@@ -131,6 +57,8 @@ pub(super) struct Command {
     /// The next argument is the first stream.
     streams_follow: bool,
     pub answer: Answer,
+    /// It is answered when something happens, not when the server has worked.
+    pub awaits_event: bool,
 }
 
 impl Command {
@@ -153,23 +81,19 @@ impl Command {
         self.count = at.saturating_add(1);
         let text = text.unwrap_or_default();
         if at == 0 {
-            self.name = upper(text);
-            let known = SUBJECTS.iter().find(|(name, _)| *name == self.name);
-            self.about = Some(known.map_or(About::Argument(1), |(_, about)| *about));
-            self.answer = match self.name.as_str() {
-                "SUBSCRIBE" | "PSUBSCRIBE" | "SSUBSCRIBE" | "UNSUBSCRIBE" | "PUNSUBSCRIBE" | "SUNSUBSCRIBE" => {
-                    Answer::Channels
-                }
-                "MONITOR" => Answer::Feed,
-                "SYNC" | "PSYNC" => Answer::Replication,
-                _ => Answer::One,
-            };
+            if let Some(known) = names::find(text) {
+                (self.name, self.about) = (Cow::Borrowed(known.name), Some(known.about));
+                (self.answer, self.awaits_event) = (known.answer, known.awaits_event);
+            } else {
+                (self.name, self.about) = (Cow::Owned(upper(text)), Some(About::Argument(1)));
+            }
             return;
         }
         match self.about {
             Some(About::Part(_)) if at == 1 => {
-                self.name.push(' ');
-                self.name.push_str(&upper(text));
+                let name = self.name.to_mut();
+                name.push(' ');
+                name.push_str(&upper(text));
             }
             Some(About::Part(_)) if at == 2 && self.name == "CLIENT REPLY" => {
                 self.answer = Answer::Reply(match upper(text).as_str() {
@@ -187,7 +111,8 @@ impl Command {
                 } else if text.eq_ignore_ascii_case(b"STREAMS") {
                     self.streams_follow = true;
                 } else if text.eq_ignore_ascii_case(b"BLOCK") {
-                    self.name.push_str(" BLOCK");
+                    self.name.to_mut().push_str(" BLOCK");
+                    self.awaits_event = true;
                 }
             }
             _ => {}
@@ -203,13 +128,8 @@ impl Command {
         command
     }
 
-    /// Is it answered when something happens, not when the server has worked?
-    pub fn awaits_event(&self) -> bool {
-        AWAITING.contains(&self.name.as_str())
-    }
-
-    pub fn method(&self) -> Option<Box<str>> {
-        (!self.name.is_empty()).then(|| self.name.as_str().into())
+    pub fn method(&mut self) -> Option<Cow<'static, str>> {
+        Some(std::mem::take(&mut self.name)).filter(|name| !name.is_empty())
     }
 
     pub fn target(&mut self) -> Option<Box<str>> {
@@ -219,20 +139,18 @@ impl Command {
 
 /// A text of the capture; `…` where it is cut.
 pub(super) fn told(text: &[u8]) -> Box<str> {
-    let told = String::from_utf8_lossy(text);
-    if text.len() < MAX_TEXT { told.into() } else { format!("{told}…").into() }
-}
-
-/// A name as documents write it.
-fn upper(name: &[u8]) -> String {
-    String::from_utf8_lossy(name.get(..MAX_NAME).unwrap_or(name)).to_ascii_uppercase()
+    match std::str::from_utf8(text) {
+        Ok(told) if text.len() < MAX_TEXT => told.into(),
+        _ if text.len() < MAX_TEXT => String::from_utf8_lossy(text).into(),
+        _ => format!("{}…", String::from_utf8_lossy(text)).into(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> (Option<Box<str>>, Option<Box<str>>) {
+    fn read(line: &str) -> (Option<Cow<'static, str>>, Option<Box<str>>) {
         let mut command = Command::inline(line.as_bytes());
         (command.method(), command.target())
     }
@@ -260,15 +178,8 @@ mod tests {
 
     #[test]
     fn commands_that_await_an_event_are_known() {
-        let awaits = |line: &str| Command::inline(line.as_bytes()).awaits_event();
+        let awaits = |line: &str| Command::inline(line.as_bytes()).awaits_event;
         assert!(awaits("blpop q 0") && awaits("XREAD BLOCK 0 STREAMS s $") && awaits("WAIT 1 0"));
         assert!(!awaits("LPOP q") && !awaits("XREAD STREAMS s 0") && !awaits("SUBSCRIBE c"));
-    }
-
-    #[test]
-    fn names_are_known_in_any_case() {
-        assert!(
-            is_known(b"get") && is_known(b"ZUNIONSTORE") && is_known(b"ACL") && !is_known(b"message") && !is_known(b"")
-        );
     }
 }

@@ -9,6 +9,7 @@
 //! Bounded: [`MAX_ASKED`] commands wait for their reply; of an element its beginning is kept, and of values nothing.
 
 mod command;
+mod names;
 mod resp;
 #[cfg(test)]
 mod tests;
@@ -21,9 +22,10 @@ use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
+use super::statements::Statements;
 use crate::stream::{Moment, Side};
 use command::{Answer, Command, Replies};
-use resp::{Element, Kind, Wanted};
+use resp::{Element, Kind, Text, Wanted};
 
 pub(super) const PROTOCOL: &str = "redis";
 
@@ -108,7 +110,7 @@ fn array_of_command(prefix: &[u8]) -> Verdict {
     }
     match first_element(rest) {
         Read::Known(Element { text: Some(name), .. }, len) if len <= rest.len() => {
-            if command::is_known(&name) {
+            if names::is_known(name.bytes()) {
                 Verdict::Yes
             } else {
                 Verdict::No
@@ -203,6 +205,7 @@ pub(super) struct Redis {
     /// Replies are missing: it is not known whose the next one is.
     unpaired: bool,
     replication: bool,
+    statements: Statements,
 }
 
 /// A command or a reply: elements up to the last one that is part of it.
@@ -233,8 +236,8 @@ struct Reply {
     /// The server said unasked that it is a push, or an aggregate's first texts may tell.
     is_aggregate: bool,
     /// The first texts of a push: what it is, and its channel.
-    name: Option<Box<[u8]>>,
-    about: Option<Box<[u8]>>,
+    name: Option<Text>,
+    about: Option<Text>,
 }
 
 impl<T: Default> Part<T> {
@@ -262,15 +265,18 @@ impl<T: Default> Part<T> {
 
 impl Redis {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { unpaired: opening.start.is_midstream(), ..Self::default() }))
+        Box::new(Messages::new(
+            opening,
+            Self { unpaired: opening.start.is_midstream(), statements: opening.statements, ..Self::default() },
+        ))
     }
 
     fn asks(&mut self, ledger: &mut Ledger, element: Element, span: Span, offset: u64) {
         let is_head = !self.asking.is_under_way();
         let over = self.asking.add(element.kind, span, offset);
         match element.kind {
-            Kind::Inline => self.asking.says = Command::inline(element.text.as_deref().unwrap_or_default()),
-            Kind::Value if !is_head => self.asking.says.argument(element.text.as_deref()),
+            Kind::Inline => self.asking.says = Command::inline(element.bytes()),
+            Kind::Value if !is_head => self.asking.says.argument(Some(element.bytes())),
             _ => {}
         }
         if over {
@@ -302,8 +308,8 @@ impl Redis {
             let exchange = &mut entry.exchange;
             exchange.request = Span { done, ..span };
             exchange.method = command.method();
-            exchange.target = command.target();
-            exchange.awaits_event = command.awaits_event();
+            exchange.target = self.statements.name(command.target());
+            exchange.awaits_event = command.awaits_event;
             exchange.ended = if muted { span.last } else { None };
         }
         if muted {
@@ -324,7 +330,7 @@ impl Redis {
             reply.is_push = matches!(element.kind, Kind::Push(_));
             reply.is_aggregate = matches!(element.kind, Kind::Aggregate(_) | Kind::Push(_));
             if element.kind == Kind::Error {
-                reply.status = status(element.text.as_deref().unwrap_or_default());
+                reply.status = status(element.bytes());
             }
         } else if reply.count == 1 {
             reply.name = element.text;
@@ -342,7 +348,7 @@ impl Redis {
     fn answered(&mut self, ledger: &mut Ledger, done: bool) {
         let Part { span, offset, says: reply, .. } = std::mem::take(&mut self.answering);
         let span = Span { done, ..span };
-        let name = reply.name.as_deref().unwrap_or_default();
+        let name = reply.name.as_ref().map(Text::bytes).unwrap_or_default();
         let of_channels = reply.is_aggregate && (name.ends_with(b"subscribe"));
         let is_message = reply.is_aggregate
             && (reply.is_push || self.subscribed)
@@ -352,7 +358,7 @@ impl Redis {
         let is_push = is_message || reply.is_push && !of_channels;
         let waiting = if is_push { None } else { self.asked.front_mut().filter(|asked| fits(asked)) };
         let Some(asked) = waiting else {
-            return unasked(ledger, span, offset, &reply);
+            return unasked(ledger, span, offset, &reply, self.statements);
         };
         asked.left = if reply.status == 0 { asked.left.saturating_sub(1) } else { 0 };
         let (number, over) = (asked.number, asked.left == 0);
@@ -376,15 +382,15 @@ impl Redis {
 }
 
 /// What the server says unasked, or to a command that nobody saw.
-fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply) {
+fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply, statements: Statements) {
     let number = ledger.open(PROTOCOL, offset);
     if let Some(entry) = ledger.get(number) {
         let exchange = &mut entry.exchange;
         exchange.response = span;
-        if reply.is_aggregate && (reply.is_push || reply.name.as_deref().is_some_and(|name| name.ends_with(b"message")))
-        {
-            exchange.method = reply.name.as_deref().map(command::told);
-            exchange.target = reply.about.as_deref().map(command::told);
+        let name = reply.name.as_ref().map(Text::bytes);
+        if reply.is_aggregate && (reply.is_push || name.is_some_and(|name| name.ends_with(b"message"))) {
+            exchange.method = name.map(|name| command::told(name).into_string().into());
+            exchange.target = statements.name(reply.about.as_ref().map(|about| command::told(about.bytes())));
         } else {
             exchange.status = Some(reply.status.into());
         }

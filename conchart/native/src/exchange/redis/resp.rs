@@ -14,6 +14,10 @@ pub(super) const MAX_TEXT: usize = 255;
 const MAX_BULK: i64 = 512 * 1024 * 1024;
 const MAX_ELEMENTS: i64 = 1 << 31;
 const CRLF: usize = 2;
+/// Digits of numbers that are certainly no more than Redis takes.
+const MAX_DIGITS: usize = 8;
+/// Bytes of a line that is read at once.
+const MAX_AHEAD: usize = 256;
 
 /// What is to be known of an element.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,12 +48,86 @@ pub(in crate::exchange) enum Kind {
 pub(in crate::exchange) struct Element {
     pub kind: Kind,
     /// As far as it was wanted.
-    pub text: Option<Box<[u8]>>,
+    pub text: Option<Text>,
+}
+
+impl Element {
+    pub fn bytes(&self) -> &[u8] {
+        self.text.as_ref().map(Text::bytes).unwrap_or_default()
+    }
+}
+
+/// Bytes that a text has in place.
+const SHORT: usize = 30;
+
+/// A text: names and most keys are short, and need no memory of their own.
+#[derive(Clone)]
+pub(in crate::exchange) enum Text {
+    Short { bytes: [u8; SHORT], len: u8 },
+    Long(Box<[u8]>),
+}
+
+impl Text {
+    fn new(text: &[u8]) -> Self {
+        let mut bytes = [0; SHORT];
+        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+            (Some(room), Ok(len)) => {
+                room.copy_from_slice(text);
+                Self::Short { bytes, len }
+            }
+            _ => Self::Long(text.into()),
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { bytes, len } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Text {}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.bytes().escape_ascii())
+    }
 }
 
 impl framed::Message for Element {
     type Context = Wanted;
     const FIRST: usize = CRLF;
+
+    /// Most elements lie in a packet as a whole, or their line does: no byte of that is looked at twice.
+    fn read_ahead(bytes: &[u8], wanted: Wanted) -> Option<(Self, usize)> {
+        let (&first, rest) = bytes.split_first()?;
+        match first {
+            b'*' => {
+                let (elements, line) = count(rest)?;
+                let kind = Kind::Aggregate(u64::try_from(elements).ok()?);
+                Some((Self { kind, text: None }, 1 + line))
+            }
+            b'$' => {
+                let (content, line) = count(rest)?;
+                let text = if wanted.text { Some(rest.get(line..line + content.min(MAX_TEXT))?) } else { None };
+                let element = Self { kind: Kind::Value, text: text.map(Text::new) };
+                Some((element, 1 + line + content + CRLF))
+            }
+            b'+' | b':' if !wanted.text => {
+                let end = memchr::memchr(b'\n', rest.get(..MAX_AHEAD).unwrap_or(rest))?;
+                (rest.get(end.checked_sub(1)?) == Some(&b'\r')).then_some(())?;
+                Some((Self { kind: Kind::Value, text: None }, end + CRLF))
+            }
+            _ => None,
+        }
+    }
 
     fn read(beginning: &[u8], all: bool, wanted: Wanted) -> Read<Self> {
         let Some(&first) = beginning.first() else {
@@ -148,14 +226,28 @@ fn is_text(byte: u8) -> bool {
     byte.is_ascii_graphic() || byte.is_ascii_whitespace()
 }
 
-fn cut(text: &[u8]) -> Box<[u8]> {
-    text.get(..MAX_TEXT).unwrap_or(text).into()
+fn cut(text: &[u8]) -> Text {
+    Text::new(text.get(..MAX_TEXT).unwrap_or(text))
+}
+
+/// A number of few digits and the length of its line; `None` where it takes a closer look.
+fn count(line: &[u8]) -> Option<(usize, usize)> {
+    let mut number = 0;
+    for (place, &byte) in line.iter().enumerate().take(MAX_DIGITS + 1) {
+        match byte {
+            b'0'..=b'9' if place < MAX_DIGITS => number = 10 * number + usize::from(byte - b'0'),
+            b'\r' if place > 0 && line.get(place + 1) == Some(&b'\n') => return Some((number, place + CRLF)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::exchange::framed::Message;
+    use proptest::prelude::*;
 
     const ALL: Wanted = Wanted { text: true, inline: true };
     const NONE: Wanted = Wanted { text: false, inline: false };
@@ -175,7 +267,7 @@ mod tests {
     }
 
     fn known(kind: Kind, text: Option<&str>, len: usize) -> Read<Element> {
-        Read::Known(Element { kind, text: text.map(|text| text.as_bytes().into()) }, len)
+        Read::Known(Element { kind, text: text.map(|text| Text::new(text.as_bytes())) }, len)
     }
 
     #[test]
@@ -206,6 +298,48 @@ mod tests {
         assert_eq!(read(b"+OK\r\n", NONE), known(Kind::Value, None, 5));
     }
 
+    /// What is read of an element at once is what is read of it byte by byte.
+    fn agrees(bytes: &[u8]) {
+        for (text, inline) in [(false, false), (true, false), (true, true)] {
+            let wanted = Wanted { text, inline };
+            if let Some((element, len)) = Element::read_ahead(bytes, wanted) {
+                assert_eq!(read(bytes, wanted), Read::Known(element, len), "{}", bytes.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn elements_are_read_at_once_where_all_is_there_that_matters() {
+        for bytes in [
+            &b"*3\r\n$3\r\nSET\r\n"[..],
+            b"$3\r\nSET\r\n",
+            b"$03\r\nSET\r\n",
+            b"$0\r\n\r\n",
+            b"*0\r\n",
+            b"+OK\r\n",
+            b":42\r\n",
+            b"+a\nb\r\n",
+            b"+\n\r\n",
+        ] {
+            agrees(bytes);
+        }
+        assert!(Element::read_ahead(b"$3\r\nSET\r\n$1", ALL).is_some_and(|(_, len)| len == 9));
+        assert!(Element::read_ahead(b"*12\r\n", NONE).is_some_and(|(_, len)| len == 5));
+        // Of these, it takes a closer look.
+        for bytes in
+            [&b"$-1\r\n"[..], b"$3\r\nSE", b"*", b"*1\r", b"$123456789\r\n", b"-ERR\r\n", b"PING\r\n", b"*1x\r\n"]
+        {
+            assert_eq!(Element::read_ahead(bytes, ALL), None, "{}", bytes.escape_ascii());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_at_once_changes_nothing(first in "[*$+:%~>-]", rest in "[0-9-]{0,3}[\r\n]{0,3}[a-z0-9\r\n]{0,12}") {
+            agrees(format!("{first}{rest}").as_bytes());
+        }
+    }
+
     #[test]
     fn what_is_no_element_is_wrong_at_once() {
         for bytes in
@@ -220,6 +354,6 @@ mod tests {
     fn of_a_long_text_only_the_beginning_is_kept() {
         let long = [b"$100000\r\n".as_slice(), &[b'x'; 300]].concat();
         let Read::Known(element, len) = read(&long, ALL) else { unreachable!() };
-        assert_eq!((element.text.map(|text| text.len()), len), (Some(MAX_TEXT), 100_011));
+        assert_eq!((element.text.map(|text| text.bytes().len()), len), (Some(MAX_TEXT), 100_011));
     }
 }
