@@ -96,12 +96,12 @@ def ask(shop: Database[dict[str, Any]]) -> None:
     # Who reads what is appended waits for it, not for the server.
     news = shop.create_collection("news", capped=True, size=100_000)
     news.insert_one({"said": "hunter2"})
-    tail = news.find({}, cursor_type=CursorType.TAILABLE_AWAIT, batch_size=1)
-    for awaited_ms in (400, None):
-        for _ in range(2):
-            next(tail.max_await_time_ms(awaited_ms), None)
+    for awaited_ms in (None, 400):
+        tail = news.find({}, cursor_type=CursorType.TAILABLE_AWAIT, batch_size=1)
+        tail.max_await_time_ms(awaited_ms)
+        next(tail)
+        next(tail, None)
         tail.close()
-        tail = tail.clone()
 
 
 @contextmanager
