@@ -36,7 +36,13 @@ _NEEDLESS = " OR ".join(
 )
 ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
-STORES = {"memcached": "memcached", "mongodb": "MongoDB", "mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
+STORES = {
+    "memcached": "memcached",
+    "mongodb": "MongoDB",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "redis": "Redis",
+}
 """Protocols of databases and caches, and the product that each is named after."""
 OF_STORE = f"protocol IN {tuple(STORES)}"
 """Condition on ``exchanges``: a database or a cache is asked."""
@@ -51,7 +57,8 @@ SHAPE = """coalesce(nullif(CASE WHEN protocol IN ('redis', 'memcached')
     ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), target) END,
     ''), 'unknown')"""
 """Of the ``exchanges`` of a store: queries of one shape differ in values alone. The core replaces the literals of SQL;
-words with a digit, in keys of Redis and memcached, are replaced here. Of MongoDB, names of fields are told. What does not run a statement (``Parse``,
+words with a digit, in keys of Redis and memcached, are replaced here. MongoDB's commands are told with names of fields.
+What does not run a statement (``Parse``,
 ``Prepare``) has the command before it; where the statement is not known, the command stands alone."""
 _RCODES = (
     "NOERROR",
@@ -213,8 +220,8 @@ ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1],
     WHEN 'fastcgi' THEN coalesce(MAP {_REJECTED}[status], status::VARCHAR)
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
-the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of MongoDB its name,
-of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
+the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of
+MongoDB its name, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
 
 
 def literal(text: str) -> str:

@@ -1,4 +1,4 @@
-"""FerretDB, which speaks MongoDB's protocol, asked by pymongo: documents written and read, cursors, errors, a tailed log.
+"""FerretDB, which speaks MongoDB's protocol, asked by pymongo: writes, queries, cursors, errors, a log that is tailed.
 
 In: a folder to work in. Out: `commands.txt`, a line for each command as pymongo's listener saw it: the number of its
 message, database, command, collection, microseconds, and the code of its error.
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pymongo.database import Database
+    from pymongo.monitoring import CommandFailedEvent, CommandStartedEvent, CommandSucceededEvent
 
 PORT = 27117
 PASSWORD = "open sesame"
@@ -42,18 +43,18 @@ def run(folder: Path, kept: Path) -> None:
             self.about: dict[int, str] = {}
             self.lines: list[str] = []
 
-        def started(self, event: Any) -> None:
+        def started(self, event: CommandStartedEvent) -> None:
             value = event.command.get("collection", event.command.get(event.command_name))
             self.about[event.request_id] = value if isinstance(value, str) else "-"
 
-        def succeeded(self, event: Any) -> None:
+        def succeeded(self, event: CommandSucceededEvent) -> None:
             errors = event.reply.get("writeErrors") or [{"code": 0}]
             self.over(event, errors[0]["code"])
 
-        def failed(self, event: Any) -> None:
+        def failed(self, event: CommandFailedEvent) -> None:
             self.over(event, event.failure["code"])
 
-        def over(self, event: Any, code: int) -> None:
+        def over(self, event: CommandSucceededEvent | CommandFailedEvent, code: int) -> None:
             words = (event.request_id, event.database_name, event.command_name, self.about[event.request_id],
                      event.duration_micros, code)  # fmt: skip
             self.lines.append(" ".join(map(str, words)))
@@ -73,9 +74,7 @@ def ask(shop: Database[dict[str, Any]]) -> None:
     from pymongo.errors import DuplicateKeyError, OperationFailure
 
     items, carts = shop["items"], shop["carts"]
-    items.insert_many(
-        [{"_id": n, "sku": f"sku-{n:03}", "price": n % 40, "text": "x" * 100} for n in range(PRODUCTS)]
-    )
+    items.insert_many([{"_id": n, "sku": f"sku-{n:03}", "price": n % 40, "text": "x" * 100} for n in range(PRODUCTS)])
     carts.insert_many([{"_id": n, "customer": "hunter2", "item": n} for n in range(CARTS)])
     # One query for the list, and one for each of its rows.
     for cart in carts.find({"customer": "hunter2"}, batch_size=CARTS + 1):

@@ -53,7 +53,8 @@ def test_what_the_story_asks() -> None:
             "SELECT method, target, response_at - request_done_at FROM exchanges WHERE wait_ns IS NULL ORDER BY 3"
         ).fetchall()
         shapes = trace.sql(
-            "SELECT method, target, count(*) FROM exchanges WHERE target LIKE '% %' GROUP BY ALL ORDER BY min(request_at)"
+            "SELECT method, target, count(*) FROM exchanges WHERE target LIKE '% %' "
+            "GROUP BY ALL ORDER BY min(request_at)"
         ).fetchall()
         text = str(trace.sql("SELECT * FROM exchanges").fetchall())
     assert failed == [("insert", 11000), ("find", 2), ("nosuch", 59), ("endSessions", 59)]
@@ -84,7 +85,14 @@ def test_messages_end_in_the_packets_in_which_tshark_has_them(capture: Path) -> 
             "SELECT request_done_at, response_done_at, method FROM exchanges WHERE protocol = 'mongodb' "
             "ORDER BY request_done_at"
         ).fetchall()
-    names = ("frame.time_epoch", "tcp.stream", "tcp.dstport", "mongo.request_id", "mongo.response_to", "mongo.element.name")
+    names = (
+        "frame.time_epoch",
+        "tcp.stream",
+        "tcp.dstport",
+        "mongo.request_id",
+        "mongo.response_to",
+        "mongo.element.name",
+    )
     chosen = [option for name in names for option in ("-e", name)]
     decoded = ["-d", f"tcp.port=={port},mongo", "-Y", "mongo"]
     asked: dict[tuple[str, str], tuple[int, str]] = {}

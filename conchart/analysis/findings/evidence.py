@@ -231,8 +231,9 @@ _ANSWERS = f"""
 """
 
 # Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. Commands of
-# MongoDB are told with the names of fields. What opens a connection comes before all else on it. A burst is what one front caused, where links are sure, else what follows each
-# other at once on a connection. A command that awaits an event does not wait for the store.
+# MongoDB are told with the names of fields. What opens a connection comes before all else on it. A burst is what one
+# front caused, where links are sure, else what follows each other at once on a connection. A command that awaits
+# an event does not wait for the store.
 _QUERIES = f"""
     CREATE OR REPLACE TEMP TABLE queries AS
     WITH fronts AS (
