@@ -350,8 +350,7 @@ fn a_checksum_changes_nothing() {
 
 #[test]
 fn a_connection_joined_midway_is_found_by_either_side() {
-    let found =
-        Talk::midstream().client(find(7, &[])[20..].to_vec()).server(done(6)).client(find(8, &[])).server(done(8));
+    let found = Talk::midstream().client(&find(7, &[])[20..]).server(done(6)).client(find(8, &[])).server(done(8));
     let found = found.exchanges();
     let read: Vec<_> = found.iter().filter(|e| e.protocol == PROTOCOL).collect();
     assert_eq!(read.last().map(|e| (e.method.as_deref(), e.response.done)), Some((Some("find"), true)));
