@@ -27,6 +27,10 @@ from tests.conftest import ROOT
         ("memcached", 0, "OK"),
         ("memcached", 3, "SERVER_ERROR"),
         ("memcached", None, None),
+        ("mongodb", 0, "OK"),
+        ("mongodb", 11000, "DuplicateKey"),
+        ("mongodb", 4711, "error 4711"),
+        ("mongodb", None, None),
         ("postgresql", 0, "00000"),
         ("postgresql", 6820851, "42703"),
         ("postgresql", 36**5 - 1, "ZZZZZ"),
@@ -49,6 +53,7 @@ def test_a_status_is_called_as_its_protocol_does(protocol: str, status: int | No
     ("protocol", "method", "asks"),
     [("ldap", "search", True), ("ldap", None, True), ("ldap", "unbind", False), ("ldap", "abandon", False),
      ("memcached", "get", True), ("memcached", "quit", False), ("memcached", None, True),
+     ("mongodb", "find", True), ("mongodb", "OP_INSERT", False), ("mongodb", None, True),
      ("mysql", "Query", True), ("mysql", "Quit", False), ("mysql", None, True),
      ("http/1.1", "unbind", True), ("tls", None, True), ("proxy", None, False)],
 )  # fmt: skip

@@ -26,6 +26,7 @@ USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT 
 NEVER_ANSWERED = {
     "ldap": ("unbind", "abandon"),
     "memcached": ("quit",),
+    "mongodb": ("OP_INSERT", "OP_UPDATE", "OP_DELETE", "OP_KILL_CURSORS"),
     "mysql": ("SSLRequest", "Close stmt", "Long Data", "Quit"),
     "postgresql": ("CancelRequest",),
 }
@@ -35,22 +36,31 @@ _NEEDLESS = " OR ".join(
 )
 ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
-STORES = {"memcached": "memcached", "mysql": "MySQL", "postgresql": "PostgreSQL", "redis": "Redis"}
+STORES = {
+    "memcached": "memcached",
+    "mongodb": "MongoDB",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "redis": "Redis",
+}
 """Protocols of databases and caches, and the product that each is named after."""
 OF_STORE = f"protocol IN {tuple(STORES)}"
 """Condition on ``exchanges``: a database or a cache is asked."""
 STARTING = f"""{OF_STORE} AND coalesce(method IN ('SSLRequest', 'GSSENCRequest', 'Startup', 'Greeting', 'Connect',
-    'Authenticate', 'AUTH', 'HELLO', 'CLIENT SETINFO', 'CLIENT SETNAME', 'SELECT'), false)"""
+    'Authenticate', 'AUTH', 'HELLO', 'CLIENT SETINFO', 'CLIENT SETNAME', 'SELECT',
+    'hello', 'isMaster', 'ismaster', 'saslStart', 'saslContinue', 'authenticate', 'getnonce'), false)"""
 """Condition on ``exchanges``: it opens a connection to a store (encryption, authentication, which database), as long as
 nothing else came before it."""
 STATED = "coalesce(shape, target)"
 """Of ``exchanges``: the same for what differs in the values of a statement alone, also where these are kept."""
 SHAPE = f"""coalesce(nullif(CASE WHEN protocol IN ('redis', 'memcached')
         THEN concat_ws(' ', method, regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g'))
+    WHEN protocol = 'mongodb' THEN concat_ws(' ', method, target)
     ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), {STATED}) END,
     ''), 'unknown')"""
 """Of the ``exchanges`` of a store: queries of one shape differ in values alone. The core replaces the literals of SQL;
-words with a digit, in keys of Redis and memcached, are replaced here. What does not run a statement (``Parse``,
+words with a digit, in keys of Redis and memcached, are replaced here. MongoDB's commands are told with names of fields.
+What does not run a statement (``Parse``,
 ``Prepare``) has the command before it; where the statement is not known, the command stands alone."""
 _RCODES = (
     "NOERROR",
@@ -142,6 +152,62 @@ _REDIS_ERRORS = (
 """First words of Redis's errors, in the order of ``ERRORS`` in the core's ``exchange/redis/mod.rs``."""
 _MEMCACHED_ERRORS = ("OK", "ERROR", "CLIENT_ERROR", "SERVER_ERROR")
 """First words of memcached's errors, in the order of ``ERRORS`` in the core's ``exchange/memcached/mod.rs``."""
+_MONGODB_ERRORS = {
+    0: "OK",
+    1: "InternalError",
+    2: "BadValue",
+    8: "UnknownError",
+    9: "FailedToParse",
+    11: "UserNotFound",
+    13: "Unauthorized",
+    14: "TypeMismatch",
+    17: "ProtocolError",
+    18: "AuthenticationFailed",
+    20: "IllegalOperation",
+    24: "LockTimeout",
+    26: "NamespaceNotFound",
+    27: "IndexNotFound",
+    40: "ConflictingUpdateOperators",
+    43: "CursorNotFound",
+    46: "LockBusy",
+    48: "NamespaceExists",
+    50: "MaxTimeMSExpired",
+    52: "DollarPrefixedFieldName",
+    59: "CommandNotFound",
+    61: "ShardKeyNotFound",
+    63: "StaleShardVersion",
+    64: "WriteConcernFailed",
+    66: "ImmutableField",
+    72: "InvalidOptions",
+    73: "InvalidNamespace",
+    76: "NoReplicationEnabled",
+    85: "IndexOptionsConflict",
+    86: "IndexKeySpecsConflict",
+    89: "NetworkTimeout",
+    91: "ShutdownInProgress",
+    112: "WriteConflict",
+    115: "CommandNotSupported",
+    121: "DocumentValidationFailure",
+    133: "FailedToSatisfyReadPreference",
+    146: "ExceededMemoryLimit",
+    189: "PrimarySteppedDown",
+    211: "KeyNotFound",
+    237: "CursorKilled",
+    238: "NotImplemented",
+    251: "NoSuchTransaction",
+    262: "ExceededTimeLimit",
+    292: "QueryExceededMemoryLimitNoDiskUseAllowed",
+    10107: "NotWritablePrimary",
+    11000: "DuplicateKey",
+    11600: "InterruptedAtShutdown",
+    11601: "Interrupted",
+    11602: "InterruptedDueToReplStateChange",
+    13388: "StaleConfig",
+    13435: "NotPrimaryNoSecondaryOk",
+    13436: "NotPrimaryOrSecondary",
+    17280: "KeyTooLong",
+}
+"""Names of MongoDB's errors that are usual, as its manual lists them (``codeName``)."""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SQLSTATE = " || ".join(f"'{_DIGITS}'[status // {36**place} % 36 + 1]" for place in reversed(range(5)))
 """Of ``exchanges``: a number to the base of 36, which has five digits."""
@@ -176,13 +242,14 @@ ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1],
     WHEN 'ldap' THEN coalesce(MAP {_RESULTS}[status], 'result code ' || status)
     WHEN 'redis' THEN CASE WHEN status >= 0 THEN coalesce({list(_REDIS_ERRORS)}[status + 1], 'error') END
     WHEN 'memcached' THEN {list(_MEMCACHED_ERRORS)}[status + 1]
+    WHEN 'mongodb' THEN coalesce(MAP {_MONGODB_ERRORS}[status], 'error ' || status)
     WHEN 'postgresql' THEN {_SQLSTATE}
     WHEN 'grpc' THEN coalesce({list(_GRPC_CODES)}[status + 1], status::VARCHAR)
     WHEN 'fastcgi' THEN coalesce(MAP {_REJECTED}[status], status::VARCHAR)
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
-the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of gRPC the
-status code, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
+the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of
+MongoDB its name, of gRPC the status code, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
 
 
 def literal(text: str) -> str:

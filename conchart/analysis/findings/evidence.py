@@ -230,9 +230,10 @@ _ANSWERS = f"""
     WINDOW of_server AS (PARTITION BY server_ip, server_port)
 """
 
-# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. What opens a
-# connection comes before all else on it. A burst is what one front caused, where links are sure, else what follows each
-# other at once on a connection. A command that awaits an event does not wait for the store.
+# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. Commands of
+# MongoDB are told with the names of fields. What opens a connection comes before all else on it. A burst is what one
+# front caused, where links are sure, else what follows each other at once on a connection. A command that awaits
+# an event does not wait for the store.
 _QUERIES = f"""
     CREATE OR REPLACE TEMP TABLE queries AS
     WITH fronts AS (
@@ -244,6 +245,7 @@ _QUERIES = f"""
         SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE
                 WHEN protocol IN ('redis', 'memcached')
                 THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
+                WHEN protocol = 'mongodb' THEN concat_ws(' ', method, target)
                 ELSE {STATED} END AS shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,

@@ -9,8 +9,8 @@
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
 //! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`,
-//! `fastcgi`, `ldap`, `memcached`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY, SOCKS),
-//! `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
+//! `fastcgi`, `ldap`, `memcached`, `mongodb`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY,
+//! SOCKS), `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
 //! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
 //! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
@@ -30,6 +30,7 @@ mod ldap;
 mod ledger;
 mod memcached;
 mod messages;
+mod mongodb;
 mod mysql;
 mod postgresql;
 mod prelude;

@@ -14,6 +14,7 @@ use super::http1::head;
 use super::http2::{self, Http2};
 use super::ldap::{self, Ldap};
 use super::memcached::{self, Memcached, beginnings};
+use super::mongodb::{self, MongoDb};
 use super::mysql::{self, MySql};
 use super::postgresql::{self, PostgreSql};
 use super::prelude::{self, Prelude};
@@ -128,6 +129,9 @@ const REDIS: Row = Row { protocol: Some(redis::PROTOCOL), later: When::Midstream
 const MEMCACHED: Row =
     Row { protocol: Some(memcached::PROTOCOL), later: When::Midstream, reader: Memcached::reader, ..STREAM };
 
+const MONGODB: Row =
+    Row { protocol: Some(mongodb::PROTOCOL), later: When::Midstream, reader: MongoDb::reader, ..STREAM };
+
 const POSTGRESQL: Row = Row {
     protocol: Some(postgresql::PROTOCOL),
     first: When::Midstream,
@@ -164,6 +168,8 @@ static ROWS: &[Row] = &[
         reader: |opening| Box::new(Prelude::new(opening, prelude::Kind::Proxy)),
         ..PRELUDE
     },
+    // A message of 260 or 261 bytes begins like SOCKS.
+    Row { sender: Sender::Requester, verdict: mongodb::whole_request, ..MONGODB },
     Row {
         protocol: Some("socks"),
         verdict: prelude::sniff_socks4,
@@ -220,6 +226,8 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Responder, verdict: postgresql::response, ..POSTGRESQL },
     Row { sender: Sender::Requester, verdict: redis::command, ..REDIS },
     Row { sender: Sender::Responder, first: When::Midstream, verdict: redis::reply, ..REDIS },
+    Row { sender: Sender::Requester, verdict: mongodb::request, ..MONGODB },
+    Row { sender: Sender::Responder, first: When::Midstream, verdict: mongodb::reply, ..MONGODB },
     // Nobody reads these here. They may go on with TLS.
     Row { protocol: Some("imap"), verdict: names::imap, ..STREAM },
     Row { protocol: Some("pop3"), verdict: names::pop3, ..STREAM },
