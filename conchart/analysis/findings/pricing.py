@@ -226,9 +226,17 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         spent_ns = row["critical_ns"] + row["vain_ns"]
         row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
     roots = _roots(tables, found, by_name)
-    # What made an opening needless counts before what made it long.
+    # What made an opening needless counts before what made it long. What may be meant so, and is never more than a note,
+    # takes nothing from what is wrong.
     causes = {name for rule in by_name.values() for name in rule.because}
-    found.sort(key=lambda row: (row["rule"] not in causes, -row["critical_ns"], *_place(row)))
+    found.sort(
+        key=lambda row: (
+            by_name[row["rule"]].severity == "note",
+            row["rule"] not in causes,
+            -row["critical_ns"],
+            *_place(row),
+        )
+    )
     shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
     found.sort(
         key=lambda row: (
