@@ -9,7 +9,7 @@ from pathlib import Path
 from avenue import BACKEND, FRONT, Scene, record
 
 TWIN = "- The twin of `{}`."
-BACKENDS = {"postgresql": f"python3 databases.py {BACKEND} 8080", "mysql": f"python3 mariadb.py {BACKEND} 8080"}
+BACKENDS = {"postgresql": f"python3 databases.py {BACKEND} 8080", "mysql": f"python3 mariadb_goods.py {BACKEND} 8080"}
 PORTS = {
     "postgresql": "- On the backend, PostgreSQL is at port 5432 and Redis at port 6379.",
     "mysql": "- On the backend, MariaDB is at port 3306.",
@@ -111,6 +111,9 @@ SCENES: dict[str, Scene] = {
     ),
     "store-connection-per-query-mysql-clean": php(
         "keep", "One connection to MariaDB for all pages", TWIN.format("store-connection-per-query-mysql")
+    ),
+    "store-far-away-mysql": php(
+        "keep", "One statement for each page, to a MariaDB 5 ms away", "- The database needs less than 1 ms for each.", back_ms=5
     ),
     "statement-not-prepared-mysql": php(
         "prepare",

@@ -1,6 +1,6 @@
 """MariaDB on port 3306, with the goods of a shop; READY listens when it does.
 
-    python3 mariadb.py ADDRESS READY
+    python3 mariadb_goods.py ADDRESS READY
 
 Role, password and database: shop. What it keeps is in a folder that goes with it.
 """
