@@ -168,8 +168,8 @@ _NAME_STREAMS = """
     WHERE number = found
 """
 # What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests (but
-# for FastCGI, where a web server says what its own client is). What a proxy hands on from its backend is not its own. The
-# protocol of a database tells its product.
+# for FastCGI, where a web server says what its own client is). What a proxy hands on from its backend is not its own.
+# The protocol of a database tells its product.
 _SOFTWARE = f"""
     WITH told AS (
         SELECT server_ip, server_port, mode(server_software) AS software
@@ -227,7 +227,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         spent_ns = row["critical_ns"] + row["vain_ns"]
         row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
     roots = _roots(tables, found, by_name)
-    # What made an opening needless counts before what made it long. What may be meant so, and is never more than a note,
+    # What made an opening needless counts before what made it long. What is never more than a note may be meant so: it
     # takes nothing from what is wrong.
     causes = {name for rule in by_name.values() for name in rule.because}
     found.sort(

@@ -113,7 +113,10 @@ SCENES: dict[str, Scene] = {
         "keep", "One connection to MariaDB for all pages", TWIN.format("store-connection-per-query-mysql")
     ),
     "store-far-away-mysql": php(
-        "keep", "One statement for each page, to a MariaDB 5 ms away", "- The database needs less than 1 ms for each.", back_ms=5
+        "keep",
+        "One statement for each page, to a MariaDB 5 ms away",
+        "- The database needs less than 1 ms for each.",
+        back_ms=5,
     ),
     "statement-not-prepared-mysql": php(
         "prepare",

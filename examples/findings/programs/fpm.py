@@ -1,6 +1,6 @@
 """PHP-FPM on a port, with one page: `/page.php`, as PHP-FPM sees its folder.
 
-    python3 fpm.py ADDRESS PORT
+python3 fpm.py ADDRESS PORT
 """
 
 import signal

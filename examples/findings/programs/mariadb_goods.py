@@ -49,7 +49,9 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         while not local.exists():
             time.sleep(0.05)
-        subprocess.run(["mariadb", "--no-defaults", f"--socket={local}", "-u", "root"], input=GOODS.encode(), check=True)
+        subprocess.run(
+            ["mariadb", "--no-defaults", f"--socket={local}", "-u", "root"], input=GOODS.encode(), check=True
+        )
         with socket.create_server((ADDRESS, int(READY))):
             signal.pause()
     finally:

@@ -1,9 +1,9 @@
-"""A shop that keeps its baskets in Redis, by way of valkey-glide, which sends the commands of all tasks on one connection.
+"""A shop that keeps prices in Redis, by way of valkey-glide, which sends the commands of all tasks on one connection.
 
     python3 multiplexing.py ADDRESS STORE shared|own
 
-A worker waits for orders (BLPOP, half a second at a time). `shared`: on the connection that the pages use, too; `own`: on
-one of its own.
+A worker waits for orders (BLPOP, half a second at a time). `shared`: on the connection that the pages use, too;
+`own`: on one of its own.
 """
 
 import asyncio
