@@ -60,6 +60,8 @@ VERSIONS = {
     "python3": ("python3", "--version"),
     "psql": ("psql", "--version"),
     "redis-server": ("redis-server", "--version"),
+    "mariadbd": ("mariadbd", "--version"),
+    "php-fpm8.2": ("php-fpm8.2", "--version"),
 }
 """How each program that a scene may name says its version."""
 
@@ -103,6 +105,9 @@ class Scene:
         served = self.nginx + self.nginx_behind
         taken = {"nginx": served, "haproxy": self.haproxy, "openssl": "@KEYS@" in served}
         taken |= dict.fromkeys(("psql", "redis-server"), "databases.py" in lines)
+        taken["mariadbd"] = "mariadb_goods.py" in lines
+        taken["php-fpm8.2"] = "php_shop.py" in lines or "fpm.py" in lines
+        taken["nginx"] = served or "php_shop.py" in lines
         return [name for name in VERSIONS if taken.get(name, name in lines)]
 
 

@@ -205,29 +205,33 @@ _ASKED = """
 # What a server did by itself before it answered: it had the whole request, the path is not counted, nothing was held by
 # TCP, and the answers before it on the connection were out (pipelining, and HTTP/2 over one path). Where a server may
 # speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose. A command that a store
-# answers when something happens (BLPOP) has no wait.
+# answers when something happens (BLPOP) has no wait, but those behind it on the connection have to wait for its answer.
+# Of a database, the usual time is that of a statement's shape.
 _ANSWERS = f"""
     CREATE OR REPLACE TEMP TABLE answers AS
     WITH told AS (
         SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
             request_at, request_done_at, response_at, response_done_at, request_frame,
             coalesce(method || coalesce(' ' || target, ''), 'it cannot be read') AS target,
+            CASE WHEN protocol IN ('postgresql', 'mysql') THEN concat_ws(' ', method, {STATED}) END AS statement,
             greatest(request_done_at, max(response_done_at) OVER (
                 PARTITION BY stream ORDER BY response_at, number
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at,
+            {OF_STORE} AND wait_ns IS NULL AS awaits_event
         FROM asked
-        WHERE NOT probe AND backs = 0 AND status IS DISTINCT FROM 101
+        WHERE (NOT probe OR awaits_event) AND backs = 0 AND status IS DISTINCT FROM 101
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
-            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE} AND wait_ns IS NOT NULL
+            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE}
                 OR protocol IN ('h2', 'grpc') AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
             AND response_at >= request_done_at)
-    SELECT *, greatest(response_at - start_at - rtt_ns, 0) AS ns,
-        greatest(median(response_at - start_at - rtt_ns) OVER of_server, 0)::BIGINT AS usual_ns,
-        median(response_at - request_done_at) OVER of_server AS usual_wait_ns,
-        count(*) OVER of_server AS requests
+    SELECT * EXCLUDE (awaits_event), greatest(response_at - start_at - rtt_ns, 0) AS ns,
+        greatest(median(response_at - start_at - rtt_ns) OVER alike, 0)::BIGINT AS usual_ns,
+        median(response_at - request_done_at) OVER alike AS usual_wait_ns,
+        count(*) OVER alike AS requests
     FROM told ANTI JOIN (SELECT stream, exchange FROM stalled WHERE phase = 'wait') USING (stream, exchange)
-    WINDOW of_server AS (PARTITION BY server_ip, server_port)
+    WHERE NOT awaits_event
+    WINDOW alike AS (PARTITION BY server_ip, server_port, statement)
 """
 
 # Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. Commands of

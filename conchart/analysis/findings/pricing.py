@@ -167,8 +167,9 @@ _NAME_STREAMS = """
     JOIN (SELECT id, list_sort(list(DISTINCT stream)) AS streams FROM delays GROUP BY id) happened USING (id)
     WHERE number = found
 """
-# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests. What
-# a proxy hands on from its backend is not its own. The protocol of a database tells its product.
+# What an end calls itself: a server in its responses, a proxy also where it is a client, a client in its requests (but
+# for FastCGI, where a web server says what its own client is). What a proxy hands on from its backend is not its own.
+# The protocol of a database tells its product.
 _SOFTWARE = f"""
     WITH told AS (
         SELECT server_ip, server_port, mode(server_software) AS software
@@ -193,7 +194,7 @@ _SOFTWARE = f"""
     UNION ALL
     SELECT 'client', client_ip, NULL, mode(user_agent)
     FROM exchanges JOIN connections USING (stream)
-    WHERE user_agent IS NOT NULL
+    WHERE user_agent IS NOT NULL AND protocol <> 'fastcgi'
         AND client_ip NOT IN (SELECT address FROM nodes WHERE port IS NULL AND role = 'proxy')
     GROUP BY ALL
 """
@@ -226,9 +227,17 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         spent_ns = row["critical_ns"] + row["vain_ns"]
         row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
     roots = _roots(tables, found, by_name)
-    # What made an opening needless counts before what made it long.
+    # What made an opening needless counts before what made it long. What is never more than a note may be meant so: it
+    # takes nothing from what is wrong.
     causes = {name for rule in by_name.values() for name in rule.because}
-    found.sort(key=lambda row: (row["rule"] not in causes, -row["critical_ns"], *_place(row)))
+    found.sort(
+        key=lambda row: (
+            by_name[row["rule"]].severity == "note",
+            row["rule"] not in causes,
+            -row["critical_ns"],
+            *_place(row),
+        )
+    )
     shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
     found.sort(
         key=lambda row: (

@@ -140,6 +140,9 @@ fn count_open(members: &[Member], requests: &[Request], found: &mut [Surrounding
         let Some(&index) = places.get(&request.stream) else { continue };
         let Some(member) = members.get(index).filter(|member| member.rests()) else { continue };
         let later = member.first_exchange.is_some_and(|first| request.number > first);
+        if request.request_at.is_none() && member.first_exchange != Some(request.number) {
+            continue; // nobody asked (MySQL's greeting, a message of a channel): it is as busy or idle as before
+        }
         let ended_at = member.ended_at();
         if let Some(request_at) = request.request_at.filter(|_| later) {
             if request_at > ended_at {

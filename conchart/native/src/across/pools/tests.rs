@@ -53,6 +53,18 @@ fn side_by_side_they_are_needed() {
 }
 
 #[test]
+fn what_a_server_says_unasked_makes_no_connection_idle() {
+    let (first, one) = used(0, 0, 100);
+    let (first, asked) = (Member { first_exchange: Some(1), ..first }, Request { number: 1, ..one });
+    let greeting = Request { number: 0, request_at: None, response_done_at: Some(1), ..one };
+    let push = Request { number: 2, request_at: None, response_done_at: Some(95), ..one };
+    for (syn_at, idle) in [(50, 0), (94, 1), (98, 1), (101, 0)] {
+        let (second, _) = used(1, syn_at, 300);
+        assert_eq!(survey(&[first, second], &[greeting, asked, push])[1].idle_before, idle, "{syn_at}");
+    }
+}
+
+#[test]
 fn what_has_answered_is_idle_until_it_is_asked_again() {
     let (first, one) = used(0, 0, 100);
     let again = Request { number: 1, request_at: Some(92), response_done_at: Some(96), ..one };
