@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -266,7 +266,8 @@ def _leave(number: int, _frame: object) -> None:
 
 def _remove_namespace(host: Host) -> None:
     for pid in host.pids():
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(pid, signal.SIGKILL)
     ip("netns", "delete", host.namespace)
 
 
