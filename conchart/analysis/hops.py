@@ -21,6 +21,9 @@ _PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
 _DIALECT = "CASE e.protocol WHEN 'postgresql' THEN 1 WHEN 'mysql' THEN 2 END"
 """Of exchanges: the protocol in which a pooler speaks to both sides."""
 
+POOLED = "protocol IN ('postgresql', 'mysql')"
+"""Condition on ``exchanges``: a pooler hands such on, in the same protocol."""
+
 _TURNS = "ROLLBACK[A-Z ]* TO|BEGIN|START TRANSACTION|COMMIT|END|ROLLBACK|ABORT|PREPARE TRANSACTION"
 _TURN = rf"""CASE WHEN {_DIALECT} IS NULL THEN NULL
     ELSE coalesce(list_last(list_transform(

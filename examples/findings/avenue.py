@@ -59,6 +59,8 @@ VERSIONS = {
     "go": ("go", "version"),
     "python3": ("python3", "--version"),
     "psql": ("psql", "--version"),
+    "pgbouncer": ("pgbouncer", "--version"),
+    "mariadbd": ("mariadbd", "--version"),
     "redis-server": ("redis-server", "--version"),
 }
 """How each program that a scene may name says its version."""
@@ -79,6 +81,8 @@ class Scene:
     """In the middle, on port 80: what stands behind its ``defaults``."""
     middle: str = ""
     """Another program in the middle, on port 80."""
+    middle_program: str = "a program"
+    """What it is, for the README."""
     backends: Sequence[str] = ()
     """Programs on the backend's host, on port 8080 and those after it."""
     nginx_behind: str = ""
@@ -103,6 +107,7 @@ class Scene:
         served = self.nginx + self.nginx_behind
         taken = {"nginx": served, "haproxy": self.haproxy, "openssl": "@KEYS@" in served}
         taken |= dict.fromkeys(("psql", "redis-server"), "databases.py" in lines)
+        taken |= {"pgbouncer": "pooler.py" in lines, "mariadbd": "mariadb.py" in lines}
         return [name for name in VERSIONS if taken.get(name, name in lines)]
 
 
@@ -186,7 +191,7 @@ def start_nginx(network: Network, host: Host, port: int, said: str) -> subproces
 
 def readme(scene: Scene) -> str:
     """Say how the capture was made and what to see in it."""
-    program = "nginx" if scene.nginx else "haproxy" if scene.haproxy else "a program"
+    program = "nginx" if scene.nginx else "haproxy" if scene.haproxy else scene.middle_program
     run = f"In the middle, {program}:\n\n{indented(scene.nginx or scene.haproxy or scene.middle)}"
     run += f"\n\nOn the backend, nginx:\n\n{indented(scene.nginx_behind)}" if scene.nginx_behind else ""
     behind = "8080" if scene.backends else "443" if scene.nginx_behind else ""

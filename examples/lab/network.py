@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 
 STOP_SECONDS = 5
+SERVER_SECONDS = 60
+"""A database that makes its files takes long on a busy machine."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SLICE_SECONDS = 0.0005
 
@@ -134,7 +136,7 @@ class Network:
                 env={**os.environ, **(environment or {})},
             )  # fmt: skip
         try:
-            wait_until(lambda: host.listens(port), f"{words[0]} listens")
+            wait_until(lambda: host.listens(port), f"{words[0]} listens", SERVER_SECONDS)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; it said: {log.read_text()}") from None
         return server

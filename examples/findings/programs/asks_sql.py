@@ -6,6 +6,7 @@ single      one statement, which takes 2 to 12 ms
 change      BEGIN, a statement, a change of a row of its own, COMMIT
 both        half of either
 bind        as both, with parameters
+rest        one statement, and 5 s of rest, in which a pooler opens the connections that it shall always have
 idle        as change, with 15 ms of rest before COMMIT
 
 DIARY lists of each statement the client's port, its place on the connection, its number and its time.
@@ -52,6 +53,10 @@ class Client(Thread):
         """Do one thing."""
         if WAY == "single" or (WAY in ("both", "bind") and self.chance.random() < 0.5):
             self.ask(LOOK)
+            return
+        if WAY == "rest":
+            self.ask(LOOK)
+            time.sleep(5)
             return
         self.ask("BEGIN")
         self.ask(LOOK)
