@@ -6,8 +6,8 @@ In: exchanges, links. Out: the table ``splits``.
 from conchart.analysis.hops import POOLED
 from conchart.store.tables import Tables
 
-# A statement waited for a pooled connection as long as the one that took it was not free: busy with what came before on it,
-# or not set up yet. Inside a transaction it has one.
+# A statement waited for a pooled connection as long as the one that took it was not free: busy with what came before on
+# it, or not set up yet. Inside a transaction it has one.
 _SPLIT = f"""
     INSERT INTO splits BY NAME
     WITH pooled AS (
@@ -34,7 +34,8 @@ _SPLIT = f"""
         WHERE proxy_in_ns IS NOT NULL GROUP BY ALL)
     SELECT server_ip, server_port, count(*) AS requests, sum(wait_ns)::BIGINT AS wait_ns,
         coalesce(sum(backend), 0)::BIGINT AS backend_ns, coalesce(sum(connect), 0)::BIGINT AS connect_ns,
-        coalesce(sum(tls), 0)::BIGINT AS tls_ns, coalesce(sum(pool), 0)::BIGINT AS pool_ns, coalesce(sum(proxy), 0)::BIGINT AS proxy_ns,
+        coalesce(sum(tls), 0)::BIGINT AS tls_ns, coalesce(sum(pool), 0)::BIGINT AS pool_ns,
+        coalesce(sum(proxy), 0)::BIGINT AS proxy_ns,
         count(*) FILTER (linked IS NULL) AS unlinked,
         coalesce(sum(wait_ns) FILTER (linked IS NULL), 0)::BIGINT AS unlinked_ns
     FROM exchanges JOIN connections USING (stream) LEFT JOIN linked USING (stream, number)

@@ -95,12 +95,14 @@ _EXCHANGES = f"""
     FROM exchanges JOIN ({_SERVED}) USING (stream)
 """
 _SPLIT = f"""
-    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, pool_ns AS pool, backend_ns AS backend, connect_ns + tls_ns AS way
+    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, pool_ns AS pool, backend_ns AS backend,
+        connect_ns + tls_ns AS way
     FROM splits JOIN servers USING (server_ip, server_port) WHERE {OF_USERS}
 """
 _BY_HOP = f"""
-    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(pool)::BIGINT AS pool, sum(backend)::BIGINT AS backend,
-        sum(way)::BIGINT AS way FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
+    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(pool)::BIGINT AS pool,
+        sum(backend)::BIGINT AS backend, sum(way)::BIGINT AS way
+    FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
 """
 _AT_ONCE = f"""
     SELECT max(open) AS most FROM (

@@ -2,7 +2,8 @@
 
     python3 databases.py ADDRESS READY [NAME=VALUE…]
 
-NAME=VALUE is a setting of PostgreSQL. Role, password and database: shop. What they keep is in a folder that goes with them.
+NAME=VALUE is a setting of PostgreSQL. Role, password and database: shop. What they keep is in a folder that goes with
+them.
 """
 
 import signal

@@ -1,6 +1,6 @@
 """A shop with a pool of connections to PostgreSQL; each page is one statement of some 10 ms.
 
-    python3 pooled_shop.py ADDRESS STORE SIZE
+python3 pooled_shop.py ADDRESS STORE SIZE
 """
 
 import sys
