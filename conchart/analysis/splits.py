@@ -14,7 +14,7 @@ _SPLIT = f"""
         SELECT front_stream, front_exchange, back_stream, back_exchange, proxy_in_ns, connect_ns, tls_ns,
             front.request_done_at AS asked_at
         FROM links JOIN exchanges front ON front_stream = front.stream AND front_exchange = front.number
-        JOIN (SELECT stream, number, protocol AS spoken FROM exchanges) back
+        JOIN (SELECT stream, number, protocol AS spoken FROM exchanges WHERE {POOLED}) back
             ON back_stream = back.stream AND back_exchange = back.number
         WHERE {POOLED} AND spoken = protocol AND proxy_in_ns > 0),
     freed AS (
