@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
+from conchart.store.sql import STARTING
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
@@ -16,6 +17,19 @@ _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL)
 
 _PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
 """A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
+
+_DIALECT = "CASE e.protocol WHEN 'postgresql' THEN 1 WHEN 'mysql' THEN 2 END"
+"""Of exchanges: the protocol in which a pooler speaks to both sides."""
+
+POOLED = "protocol IN ('postgresql', 'mysql')"
+"""Condition on ``exchanges``: a pooler hands such on, in the same protocol."""
+
+_TURNS = "ROLLBACK[A-Z ]* TO|BEGIN|START TRANSACTION|COMMIT|END|ROLLBACK|ABORT|PREPARE TRANSACTION"
+_TURN = rf"""CASE WHEN {_DIALECT} IS NULL THEN NULL
+    ELSE coalesce(list_last(list_transform(
+        list_filter(regexp_extract_all(upper(e.target), '(?:^|;) ?({_TURNS})\b', 1), lambda word: word NOT LIKE '% TO'),
+        lambda word: if(word IN ('BEGIN', 'START TRANSACTION'), 1, -1))), 0) END::INTEGER"""
+"""Of exchanges: what follows is part of a transaction (1), or of none (-1); 0: as before."""
 
 _EXCHANGES = f"""
     WITH both_sides AS (
@@ -41,20 +55,23 @@ _EXCHANGES = f"""
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
             list_transform(ids, lambda id: hash(id)) AS ids, confidence,
-            e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
+            e.number = min(e.number) OVER (PARTITION BY e.stream) AS first,
+            {_DIALECT}::INTEGER AS dialect, if({_DIALECT} IS NULL OR e.target IS NULL, NULL, hash(e.target)) AS shape,
+            {STARTING} AS starts, {_TURN} AS turn
         FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
             NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
-            NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first
+            NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first,
+            NULL::INTEGER AS dialect, NULL::UBIGINT AS shape, false AS starts, NULL::INTEGER AS turn
         FROM ends
         WHERE EXISTS (FROM asked WHERE opens)
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
-        request_bytes, response_bytes, target, status, ids, confidence
+        request_bytes, response_bytes, target, status, ids, confidence, dialect, shape, starts, turn
     FROM (FROM asked UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
     WHERE number IS NOT NULL OR opened_by IS NOT NULL

@@ -240,10 +240,11 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="splits",
         key="server_ip, server_port",
-        known="requests, wait_ns, backend_ns, connect_ns, tls_ns, proxy_ns, unlinked, unlinked_ns",
+        known="requests, wait_ns, backend_ns, connect_ns, tls_ns, pool_ns, proxy_ns, unlinked, unlinked_ns",
         worked_out="""
             server_ip VARCHAR, server_port INTEGER, requests BIGINT, wait_ns BIGINT, backend_ns BIGINT,
-            connect_ns BIGINT, tls_ns BIGINT, proxy_ns BIGINT, unlinked BIGINT, unlinked_ns BIGINT
+            connect_ns BIGINT, tls_ns BIGINT, pool_ns BIGINT, proxy_ns BIGINT, unlinked BIGINT,
+            unlinked_ns BIGINT
         """,
     ),
     Table(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from conchart.store.sql import OF_USERS, SERVED
 from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
+from conchart.telling.splits import POOL_WAIT
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
@@ -94,12 +95,14 @@ _EXCHANGES = f"""
     FROM exchanges JOIN ({_SERVED}) USING (stream)
 """
 _SPLIT = f"""
-    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, backend_ns AS backend, connect_ns + tls_ns AS way
+    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, pool_ns AS pool, backend_ns AS backend,
+        connect_ns + tls_ns AS way
     FROM splits JOIN servers USING (server_ip, server_port) WHERE {OF_USERS}
 """
 _BY_HOP = f"""
-    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(backend)::BIGINT AS backend,
-        sum(way)::BIGINT AS way FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
+    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(pool)::BIGINT AS pool,
+        sum(backend)::BIGINT AS backend, sum(way)::BIGINT AS way
+    FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
 """
 _AT_ONCE = f"""
     SELECT max(open) AS most FROM (
@@ -122,7 +125,7 @@ _IN_VAIN = f"""
 _LONGEST_REQUEST = 50
 """Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
-_HOPS = {"proxy": "the proxy itself", "backend": "the backend", "way": "connecting to the backend"}
+_HOPS = {"proxy": "the proxy itself", "pool": POOL_WAIT, "backend": "the backend", "way": "connecting to the backend"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,9 @@ STEPS: tuple[Step, ...] = (
 """In the order in which they come about."""
 
 
+POOL_WAIT = "waiting for a pooled connection"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """The waits for a front's responses, added up; the columns of ``splits``."""
@@ -73,6 +76,8 @@ class Split:
     backend_ns: int
     connect_ns: int
     tls_ns: int
+    pool_ns: int
+    """At a pooler, until a connection of its pool was free."""
     proxy_ns: int
     unlinked: int
     unlinked_ns: int
@@ -83,6 +88,7 @@ class Split:
             ("backend", self.backend_ns, ""),
             ("connecting", self.connect_ns, ""),
             ("TLS with the backend", self.tls_ns, ""),
+            (POOL_WAIT, self.pool_ns, ""),
             ("the proxy itself", self.proxy_ns, ""),
             ("not linked", self.unlinked_ns, f"{format_count(self.unlinked)} of {count_of(self.requests, 'request')}"),
         ):

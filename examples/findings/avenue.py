@@ -59,6 +59,7 @@ VERSIONS = {
     "go": ("go", "version"),
     "python3": ("python3", "--version"),
     "psql": ("psql", "--version"),
+    "pgbouncer": ("pgbouncer", "--version"),
     "redis-server": ("redis-server", "--version"),
     "mariadbd": ("mariadbd", "--version"),
     "php-fpm8.2": ("php-fpm8.2", "--version"),
@@ -81,6 +82,8 @@ class Scene:
     """In the middle, on port 80: what stands behind its ``defaults``."""
     middle: str = ""
     """Another program in the middle, on port 80."""
+    middle_program: str = "a program"
+    """What it is, for the README."""
     backends: Sequence[str] = ()
     """Programs on the backend's host, on port 8080 and those after it."""
     nginx_behind: str = ""
@@ -105,7 +108,8 @@ class Scene:
         served = self.nginx + self.nginx_behind
         taken = {"nginx": served, "haproxy": self.haproxy, "openssl": "@KEYS@" in served}
         taken |= dict.fromkeys(("psql", "redis-server"), "databases.py" in lines)
-        taken["mariadbd"] = "mariadb_goods.py" in lines
+        taken["mariadbd"] = "mariadb_goods.py" in lines or "mariadb.py" in lines
+        taken["pgbouncer"] = "pooler.py" in lines
         taken["php-fpm8.2"] = "php_shop.py" in lines or "fpm.py" in lines
         taken["nginx"] = served or "php_shop.py" in lines
         return [name for name in VERSIONS if taken.get(name, name in lines)]
@@ -191,7 +195,7 @@ def start_nginx(network: Network, host: Host, port: int, said: str) -> subproces
 
 def readme(scene: Scene) -> str:
     """Say how the capture was made and what to see in it."""
-    program = "nginx" if scene.nginx else "haproxy" if scene.haproxy else "a program"
+    program = "nginx" if scene.nginx else "haproxy" if scene.haproxy else scene.middle_program
     run = f"In the middle, {program}:\n\n{indented(scene.nginx or scene.haproxy or scene.middle)}"
     run += f"\n\nOn the backend, nginx:\n\n{indented(scene.nginx_behind)}" if scene.nginx_behind else ""
     behind = "8080" if scene.backends else "443" if scene.nginx_behind else ""

@@ -14,11 +14,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 STOP_SECONDS = 5
+SERVER_SECONDS = 60
+"""A database that makes its files takes long on a busy machine."""
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SLICE_SECONDS = 0.0005
 
@@ -134,7 +136,7 @@ class Network:
                 env={**os.environ, **(environment or {})},
             )  # fmt: skip
         try:
-            wait_until(lambda: host.listens(port), f"{words[0]} listens")
+            wait_until(lambda: host.listens(port), f"{words[0]} listens", SERVER_SECONDS)
         except TimeoutError as error:
             raise TimeoutError(f"{error}; it said: {log.read_text()}") from None
         return server
@@ -266,7 +268,8 @@ def _leave(number: int, _frame: object) -> None:
 
 def _remove_namespace(host: Host) -> None:
     for pid in host.pids():
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(pid, signal.SIGKILL)
     ip("netns", "delete", host.namespace)
 
 

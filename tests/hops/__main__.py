@@ -27,7 +27,7 @@ LEAST_FOUND = {1: 0.95, 16: 0.95, 64: 0.85, 128: 0.85}
 
 def is_enough(name: str, outcome: Outcome) -> bool:
     """Say whether a capture's links are as good as asked for."""
-    least = LEAST_FOUND[int(name.rsplit("-", 1)[1])]
+    least = LEAST_FOUND.get(int(name.rsplit("-", 1)[1]), 0.95)
     return outcome.recall >= least and outcome.sure_precision >= LEAST_SURE and outcome.calibration_error <= MOST_OFF
 
 

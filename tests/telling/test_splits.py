@@ -3,7 +3,15 @@
 from conchart.telling.splits import Split
 
 KNOWN = Split(
-    requests=20, wait_ns=6_380, backend_ns=3_510, connect_ns=96, tls_ns=0, proxy_ns=2_774, unlinked=0, unlinked_ns=0
+    requests=20,
+    wait_ns=6_380,
+    backend_ns=3_510,
+    connect_ns=96,
+    tls_ns=0,
+    pool_ns=0,
+    proxy_ns=2_774,
+    unlinked=0,
+    unlinked_ns=0,
 )
 
 
@@ -13,6 +21,14 @@ def test_parts_that_took_no_time_are_not_told() -> None:
 
 def test_what_is_not_linked_is_told_with_its_requests() -> None:
     split = Split(
-        requests=20, wait_ns=30, backend_ns=0, connect_ns=0, tls_ns=10, proxy_ns=0, unlinked=3, unlinked_ns=20
+        requests=20,
+        wait_ns=30,
+        backend_ns=0,
+        connect_ns=0,
+        tls_ns=10,
+        pool_ns=0,
+        proxy_ns=0,
+        unlinked=3,
+        unlinked_ns=20,
     )
     assert str(split) == "of 30 ns wait: TLS with the backend 10 ns, not linked 20 ns (3 of 20 requests)"

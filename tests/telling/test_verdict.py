@@ -18,11 +18,13 @@ def parts_of_the_wait(trace: Trace) -> tuple[Counter[tuple[str, ...]], int]:
     ):
         found[("server", ip, str(port))] += ns
         found[("phase", phase)] += ns
-    for proxy, backend, way in trace.fetch(
-        "SELECT proxy_ns, backend_ns, connect_ns + tls_ns FROM splits SEMI JOIN (FROM servers WHERE role <> 'backend')"
-        " USING (server_ip, server_port)"
+    for proxy, pool, backend, way in trace.fetch(
+        "SELECT proxy_ns, pool_ns, backend_ns, connect_ns + tls_ns FROM splits"
+        " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
     ):
-        found += Counter({("hop", "proxy"): proxy, ("hop", "backend"): backend, ("hop", "way"): way})
+        found += Counter(
+            {("hop", "proxy"): proxy, ("hop", "pool"): pool, ("hop", "backend"): backend, ("hop", "way"): way}
+        )
     ((waited,),) = trace.fetch("SELECT coalesce(sum(waited_ns), 0)::BIGINT FROM servers WHERE role <> 'backend'")
     return found, waited
 

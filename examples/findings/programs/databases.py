@@ -1,8 +1,9 @@
 """PostgreSQL on port 5432 and Redis on port 6379, with the goods of a shop; READY listens when both do.
 
-    python3 databases.py ADDRESS READY
+    python3 databases.py ADDRESS READY [NAME=VALUE…]
 
-Role, password and database: shop. What they keep is in a folder that goes with them.
+NAME=VALUE is a setting of PostgreSQL. Role, password and database: shop. What they keep is in a folder that goes with
+them.
 """
 
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 import psycopg2
 import redis
 
-ADDRESS, READY = sys.argv[1:]
+ADDRESS, READY, *SETTINGS = sys.argv[1:]
 BIN = max(Path("/usr/lib/postgresql").glob("*/bin"))
 GOODS = """
 CREATE TABLE sold (id int PRIMARY KEY, buyer int, what text);
@@ -62,6 +63,7 @@ with tempfile.TemporaryDirectory() as folder:
         rules.write("host all all 10.98.0.0/16 scram-sha-256\n")
     try:
         served = [str(BIN / "postgres"), "-D", str(data), "-h", ADDRESS, "-k", "", "-F"]
+        served += [word for setting in SETTINGS for word in ("-c", setting)]
         running.append(subprocess.Popen(as_postgres(*served), cwd="/"))
         kept = ["redis-server", "--bind", ADDRESS, "--save", "", "--dir", folder, "--protected-mode", "no"]
         running.append(subprocess.Popen(kept, stdout=subprocess.DEVNULL))

@@ -6,6 +6,7 @@ use std::iter::Peekable;
 use foldhash::fast::FixedState;
 
 use super::Exchange;
+use super::poolers::Poolers;
 use super::programs::Programs;
 use super::sections::{Indexed, Section, Sides};
 
@@ -111,11 +112,15 @@ impl Agreement {
 }
 
 /// Lists the candidates of all backs, those of a back together; and how many backs of each endpoint have none.
-pub(super) fn candidates(section: &Section<'_>, programs: &Programs) -> (Vec<Candidate>, Vec<Route>) {
+pub(super) fn candidates(
+    section: &Section<'_>,
+    programs: &Programs,
+    poolers: &Poolers<'_>,
+) -> (Vec<Candidate>, Vec<Route>) {
     let mut routes = Routes::default();
     let mut found = Vec::new();
     for sides in &section.machines {
-        of_machine(section, sides, programs, &mut routes, &mut found);
+        of_machine(section, sides, programs, poolers, &mut routes, &mut found);
     }
     (found, routes.list())
 }
@@ -130,6 +135,13 @@ pub(super) struct Route {
     pub front_endpoint: usize,
     /// Backs of the endpoint that lie within no front's life.
     pub alone: u32,
+}
+
+impl Route {
+    /// Both endpoints.
+    pub(super) fn pair(&self) -> (i32, i32) {
+        (self.front, self.back)
+    }
 }
 
 /// Pairs of server endpoints, numbered as they are met.
@@ -197,12 +209,14 @@ fn of_machine(
     section: &Section<'_>,
     sides: &Sides,
     programs: &Programs,
+    poolers: &Poolers<'_>,
     routes: &mut Routes,
     found: &mut Vec<Candidate>,
 ) {
     let (fronts, backs) = (section.fronts_of(sides), section.backs_of(sides));
-    let may_cause =
-        |front: &Exchange, back: &Exchange| may_cause(front, back) && programs.may_cause(front.endpoint, back.endpoint);
+    let may_cause = |front: &Exchange, back: &Exchange| {
+        may_cause(front, back) && programs.may_cause(front.endpoint, back.endpoint) && poolers.may_cause(front, back)
+    };
     let asked = asked_in_turn(&fronts, &backs, &may_cause);
     let answered = answered_in_turn(&fronts, &backs, &may_cause);
     let mut waiting = Waiting::new(fronts.into_iter());
@@ -221,7 +235,7 @@ fn of_machine(
                 near.push((place, candidate));
             }
         }
-        if near.is_empty() {
+        if near.is_empty() && !poolers.is_behind(back) {
             *routes.alone.entry(back.endpoint).or_default() += 1;
         }
         let rivals = u32::try_from(near.len()).unwrap_or(u32::MAX);

@@ -14,6 +14,7 @@ mod candidates;
 mod habits;
 mod marginals;
 mod order;
+mod poolers;
 mod programs;
 mod rivals;
 pub(crate) mod rows;
@@ -26,6 +27,8 @@ mod tests;
 use self::candidates::{Candidate, candidates};
 use self::habits::Habits;
 use self::order::Order;
+use self::poolers::Poolers;
+pub use self::poolers::Statement;
 use self::programs::{Evidence, Programs};
 use self::sections::{Indexed, Section, sections};
 use self::sole::sole;
@@ -89,6 +92,8 @@ pub struct Exchange {
     pub confidence: f64,
     /// Hashes of the identifiers that it carries.
     pub ids: Vec<u64>,
+    /// What it asks a database.
+    pub statement: Option<Statement>,
 }
 
 /// How a connection was set up, ns since the epoch.
@@ -135,24 +140,25 @@ pub struct Link {
 /// Links the exchanges of every proxy; `exchanges` are in any order.
 #[must_use]
 pub fn link(exchanges: &[Exchange]) -> Vec<Link> {
-    let programs = programs(exchanges);
+    let poolers = Poolers::new(exchanges);
+    let programs = programs(exchanges, &poolers);
     let mut links = Vec::new();
     let mut beginning = None;
     sections(exchanges, |section| {
         beginning = beginning.filter(|_| section.goes_on);
-        links.extend(link_section(section, &programs, &mut beginning));
+        links.extend(link_section(section, &programs, &poolers, &mut beginning));
     });
     links.sort_unstable_by_key(|link| (link.front, link.back));
     links
 }
 
 /// Decides which programs of a machine cause what others are asked.
-fn programs(exchanges: &[Exchange]) -> Programs {
+fn programs(exchanges: &[Exchange], poolers: &Poolers<'_>) -> Programs {
     let mut programs = Programs::mixed(exchanges);
     if programs.any() {
         let mut evidence = Evidence::default();
         sections(exchanges, |section| {
-            let (candidates, routes) = candidates(section, &Programs::default());
+            let (candidates, routes) = candidates(section, &Programs::default(), poolers);
             let usual = Habits::of_any_proxy(&routes, &candidates);
             let order = Order::new(section);
             let (_, tried) = best_beginning(&usual, &order, section.fronts.len(), &candidates);
@@ -169,8 +175,13 @@ fn programs(exchanges: &[Exchange]) -> Programs {
 }
 
 /// Links the fronts and backs of a section; a machine's sections have one beginning.
-fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<Beginning>) -> Vec<Link> {
-    let (mut candidates, routes) = candidates(section, programs);
+fn link_section(
+    section: &Section<'_>,
+    programs: &Programs,
+    poolers: &Poolers<'_>,
+    known: &mut Option<Beginning>,
+) -> Vec<Link> {
+    let (mut candidates, routes) = candidates(section, programs, poolers);
     let order = Order::new(section);
     let fronts = section.fronts.len();
     let mut links: Vec<Link> = Vec::new();
@@ -180,6 +191,7 @@ fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<B
     for _ in 0..MOST_TIMES {
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
         let mut taken = vec![false; section.backs.len()];
+        let mut handed_on = vec![false; fronts];
         let before = links.len();
         for of_back in live.chunk_by(|one, other| one.back == other.back) {
             let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
@@ -188,6 +200,9 @@ fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<B
             };
             if let Some(taken) = taken.get_mut(candidate.back as usize) {
                 *taken = true;
+            }
+            if let Some(handed_on) = handed_on.get_mut(candidate.front as usize) {
+                *handed_on = routes.get(candidate.route as usize).is_some_and(|route| poolers.has(route.pair()));
             }
             let confidence = candidate.confidence * habits.trust(candidate);
             if confidence > LEAST_CONFIDENCE {
@@ -202,7 +217,8 @@ fn link_section(section: &Section<'_>, programs: &Programs, known: &mut Option<B
         if (links.len() - before) * WORTH_MORE <= before {
             break;
         }
-        candidates.retain(|candidate| !taken.get(candidate.back as usize).copied().unwrap_or_default());
+        let is = |list: &[bool], number: u32| list.get(number as usize).copied().unwrap_or_default();
+        candidates.retain(|candidate| !is(&taken, candidate.back) && !is(&handed_on, candidate.front));
         usual = habits.once_more(&routes, &candidates);
         beginning = Beginning::Soon;
     }

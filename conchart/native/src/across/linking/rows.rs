@@ -5,7 +5,7 @@
 use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, UInt64Array};
 use arrow_schema::ArrowError;
 
-use super::{Exchange, Link, Setup, link, split};
+use super::{Exchange, Link, Setup, Statement, link, split};
 use crate::across::columns::{Columns, at};
 use crate::tables::{LinkRow, Tables};
 
@@ -31,6 +31,8 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
     let target = hashes("target")?;
     let (opens, first) = (columns.get::<BooleanArray>("opens")?, columns.get::<BooleanArray>("first")?);
     let ids = columns.get::<ListArray>("ids")?;
+    let (dialect, shape, turn) = (integers("dialect")?, hashes("shape")?, integers("turn")?);
+    let starts = columns.get::<BooleanArray>("starts")?;
 
     for row in 0..batch.num_rows() {
         exchanges.push(Exchange {
@@ -60,6 +62,12 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
             confidence: at!(confidence, row).unwrap_or(1.0),
             ids: at!(ids, row).map_or_else(Vec::new, |list| {
                 list.as_any().downcast_ref::<UInt64Array>().map_or_else(Vec::new, |list| list.values().to_vec())
+            }),
+            statement: at!(dialect, row).map(|dialect| Statement {
+                dialect,
+                shape: at!(shape, row),
+                starts: starts.is_valid(row) && starts.value(row),
+                turn: at!(turn, row).unwrap_or_default(),
             }),
         });
     }

@@ -82,7 +82,7 @@ fn a_front_alone_has_any_number_of_backs() {
     let surest = |exchanges: &[Exchange]| {
         let mut found = f64::NAN;
         sections(exchanges, |section| {
-            let sole = sole(section, &candidates(section, &Programs::default()).0);
+            let sole = sole(section, &candidates(section, &Programs::default(), &Poolers::default()).0);
             found = sole.values().map(|sole| sole.confidence).fold(0.0, f64::max);
         });
         found
