@@ -17,6 +17,9 @@ _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL)
 _PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
 """A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 
+_KIND = f"regexp_replace({_PATH}, '[0-9][0-9a-f-]*', '?', 'g')"
+"""The same without numbers: what kind of request it is."""
+
 _EXCHANGES = f"""
     WITH both_sides AS (
         SELECT machine FROM machines JOIN connections ON server_ip = address
@@ -40,6 +43,7 @@ _EXCHANGES = f"""
             response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
+            CASE WHEN {_OPENS} THEN NULL WHEN target IS NOT NULL OR protocol NOT LIKE 'http%' THEN hash(method, {_KIND}) END AS kind,
             list_transform(ids, lambda id: hash(id)) AS ids, confidence,
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
         FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),
@@ -47,6 +51,7 @@ _EXCHANGES = f"""
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
             NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
+            NULL::UBIGINT AS kind,
             NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first
         FROM ends
         WHERE EXISTS (FROM asked WHERE opens)
@@ -54,7 +59,7 @@ _EXCHANGES = f"""
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
-        request_bytes, response_bytes, target, status, ids, confidence
+        request_bytes, response_bytes, target, kind, status, ids, confidence
     FROM (FROM asked UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
     WHERE number IS NOT NULL OR opened_by IS NOT NULL

@@ -100,6 +100,35 @@ fn a_single_front_has_the_backs_that_come_while_it_waits() {
     assert_eq!(linked(&exchanges).len(), 13);
 }
 
+/// Workers that serve four fronts at a time: each asks a dozen times on its own connection, and begins with another kind.
+fn of_workers(kept: bool) -> Vec<Exchange> {
+    let mut exchanges = Vec::new();
+    for round in 0..40 {
+        for worker in 0..4 {
+            let page = 4 * round + worker;
+            let at = i64::from(page) * 9 + i64::from((page * 7) % 5);
+            let line = 10 + if kept { worker } else { (worker + round) % 4 };
+            exchanges.push(Exchange { kind: Some(1), ..front(worker, round, at, at + 34, 300) });
+            exchanges.extend((0..12).map(|n| {
+                let kind = Some(if n == 0 { 2 } else { 3 });
+                let asked = at + 3 + 2 * i64::from(n) + i64::from((page + n) % 2);
+                Exchange { kind, ..back(line, 12 * round + n, asked, asked + 1, 254) }
+            }));
+        }
+    }
+    exchanges.sort_by_key(|exchange| exchange.request_at);
+    exchanges
+}
+
+#[test]
+fn what_a_worker_asks_on_its_connection_belongs_to_the_page_that_it_serves() {
+    let exchanges = of_workers(true);
+    let links = linked(&exchanges);
+    let right = |&((page, round), (line, number)): &((i32, i32), (i32, i32))| line == page + 10 && number / 12 == round;
+    assert!(links.len() >= 1_800, "{}", links.len());
+    assert!(links.iter().filter(|link| right(link)).count() >= links.len() - 24);
+}
+
 #[test]
 fn who_retries_has_two_backs() {
     let mut exchanges = Vec::new();
