@@ -39,7 +39,7 @@ class Truth:
     unjudged: set[int] = field(default_factory=set)
     """Streams with such exchanges: of what is linked to them, nobody knows whether it is right."""
     told: set[tuple[int, int]] | None = None
-    """The only back exchanges of which it is known whose they are; None: of all. A connection is also set up for somebody."""
+    """The only back exchanges of which it is known whose they are; None: of all."""
 
 
 def truth_of(case: Path) -> set[Link]:

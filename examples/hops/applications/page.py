@@ -16,7 +16,9 @@ import redis
 import sqlalchemy
 
 HOST, PORT = os.environ["DATABASE"], os.environ["DATABASE_PORT"]
-SHOP = sqlalchemy.create_engine(f"postgresql+psycopg://shop:hunter2@{HOST}:{PORT}/postgres", pool_size=8, max_overflow=0)
+SHOP = sqlalchemy.create_engine(
+    f"postgresql+psycopg://shop:hunter2@{HOST}:{PORT}/postgres", pool_size=8, max_overflow=0
+)
 CACHE = redis.Redis(host=os.environ["CACHE"], port=int(os.environ["CACHE_PORT"]))
 
 
