@@ -43,7 +43,8 @@ _EXCHANGES = f"""
             response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
-            CASE WHEN {_OPENS} THEN NULL WHEN target IS NOT NULL OR protocol NOT LIKE 'http%' THEN hash(method, {_KIND}) END AS kind,
+            CASE WHEN NOT {_OPENS} AND (target IS NOT NULL OR protocol NOT LIKE 'http%') THEN hash(method, {_KIND})
+                END AS kind,
             list_transform(ids, lambda id: hash(id)) AS ids, confidence,
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first
         FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),

@@ -79,7 +79,7 @@ class Split:
     unlinked: int
     unlinked_ns: int
     stores: tuple[tuple[str, int], ...] = ()
-    """Of an application, each server that it asks and the part of ``backend_ns`` that it took; none of other proxies."""
+    """Of an application, each server that it asks and its part of ``backend_ns``; none of other proxies."""
 
     def parts(self) -> Iterator[tuple[str, int, str]]:
         """Give what it is, how long, and what is to be added in brackets; nothing of what took no time."""
