@@ -100,20 +100,25 @@ fn a_single_front_has_the_backs_that_come_while_it_waits() {
     assert_eq!(linked(&exchanges).len(), 13);
 }
 
-/// Workers that serve four fronts at a time: each asks a dozen times on its own connection, and begins with another kind.
-fn of_workers(kept: bool) -> Vec<Exchange> {
+/// Two workers, each with a connection from the proxy and one to the store, on which a page asks three to eleven times.
+fn of_workers() -> Vec<Exchange> {
+    let by_chance = |seed: i32| (seed * seed * 31 + seed * 17) % 23;
+    let mut free_at = [0i64; 2];
     let mut exchanges = Vec::new();
-    for round in 0..40 {
-        for worker in 0..4 {
-            let page = 4 * round + worker;
-            let at = i64::from(page) * 9 + i64::from((page * 7) % 5);
-            let line = 10 + if kept { worker } else { (worker + round) % 4 };
-            exchanges.push(Exchange { kind: Some(1), ..front(worker, round, at, at + 34, 300) });
-            exchanges.extend((0..12).map(|n| {
-                let kind = Some(if n == 0 { 2 } else { 3 });
-                let asked = at + 3 + 2 * i64::from(n) + i64::from((page + n) % 2);
-                Exchange { kind, ..back(line, 12 * round + n, asked, asked + 1, 254) }
-            }));
+    for round in 0..60 {
+        for (worker, free_at) in (0..).zip(&mut free_at) {
+            let page: i32 = 2 * round + worker;
+            let asked = *free_at + 2 + i64::from(by_chance(page) / 4);
+            let mut at = asked + 2 + i64::from(by_chance(page + 7) / 5);
+            let mut backs = Vec::new();
+            for number in 0..3 + by_chance(page + 5) % 9 {
+                let kind = Some(10 + 2 * (page as u64 % 3) + u64::from(number == 0));
+                backs.push(Exchange { kind, ..back(10 + worker, 12 * round + number, at, at + 1, 254) });
+                at += 2 + i64::from(by_chance(page + number) % 2);
+            }
+            *free_at = at + i64::from(by_chance(page + 3) / 6);
+            exchanges.push(Exchange { kind: Some(page as u64 % 3), ..front(worker, round, asked, *free_at, 300) });
+            exchanges.append(&mut backs);
         }
     }
     exchanges.sort_by_key(|exchange| exchange.request_at);
@@ -122,11 +127,15 @@ fn of_workers(kept: bool) -> Vec<Exchange> {
 
 #[test]
 fn what_a_worker_asks_on_its_connection_belongs_to_the_page_that_it_serves() {
-    let exchanges = of_workers(true);
-    let links = linked(&exchanges);
-    let right = |&((page, round), (line, number)): &((i32, i32), (i32, i32))| line == page + 10 && number / 12 == round;
-    assert!(links.len() >= 1_800, "{}", links.len());
-    assert!(links.iter().filter(|link| right(link)).count() >= links.len() - 24);
+    let exchanges = of_workers();
+    let backs = exchanges.iter().filter(|exchange| exchange.opened_by.is_some()).count();
+    let right = |link: &Link| {
+        let (front, back) = (&exchanges[link.front as usize], &exchanges[link.back as usize]);
+        back.stream == front.stream + 10 && Some(back.number.unwrap() / 12) == front.number
+    };
+    let links = link(&exchanges);
+    assert_eq!(links.len(), backs);
+    assert!(links.iter().all(|link| right(link) && link.confidence > 0.9));
 }
 
 #[test]
