@@ -31,6 +31,9 @@ _TURN = rf"""CASE WHEN {_DIALECT} IS NULL THEN NULL
         lambda word: if(word IN ('BEGIN', 'START TRANSACTION'), 1, -1))), 0) END::INTEGER"""
 """Of exchanges: what follows is part of a transaction (1), or of none (-1); 0: as before."""
 
+_KIND = f"regexp_replace({_PATH}, '[0-9][0-9a-f-]*', '?', 'g')"
+"""The same without numbers: what kind of request it is."""
+
 _EXCHANGES = f"""
     WITH both_sides AS (
         SELECT machine FROM machines JOIN connections ON server_ip = address
@@ -54,6 +57,8 @@ _EXCHANGES = f"""
             response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
+            CASE WHEN NOT {_OPENS} AND (target IS NOT NULL OR protocol NOT LIKE 'http%') THEN hash(method, {_KIND})
+                END AS kind,
             list_transform(ids, lambda id: hash(id)) AS ids, confidence,
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first,
             {_DIALECT}::INTEGER AS dialect, if({_DIALECT} IS NULL OR e.target IS NULL, NULL, hash(e.target)) AS shape,
@@ -63,6 +68,7 @@ _EXCHANGES = f"""
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
             NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
+            NULL::UBIGINT AS kind,
             NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first,
             NULL::INTEGER AS dialect, NULL::UBIGINT AS shape, false AS starts, NULL::INTEGER AS turn
         FROM ends
@@ -71,7 +77,7 @@ _EXCHANGES = f"""
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
-        request_bytes, response_bytes, target, status, ids, confidence, dialect, shape, starts, turn
+        request_bytes, response_bytes, target, kind, status, ids, confidence, dialect, shape, starts, turn
     FROM (FROM asked UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
     WHERE number IS NOT NULL OR opened_by IS NOT NULL

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.store.sql import STORES
 from conchart.store.tables import Tables
 from conchart.telling.rows import rows
 from conchart.words.phases import PHASE_BY_NAME
+from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns
 
 
@@ -81,15 +83,18 @@ class Split:
     proxy_ns: int
     unlinked: int
     unlinked_ns: int
+    stores: tuple[tuple[str, int], ...] = ()
+    """Of an application, each server that it asks and its part of ``backend_ns``; none of other proxies."""
 
     def parts(self) -> Iterator[tuple[str, int, str]]:
         """Give what it is, how long, and what is to be added in brackets; nothing of what took no time."""
+        backends = self.stores or (("backend", self.backend_ns),)
         for words, ns, note in (
-            ("backend", self.backend_ns, ""),
+            *((words, ns, "") for words, ns in backends),
             ("connecting", self.connect_ns, ""),
             ("TLS with the backend", self.tls_ns, ""),
             (POOL_WAIT, self.pool_ns, ""),
-            ("the proxy itself", self.proxy_ns, ""),
+            (f"the {'application' if self.stores else 'proxy'} itself", self.proxy_ns, ""),
             ("not linked", self.unlinked_ns, f"{format_count(self.unlinked)} of {count_of(self.requests, 'request')}"),
         ):
             if ns:
@@ -101,9 +106,31 @@ class Split:
         return f"of {format_ns(self.wait_ns)} wait: {', '.join(told)}"
 
 
+_STORES = f"""
+    WITH behind AS (
+        SELECT f.server_ip AS front_ip, f.server_port AS front_port, b.server_ip, b.server_port,
+            any_value(e.protocol) FILTER (e.protocol IN {tuple(STORES)}) AS store,
+            sum(l.request_ns + l.wait_ns)::BIGINT AS ns
+        FROM links l JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+        JOIN exchanges e ON e.stream = back_stream AND e.number = back_exchange
+        WHERE proxy_in_ns IS NOT NULL GROUP BY ALL)
+    SELECT front_ip, front_port, store, server_ip, server_port, ns FROM behind
+    SEMI JOIN (FROM behind WHERE store IS NOT NULL) asking USING (front_ip, front_port)
+    ORDER BY front_ip, front_port, ns DESC, server_ip, server_port
+"""
+"""What applications ask, the costliest first: a front of which at least one backend is a store is an application."""
+
+
 def splits(tables: Tables, among: str = "") -> dict[tuple[str, int], Split]:
     """Give the split of each front, by its address and port; ``among``: SQL that joins those that are wanted."""
-    return {
-        (row.pop("server_ip"), row.pop("server_port")): Split(**row)
-        for row in rows(tables, f"FROM splits {among} ORDER BY server_ip, server_port")
-    }
+    fronts = list(rows(tables, f"FROM splits {among} ORDER BY server_ip, server_port"))
+    stores: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for row in rows(tables, _STORES) if fronts else ():
+        name = STORES.get(row["store"], "backend")
+        place = endpoint(row["server_ip"], row["server_port"])
+        stores.setdefault((row["front_ip"], row["front_port"]), []).append((f"{name} {place}", row["ns"]))
+    found = {}
+    for row in fronts:
+        key = (row.pop("server_ip"), row.pop("server_port"))
+        found[key] = Split(**row, stores=tuple(stores.get(key, ())))
+    return found

@@ -74,7 +74,11 @@ def compare(case: Path) -> Outcome:
         ).fetchall()
     # Of a stream whose exchanges are not those of the truth, nothing counts.
     made = {link for link in truth.links if not {link[0], link[2]} & truth.unjudged}
-    judged = {tuple(link[:4]): link[4] for link in links if not {link[0], link[2]} & truth.unjudged}
+    judged = {
+        tuple(link[:4]): link[4]
+        for link in links
+        if not {link[0], link[2]} & truth.unjudged and (truth.told is None or link[2:4] in truth.told)
+    }
     return Outcome(
         made=len(made),
         unseen=len(truth.unseen),

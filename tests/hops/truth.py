@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +19,8 @@ import conchart
 Link = tuple[int, int, int, int]
 """Front stream, front exchange, back stream, back exchange."""
 Ends = tuple[str, int, str, int]
+AT = "at+"
+"""Begins the number of an exchange whose instant is exact: of those that begin then, it is this one."""
 SLACK_NS = 2_000_000
 """A proxy's own log counts milliseconds: what it wrote down may seem to be older than its connection."""
 
@@ -36,6 +38,8 @@ class Truth:
     """
     unjudged: set[int] = field(default_factory=set)
     """Streams with such exchanges: of what is linked to them, nobody knows whether it is right."""
+    told: set[tuple[int, int]] | None = None
+    """The only back exchanges of which it is known whose they are; None: of all."""
 
 
 def truth_of(case: Path) -> set[Link]:
@@ -71,7 +75,10 @@ def read_truth(case: Path, trace: conchart.Trace) -> Truth:
             """
         ).fetchall()
     }
-    ends = [(row, _place(row, "front", streams), _place(row, "back", streams)) for row in rows(case / "truth.csv")]
+    found = list(rows(case / "truth.csv"))
+    if found and found[0]["front_exchange"].startswith(AT):
+        return _at_instants(found, streams, trace)
+    ends = [(row, _place(row, "front", streams), _place(row, "back", streams)) for row in found]
     asked: dict[int, int] = defaultdict(int)
     for _, *places in ends:
         for stream, place in places:
@@ -94,6 +101,32 @@ def read_truth(case: Path, trace: conchart.Trace) -> Truth:
     return truth
 
 
+def _at_instants(
+    found: Iterable[dict[str, str]], streams: dict[Ends, list[tuple[int, int]]], trace: conchart.Trace
+) -> Truth:
+    """Say what is true where exchanges are named by the packets in which they begin, and their place in these."""
+    begun: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for stream, number, at in trace.sql("SELECT stream, number, request_at FROM exchanges ORDER BY ALL").fetchall():
+        begun[stream, at].append(number)
+
+    def exchange(row: dict[str, str], side: str) -> tuple[int, int] | None:
+        stream, _ = _place(row, side, streams)
+        numbers = begun[stream, int(row[f"{side}_at"])]
+        place = int(row[f"{side}_exchange"].removeprefix(AT))
+        return (stream, numbers[place]) if place < len(numbers) else None
+
+    truth = Truth(told=set())
+    for row in found:
+        front, back = exchange(row, "front"), exchange(row, "back")
+        if front is None or back is None:
+            truth.unseen.append(row)
+        else:
+            truth.links.add((*front, *back))
+    assert truth.told is not None
+    truth.told.update(link[2:] for link in truth.links)
+    return truth
+
+
 def rows(path: Path) -> Iterator[dict[str, str]]:
     """Yield the lines of a truth.csv."""
     with path.open(newline="") as file:
@@ -109,4 +142,4 @@ def _place(row: dict[str, str], side: str, streams: dict[Ends, list[tuple[int, i
     before = bisect_right(candidates, (int(at) + SLACK_NS, -1))
     if not before:
         raise ValueError(f"no connection from {ip}:{port} to {server_ip}:{server_port} at {at}")
-    return candidates[before - 1][1], int(number)
+    return candidates[before - 1][1], int(number.removeprefix(AT))

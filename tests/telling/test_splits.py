@@ -1,5 +1,7 @@
 """What is said of the waits at a front."""
 
+from dataclasses import replace
+
 from conchart.telling.splits import Split
 
 KNOWN = Split(
@@ -32,3 +34,11 @@ def test_what_is_not_linked_is_told_with_its_requests() -> None:
         unlinked_ns=20,
     )
     assert str(split) == "of 30 ns wait: TLS with the backend 10 ns, not linked 20 ns (3 of 20 requests)"
+
+
+def test_an_application_has_a_part_for_each_store() -> None:
+    split = replace(KNOWN, stores=(("PostgreSQL 10.0.0.3:5432", 3_000), ("Redis 10.0.0.4:6379", 510)))
+    assert str(split) == (
+        "of 6.38 µs wait: PostgreSQL 10.0.0.3:5432 3.00 µs, Redis 10.0.0.4:6379 510 ns, connecting 96 ns, "
+        "the application itself 2.77 µs"
+    )

@@ -1,6 +1,7 @@
 //! Which back may belong to which front: by time alone, before any habit is known.
 
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::iter::Peekable;
 
 use foldhash::fast::FixedState;
@@ -51,6 +52,11 @@ pub(super) struct Candidate {
     pub ids: Agreement,
     pub target: Agreement,
     pub status: Agreement,
+    /// What the front asks, and what the back does, but for numbers in it; None where one is not known.
+    pub kinds: Option<u64>,
+    /// The front's connection, and the back's.
+    pub lines: Option<u64>,
+    pub handover: Handover,
     /// Bytes that the proxy added to the request.
     pub request_grown: Option<i64>,
     /// Bytes that the proxy added to the response.
@@ -91,6 +97,14 @@ pub(super) enum Answering {
     BackFirst,
     FrontFirst,
     OneMissing,
+}
+
+/// Whether the front was over when the next back began on the connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Handover {
+    Over,
+    Open,
+    Last,
 }
 
 /// What a fact of both says.
@@ -135,6 +149,8 @@ pub(super) struct Route {
     pub front_endpoint: usize,
     /// Backs of the endpoint that lie within no front's life.
     pub alone: u32,
+    /// Where fronts keep their connections to the back endpoint ([`super::visits`]): how often they seem not to.
+    pub kept: Option<f64>,
 }
 
 impl Route {
@@ -158,7 +174,7 @@ impl Routes {
     }
 
     fn list(self) -> Vec<Route> {
-        let mut list = vec![Route { front: 0, back: 0, front_endpoint: 0, alone: 0 }; self.numbers.len()];
+        let mut list = vec![Route { front: 0, back: 0, front_endpoint: 0, alone: 0, kept: None }; self.numbers.len()];
         let mut fronts: Vec<i32> = self.numbers.keys().map(|&(front, _)| front).collect();
         fronts.sort_unstable();
         fronts.dedup();
@@ -365,6 +381,13 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         ids: ids(front, back),
         target: Agreement::of(front.target, back.target),
         status: Agreement::of(front.status, back.status),
+        kinds: front.kind.zip(back.kind).map(|kinds| FixedState::default().hash_one(kinds)),
+        lines: Some(FixedState::default().hash_one((front.stream, back.stream))),
+        handover: match back.next_at {
+            Some(next_at) if front.until() <= next_at + SKEW_NS => Handover::Over,
+            Some(_) => Handover::Open,
+            None => Handover::Last,
+        },
         request_grown: back.request_bytes.zip(front.request_bytes).map(|(back, front)| back - front),
         response_grown: front.response_bytes.zip(back.response_bytes).map(|(front, back)| front - back),
         asked_in_turn: false,
@@ -376,6 +399,13 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         going: 0.0,
         probability: 0.0,
         confidence: 0.0,
+    }
+}
+
+impl Candidate {
+    /// Forgets what is asked only of those that make visits: of single exchanges it is less than it seems.
+    pub(super) fn alone(self) -> Self {
+        Self { kinds: None, lines: None, handover: Handover::Last, ..self }
     }
 }
 

@@ -4,23 +4,21 @@
 //! likelier its facts are of a link than of a coincidence. Of few candidates habits are those of any proxy.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
 use super::candidates::{Agreement, Candidate, Route};
-use super::marginals::{Counts, MOST_COUNTED, marginals};
+use super::delay::Delay;
+use super::marginals::{Counts, MOST_COUNTED, along, marginals};
 use super::order::MOST_OVERTAKEN;
+use super::pairs::Pairs;
 use super::rivals::{Known, weigh_rivals};
+use super::visits::Chains;
 
-/// Bins of a delay's distribution per doubling.
-const PER_OCTAVE: f64 = 4.0;
-/// Bins: up to 2^30 µs.
-const BINS: usize = 120;
 /// How many links the habits of any proxy weigh as much as.
-const PRIOR: f64 = 6.0;
+pub(super) const PRIOR: f64 = 6.0;
 /// How many coincidences those of any capture weigh as much as.
-const PRIOR_CHANCE: f64 = 40.0;
+pub(super) const PRIOR_CHANCE: f64 = 40.0;
 /// Candidates that weigh less than another of their back by this have no part in what follows.
 const HOPELESS: f64 = 10.0;
 /// The same of an application that asks its stores.
@@ -56,6 +54,8 @@ struct Habit {
     uncaused: f64,
     /// How often a back comes that has candidates, per nanosecond.
     left: f64,
+    /// Where fronts keep their connections: how often they seem not to.
+    kept: Option<f64>,
     /// What earlier links showed.
     known: Option<Box<Learned>>,
     learned: Learned,
@@ -75,6 +75,9 @@ struct Learned {
     response_grown: Growth,
     asked_overtaken: Overtaking,
     answered_overtaken: Overtaking,
+    kinds: Pairs,
+    lines: Pairs,
+    handover: Facts<3>,
 }
 
 impl Habits {
@@ -96,6 +99,7 @@ impl Habits {
                 front_endpoint: route.front_endpoint,
                 uncaused: ((f64::from(route.alone) + 0.5) / span).ln(),
                 left: f64::from(backs) / span,
+                kept: route.kept,
                 known: None,
                 learned: Learned::of_any_proxy(),
             }
@@ -157,6 +161,10 @@ impl Habits {
     pub(super) fn trust(&self, candidate: &Candidate) -> f64 {
         let [_, once, ..] = self.counts(candidate);
         let crowd = 1.0 - 1.0 / f64::from(candidate.rivals.max(1));
+        let kept = self.routes.get(candidate.route as usize).and_then(|habit| habit.kept);
+        if let Some(off) = kept {
+            return (1.0 - 2.0 * off) * (candidate.seen + 0.3).min(1.0);
+        }
         let often = CROWDED * (1.0 - once / EXCLUSIVE).max(0.0) * crowd;
         (1.0 - often) * (candidate.seen + 0.3).min(1.0)
     }
@@ -197,6 +205,17 @@ impl Habits {
         self.weigh(candidates);
         marginals(candidates, fronts, |candidate| self.counts(candidate));
         weigh_rivals(candidates, fronts, self.routes.len(), self);
+    }
+
+    /// The same of candidates whose neighbours on their connection are known.
+    pub(super) fn judge_along(&self, candidates: &mut [Candidate], chains: &mut Chains) {
+        for candidate in candidates.iter_mut() {
+            if let Some(habit) = self.routes.get(candidate.route as usize) {
+                candidate.weight = habit.learned.known(candidate);
+            }
+        }
+        chains.follow(candidates);
+        along(candidates, chains);
     }
 
     /// Weighs the candidates, and drops those that are hopeless beside another one of their back.
@@ -280,6 +299,10 @@ impl Learned {
             response_grown: Growth::default(),
             asked_overtaken: Overtaking::default(),
             answered_overtaken: Overtaking::default(),
+            kinds: Pairs::default(),
+            lines: Pairs::default(),
+            // The front is over before the next back on the connection, it is not, there is none.
+            handover: Facts::new([0.3, 0.2, 0.5], [0.3, 0.2, 0.5]),
         };
         learned.smooth();
         learned
@@ -294,6 +317,9 @@ impl Learned {
         self.status.add_candidate(candidate.status as usize);
         self.request_grown.add_candidate(candidate.request_grown);
         self.response_grown.add_candidate(candidate.response_grown);
+        self.kinds.add_candidate(candidate.kinds);
+        self.lines.add_candidate(candidate.lines);
+        self.handover.add_candidate(candidate.handover as usize);
     }
 
     /// Forgets what links showed, but what was known before.
@@ -309,6 +335,9 @@ impl Learned {
         self.response_grown.know(&known.response_grown);
         self.asked_overtaken = known.asked_overtaken;
         self.answered_overtaken = known.answered_overtaken;
+        self.kinds.know(&known.kinds);
+        self.lines.know(&known.lines);
+        self.handover.linked = known.handover.linked;
     }
 
     /// Counts a candidate as far as it is a link.
@@ -328,6 +357,9 @@ impl Learned {
         self.response_grown.add_link(candidate.response_grown, p);
         self.asked_overtaken.add(candidate.asked_overtaken, p);
         self.answered_overtaken.add(candidate.answered_overtaken, p);
+        self.kinds.add_link(candidate.kinds, p);
+        self.lines.add_link(candidate.lines, p);
+        self.handover.add_link(candidate.handover as usize, p);
     }
 
     fn smooth(&mut self) {
@@ -340,6 +372,9 @@ impl Learned {
         self.status.smooth();
         self.request_grown.smooth();
         self.response_grown.smooth();
+        self.kinds.smooth();
+        self.lines.smooth();
+        self.handover.smooth();
     }
 
     /// How much likelier a link makes how the request came through, but for its delay: the logarithm.
@@ -356,11 +391,22 @@ impl Learned {
             + self.answered_overtaken.gain(candidate.answered_overtaken)
     }
 
+    /// The same of what does not depend on where in a visit an exchange stands.
+    fn known(&self, candidate: &Candidate) -> f64 {
+        self.ids.gain(candidate.ids as usize)
+            + self.kinds.gain(candidate.kinds)
+            + self.lines.gain(candidate.lines)
+            + self.answering.gain(candidate.answering as usize)
+    }
+
     /// The same of what both messages say.
     fn said(&self, candidate: &Candidate) -> f64 {
         self.ids.gain(candidate.ids as usize)
             + self.target.gain(candidate.target as usize)
             + self.status.gain(candidate.status as usize)
+            + self.kinds.gain(candidate.kinds)
+            + self.lines.gain(candidate.lines)
+            + self.handover.gain(candidate.handover as usize)
     }
 }
 
@@ -380,78 +426,6 @@ impl Known for Habits {
             twice(candidate.asked_crosses, &learned.asked_overtaken),
             twice(candidate.answered_crosses, &learned.answered_overtaken),
         ]
-    }
-}
-
-/// The distribution of a delay.
-#[derive(Clone, Debug, Default)]
-struct Delay {
-    /// Nothing, where nothing was counted: of many routes little is known, and it takes no room.
-    counted: Vec<f64>,
-    density: Vec<f64>,
-}
-
-/// What any proxy lends to the bins of a delay: a broad hump around 0.3 ms, [`PRIOR`] in all.
-static LENT: LazyLock<Vec<f64>> = LazyLock::new(|| {
-    let hump = |bin: usize| {
-        let octaves = bin as f64 / PER_OCTAVE - (300f64).log2();
-        let deviation = if octaves < 0.0 { 4.0 } else { 6.0 };
-        (-(octaves / deviation).powi(2) / 2.0).exp()
-    };
-    let usual: Vec<f64> = (0..BINS).map(hump).collect();
-    let sum: f64 = usual.iter().sum();
-    usual.into_iter().map(|usual| PRIOR * usual / sum).collect()
-});
-
-impl Delay {
-    fn bin(ns: i64) -> usize {
-        let octaves = (1.0 + ns as f64 / 1_000.0).log2();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-        let bin = (octaves * PER_OCTAVE) as usize;
-        bin.min(BINS - 1)
-    }
-
-    /// Nanoseconds that a bin is wide.
-    fn width(bin: usize) -> f64 {
-        let candidate = |bin: usize| ((bin as f64 / PER_OCTAVE).exp2() - 1.0) * 1_000.0;
-        candidate(bin + 1) - candidate(bin)
-    }
-
-    fn add(&mut self, ns: i64, p: f64) {
-        self.counted.resize(BINS, 0.0);
-        if let Some(counted) = self.counted.get_mut(Self::bin(ns)) {
-            *counted += p;
-        }
-    }
-
-    /// Makes densities of counts: neighbours lend to each other, and any proxy lends.
-    fn smooth(&mut self) {
-        const KERNEL: [f64; 5] = [1.0 / 16.0, 4.0 / 16.0, 6.0 / 16.0, 4.0 / 16.0, 1.0 / 16.0];
-        if self.counted.is_empty() {
-            self.density.clear();
-            return;
-        }
-        let total: f64 = self.counted.iter().sum();
-        self.density = (0..BINS)
-            .map(|bin| {
-                let near = KERNEL.iter().enumerate().filter_map(|(at, share)| {
-                    let from = (bin + at).checked_sub(2)?;
-                    Some(share * self.counted.get(from)?)
-                });
-                Self::log_density(near.sum(), total, bin)
-            })
-            .collect();
-    }
-
-    fn log_density(counted: f64, total: f64, bin: usize) -> f64 {
-        let lent = LENT.get(bin).copied().unwrap_or_default();
-        ((counted + lent) / (total + PRIOR) / Self::width(bin)).ln()
-    }
-
-    /// Per nanosecond: the logarithm.
-    fn density(&self, ns: i64) -> f64 {
-        let bin = Self::bin(ns);
-        self.density.get(bin).copied().unwrap_or_else(|| Self::log_density(0.0, 0.0, bin))
     }
 }
 

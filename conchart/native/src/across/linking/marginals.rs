@@ -4,6 +4,7 @@
 //! is the less likely the likelier the others of its back are, and of its front as far as fronts have few.
 
 use super::candidates::Candidate;
+use super::visits::Chains;
 
 /// Passes over all candidates; what they change after that is below what confidence is worth.
 const PASSES: usize = 10;
@@ -46,6 +47,21 @@ pub(super) fn marginals<'a>(candidates: &mut [Candidate], fronts: usize, counts:
     for ((candidate, offered), wanted) in candidates.iter_mut().zip(&offered).zip(&wanted) {
         let odds = offered * wanted;
         candidate.probability = odds / (1.0 + odds);
+    }
+}
+
+/// Computes the probability of each candidate from those before and after on its back's connection, however many backs a front has.
+pub(super) fn along(candidates: &mut [Candidate], chains: &mut Chains) {
+    let odds: Vec<f64> = candidates.iter().map(|candidate| candidate.weight.clamp(-CERTAIN, CERTAIN).exp()).collect();
+    let odds = chains.hand_on(&odds);
+    let mut start = 0;
+    for of_back in candidates.chunk_by_mut(|one, other| one.back == other.back) {
+        let odds = odds.get(start..start + of_back.len()).unwrap_or_default();
+        start += of_back.len();
+        let all: f64 = 1.0 + odds.iter().sum::<f64>();
+        for (candidate, odds) in of_back.iter_mut().zip(odds) {
+            candidate.probability = odds / all;
+        }
     }
 }
 

@@ -5,15 +5,18 @@
 //! proxy's habits: how long after a request it asks, how long after an answer it answers, by how much it lengthens messages,
 //! whether it hands on targets and identifiers ([`habits`]), who overtakes whom ([`order`]). Habits and links are found in turns
 //! (expectation maximisation), and all links at once ([`marginals`]): first fit would give a slow request's back to its neighbour.
-//! How sure a link is, the hypotheses that rival it say ([`rivals`]).
+//! How sure a link is, the hypotheses that rival it say ([`rivals`]). Of an application that keeps its connections, what one front
+//! asks on one connection is linked together ([`visits`]).
 //!
 //! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
 //! unlinked. No IO, no clock; no more memory than [`candidates::MOST_CANDIDATES`] per back of a section ([`sections`]).
 
 mod candidates;
+mod delay;
 mod habits;
 mod marginals;
 mod order;
+mod pairs;
 mod poolers;
 mod programs;
 mod rivals;
@@ -23,8 +26,9 @@ mod sole;
 mod split;
 #[cfg(test)]
 mod tests;
+mod visits;
 
-use self::candidates::{Candidate, candidates};
+use self::candidates::{Candidate, Handover, Route, candidates};
 use self::habits::Habits;
 use self::order::Order;
 use self::poolers::Poolers;
@@ -33,6 +37,7 @@ use self::programs::{Evidence, Programs};
 use self::sections::{Indexed, Section, sections};
 use self::sole::sole;
 pub use self::split::split;
+use self::visits::{Chains, merged, of_visits, often};
 
 /// How often habits are learned anew from the links that they make likely.
 const ROUNDS: usize = 5;
@@ -86,6 +91,10 @@ pub struct Exchange {
     pub response_bytes: Option<i64>,
     /// Hash of method and path; None where encryption hides them.
     pub target: Option<u64>,
+    /// Hash of method and target, but for numbers in it: what kind of request it is. None where encryption hides it.
+    pub kind: Option<u64>,
+    /// When the next visit of its connection begins; None where it is the last, or visits are not known.
+    pub next_at: Option<i64>,
     /// As `exchanges` has it.
     pub status: Option<i32>,
     /// As `exchanges` has it: how sure it is that this is an exchange.
@@ -159,6 +168,7 @@ fn programs(exchanges: &[Exchange], poolers: &Poolers<'_>) -> Programs {
         let mut evidence = Evidence::default();
         sections(exchanges, |section| {
             let (candidates, routes) = candidates(section, &Programs::default(), poolers);
+            let candidates = alone(candidates);
             let usual = Habits::of_any_proxy(&routes, &candidates);
             let order = Order::new(section);
             let (_, tried) = best_beginning(&usual, &order, section.fronts.len(), &candidates);
@@ -181,12 +191,89 @@ fn link_section(
     poolers: &Poolers<'_>,
     known: &mut Option<Beginning>,
 ) -> Vec<Link> {
-    let (mut candidates, routes) = candidates(section, programs, poolers);
+    let (candidates, routes) = candidates(section, programs, poolers);
+    let mut sole = sole(section, &candidates);
+    let mut links = if often(&candidates, section.fronts.len()) {
+        link_visits(section, programs, poolers, candidates, &routes, known)
+    } else {
+        link_each(section, poolers, alone(candidates), &routes, known)
+    };
+    for link in &mut links {
+        if let Some(sole) = sole.remove(&link.back) {
+            link.confidence = link.confidence.max(sole.confidence);
+        }
+    }
+    links.extend(sole.into_iter().map(|(back, sole)| Link {
+        front: sole.front,
+        back,
+        method: "time",
+        confidence: sole.confidence,
+    }));
+    links.retain(|link| section.own.contains(&(link.back as usize)));
+    let index = |side: &[Indexed<'_>], number: u32| side.get(number as usize).map_or(number, |&(index, _)| index);
+    for link in &mut links {
+        (link.front, link.back) = (index(&section.fronts, link.front), index(&section.backs, link.back));
+    }
+    links
+}
+
+/// Links the visits of a section's backs, and so their backs.
+fn link_visits(
+    section: &Section<'_>,
+    programs: &Programs,
+    poolers: &Poolers<'_>,
+    raw: Vec<Candidate>,
+    routes: &[Route],
+    known: &mut Option<Beginning>,
+) -> Vec<Link> {
+    let mut habits = Habits::of_any_proxy(routes, &raw);
+    let mut chains = Chains::new(section);
+    let mut live = raw.clone();
+    habits.judge_along(&mut live, &mut chains);
+    for round in 0..ROUNDS {
+        chains.learn(&live);
+        habits.learn(&live);
+        habits.judge_along(&mut live, &mut chains);
+        let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
+        live.retain(|candidate| candidate.probability >= least);
+    }
+    let kept = chains.kept();
+    if kept.is_empty() {
+        return link_each(section, poolers, alone(raw), routes, known);
+    }
+    let visits = chains.visits(section);
+    let merged = merged(section, &visits);
+    let section = of_visits(section, &visits, &merged);
+    let (candidates, mut routes) = candidates(&section, programs, poolers);
+    for route in &mut routes {
+        route.kept = kept.get(&route.back).copied();
+    }
+    let links = link_each(&section, poolers, candidates, &routes, known);
+    let members = |link: Link| {
+        let visit = visits.get(link.back as usize).into_iter().flatten();
+        visit.map(move |&back| Link { back, ..link })
+    };
+    links.into_iter().flat_map(members).collect()
+}
+
+/// The candidates without what is known of visits.
+fn alone(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+    candidates.iter_mut().for_each(|candidate| *candidate = candidate.alone());
+    candidates
+}
+
+/// Links each back of a section by itself.
+fn link_each(
+    section: &Section<'_>,
+    poolers: &Poolers<'_>,
+    mut candidates: Vec<Candidate>,
+    routes: &[Route],
+    known: &mut Option<Beginning>,
+) -> Vec<Link> {
     let order = Order::new(section);
     let fronts = section.fronts.len();
     let mut links: Vec<Link> = Vec::new();
-    let mut sole = sole(section, &candidates);
-    let mut usual = Habits::of_any_proxy(&routes, &candidates);
+    let mut usual = Habits::of_any_proxy(routes, &candidates);
     let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
     for _ in 0..MOST_TIMES {
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
@@ -219,24 +306,8 @@ fn link_section(
         }
         let is = |list: &[bool], number: u32| list.get(number as usize).copied().unwrap_or_default();
         candidates.retain(|candidate| !is(&taken, candidate.back) && !is(&handed_on, candidate.front));
-        usual = habits.once_more(&routes, &candidates);
+        usual = habits.once_more(routes, &candidates);
         beginning = Beginning::Soon;
-    }
-    for link in &mut links {
-        if let Some(sole) = sole.remove(&link.back) {
-            link.confidence = link.confidence.max(sole.confidence);
-        }
-    }
-    links.extend(sole.into_iter().map(|(back, sole)| Link {
-        front: sole.front,
-        back,
-        method: "time",
-        confidence: sole.confidence,
-    }));
-    links.retain(|link| section.own.contains(&(link.back as usize)));
-    let index = |side: &[Indexed<'_>], number: u32| side.get(number as usize).map_or(number, |&(index, _)| index);
-    for link in &mut links {
-        (link.front, link.back) = (index(&section.fronts, link.front), index(&section.backs, link.back));
     }
     links
 }
@@ -252,6 +323,8 @@ enum Beginning {
     AskedInTurn,
     /// It answers in the order in which it is answered, however late.
     AnsweredInTurn,
+    /// Of those that wait, it answers one before its connection to the backend is asked for another.
+    HandedOver,
 }
 
 /// Tries all beginnings on the first backs: what is learned from one explains more than what is learned from another. Gives what
@@ -273,7 +346,9 @@ fn best_beginning(
         .copied()
         .collect();
     let mut best = (f64::NEG_INFINITY, Beginning::Soon, Vec::new());
-    for beginning in [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn] {
+    let handed_over = sample.iter().any(|candidate| candidate.handover == Handover::Over);
+    let beginnings = [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn];
+    for beginning in beginnings.into_iter().chain(handed_over.then_some(Beginning::HandedOver)) {
         let (habits, live) = learn(usual.clone(), beginning, order, fronts, sample.clone());
         let likelihood = habits.likelihood(&live);
         if likelihood > best.0 {
@@ -297,6 +372,16 @@ fn learn(
                 habits.often();
             }
             habits.judge(&mut candidates, fronts);
+        }
+        Beginning::HandedOver => {
+            for of_back in candidates.chunk_by_mut(|one, other| one.back == other.back) {
+                let over =
+                    |candidate: &Candidate| candidate.handover == Handover::Over && candidate.answered_ns.is_some();
+                let rivals = of_back.iter().filter(|candidate| over(candidate)).count().max(1);
+                for candidate in of_back {
+                    candidate.probability = if over(candidate) { 0.9 / rivals as f64 } else { 0.0 };
+                }
+            }
         }
         Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
             let asked = beginning == Beginning::AskedInTurn;

@@ -151,7 +151,9 @@ impl Evidence {
     fn directions(&self) -> BTreeMap<Pair, f64> {
         let mut fronts: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         for &(front, back) in self.pairs.keys() {
-            if self.is_ahead((front, back)) && self.explained((front, back)) >= self.explained((back, front)) {
+            let is_behind =
+                !self.is_ahead((back, front)) || self.explained((front, back)) >= self.explained((back, front));
+            if self.is_ahead((front, back)) && is_behind {
                 fronts.entry(back).or_default().push(front);
             }
         }
@@ -167,8 +169,15 @@ impl Evidence {
                 && explained > 0.0
                 && explained >= CLEARLY * self.explained((back, front))
         };
-        let clear = self.pairs.iter().filter(|(pair, _)| nearest(pair) || likely(pair));
-        clear.map(|(&pair, &(explained, _))| (pair, explained)).collect()
+        let nearer = |&(front, back): &Pair| {
+            let explained = self.explained((front, back));
+            let between = |&(_, between): &Pair| {
+                is_front(front, between) && likely(&(between, back)) && self.explained((between, back)) >= explained
+            };
+            self.pairs.range((front, i32::MIN)..=(front, i32::MAX)).any(|(pair, _)| between(pair))
+        };
+        let clear = self.pairs.keys().filter(|pair| nearest(pair) || likely(pair) && !nearer(pair));
+        clear.map(|&pair| (pair, self.explained(pair))).collect()
     }
 
     /// Says whether the one is ahead at nearly all that the other is asked, and answers.

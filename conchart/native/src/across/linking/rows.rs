@@ -28,7 +28,7 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
     let (opened_at, connected_at) = (longs("opened_at")?, longs("connected_at")?);
     let (hello_at, ready_at) = (longs("hello_at")?, longs("ready_at")?);
     let (request_bytes, response_bytes) = (longs("request_bytes")?, longs("response_bytes")?);
-    let target = hashes("target")?;
+    let (target, kind) = (hashes("target")?, hashes("kind")?);
     let (opens, first) = (columns.get::<BooleanArray>("opens")?, columns.get::<BooleanArray>("first")?);
     let ids = columns.get::<ListArray>("ids")?;
     let (dialect, shape, turn) = (integers("dialect")?, hashes("shape")?, integers("turn")?);
@@ -58,6 +58,8 @@ pub fn read(batch: &RecordBatch, exchanges: &mut Vec<Exchange>) -> Result<(), Ar
             request_bytes: at!(request_bytes, row),
             response_bytes: at!(response_bytes, row),
             target: at!(target, row),
+            kind: at!(kind, row),
+            next_at: None,
             status: at!(status, row),
             confidence: at!(confidence, row).unwrap_or(1.0),
             ids: at!(ids, row).map_or_else(Vec::new, |list| {

@@ -51,7 +51,8 @@ pub fn split(front: &Exchange, backs: &[&Exchange]) -> Option<Vec<Split>> {
 
 /// Charges one back with the time before `until`; gives the instant before which it did nothing.
 fn charge(front: &Exchange, back: &Exchange, from: i64, until: i64, split: &mut Split) -> i64 {
-    let setup = back.setup.filter(|setup| setup.opened_at + SKEW_NS >= front.request_at);
+    // Of several backs on a connection that was opened for the front, the first one waited for it to open.
+    let setup = back.setup.filter(|setup| back.first && setup.opened_at + SKEW_NS >= front.request_at);
     let answered_at = back.response_at.unwrap_or(back.closed_at);
     let mut steps = Vec::with_capacity(6);
     if let Some(setup) = setup {

@@ -100,6 +100,44 @@ fn a_single_front_has_the_backs_that_come_while_it_waits() {
     assert_eq!(linked(&exchanges).len(), 13);
 }
 
+/// Two workers, each with a connection from the proxy and one to the store, on which a page asks three to eleven times.
+fn of_workers() -> Vec<Exchange> {
+    let by_chance = |seed: i32| (seed * seed * 31 + seed * 17) % 23;
+    let mut free_at = [0i64; 2];
+    let mut exchanges = Vec::new();
+    for round in 0..60 {
+        for (worker, free_at) in (0..).zip(&mut free_at) {
+            let page: i32 = 2 * round + worker;
+            let asked = *free_at + 2 + i64::from(by_chance(page) / 4);
+            let mut at = asked + 2 + i64::from(by_chance(page + 7) / 5);
+            let mut backs = Vec::new();
+            for number in 0..3 + by_chance(page + 5) % 9 {
+                let kind = Some(10 + 2 * (page as u64 % 3) + u64::from(number == 0));
+                backs.push(Exchange { kind, ..back(10 + worker, 12 * round + number, at, at + 1, 254) });
+                at += 2 + i64::from(by_chance(page + number) % 2);
+            }
+            *free_at = at + i64::from(by_chance(page + 3) / 6);
+            exchanges.push(Exchange { kind: Some(page as u64 % 3), ..front(worker, round, asked, *free_at, 300) });
+            exchanges.append(&mut backs);
+        }
+    }
+    exchanges.sort_by_key(|exchange| exchange.request_at);
+    exchanges
+}
+
+#[test]
+fn what_a_worker_asks_on_its_connection_belongs_to_the_page_that_it_serves() {
+    let exchanges = of_workers();
+    let backs = exchanges.iter().filter(|exchange| exchange.opened_by.is_some()).count();
+    let right = |link: &Link| {
+        let (front, back) = (&exchanges[link.front as usize], &exchanges[link.back as usize]);
+        back.stream == front.stream + 10 && Some(back.number.unwrap() / 12) == front.number
+    };
+    let links = link(&exchanges);
+    assert_eq!(links.len(), backs);
+    assert!(links.iter().all(|link| right(link) && link.confidence > 0.9));
+}
+
 #[test]
 fn who_retries_has_two_backs() {
     let mut exchanges = Vec::new();
@@ -297,6 +335,22 @@ fn an_opening_is_charged_as_connecting() {
     let opening = Exchange { number: None, setup: Some(setup), first: true, ..back(1, 0, 10, 40, 0) };
     let expected = Split { proxy_in: 10 * MS, connect: 30 * MS, proxy_out: 10 * MS, ..Split::default() };
     assert_eq!(split(&front, &[&opening]), Some(vec![expected]));
+}
+
+#[test]
+fn the_first_of_several_on_a_new_connection_is_charged_for_its_opening_alone() {
+    let front = front(0, 0, 0, 100, 300);
+    let setup = Setup { opened_at: 10 * MS, connected_at: Some(20 * MS), ready_at: Some(20 * MS), ..Setup::default() };
+    let asked = [(25, 45), (50, 70), (75, 95)];
+    let on_it = |(number, &(at, end)): (usize, &(i64, i64))| Exchange {
+        setup: Some(setup),
+        first: number == 0,
+        ..back(1, number.try_into().unwrap(), at, end, 300)
+    };
+    let backs: Vec<_> = asked.iter().enumerate().map(on_it).collect();
+    let splits = split(&front, &backs.iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!(splits.iter().map(|split| split.wait).collect::<Vec<_>>(), [20 * MS; 3]);
+    assert_eq!(splits.iter().map(|split| split.connect).collect::<Vec<_>>(), [10 * MS, 0, 0]);
 }
 
 fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
