@@ -30,6 +30,9 @@ class Wanted:
     end: int | None = None
     packets: bool = False
     """Keep every packet, record and message."""
+    sightings: bool = False
+    """Keep of every packet what tells it from others."""
+    keylogs: tuple[str, ...] = ()
     memory: int = 1 << 30
     """Bytes that the tables of a task may take."""
 

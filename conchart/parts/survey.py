@@ -155,9 +155,10 @@ def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None =
             compile_filter=chosen.compiler(),
             detailed=None if wanted.packets else 0,
             explained=None,
-            keylogs=[],
+            keylogs=list(wanted.keylogs),
             progress=None,
             watch=None,
+            sightings=wanted.sightings,
             **chosen.bounds,
         )
 

@@ -40,6 +40,11 @@ impl Chooser {
         self.selection.explained.is_some()
     }
 
+    /// Is every packet wanted in the table `sightings`?
+    pub(super) fn sights(&self) -> bool {
+        self.selection.sightings
+    }
+
     /// Is every frame wanted?
     pub(crate) fn takes_all(&self) -> bool {
         self.takes_all

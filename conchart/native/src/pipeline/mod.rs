@@ -69,6 +69,8 @@ pub struct Selection {
     pub detailed: u64,
     /// The stream of which everything is written down, with the bytes of its segments and handshake messages.
     pub explained: Option<i32>,
+    /// Write down where every packet belongs, and what tells it from others: other captures may hold it, too.
+    pub sightings: bool,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
     /// Who wants to see now and then what there is so far.
@@ -384,6 +386,9 @@ impl<O: Output> Run<O> {
             let packet = Some(segment.captured).filter(|captured| is_explained && !captured.is_empty());
             self.out.packet(row, packet.map(Into::into))?;
         }
+        if self.chooser.sights() && taken.mark != Some(Mark::Duplicate) {
+            self.out.sighting(rows::sighted_segment(stream, segment, seen, from))?;
+        }
         if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
             tcp.finish(&mut traffic.speech);
             tcp.forced_gaps += 1;
@@ -428,7 +433,7 @@ impl<O: Output> Run<O> {
                 likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
             }
         };
-        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any();
+        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any() || self.chooser.sights();
         let told = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
         let syn = Syn::new(segment, told).filter(|_| !is_wanted);
         let is_taken = syn.is_some();
@@ -460,6 +465,9 @@ impl<O: Output> Run<O> {
         }
         if self.chooser.is_detailed() || self.chooser.explains(stream) {
             self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
+        }
+        if self.chooser.sights() && chunk.is_some() {
+            self.out.sighting(rows::sighted_datagram(stream, datagram, seen, from))?;
         }
         self.make_room(arrived)
     }
