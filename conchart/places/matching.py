@@ -138,15 +138,21 @@ def match_packets(tables: Tables) -> None:
             SELECT *, hash(path, sender, seq, ack, bytes, flags, print) AS alike FROM seen),
         counted AS (
             SELECT alike, max(times) AS times, min(times) AS least, count(*) AS places
-            FROM (SELECT alike, part, count(*) AS times FROM keyed GROUP BY ALL) GROUP BY alike)
-        SELECT keyed.*, times = 1 AND counted.places > 1 AS alone,
-            CASE WHEN times = 1 THEN alike
+            FROM (SELECT alike, part, count(*) AS times FROM keyed GROUP BY ALL) GROUP BY alike),
+        -- What is in one place alone: offloading cut or joined it, or a middlebox changed it. Where it begins is the same.
+        begun AS (
+            SELECT path, sender, seq, count(DISTINCT part) AS places, count(*) AS packets
+            FROM keyed JOIN counted USING (alike) WHERE counted.places = 1 AND times = 1 AND bytes > 0 AND seq IS NOT NULL
+            GROUP BY ALL HAVING count(*) > 1 AND count(*) = count(DISTINCT part))
+        SELECT keyed.*, times = 1 AND (counted.places > 1 OR begun.packets IS NOT NULL) AS alone,
+            CASE WHEN begun.packets IS NOT NULL AND counted.places = 1 AND times = 1 THEN hash(path, sender, seq, 'begins')
+                WHEN times = 1 THEN alike
                 -- As many times at each place: the first is the first.
                 WHEN times = least AND counted.places = twins.places THEN
                     hash(alike, row_number() OVER (PARTITION BY alike, part ORDER BY frame))
                 ELSE hash(alike, coalesce(ip_id, 0), row_number() OVER (PARTITION BY alike, ip_id, part ORDER BY frame))
             END AS packet
-        FROM keyed JOIN counted USING (alike) JOIN twins USING (path)
+        FROM keyed JOIN counted USING (alike) JOIN twins USING (path) LEFT JOIN begun USING (path, sender, seq)
     """)
 
 

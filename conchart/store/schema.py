@@ -287,7 +287,7 @@ TABLES: tuple[Table, ...] = (
         known="reference, to_at, method",
         worked_out="""
             place VARCHAR, reference VARCHAR, from_at BIGINT, to_at BIGINT, offset_ns BIGINT, drift_ppb BIGINT,
-            uncertainty_ns BIGINT, method VARCHAR, packets BIGINT
+            uncertainty_ns BIGINT, method VARCHAR, through VARCHAR, packets BIGINT
         """,
     ),
     Table(
@@ -299,6 +299,25 @@ TABLES: tuple[Table, ...] = (
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
             isn_client BIGINT, isn_server BIGINT
+        """,
+    ),
+    Table(
+        name="losses",
+        key="frame, to_place",
+        known="stream, sender, from_place, seen_at, bytes, captured_elsewhere",
+        worked_out="""
+            stream INTEGER, sender SIDE, from_place VARCHAR, to_place VARCHAR, frame BIGINT, seen_at BIGINT,
+            flags VARCHAR, seq BIGINT, bytes INTEGER, captured_elsewhere BOOLEAN
+        """,
+    ),
+    Table(
+        name="whereabouts",
+        key="stream, start_at, end_at, of_stream",
+        known="phase, kind, place, inferred",
+        worked_out="""
+            stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
+            kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, of_stream INTEGER, of_exchange INTEGER,
+            inferred BOOLEAN
         """,
     ),
     Table(
