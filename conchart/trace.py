@@ -36,6 +36,9 @@ from conchart.words.units import SECOND
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
 
+_FEW_BYTES = 32 << 20
+"""Of captures of several places that are no larger, all details are read; what is too many is left out afterwards."""
+
 _ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'gap', 'zero_window'), true)"
 """Of a packet: it tells of no trouble."""
 
@@ -161,8 +164,10 @@ def read(
         try:
             with trace.filling():
                 if places:
-                    _read_in_places(trace, places, trusted_clocks, wanted, packets, keylogs, workers, progress)
-                elif not (divided and _read_in_parts(trace, paths, wanted, packets, workers, scheduler, parts, progress)):
+                    _read_in_places(trace, places, trusted_clocks, wanted, packets, explain, keylogs, workers, progress)
+                elif not (
+                    divided and _read_in_parts(trace, paths, wanted, packets, workers, scheduler, parts, progress)
+                ):
                     opened += (flowing.enter_context(_opened(path)) for path in paths)
                     _native.read_capture(
                         opened,
@@ -226,6 +231,7 @@ def _read_in_places(
     trusted: Collection[str],
     wanted: Selection,
     packets: bool,  # noqa: FBT001
+    explain: int | None,
     keylogs: Iterable[str | os.PathLike[str]],
     workers: int,
     progress: Progress | None,
@@ -243,8 +249,12 @@ def _read_in_places(
         for name, files in places.items()
     }
     memory = table_limit(None) // (2 * max(workers, 1))
+    sizes = [Path(file).stat().st_size for files in named.values() for file in files if Path(file).is_file()]
+    packets |= explain is not None or sum(sizes) <= _FEW_BYTES
     logs = tuple(os.fspath(path) for path in keylogs)
-    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, sightings=True, keylogs=logs, memory=memory)
+    of_each = Wanted(
+        wanted.filter, bounds["start"], bounds["end"], packets, sightings=True, keylogs=logs, memory=memory
+    )
     with ExitStack() as stack:
         executor = stack.enter_context(tasks_of(workers, None)) if workers > 1 else None
         read_places(trace, named, of_each, trusted=trusted, executor=executor, progress=progress)

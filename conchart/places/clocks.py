@@ -55,20 +55,26 @@ class Clock:
             return at
         cases = [_told(piece, at) for piece in self.pieces]
         # Where a clock is set back, two pieces show the same: the earlier one has it.
-        whens = (f"WHEN {at} < {after.shown()} THEN {case}" for after, case in zip(self.pieces[1:], cases, strict=False))
+        whens = (
+            f"WHEN {at} < {after.shown()} THEN {case}" for after, case in zip(self.pieces[1:], cases, strict=False)
+        )
         return f"CASE {' '.join(whens)} ELSE {cases[-1]} END" if len(cases) > 1 else cases[0]
 
     def doubt(self, at: str) -> str:
         """Give SQL for how much that can be wrong."""
         doubts = ["NULL" if piece.uncertainty_ns is None else str(piece.uncertainty_ns) for piece in self.pieces]
-        whens = (f"WHEN {at} < {after.from_at} THEN {doubt}" for after, doubt in zip(self.pieces[1:], doubts, strict=False))
+        whens = (
+            f"WHEN {at} < {after.from_at} THEN {doubt}" for after, doubt in zip(self.pieces[1:], doubts, strict=False)
+        )
         return f"CASE {' '.join(whens)} ELSE {doubts[-1]} END" if len(doubts) > 1 else doubts[0]
 
 
 def _told(piece: Piece, at: str) -> str:
     since = f"({at} - {piece.shown()})"
     # Of what it shows since, it gained drift / (10⁹ + drift).
-    gained = f" - ({since}::HUGEINT * {piece.drift_ppb} // {10**9 + piece.drift_ppb})::BIGINT" if piece.drift_ppb else ""
+    gained = (
+        f" - ({since}::HUGEINT * {piece.drift_ppb} // {10**9 + piece.drift_ppb})::BIGINT" if piece.drift_ppb else ""
+    )
     return f"({piece.from_at} + {since}{gained})"
 
 

@@ -29,7 +29,10 @@ class Place:
 def read_files(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
     """Have a view of each table of all places as long as the block lasts."""
     names = [table.name for table in CORE]
-    files = {name: [(place.number, path) for place in places for path in files_of(place.surveyed.folder, name)] for name in names}
+    files = {
+        name: [(place.number, path) for place in places for path in files_of(place.surveyed.folder, name)]
+        for name in names
+    }
     every = [file for of_table in files.values() for file in of_table]
     with tables.lent("parquet", {"part": "BIGINT", "filename": "VARCHAR"}, every):
         for name, of_table in files.items():

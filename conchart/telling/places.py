@@ -1,0 +1,210 @@
+"""What captures of several places tell together: their clocks, where the time was spent, what got lost between them.
+
+In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`, :class:`Lost`; nothing
+where nobody named places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conchart.store.sql import OF_USERS
+from conchart.store.tables import Tables
+from conchart.telling.rows import rows
+from conchart.words.printable import endpoint, printable
+from conchart.words.units import count_of, format_count, format_ns, format_share
+
+_PPM = 1000
+"""Parts of 10⁹ in one of 10⁶."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """A stretch of time in which the clock of a place keeps its rate."""
+
+    place: str
+    reference: str
+    method: str
+    offset_ns: int
+    drift_ppb: int
+    uncertainty_ns: int | None
+    packets: int
+    piece: int
+    pieces: int
+    from_ns: int
+    """When the stretch begins, after the first packet of all."""
+
+    def __str__(self) -> str:
+        """``37.5 ms ± 310 µs ahead of client, 40 ppm fast (1,204 packets)``."""
+        if self.method == "reference":
+            return "all times are by this clock"
+        if self.method == "trusted":
+            return "taken to be right (--clock)"
+        if self.method == "unknown":
+            return f"unknown: {printable(self.place)} shares no packets with the other places"
+        since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
+        doubt = "" if self.uncertainty_ns is None else f" ± {format_ns(self.uncertainty_ns)}"
+        side = "ahead of" if self.offset_ns >= 0 else "behind"
+        told = f"{since}{format_ns(abs(self.offset_ns))}{doubt} {side} {printable(self.reference)}"
+        if self.uncertainty_ns is None:
+            told += " at least: packets went in one direction alone"
+        if ppm := round(self.drift_ppb / _PPM):
+            told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
+        return f"{told} ({count_of(self.packets, 'packet')})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What users waited for in one host, or on the way between two places."""
+
+    kind: str
+    place: str
+    to_place: str | None
+    total_ns: int
+    uncertainty_ns: int | None
+    """How much longer or shorter the clocks may make it; None if nothing is known of a clock."""
+
+    @property
+    def words(self) -> str:
+        """``path client–lb`` or ``app``."""
+        if self.kind == "host":
+            return f"at {printable(self.place)}"
+        return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+
+    @property
+    def length(self) -> str:
+        """``21.3 ms ± 310 µs``."""
+        if self.uncertainty_ns is None:
+            return f"{format_ns(self.total_ns)} (clocks unknown)"
+        return format_ns(self.total_ns) + (f" ± {format_ns(self.uncertainty_ns)}" if self.uncertainty_ns else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Where the time of one server's connections was spent."""
+
+    server_ip: str
+    server_port: int
+    total_ns: int
+    parts: tuple[Part, ...]
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port."""
+        return endpoint(self.server_ip, self.server_port)
+
+    def __str__(self) -> str:
+        """``of 84.0 ms: path client–lb 21.3 ms, at lb 1.10 ms, at app 61.6 ms``."""
+        told = [f"{part.words} {part.length}" for part in self.parts]
+        rest = self.total_ns - sum(part.total_ns for part in self.parts)
+        if rest:
+            told.append(f"not known {format_ns(rest)}")
+        return f"of {format_ns(self.total_ns)}: {', '.join(told)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Packets that one place saw and the next one did not."""
+
+    from_place: str
+    to_place: str
+    packets: int
+    """That the first one saw."""
+    lost: int
+    uncaptured: int
+    """That the next one's capture lacks, though they arrived."""
+    frame: int
+    streams: int
+
+    def __str__(self) -> str:
+        """``client → lb: 12 of 1,204 packets lost (1.0 %), on 3 connections, the first at frame 812``."""
+        told = []
+        if self.lost:
+            told.append(
+                f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({format_share(self.lost, self.packets)})"
+            )
+        if self.uncaptured:
+            told.append(f"{format_count(self.uncaptured)} arrived, but {printable(self.to_place)}'s capture lacks them")
+        where = f"on {count_of(self.streams, 'connection')}, the first at frame {self.frame}"
+        return f"{printable(self.from_place)} → {printable(self.to_place)}: {', '.join([*told, where])}"
+
+
+def have_places(tables: Tables) -> bool:
+    """Whether captures of several places were read."""
+    return tables.count("places") > 0
+
+
+def clocks(tables: Tables) -> list[Clock]:
+    """List the clocks, in the order of the places."""
+    return [
+        Clock(**row)
+        for row in rows(
+            tables,
+            """
+            SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, clocks.packets,
+                row_number() OVER (PARTITION BY place ORDER BY from_at) AS piece,
+                count(*) OVER (PARTITION BY place) AS pieces,
+                from_at - (SELECT min(opened_at) FROM connections) AS from_ns
+            FROM clocks JOIN places USING (place) ORDER BY number, from_at
+            """,
+        )
+    ]
+
+
+_SPENT = f"""
+    WITH waits AS (
+        SELECT server_ip, server_port, stream, start_at, end_at FROM phases JOIN connections USING (stream)
+        WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer')
+            AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE {OF_USERS})),
+    totals AS (
+        SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
+        WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
+    ways AS (
+        -- From the client on: both directions are one way, and what the clocks are wrong by adds to one and lacks in the other.
+        SELECT connections.server_ip, connections.server_port, whereabouts.kind,
+            if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
+            if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
+            sum(end_at - start_at)::BIGINT AS total_ns,
+            (abs(sum(if(coalesce(there.position, 0) > coalesce(back.position, 9999), -1, 1) * uncertainty_ns)))::BIGINT
+                AS uncertainty_ns,
+            count(*) FILTER (whereabouts.kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            min(whereabouts.of_stream) AS of_stream, min(coalesce(there.position, 0)) AS position
+        FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
+        LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
+        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place
+        GROUP BY ALL)
+    SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
+        if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
+    FROM totals JOIN ways USING (server_ip, server_port)
+    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind = 'path', place
+"""
+
+
+def spent(tables: Tables) -> list[Spent]:
+    """Say of each server that users wait for where the time was spent, the longest first."""
+    told: dict[tuple[str, int, int], list[Part]] = {}
+    for row in rows(tables, _SPENT):
+        whole = (row.pop("server_ip"), row.pop("server_port"), row.pop("whole_ns"))
+        told.setdefault(whole, []).append(Part(**row))
+    return [
+        Spent(server_ip=ip, server_port=port, total_ns=total_ns, parts=tuple(parts))
+        for (ip, port, total_ns), parts in told.items()
+    ]
+
+
+def losses(tables: Tables) -> Iterator[Lost]:
+    """Say what got lost between which places, the most first."""
+    for row in rows(
+        tables,
+        """
+        WITH lost AS (
+            SELECT from_place, to_place, count(*) FILTER (NOT captured_elsewhere) AS lost,
+                count(*) FILTER (captured_elsewhere) AS uncaptured, min(frame) AS frame, count(DISTINCT stream) AS streams,
+                any_value(sender) AS sender
+            FROM losses GROUP BY ALL)
+        SELECT from_place, to_place, (
+            SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
+                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets, lost, uncaptured, frame, streams
+        FROM lost ORDER BY lost DESC, uncaptured DESC, from_place, to_place
+        """,
+    ):
+        yield Lost(**row)
