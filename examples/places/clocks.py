@@ -12,9 +12,10 @@ The resolution cuts digits off, as kernels do; nothing is rounded up.
 In: a pcap file (not pcapng), of either byte order and precision. Out: the same packets with other times, in the byte
 order of the input. All arithmetic is of integers: nanoseconds, and parts in 10^9.
 
-The truth is JSON. ``pieces`` are stretches of true time in which the clock is a straight line; each has the frames that
-are in it. In a piece, the clock reads ``written_at + (t - true_at) + floor((t - true_at) * drift_ppb / 10^9)`` at the
-true instant ``t``, and the file has that, rounded down to a multiple of ``resolution_ns``. True is the time in the input.
+The truth is JSON. ``pieces`` are stretches of true time in which the clock is a straight line; each has the frames
+that are in it. In a piece, the clock reads ``written_at + (t - true_at) + floor((t - true_at) * drift_ppb / 10^9)`` at
+the true instant ``t``. The file has that, rounded down to a multiple of ``resolution_ns``. True is the time in the
+input.
 """
 
 from __future__ import annotations

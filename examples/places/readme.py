@@ -55,9 +55,8 @@ def readme(name: str, case: Case, places: list[str]) -> str:
                 f"- Captured at {', '.join(places)} at the same time, one file each: `tcpdump -n{kept}"
                 f" --time-stamp-precision=nano`.{began}",
                 *(clocks or ["- All clocks are right."]),
-                "- `truth.json`: the clocks, as `examples/places/clocks.py` put them wrong, the lines, and since when all"
-                " listened.",
-                "- `drops.jsonl`: every packet that a line dropped since then.",
+                "- `truth.json`: the clocks, as `examples/places/clocks.py` put them wrong, and the lines.",
+                "- `drops.jsonl`: every packet that a line dropped while all listened.",
             ]
         ),
         versions([["tcpdump", "--version"], *VERSIONS[case.servers]]),
