@@ -23,10 +23,10 @@ from __future__ import annotations
 import argparse
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 SECOND = 10**9
 MICRO, NANO = 0xA1B2C3D4, 0xA1B23C4D
@@ -141,19 +141,50 @@ def distort(source: Path, target: Path, clock: Clock) -> dict[str, object]:
     Raises:
         ValueError: ``source`` is no pcap file, or a time is before 1970 or after 2106.
     """
-    unit_ns = 1 if clock.resolution_ns % 1_000 else 1_000
     frames: dict[int, list[int]] = {}
+
+    def wrong(frame: int, at: int) -> int:
+        first_last = frames.setdefault(clock.piece_at(at), [frame, frame])
+        first_last[0], first_last[1] = min(first_last[0], frame), max(first_last[1], frame)
+        return clock.writes(at)
+
+    _rewrite(source, target, wrong, 1 if clock.resolution_ns % 1_000 else 1_000)
+    return truth(clock, frames)
+
+
+def restore(source: Path, target: Path, said: Mapping[str, Any]) -> None:
+    """Write ``source`` anew with true times; ``said`` is the truth of its clock.
+
+    Digits that the clock cut off stay lost: the time is the earliest at which the clock reads what the file says.
+    """
+
+    def right(frame: int, written_at: int) -> int:
+        (piece,) = (
+            each for each in said["pieces"] if each["frames"] and each["frames"][0] <= frame <= each["frames"][1]
+        )
+        # reads() grows by at least one in two nanoseconds, so that the guess is at most two off.
+        since = (written_at - piece["written_at"]) * SECOND // (SECOND + piece["drift_ppb"]) - 2
+        clock = Piece(
+            true_at=piece["true_at"], ahead_ns=piece["written_at"] - piece["true_at"], drift_ppb=piece["drift_ppb"]
+        )
+        at = piece["true_at"] + since
+        while clock.reads(at) < written_at:
+            at += 1
+        return at
+
+    _rewrite(source, target, right, 1)
+
+
+def _rewrite(source: Path, target: Path, time_of: Callable[[int, int], int], unit_ns: int) -> None:
+    """Write packets with other times: ``time_of`` their frame and their time in ``source``."""
     with source.open("rb") as file, target.open("wb") as out:
         order, header, records = read_records(file)
         out.write(struct.pack(f"{order}I", NANO if unit_ns == 1 else MICRO) + header[4:])
         for frame, record in enumerate(records, start=1):
-            seconds, rest = divmod(clock.writes(record.at), SECOND)
+            seconds, rest = divmod(time_of(frame, record.at), SECOND)
             if not 0 <= seconds < 1 << 32:
                 raise ValueError(f"frame {frame}: a pcap file cannot say the time {seconds} s")
             out.write(struct.pack(f"{order}II", seconds, rest // unit_ns) + record.lengths + record.data)
-            first_last = frames.setdefault(clock.piece_at(record.at), [frame, frame])
-            first_last[0], first_last[1] = min(first_last[0], frame), max(first_last[1], frame)
-    return truth(clock, frames)
 
 
 def truth(clock: Clock, frames: dict[int, list[int]] | None = None) -> dict[str, object]:

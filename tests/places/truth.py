@@ -156,9 +156,10 @@ class Truth:
             captures: The files by place, in the order of the command line; those in the folder unless told.
             clocks: The truth of their clocks; that of the folder unless told.
         """
-        said = json.loads((folder / "truth.json").read_text())
-        self.captures = dict(captures or {place: folder / f"{place}.pcap" for place in said["places"]})
-        self.clocks = {place: Clock.read(each) for place, each in (clocks or said["clocks"]).items()}
+        self.folder = folder
+        self.said = json.loads((folder / "truth.json").read_text())
+        self.captures = dict(captures or {place: folder / f"{place}.pcap" for place in self.said["places"]})
+        self.clocks = {place: Clock.read(each) for place, each in (clocks or self.said["clocks"]).items()}
         self.drops = [json.loads(line) for line in (folder / "drops.jsonl").read_text().splitlines()]
         self.packets = {place: list(packets(path, self.clocks[place])) for place, path in self.captures.items()}
 
@@ -200,9 +201,17 @@ class Truth:
             if packet.frame not in lost[here] and (alike := seen.get((packet.core, packet.options)))
         ]
 
-    def least_round_trip_ns(self, here: str, there: str) -> int | None:
-        """Return the least time there and the least time back, added up; None unless packets went both ways."""
-        ways = [sighting.way_ns for sighting in self.sightings(here, there)]
+    def least_round_trip_ns(self, here: str, there: str, since: int = -(1 << 63), until: int = 1 << 63) -> int | None:
+        """Return the least time there and the least time back, added up; None unless packets went both ways.
+
+        Of packets that were at both places between ``since`` and ``until``, two true instants. Ask captures of which
+        the resolution is fine: the answer is as coarse as they are.
+        """
+        ways = [
+            each.way_ns
+            for each in self.sightings(here, there)
+            if since <= min(each.here.at, each.there.at) and max(each.here.at, each.there.at) < until
+        ]
         out, back = ([way for way in ways if way > 0], [-way for way in ways if way < 0])
         return min(out) + min(back) if out and back else None
 
