@@ -93,7 +93,8 @@ def drift(chance: Random) -> int:
 
 def signed(chance: Random, least: int, most: int) -> int:
     """Choose a number of either sign, each order of magnitude as often as the others."""
-    return round(least * (most / least) ** chance.random()) * chance.choice((-1, 1))
+    size: float = least * (most / least) ** chance.random()
+    return round(size) * chance.choice((-1, 1))
 
 
 def stretches(clock: Clock, other: Clock) -> list[tuple[int, int]]:

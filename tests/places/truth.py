@@ -293,12 +293,12 @@ def packets(capture: Path, clock: Clock) -> Iterator[Packet]:
             continue
         length = ip.len - ip.hl * 4 - (inner.off * 4 if tcp else 8)
         payload = hashlib.blake2b(bytes(inner.data), digest_size=8).hexdigest()
-        of_tcp = (inner.seq, inner.ack, inner.flags) if tcp else (None, None, None)
+        seq, ack, flags = (inner.seq, inner.ack, inner.flags) if tcp else (None, None, None)
         yield Packet(
             frame=frame, at=clock.true(frame, written_at), written_at=written_at,
             source=(address(ip.src), inner.sport), destination=(address(ip.dst), inner.dport),
-            core=core_of(ip.p, ip.id, *of_tcp, length, payload), options=bytes(inner.opts) if tcp else b"",
-            seq=of_tcp[0], length=length,
+            core=core_of(ip.p, ip.id, seq, ack, flags, length, payload), options=bytes(inner.opts) if tcp else b"",
+            seq=seq, length=length,
         )  # fmt: skip
 
 
