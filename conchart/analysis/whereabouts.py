@@ -4,8 +4,9 @@ In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``links``. Out: the table 
 
 At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the receiver has it
 and has not answered. Of both packets that bound a turn, each place says when it saw them. From that, the time between
-them divides into the path there, the host behind the last place, and the path back. While one side sends on, the time is
-its own until the last packet left it.
+them divides into the path there, the host behind the last place, and the path back. While one side sends on, the time
+between two of its packets is its own as far as the last place saw it pass, too; what is more, the second packet spent on
+the path longer than the first. Both went the same way, so that no clock makes this wrong.
 
 The turns of one connection have no gaps, and each phase gets the parts of them that it lies over: they add up to the
 phase exactly. A proxy's own part is divided further, by the connections that it caused (``links``).
@@ -48,15 +49,16 @@ _STEPS = """
     seen AS (
         SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
         FROM (FROM places_behind WHERE away >= 0) behind
-        LEFT JOIN sightings asked ON start_by <> end_by AND asked.stream = behind.stream AND asked.packet = start_packet
+        LEFT JOIN sightings asked ON asked.stream = behind.stream AND asked.packet = start_packet
             AND asked.place = behind.place
         LEFT JOIN sightings answered ON answered.stream = behind.stream AND answered.packet = end_packet
             AND answered.place = behind.place),
     -- No packet is before the one that caused it, and each place lies behind the one before it.
     ordered AS (
-        SELECT *, least(end_at, max(greatest(start_at, coalesce(asked_at, start_at))) OVER near) AS there_at,
-            greatest(start_at, min(least(end_at, answered_at)) OVER near) AS back_at,
-            bool_and(answered_at IS NOT NULL AND (asked_at IS NOT NULL OR start_by = end_by)) OVER near AS known
+        SELECT *, start_by = end_by AS alone,
+            if(alone, start_at, least(end_at, max(greatest(start_at, asked_at)) OVER near)) AS there_at,
+            greatest(start_at, min(least(end_at, if(alone, start_at + answered_at - asked_at, answered_at))) OVER near) AS back_at,
+            bool_and(answered_at IS NOT NULL AND asked_at IS NOT NULL) OVER near AS known
         FROM seen WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     legs AS (
         SELECT *, greatest(there_at, back_at) AS left_at,
@@ -66,12 +68,12 @@ _STEPS = """
         FROM ordered WHERE known
         WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     parts AS (
-        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place, farther AS to_place
+        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place, farther AS to_place, alone
         FROM legs WHERE farther IS NOT NULL
         UNION ALL
-        SELECT stream, farther_left_at, left_at, 'path', farther, place FROM legs WHERE farther IS NOT NULL
+        SELECT stream, farther_left_at, left_at, 'path', farther, place, alone FROM legs WHERE farther IS NOT NULL
         UNION ALL
-        SELECT stream, there_at, left_at, 'host', place, NULL FROM legs WHERE farther IS NULL)
+        SELECT stream, there_at, left_at, 'host', place, NULL, alone FROM legs WHERE farther IS NULL)
     SELECT * FROM parts WHERE end_at > start_at
 """
 
@@ -93,11 +95,11 @@ _PHASES = """
     WITH parts AS (
         SELECT phases.stream, exchange, handshake, phases.kind AS phase,
             greatest(phases.start_at, steps.start_at) AS start_at, least(phases.end_at, steps.end_at) AS end_at,
-            steps.kind, place, to_place, inferred
+            steps.kind, place, to_place, alone, inferred
         FROM phases JOIN steps ON steps.stream = phases.stream
             AND steps.start_at < phases.end_at AND phases.start_at < steps.end_at
         WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer'))
-    SELECT parts.*, doubts.ns AS uncertainty_ns, stream AS of_stream, exchange AS of_exchange
+    SELECT parts.* EXCLUDE (alone), if(alone, 0, doubts.ns) AS uncertainty_ns, stream AS of_stream, exchange AS of_exchange
     FROM parts LEFT JOIN doubts USING (place, to_place)
 """
 
