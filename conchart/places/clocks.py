@@ -123,14 +123,14 @@ def _fit(tables: Tables, known: Clock, place: Place) -> Clock:
     rows = tables.stored(f"""
         WITH coarse AS (SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
         points AS (
-            SELECT {known.told("one.seen_at")} AS here_at, other.seen_at AS there_at,
+            SELECT {known.told("one.seen_at")} AS here_at, other.seen_at AS there_at, other.frame,
                 (one.sender = 'client') = (one.position < other.position) AS outward
             FROM placed one JOIN placed other USING (packet)
             WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone)
         SELECT here_at, there_at - here_at + if(outward,
                 (SELECT grain - 1 FROM coarse WHERE part = {there}), -(SELECT grain - 1 FROM coarse WHERE part = {here}))
                 AS ahead_ns, outward
-        FROM points ORDER BY here_at, there_at
+        FROM points ORDER BY frame
     """)
     own = max((piece.uncertainty_ns or 0 for piece in known.pieces), default=0)
     unsure = any(piece.uncertainty_ns is None for piece in known.pieces)

@@ -6,7 +6,7 @@
 //! Skelly and Towsley 1999; Zhang, Liu and Xia 2002). For a slope, the tightest bounds are those of the convex hulls, and
 //! the room between them is a concave function of the slope. Where no line is left, a clock was set: another piece begins.
 //!
-//! In: points in the order of time. Out: [`Piece`]s. Linear in the number of points but for finding where pieces end, which
+//! In: points in the order in which the other place captured them, whatever its clock showed. Out: [`Piece`]s. Linear in the number of points but for finding where pieces end, which
 //! takes a logarithm more. No IO, no clock. Only packets that both places captured count, never acknowledgements.
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
@@ -158,8 +158,12 @@ impl Corridor {
         let hull = |outward: bool| {
             let sign = if outward { 1.0 } else { -1.0 };
             let mut hull: Vec<(f64, f64)> = Vec::new();
-            for point in points.iter().filter(|point| point.outward == outward) {
-                let (t, y) = relative(origin, point);
+            let mut mine: Vec<_> =
+                points.iter().filter(|point| point.outward == outward).map(|point| relative(origin, point)).collect();
+            if !mine.is_sorted_by(|one, other| one.0 <= other.0) {
+                mine.sort_by(|one, other| one.0.total_cmp(&other.0));
+            }
+            for (t, y) in mine {
                 let next = (t, sign * y);
                 while let [.., (t0, y0), (t1, y1)] = *hull.as_slice()
                     && (t1 - t0) * (next.1 - y0) <= (y1 - y0) * (next.0 - t0)
