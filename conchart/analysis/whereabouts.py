@@ -68,12 +68,14 @@ _STEPS = """
         FROM ordered WHERE known
         WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     parts AS (
-        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place, farther AS to_place, alone
+        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place, farther AS to_place, alone,
+            NULL::BIGINT AS ahead_ns
         FROM legs WHERE farther IS NOT NULL
         UNION ALL
-        SELECT stream, farther_left_at, left_at, 'path', farther, place, alone FROM legs WHERE farther IS NOT NULL
+        SELECT stream, farther_left_at, left_at, 'path', farther, place, alone, NULL FROM legs WHERE farther IS NOT NULL
         UNION ALL
-        SELECT stream, there_at, left_at, 'host', place, NULL, alone FROM legs WHERE farther IS NULL)
+        SELECT stream, there_at, left_at, 'host', place, NULL, alone,
+            if(alone, start_at - asked_at, 0) FROM legs WHERE farther IS NULL)
     SELECT * FROM parts WHERE end_at > start_at
 """
 
@@ -95,7 +97,7 @@ _PHASES = """
     WITH parts AS (
         SELECT phases.stream, exchange, handshake, phases.kind AS phase,
             greatest(phases.start_at, steps.start_at) AS start_at, least(phases.end_at, steps.end_at) AS end_at,
-            steps.kind, place, to_place, alone, inferred
+            steps.kind, place, to_place, alone, ahead_ns, inferred
         FROM phases JOIN steps ON steps.stream = phases.stream
             AND steps.start_at < phases.end_at AND phases.start_at < steps.end_at
         WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer'))
@@ -108,12 +110,12 @@ _BEHIND = """
     CREATE OR REPLACE TEMP TABLE behind AS
     WITH caused AS (
         SELECT own.*, back_stream, back_exchange,
-            greatest(own.start_at, coalesce(opening.opened_at, asked.request_at)) AS from_at,
-            least(own.end_at, asked.response_done_at) AS until_at
+            greatest(own.start_at - own.ahead_ns, coalesce(opening.opened_at, asked.request_at)) AS from_at,
+            least(own.end_at - own.ahead_ns, asked.response_done_at) AS until_at
         FROM whereabouts own
         JOIN links ON front_stream = of_stream AND front_exchange = of_exchange
         JOIN exchanges asked ON asked.stream = back_stream AND asked.number = back_exchange
-        LEFT JOIN connections opening ON opening.stream = back_stream AND opening.opened_at >= own.start_at
+        LEFT JOIN connections opening ON opening.stream = back_stream AND opening.opened_at >= own.start_at - own.ahead_ns
             AND back_exchange = 0
         WHERE own.kind = 'host' AND own.phase = 'wait' AND own.of_stream <> back_stream
             AND own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)),
@@ -124,8 +126,9 @@ _BEHIND = """
         WINDOW earlier AS (PARTITION BY stream, start_at ORDER BY from_at, until_at DESC, back_stream, back_exchange
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
     SELECT alone.stream, alone.exchange, alone.handshake, alone.phase, alone.start_at AS own_start_at,
-        greatest(since_at, back.start_at) AS start_at, least(until_at, back.end_at) AS end_at,
-        back.kind, back.place, back.to_place, back.uncertainty_ns, back.of_stream, back.of_exchange, back.inferred
+        greatest(since_at, back.start_at) + alone.ahead_ns AS start_at,
+        least(until_at, back.end_at) + alone.ahead_ns AS end_at,
+        back.kind, back.place, back.to_place, back.uncertainty_ns, back.ahead_ns + alone.ahead_ns AS ahead_ns, back.of_stream, back.of_exchange, back.inferred
     FROM alone JOIN whereabouts back ON back.stream = back_stream
         AND back.start_at < until_at AND since_at < back.end_at
     -- The proxy's own time stays its own.

@@ -46,7 +46,7 @@ def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]
     ):
         _number(tables, clocks)
         for table in CORE:
-            rows = _CAPTURES if table.name == "captures" else _union(table, clocks)
+            rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
             tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
         tables.execute(_PATHS)
         tables.execute(_PLACES)
@@ -129,8 +129,14 @@ def _sightings(values: str) -> str:
     """
 
 
+def _captures(clocks: Sequence[Clock]) -> str:
+    """Give a query for the rows of ``captures``."""
+    return _CAPTURES.format(first_at=_moved("first_at", clocks), last_at=_moved("last_at", clocks))
+
+
 _CAPTURES = """
-    SELECT files.capture, files.path, format, link_types, packets, selected, bytes, files.first_frame, first_at, last_at,
+    SELECT files.capture, files.path, format, link_types, packets, selected, bytes, files.first_frame,
+        {first_at} AS first_at, {last_at} AS last_at,
         resolution_ns, truncated, undecodable, other, snapped, dropped, duplicates, notes, parts.place
     FROM (SELECT * EXCLUDE (path, first_frame) RENAME (capture AS local) FROM all_captures) rows
     JOIN files USING (part, local) JOIN parts USING (part) ORDER BY files.capture

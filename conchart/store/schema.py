@@ -316,8 +316,8 @@ TABLES: tuple[Table, ...] = (
         known="phase, kind, place, inferred",
         worked_out="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
-            kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, of_stream INTEGER, of_exchange INTEGER,
-            inferred BOOLEAN
+            kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, ahead_ns BIGINT,
+            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN
         """,
     ),
     Table(

@@ -32,6 +32,12 @@ class Clock:
     pieces: int
     from_ns: int
     """When the stretch begins, after the first packet of all."""
+    lasts_ns: int
+
+    @property
+    def keeps_rate(self) -> bool:
+        """Is the drift more than what the uncertainty of the offset may pretend?"""
+        return self.uncertainty_ns is not None and abs(self.drift_ppb) * self.lasts_ns > self.uncertainty_ns * 10**9
 
     def __str__(self) -> str:
         """``37.5 ms ± 310 µs ahead of client, 40 ppm fast (1,204 packets)``."""
@@ -47,7 +53,7 @@ class Clock:
         told = f"{since}{format_ns(abs(self.offset_ns))}{doubt} {side} {printable(self.reference)}"
         if self.uncertainty_ns is None:
             told += " at least: packets went in one direction alone"
-        if ppm := round(self.drift_ppb / _PPM):
+        if self.keeps_rate and (ppm := round(self.drift_ppb / _PPM)):
             told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
         return f"{told} ({count_of(self.packets, 'packet')})"
 
@@ -143,7 +149,7 @@ def clocks(tables: Tables) -> list[Clock]:
             SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, clocks.packets,
                 row_number() OVER (PARTITION BY place ORDER BY from_at) AS piece,
                 count(*) OVER (PARTITION BY place) AS pieces,
-                from_at - (SELECT min(opened_at) FROM connections) AS from_ns
+                from_at - (SELECT min(opened_at) FROM connections) AS from_ns, to_at - from_at AS lasts_ns
             FROM clocks JOIN places USING (place) ORDER BY number, from_at
             """,
         )
@@ -208,3 +214,119 @@ def losses(tables: Tables) -> Iterator[Lost]:
         """,
     ):
         yield Lost(**row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A packet on its way through the places."""
+
+    frame: int
+    sender: str
+    bytes: int
+    flags: str
+    seen: tuple[tuple[str, int], ...]
+    """Each place, and when it saw the packet: nanoseconds after the first one of all arrows; in the order of the way."""
+    lost: bool
+    """The next place did not see it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """The packets of one exchange, and of what it caused, from place to place."""
+
+    stream: int
+    exchange: int
+    places: tuple[str, ...]
+    """From the client on."""
+    arrows: tuple[Arrow, ...]
+    more: int
+    """Packets that are left out."""
+    wait_ns: int
+    whereabouts: str
+    """What the wait consists of."""
+
+
+_MOST_ARROWS = 60
+
+_LONGEST = f"""
+    SELECT stream, number AS exchange, wait_ns, request_at, response_done_at
+    FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
+        AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
+    ORDER BY wait_ns DESC, stream, number LIMIT 1
+"""
+
+_ARROWS = """
+    WITH RECURSIVE caused(stream, number, depth) AS (
+        SELECT $stream, $exchange, 0
+        UNION
+        SELECT back_stream, back_exchange, depth + 1 FROM caused JOIN links
+            ON front_stream = stream AND front_exchange = number WHERE back_exchange IS NOT NULL AND depth < 8),
+    spans AS (
+        SELECT stream, min(request_at) AS from_at, max(response_done_at) AS until_at, min(depth) AS depth
+        FROM caused JOIN exchanges USING (stream, number) GROUP BY stream),
+    mine AS (
+        SELECT stream, packet, frame, sightings.sender, bytes, flags, place, seen_at, depth, position
+        FROM sightings JOIN spans USING (stream) JOIN paths USING (stream, place)
+        WHERE (bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F')) AND packet IS NOT NULL
+        QUALIFY bool_or(seen_at BETWEEN from_at AND until_at) OVER (PARTITION BY stream, packet))
+    SELECT min(frame) AS frame, sender, max(bytes) AS bytes, any_value(flags) AS flags, depth,
+        list(place ORDER BY if(sender = 'client', position, -position)) AS places,
+        list(seen_at ORDER BY if(sender = 'client', position, -position)) AS seen,
+        bool_or(frame IN (SELECT frame FROM losses WHERE NOT captured_elsewhere)) AS lost
+    FROM mine GROUP BY stream, packet, sender, depth
+    ORDER BY min(seen_at), frame
+"""
+
+
+def journey(tables: Tables) -> Journey | None:
+    """Give the packets of the exchange whose user waited the longest; None if no place but one saw it."""
+    for found in rows(tables, _LONGEST):
+        told = list(rows(tables, _ARROWS, {"stream": found["stream"], "exchange": found["exchange"]}))
+        first_at = min((at for row in told for at in row["seen"]), default=0)
+        order = rows(
+            tables,
+            "SELECT place, min(position + 2 * depth) AS rank FROM paths JOIN ("
+            "SELECT $stream AS stream, 0 AS depth UNION ALL SELECT back_stream, 1 FROM links WHERE front_stream = $stream"
+            ") USING (stream) GROUP BY place ORDER BY rank, place",
+            {"stream": found["stream"]},
+        )
+        places = [row["place"] for row in order]
+        places += [place for row in told for place in row["places"] if place not in places]
+        parts = rows(
+            tables,
+            """
+            SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+                (abs(sum(signed_ns)))::BIGINT AS uncertainty_ns,
+                count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown
+            FROM (SELECT start_at, end_at, kind, uncertainty_ns, if(place < to_place, 1, -1) * uncertainty_ns AS signed_ns, if(to_place < place, to_place, place) AS place,
+                if(to_place < place, place, to_place) AS to_place, min(start_at) OVER (PARTITION BY kind, place) AS since
+                FROM whereabouts WHERE stream = $stream AND exchange = $exchange AND phase = 'wait')
+            GROUP BY kind, place, to_place ORDER BY min(since), kind DESC
+            """,
+            {"stream": found["stream"], "exchange": found["exchange"]},
+        )
+        of_wait = tuple(
+            Part(**row | {"uncertainty_ns": None if row.pop("unknown") else row["uncertainty_ns"] or 0})
+            for row in parts
+        )
+        return Journey(
+            stream=found["stream"],
+            exchange=found["exchange"],
+            places=tuple(dict.fromkeys(places)),
+            arrows=tuple(
+                Arrow(
+                    frame=row["frame"],
+                    sender=row["sender"],
+                    bytes=row["bytes"],
+                    flags=row["flags"],
+                    seen=tuple((place, at - first_at) for place, at in zip(row["places"], row["seen"], strict=True)),
+                    lost=row["lost"],
+                )
+                for row in told[:_MOST_ARROWS]
+            ),
+            more=max(0, len(told) - _MOST_ARROWS),
+            wait_ns=found["wait_ns"],
+            whereabouts=", ".join(f"{part.words} {part.length}" for part in of_wait),
+        )
+    return None
