@@ -491,7 +491,7 @@ fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockPie
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, fit_clock, link_exchanges, pack_columns, read_capture, share_waits, spill_flows,
-        survey_pools,
+        CaptureError, annotate_captures, fit_clock, link_exchanges, pack_columns, read_capture, share_waits,
+        spill_flows, survey_pools,
     };
 }

@@ -14,7 +14,8 @@ use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow, RecordRow, SightingRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow, RecordRow, SightingRow,
+    StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
