@@ -82,12 +82,13 @@ _STEPS = """
 _BETWEEN = """
     CREATE OR REPLACE TEMP TABLE doubts AS
     WITH known AS (
-        SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown, any_value(through) AS through
+        SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown, any_value(through) AS through,
+            any_value(through_ns) AS through_ns
         FROM clocks GROUP BY place)
     SELECT one.place, other.place AS to_place,
-        CASE WHEN one.unknown OR other.unknown THEN NULL
-            WHEN other.through = one.place THEN other.ns - one.ns
-            WHEN one.through = other.place THEN one.ns - other.ns
+        CASE WHEN other.through = one.place THEN other.through_ns
+            WHEN one.through = other.place THEN one.through_ns
+            WHEN one.unknown OR other.unknown THEN NULL
             ELSE one.ns + other.ns END AS ns
     FROM known one JOIN known other ON one.place <> other.place
 """

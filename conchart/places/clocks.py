@@ -8,8 +8,10 @@ place is nearer to the client follows from that of each connection: what the cli
 the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits decide, which
 routers lower.
 
-Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares packets
-with none, nothing is known of its clock: it is taken as it is, and its uncertainty is NULL.
+Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no packets
+with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request; answers come back
+the other way round. What belongs together is told by the ClientHello's random and by identifiers of requests. Where there is
+nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
 """
 
 from collections.abc import Collection, Sequence
@@ -44,10 +46,12 @@ class Clock:
 
     place: Place
     method: str
-    """``reference``, ``packets``, ``trusted``, ``unknown``."""
+    """``reference``, ``packets``, ``causality``, ``trusted``, ``unknown``."""
     pieces: tuple[Piece, ...]
     through: str | None = None
     """The place with which it shares the packets."""
+    through_ns: int | None = None
+    """How much its difference to that place's clock can be wrong."""
 
     def told(self, at: str) -> str:
         """Give SQL for what the reference showed when this clock showed ``at``."""
@@ -89,15 +93,25 @@ def set_clocks(tables: Tables, places: Sequence[Place], trusted: Collection[str]
         if place.name in trusted:
             aligned[place.number] = Clock(place, "trusted", (right,))
     shared = _shared(tables)
-    while candidates := [
-        (known, other) for known in aligned for other in (shared.get(known, ())) if other not in aligned
-    ]:
-        fitted = [_fit(tables, aligned[known], places[other]) for known, other in candidates]
-        best = min(fitted, key=_worst)
-        aligned[best.place.number] = best
-    for place in places:
-        aligned.setdefault(place.number, Clock(place, "unknown", (replace(right, uncertainty_ns=None),)))
+    while left := [place for place in places if place.number not in aligned]:
+        pairs = [(known, place) for known in aligned for place in left if place.number in shared.get(known, ())]
+        fitted = [_fit(tables, aligned[known], place, _packets(aligned[known], place)) for known, place in pairs]
+        if not fitted:
+            for place in left:
+                points = (_fit(tables, known, place, _causes(known, place)) for known in aligned.values())
+                fitted += [replace(clock, method="causality") for clock in points if clock.pieces]
+        if fitted:
+            best = min(map(_worst, fitted))
+            # Of those that are nearly as good, the nearest one.
+            clock = min((one for one in fitted if _is_near(_worst(one), best)), key=lambda one: one.through_ns or 0)
+        else:
+            clock = Clock(left[0], "unknown", (replace(right, uncertainty_ns=None),))
+        aligned[clock.place.number] = clock
     return [aligned[place.number] for place in places]
+
+
+def _is_near(one: tuple[bool, int], best: tuple[bool, int]) -> bool:
+    return one[0] == best[0] and one[1] * 50 <= best[1] * 51
 
 
 def _worst(clock: Clock) -> tuple[bool, int]:
@@ -117,16 +131,51 @@ def _shared(tables: Tables) -> dict[int, list[int]]:
     return shared
 
 
-def _fit(tables: Tables, known: Clock, place: Place) -> Clock:
+def _packets(known: Clock, place: Place) -> str:
+    """Give SQL for the packets that two places saw."""
+    here, there = known.place.number, place.number
+    return f"""
+            SELECT {known.told("one.seen_at")} AS here_at, other.seen_at AS there_at, other.frame,
+                (one.sender = 'client') = (one.position < other.position) AS outward
+            FROM placed one JOIN placed other USING (packet)
+            WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone
+    """
+
+
+def _causes(known: Clock, place: Place) -> str:
+    """Give SQL for what was handed on between two places, in the shape of packets.
+
+    What a client sends comes to the place nearer to it first, and answers come to the other one first.
+    """
+    here, there = known.place.number, place.number
+    return f"""
+        WITH told AS (
+            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at, hello_frame AS frame
+            FROM all_handshakes WHERE client_random IS NOT NULL
+            UNION ALL
+            SELECT part, unnest(ids), request_at, response_at, request_frame FROM all_exchanges),
+        single AS (
+            FROM told WHERE part IN ({here}, {there}) AND asked_at IS NOT NULL AND answered_at IS NOT NULL
+            QUALIFY count(*) OVER (PARTITION BY part, name) = 1),
+        pairs AS (
+            SELECT {known.told("one.asked_at")} AS here_asked_at, {known.told("one.answered_at")} AS here_answered_at,
+                other.asked_at, other.answered_at, other.frame
+            FROM single one JOIN single other USING (name) WHERE one.part = {here} AND other.part = {there}),
+        nearer AS (
+            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true) AS is_nearer
+            FROM pairs)
+        SELECT here_asked_at AS here_at, asked_at AS there_at, frame, is_nearer AS outward FROM pairs, nearer
+        UNION ALL
+        SELECT here_answered_at, answered_at, frame, NOT is_nearer FROM pairs, nearer
+    """
+
+
+def _fit(tables: Tables, known: Clock, place: Place, points: str) -> Clock:
     """Fit the clock of a place to that of one that is aligned. Coarse clocks cut off what they do not show."""
     here, there = known.place.number, place.number
     rows = tables.stored(f"""
         WITH coarse AS (SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
-        points AS (
-            SELECT {known.told("one.seen_at")} AS here_at, other.seen_at AS there_at, other.frame,
-                (one.sender = 'client') = (one.position < other.position) AS outward
-            FROM placed one JOIN placed other USING (packet)
-            WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone)
+        points AS ({points})
         SELECT here_at, there_at - here_at + if(outward,
                 (SELECT grain - 1 FROM coarse WHERE part = {there}), -(SELECT grain - 1 FROM coarse WHERE part = {here}))
                 AS ahead_ns, outward
@@ -140,7 +189,9 @@ def _fit(tables: Tables, known: Clock, place: Place) -> Clock:
         replace(piece, uncertainty_ns=None if unsure or piece.uncertainty_ns is None else piece.uncertainty_ns + own)
         for piece in pieces
     ]
-    return Clock(place, "packets", tuple(pieces), known.place.name)
+    widths = [uncertainty_ns for _, _, _, _, uncertainty_ns, _ in found]
+    near = None if None in widths else max((width for width in widths if width is not None), default=None)
+    return Clock(place, "packets", tuple(pieces), known.place.name, near)
 
 
 _GRAIN = """

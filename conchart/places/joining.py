@@ -58,7 +58,7 @@ def _rows(clock: Clock, reference: str) -> list[tuple[object, ...]]:
     return [
         (
             clock.place.name, reference, piece.from_at, piece.to_at, piece.offset_ns, piece.drift_ppb,
-            piece.uncertainty_ns, clock.method, clock.through, piece.packets,
+            piece.uncertainty_ns, clock.method, clock.through, clock.through_ns, piece.packets,
         )
         for piece in clock.pieces
     ]  # fmt: skip

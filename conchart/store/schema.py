@@ -287,7 +287,7 @@ TABLES: tuple[Table, ...] = (
         known="reference, to_at, method",
         worked_out="""
             place VARCHAR, reference VARCHAR, from_at BIGINT, to_at BIGINT, offset_ns BIGINT, drift_ppb BIGINT,
-            uncertainty_ns BIGINT, method VARCHAR, through VARCHAR, packets BIGINT
+            uncertainty_ns BIGINT, method VARCHAR, through VARCHAR, through_ns BIGINT, packets BIGINT
         """,
     ),
     Table(

@@ -46,7 +46,7 @@ class Clock:
         if self.method == "trusted":
             return "taken to be right (--clock)"
         if self.method == "unknown":
-            return f"unknown: {printable(self.place)} shares no packets with the other places"
+            return f"unknown: {printable(self.place)} shares neither packets nor requests with the places before it"
         since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
         doubt = "" if self.uncertainty_ns is None else f" ± {format_ns(self.uncertainty_ns)}"
         side = "ahead of" if self.offset_ns >= 0 else "behind"
@@ -55,7 +55,8 @@ class Clock:
             told += " at least: packets went in one direction alone"
         if self.keeps_rate and (ppm := round(self.drift_ppb / _PPM)):
             told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
-        return f"{told} ({count_of(self.packets, 'packet')})"
+        by = "what was handed on" if self.method == "causality" else count_of(self.packets, "packet")
+        return f"{told} ({by})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
