@@ -18,6 +18,8 @@ from tests.places.truth import Clock, Truth, records
 
 CAPTURES = ROOT / "captures" / "places"
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.json"))
+APART = [case for case in CASES if case.name != "one-host"]
+"""Places with a line in between. On one host there is one clock, and packets take less than a microsecond."""
 MS, SECOND = 1_000_000, 10**9
 LEAST_OFFSET_NS, MOST_OFFSET_NS = 100_000, 12 * 3_600 * SECOND
 LEAST_STEP_NS, MOST_STEP_NS = 500 * MS, 3_600 * SECOND
