@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -99,12 +99,9 @@ def signed(chance: Random, least: int, most: int) -> int:
     return round(size) * chance.choice((-1, 1))
 
 
-def stretches(clock: Clock, other: Clock) -> list[tuple[int, int]]:
-    """Cut the true time where either clock was set: pairs of instants."""
+def stretches(clocks: Iterable[Clock]) -> list[tuple[int, int]]:
+    """Cut the true time where a clock was set: pairs of instants."""
     cuts = sorted(
-        piece.true_at
-        for each in (clock, other)
-        for piece in each.pieces
-        if each.jumps(piece.true_at - 1, piece.true_at)
+        piece.true_at for clock in clocks for piece in clock.pieces if clock.jumps(piece.true_at - 1, piece.true_at)
     )
     return list(zip([-(1 << 63), *cuts], [*cuts, 1 << 63], strict=True))
