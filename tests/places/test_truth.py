@@ -67,7 +67,7 @@ def run(request: pytest.FixtureRequest, right_of: Rights, tmp_path_factory: pyte
 def test_the_true_offset_lies_inside_the_corridor_and_the_corridor_is_narrow(run: Run) -> None:
     rows = run.trace.sql(
         "SELECT place, reference, from_at, to_at, offset_ns, drift_ppb, uncertainty_ns FROM clocks "
-        "WHERE offset_ns IS NOT NULL"
+        "WHERE uncertainty_ns IS NOT NULL"
     ).fetchall()
     told = {tuple(row[:2]) for row in rows if row[0] != row[1]}
     if all(any(stretches_of(run, *pair)) for pair in pairwise(run.right.captures)):
@@ -148,17 +148,34 @@ def stretches_of(run: Run, place: str, reference: str) -> list[Stretch]:
     coarse_ns = run.wrong.resolution_ns(place, reference)
     others = [other for other in run.right.captures if other != place]
     clocks = [run.wrong.clocks[each] for each in ((place, reference) if pairs else run.right.captures)]
-    # Packets that were on their way when a clock was set are on both sides of that instant.
     shared = pairs or [pair for other in others for pair in run.right.sightings(place, other)]
-    margin_ns = max((abs(pair.way_ns) for pair in shared), default=0)
     seen_at = sorted(pair.there.at if pairs else pair.here.at for pair in shared)
+    blurred = [span for each in ((place, reference) if pairs else run.right.captures) for span in settings(run, each)]
     found = []
     for since, until in stretches(clocks):
         least_ns = run.right.least_round_trip_ns(place, reference, since, until)
-        within = [at for at in seen_at if since + margin_ns < at < until - margin_ns]
+        within = [
+            at for at in seen_at if since < at < until and not any(first <= at <= last for first, last in blurred)
+        ]
         if not within or (pairs and least_ns is None):
             continue
         lasts_ns = min(until, seen_at[-1]) - max(since, seen_at[0])
         most_ns = None if least_ns is None else (least_ns + coarse_ns) // 2 + lasts_ns * POSSIBLE_DRIFT_PPB // SECOND
         found.append(Stretch(instants=within, most_ns=most_ns))
+    return found
+
+
+def settings(run: Run, place: str) -> list[tuple[int, int]]:
+    """Give the spans of true time in which a place's clock was set as far as its packets tell.
+
+    From the packet before to the packet after, and as long as packets of before and after may be on their way.
+    """
+    pairs = [pair for other in run.right.captures if other != place for pair in run.right.sightings(place, other)]
+    times = sorted(pair.here.at for pair in pairs)
+    way_ns = max((abs(pair.way_ns) for pair in pairs), default=0)
+    found = []
+    for set_at, _ in stretches([run.wrong.clocks[place]])[1:]:
+        before = max((at for at in times if at < set_at), default=set_at)
+        after = min((at for at in times if at >= set_at), default=set_at)
+        found.append((before - way_ns, after + way_ns))
     return found
