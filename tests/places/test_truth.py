@@ -150,7 +150,9 @@ def stretches_of(run: Run, place: str, reference: str) -> list[Stretch]:
     clocks = [run.wrong.clocks[each] for each in ((place, reference) if pairs else run.right.captures)]
     shared = pairs or [pair for other in others for pair in run.right.sightings(place, other)]
     seen_at = sorted(pair.there.at if pairs else pair.here.at for pair in shared)
-    blurred = [span for each in ((place, reference) if pairs else run.right.captures) for span in settings(run, each)]
+    blurred = [
+        span for each in ((place, reference) if pairs else run.right.captures) for span in settings(run, each, seen_at)
+    ]
     found = []
     for since, until in stretches(clocks):
         least_ns = run.right.least_round_trip_ns(place, reference, since, until)
@@ -165,17 +167,18 @@ def stretches_of(run: Run, place: str, reference: str) -> list[Stretch]:
     return found
 
 
-def settings(run: Run, place: str) -> list[tuple[int, int]]:
-    """Give the spans of true time in which a place's clock was set as far as its packets tell.
+def settings(run: Run, place: str, seen_at: list[int]) -> list[tuple[int, int]]:
+    """Give the spans of true time in which a place's clock was set as far as packets tell.
 
-    From the packet before to the packet after, and as long as packets of before and after may be on their way.
+    From the packet before to the packet after, both of its own and of those at ``seen_at``, and as long as packets of
+    before and after may be on their way.
     """
     pairs = [pair for other in run.right.captures if other != place for pair in run.right.sightings(place, other)]
     times = sorted(pair.here.at for pair in pairs)
     way_ns = max((abs(pair.way_ns) for pair in pairs), default=0)
     found = []
     for set_at, _ in stretches([run.wrong.clocks[place]])[1:]:
-        before = max((at for at in times if at < set_at), default=set_at)
-        after = min((at for at in times if at >= set_at), default=set_at)
+        before = min(max((at for at in each if at < set_at), default=set_at) for each in (times, seen_at))
+        after = max(min((at for at in each if at >= set_at), default=set_at) for each in (times, seen_at))
         found.append((before - way_ns, after + way_ns))
     return found
