@@ -175,7 +175,9 @@ def settings(run: Run, place: str, seen_at: list[int]) -> list[tuple[int, int]]:
     """
     pairs = [pair for other in run.right.captures if other != place for pair in run.right.sightings(place, other)]
     times = sorted(pair.here.at for pair in pairs)
-    way_ns = max((abs(pair.way_ns) for pair in pairs), default=0)
+    way_ns = max(
+        abs(pair.way_ns) for both in combinations(run.right.captures, 2) for pair in run.right.sightings(*both)
+    )
     found = []
     for set_at, _ in stretches([run.wrong.clocks[place]])[1:]:
         before = min(max((at for at in each if at < set_at), default=set_at) for each in (times, seen_at))
