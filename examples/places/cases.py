@@ -165,14 +165,14 @@ CASES = {
     ),
     "whose-fault-2": Case(
         title="Whose fault was it? Second case",
-        plan=tuple(requests(5, "/wait-76/bytes-1500", 25) for _ in range(4)),
+        plan=tuple(requests(5, "/wait-74/bytes-1500", 25) for _ in range(4)),
         servers=NGINX,
         clocks={"lb": {"offset_ns": 61 * MS, "drift_ppb": 25_000}, "app": {"offset_ns": -43 * MS}},
         see="- The answer is in `examples/places/README.md`.",
     ),
     "whose-fault-3": Case(
         title="Whose fault was it? Third case",
-        plan=tuple(requests(5, "/wait-24/bytes-1500", 25) for _ in range(4)),
+        plan=tuple(requests(5, "/wait-27/bytes-1500", 25) for _ in range(4)),
         servers=HAPROXY,
         clocks={"client": {"offset_ns": -15 * SECOND}, "lb": {"offset_ns": 5 * MS}, "app": {"offset_ns": 90 * MS}},
         see="- The answer is in `examples/places/README.md`.",

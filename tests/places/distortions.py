@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -18,6 +18,8 @@ from tests.places.truth import Clock, Truth, records
 
 CAPTURES = ROOT / "captures" / "places"
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.json"))
+APART = [case for case in CASES if case.name != "one-host"]
+"""Places with a line in between. On one host there is one clock, and packets take less than a microsecond."""
 MS, SECOND = 1_000_000, 10**9
 LEAST_OFFSET_NS, MOST_OFFSET_NS = 100_000, 12 * 3_600 * SECOND
 LEAST_STEP_NS, MOST_STEP_NS = 500 * MS, 3_600 * SECOND
@@ -97,12 +99,9 @@ def signed(chance: Random, least: int, most: int) -> int:
     return round(size) * chance.choice((-1, 1))
 
 
-def stretches(clock: Clock, other: Clock) -> list[tuple[int, int]]:
-    """Cut the true time where either clock was set: pairs of instants."""
+def stretches(clocks: Iterable[Clock]) -> list[tuple[int, int]]:
+    """Cut the true time where a clock was set: pairs of instants."""
     cuts = sorted(
-        piece.true_at
-        for each in (clock, other)
-        for piece in each.pieces
-        if each.jumps(piece.true_at - 1, piece.true_at)
+        piece.true_at for clock in clocks for piece in clock.pieces if clock.jumps(piece.true_at - 1, piece.true_at)
     )
     return list(zip([-(1 << 63), *cuts], [*cuts, 1 << 63], strict=True))

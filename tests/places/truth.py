@@ -99,6 +99,11 @@ class Clock:
         """Return what the clock reads at a true instant, to the nanosecond: its resolution is another matter."""
         return self.pieces[self.piece_at(at)].reads(at)
 
+    def writes(self, at: int) -> int:
+        """Return what a capture says of a packet at a true instant."""
+        reads = self.reads(at)
+        return reads - reads % self.resolution_ns
+
     def piece_at(self, at: int) -> int:
         """Return the number of the piece that a true instant lies in."""
         return max((number for number, piece in enumerate(self.pieces) if piece.true_at <= at), default=0)
