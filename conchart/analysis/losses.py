@@ -65,5 +65,5 @@ _LOST = """
 
 def find_losses(tables: Tables) -> None:
     """Fill ``losses``."""
-    if tables.count("places"):
+    if tables.have_places:
         tables.execute(_LOST)

@@ -159,7 +159,7 @@ FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("turns", "steps",
 
 def place_phases(tables: Tables) -> None:
     """Fill ``whereabouts``."""
-    if not tables.count("places"):
+    if not tables.have_places:
         return
     for statement in (_TURNS, _STEPS, _BETWEEN, _PHASES):
         tables.execute(statement)

@@ -6,6 +6,7 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -282,6 +283,11 @@ class Tables:
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._table("packets")
+
+    @cached_property
+    def have_places(self) -> bool:
+        """Whether captures of several places were read."""
+        return self.count("places") > 0
 
     @property
     def places(self) -> duckdb.DuckDBPyRelation:

@@ -135,11 +135,6 @@ class Lost:
         return f"{printable(self.from_place)} → {printable(self.to_place)}: {', '.join([*told, where])}"
 
 
-def have_places(tables: Tables) -> bool:
-    """Whether captures of several places were read."""
-    return tables.count("places") > 0
-
-
 def clocks(tables: Tables) -> list[Clock]:
     """List the clocks, in the order of the places."""
     return [

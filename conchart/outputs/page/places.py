@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from conchart.store.tables import Tables
-from conchart.telling.places import Arrow, Journey, clocks, have_places, journey, losses, spent
+from conchart.telling.places import Arrow, Journey, clocks, journey, losses, spent
 from conchart.words.units import format_bytes, format_count, format_ns
 
 _WIDTH = 1000
@@ -19,7 +19,7 @@ _LETTERS = {"S": "SYN", "F": "FIN", "R": "RST"}
 
 def between(tables: Tables) -> dict[str, Any] | None:
     """Give what the template shows."""
-    if not have_places(tables):
+    if not tables.have_places:
         return None
     told = journey(tables)
     return {

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
 from conchart.store.tables import Tables
-from conchart.telling.places import clocks, have_places, losses, spent
+from conchart.telling.places import clocks, losses, spent
 from conchart.words.printable import printable
 
 TITLE = "Where it was spent (hosts, and paths between places)"
@@ -14,7 +14,7 @@ TITLE = "Where it was spent (hosts, and paths between places)"
 
 def place_lines(tables: Tables, width: int, most: int | None = None) -> Iterator[Text]:
     """Give the lines: where the time was spent, losses, clocks. ``most``: of servers, and lines of each."""
-    if not have_places(tables):
+    if not tables.have_places:
         return
     told = spent(tables)
     for one in told[:most]:
