@@ -68,3 +68,11 @@ def test_a_file_that_is_missing_is_told(run: Run) -> None:
     code, _, err = run("--at", f"client={PLAIN / 'client.pcap'}", "--at", "lb=missing.pcap")
     assert code == 3
     assert "missing.pcap" in err
+
+
+def test_captures_with_the_same_packets_are_hinted_at(run: Run) -> None:
+    files = places_of(PLAIN)
+    _, out, _ = run(str(files["client"]), str(files["lb"]), "-v")
+    told = " ".join(out.split())
+    assert "Two captures hold 3 connections in common, each of which is shown twice" in told
+    assert f"conchart --at here={files['client']} --at there={files['lb']}" in told
