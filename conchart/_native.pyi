@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 __all__ = [
     "CaptureError",
     "annotate_captures",
+    "fit_clock",
     "link_exchanges",
     "pack_columns",
     "read_capture",
@@ -33,6 +34,7 @@ def read_capture(
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,
+    sightings: bool = False,
 ) -> tuple[int, list[tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int, int, bool]]]:
     """Read whole captures into tables.
 
@@ -68,6 +70,19 @@ def annotate_captures(
 
     Returns:
         Of each capture how many frames were looked at, and how long they were together on the wire.
+    """
+
+def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int]]:
+    """Tell how far two clocks are apart, from packets that both saw.
+
+    Args:
+        points: Rows that speak Arrow, in the order of time: ``here_at`` (when the reference saw the packet), ``ahead_ns`` (when
+            the other place saw it, by its own clock, less ``at``), ``outward`` (it went to the other place).
+
+    Returns:
+        Of each stretch of time between two steps of the clock: its first instant, the first of the next one (or its
+        last), how far the other clock is ahead at the first instant, what it gains in parts of 10⁹, how much that can be
+        wrong (None if packets went in one direction alone), the number of packets.
     """
 
 def link_exchanges(exchanges: object) -> list[object]:

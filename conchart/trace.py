@@ -36,6 +36,9 @@ from conchart.words.units import SECOND
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
 
+_FEW_BYTES = 32 << 20
+"""Of captures of several places that are no larger, all details are read; what is too many is left out afterwards."""
+
 _ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'gap', 'zero_window'), true)"
 """Of a packet: it tells of no trouble."""
 
@@ -61,6 +64,8 @@ def read(
     vantage: Vantage | None = None,
     seen_from: SeenFrom | None = None,
     proxies: Iterable[str | Collection[str]] = (),
+    places: Mapping[str, str | os.PathLike[str] | Sequence[str | os.PathLike[str]]] | None = None,
+    trusted_clocks: Collection[str] = (),
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     findings: Iterable[str | os.PathLike[str]] = (),
     thresholds: Mapping[str, float] | None = None,
@@ -96,6 +101,10 @@ def read(
             out from the round trips to them.  [default: capture]
         proxies: The addresses of each proxy, if you know better than the packets tell: ``["10.0.1.5,10.0.2.5"]`` or
             ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
+        places: Captures of the same traffic that were taken at several places, in place of ``paths``: the name of each place
+            and its files, ``{"client": "a.pcap", "server": ["b-1.pcap", "b-2.pcap"]}``. A connection that several places
+            saw has one row, and all times are those of the first place's clock (``docs/places.md``).
+        trusted_clocks: Places whose clocks are right: their offset is not worked out from the packets.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
             pcapng files are used in any case.
         findings: Folders with rules of your own, beside conchart's; ``docs/findings.md`` says how to write one.
@@ -163,7 +172,10 @@ def read(
         try:
             with trace.filling():
                 spread = (workers, scheduler, parts, progress)
-                if not (divided and _read_in_parts(trace, paths, wanted, packets, statements, *spread)):
+                if places:
+                    of_places = (explain, statements, keylogs, workers, progress)
+                    _read_in_places(trace, places, trusted_clocks, wanted, packets, *of_places)
+                elif not (divided and _read_in_parts(trace, paths, wanted, packets, statements, *spread)):
                     opened += (flowing.enter_context(_opened(path)) for path in paths)
                     _native.read_capture(
                         opened,
@@ -221,6 +233,42 @@ def _read_in_parts(
     except NotInParts:
         return False
     return True
+
+
+def _read_in_places(
+    trace: "Trace",
+    places: Mapping[str, str | os.PathLike[str] | Sequence[str | os.PathLike[str]]],
+    trusted: Collection[str],
+    wanted: Selection,
+    packets: bool,  # noqa: FBT001
+    explain: int | None,
+    statements: Statements,
+    keylogs: Iterable[str | os.PathLike[str]],
+    workers: int,
+    progress: Progress | None,
+) -> None:
+    """Fill the tables from the captures of several places."""
+    from conchart.parts import Wanted  # not above: few captures are read in parts
+    from conchart.parts.executors import tasks_of
+    from conchart.places import read_places
+
+    bounds = wanted.bounds
+    if wanted.count is not None or bounds["start_relative"] or bounds["end_relative"]:
+        raise UsageError("places: choose packets by a filter or by dates; each place has a clock of its own")
+    named = {
+        name: [os.fspath(files)] if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
+        for name, files in places.items()
+    }
+    memory = table_limit(None) // (2 * max(workers, 1))
+    sizes = [Path(file).stat().st_size for files in named.values() for file in files if Path(file).is_file()]
+    packets |= explain is not None or sum(sizes) <= _FEW_BYTES
+    logs = tuple(os.fspath(path) for path in keylogs)
+    of_each = Wanted(
+        wanted.filter, bounds["start"], bounds["end"], packets, memory, statements, sightings=True, keylogs=logs
+    )
+    with ExitStack() as stack:
+        executor = stack.enter_context(tasks_of(workers, None)) if workers > 1 else None
+        read_places(trace, named, of_each, trusted=trusted, executor=executor, progress=progress)
 
 
 def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:

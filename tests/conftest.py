@@ -1,5 +1,6 @@
 """A small story that every test of tables, exports and the command line can use."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,6 +84,17 @@ def capture_of(case: Path) -> Path:
     (capture,) = case.glob("input.pcap*")
     return capture
 
+
+def places_of(case: Path) -> dict[str, Path]:
+    """Give the files of a capture at several places, in their order; nothing of others."""
+    truth = case / "truth.json"
+    if list(case.glob("input.pcap*")) or not truth.exists():
+        return {}
+    return {place: case / f"{place}.pcap" for place in json.loads(truth.read_text(encoding="utf-8"))["clocks"]}
+
+
+IN_PLACES = tuple(case for case in sorted((ROOT / "captures" / "places").iterdir()) if places_of(case))
+"""The folders of our captures at several places."""
 
 THOROUGH = (
     "agreement",

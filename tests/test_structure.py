@@ -20,6 +20,7 @@ STAGES = (
     ("words", "files"),
     ("reading", "store"),
     ("parts",),
+    ("places",),
     ("analysis",),
     ("telling",),
     ("questions",),

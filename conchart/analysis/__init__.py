@@ -11,18 +11,20 @@ from functools import partial
 
 import duckdb
 
-from conchart.analysis import hops
+from conchart.analysis import hops, whereabouts
 from conchart.analysis import vantage as vantage_steps
 from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.pricing import find
 from conchart.analysis.findings.rule import Rule
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
+from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
+from conchart.analysis.whereabouts import place_phases
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
 
@@ -72,6 +74,13 @@ def plan(
             reads=("connections", "handshakes", "exchanges"),
             writes=("links", "nodes"),
             forget=hops.FORGET,
+        ),
+        _Part(work=find_losses, reads=("places", "sightings", "paths"), writes=("losses",)),
+        _Part(
+            work=place_phases,
+            reads=("captures", "connections", "exchanges", "phases", "places", "sightings", "paths", "clocks", "links"),
+            writes=("whereabouts",),
+            forget=whereabouts.FORGET,
         ),
         _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",)),
         _Part(

@@ -5,11 +5,12 @@ In: captures, connections, phases, coverage. Out: the table ``remarks``, in the 
 
 from collections.abc import Iterator
 from dataclasses import astuple
+from typing import Any
 
 from conchart.store.sql import HOLED, MISSING, ONE_SIDED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
-from conchart.words.quality import RemarkText, apart, keys, noted, ruled
+from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic
 
 _FACTS = f"""
     SELECT * FROM
@@ -45,7 +46,7 @@ def appraise(tables: Tables) -> None:
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_apart(tables), *ruled(facts), *_keys(tables), *_notes(tables)]
+    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
@@ -67,6 +68,27 @@ def _apart(tables: Tables) -> Iterator[RemarkText]:
     )
     if ends_at < begins_at and not shared:
         yield apart(before, after)
+
+
+def _same_traffic(tables: Tables, facts: dict[str, Any]) -> Iterator[RemarkText]:
+    """Tell captures of two places from others: they hold the same connections, by both initial sequence numbers."""
+    if facts["captures"] < 2:  # noqa: PLR2004
+        return
+    for connections, one, other in tables.fetch(
+        """
+        WITH numbered AS (
+            SELECT capture, isn_client, isn_server FROM connections
+            WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL),
+        shared AS (
+            SELECT count(*) AS connections, one.capture AS one, other.capture AS other
+            FROM numbered one JOIN numbered other USING (isn_client, isn_server)
+            WHERE one.capture < other.capture GROUP BY ALL)
+        SELECT connections, first.path, second.path
+        FROM shared JOIN captures first ON first.capture = shared.one JOIN captures second ON second.capture = shared.other
+        ORDER BY connections DESC, shared.one, shared.other LIMIT 1
+        """
+    ):
+        yield same_traffic(connections, one, other)
 
 
 def _keys(tables: Tables) -> Iterator[RemarkText]:

@@ -55,6 +55,8 @@ def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[s
     for output in outputs:
         if output != _STDOUT:
             check_comparison(Path(output))
+    if selection["places"]:
+        raise UsageError("diff compares two captures: save each reading of several places first (-w before.duckdb)")
     if before == after == "-":
         raise UsageError("only one of both captures can come from standard input")
     with read_captures((before,), selection) as one, read_captures((after,), selection) as other:

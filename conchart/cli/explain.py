@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
 from conchart.outputs import check
@@ -25,7 +25,7 @@ _LAST_STREAM = (1 << 31) - 1
 """The core counts no further: of a larger number, no capture has a connection."""
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @click.argument("capture", metavar="CAPTURE")
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @click.option(

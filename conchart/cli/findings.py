@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conchart.analysis.findings.rule import Fix, Rule, load_rules, thresholds
-from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.terminal import print_findings
@@ -25,7 +25,7 @@ _KINDS = {"cost": "by its cost", "note": "note", "failure": "at least warning", 
 _LONGEST_LINE = 10_000
 
 
-@click.command("findings")
+@click.command("findings", cls=ReadingCommand)
 @click.argument("names", metavar="[ID | CAPTURE...]", nargs=-1)
 @reading_options
 def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:

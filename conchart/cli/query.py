@@ -11,7 +11,7 @@ import duckdb
 from rich.table import Table
 from rich.text import Text
 
-from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.formats.flat import harmless
@@ -25,7 +25,7 @@ _AS_WIDE_AS_IT_IS = 1_000_000
 """Width without a terminal: nothing is wrapped."""
 
 
-@click.command()
+@click.command(cls=ReadingCommand)
 @click.argument("capture", metavar="CAPTURE")
 @click.argument("sql", metavar="SQL")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)

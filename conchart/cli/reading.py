@@ -42,7 +42,36 @@ FINDINGS = click.option(
 )
 """For every command that knows findings."""
 
+IN_PLACES = "(--at)"
+"""Stands where the name of a capture would, if ``--at`` names the captures of several places."""
+
+
+class ReadingCommand(click.Command):
+    """A command whose first argument is a capture, unless ``--at`` names captures."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put a name in front of the other arguments if ``--at`` names the captures."""
+        options = args[: args.index("--")] if "--" in args else args
+        named = any(arg == "--at" or arg.startswith("--at=") for arg in options)
+        return super().parse_args(ctx, [IN_PLACES, *args] if named else args)
+
+
 _OPTIONS = (
+    click.option(
+        "--at",
+        "places",
+        multiple=True,
+        metavar="NAME=FILE[,FILE…]",
+        help="Captures taken at the place NAME, instead of CAPTURE. Repeat it for each place. A connection that several "
+        "places saw is shown once, by the clock of the first place.",
+    ),
+    click.option(
+        "--clock",
+        "clocks",
+        multiple=True,
+        metavar="NAME=trusted",
+        help="Take the clock of this place as right (PTP), instead of estimating it from the packets. Repeatable.",
+    ),
     click.option(
         "-f", "--filter", "expression", metavar="BPF", help="Read only the packets that match this tcpdump filter."
     ),
@@ -133,6 +162,8 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_selection(
         *,
+        places: tuple[str, ...],
+        clocks: tuple[str, ...],
         expression: str | None,
         start: str | None,
         end: str | None,
@@ -155,7 +186,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
         spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
-        spread |= {"progress": progress, "memory": memory}
+        spread |= {"progress": progress, "memory": memory, "places": _named_places(places), "trusted_clocks": _trusted(clocks)}
         kept = {"statements": statements} if statements else {}
         return command(selection=packets | known | looked_for | kept | spread, **others)
 
@@ -163,6 +194,25 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def _named_places(texts: tuple[str, ...]) -> dict[str, list[str]] | None:
+    """Read ``NAME=FILE,FILE``; of one name given several times, all files."""
+    places: dict[str, list[str]] = {}
+    for text in texts:
+        name, _, files = text.partition("=")
+        if not name or not files:
+            raise UsageError(f"--at {text}: give a name and files (--at client=a.pcap,b.pcap)")
+        # A file whose name has a comma is one file.
+        places.setdefault(name, []).extend([files] if Path(files).exists() else files.split(","))
+    return places or None
+
+
+def _trusted(texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        if not text.endswith("=trusted") or text == "=trusted":
+            raise UsageError(f"--clock {text}: give a place whose clock is right (--clock lb=trusted)")
+    return tuple(text.removesuffix("=trusted") for text in texts)
 
 
 def _threshold(text: str) -> tuple[str, float]:
@@ -182,6 +232,12 @@ def read_captures(
 ) -> Trace:
     """Read captures, or open a saved trace, and warn about damage."""
     warn_of_filter(selection)
+    if selection.get("places"):
+        if paths != (IN_PLACES,):
+            raise UsageError(
+                f"{paths[-1]}: --at names all captures; give this one a place, too (--at NAME={paths[-1]})"
+            )
+        paths = ()
     if len(paths) > 1:
         _refuse_outputs(paths)
     saved = [path for path in paths if is_saved(Path(path))]
@@ -246,7 +302,8 @@ def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trac
 
 def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
-    total, shown = sum(map(_size, paths)), wanted.pop("progress", "bar")
+    named = [path for files in (wanted.get("places") or {}).values() for path in files]
+    total, shown = sum(map(_size, (*paths, *named))), wanted.pop("progress", "bar")
     wanted["workers"] = wanted.get("workers") or usual_workers(total)
     if total < _PROGRESS_FROM and shown == "bar":
         return read(*paths, **wanted)

@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from conchart.cli.reading import growing_capture, read_captures, reading_options
+from conchart.cli.reading import ReadingCommand, growing_capture, read_captures, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 
 
-@click.command(options_metavar="[-w OUT] [OPTIONS]")
+@click.command(cls=ReadingCommand, options_metavar="[-w OUT] [OPTIONS]")
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
 @writing_options
 @click.option("--follow", is_flag=True, help="Keep reading as the file grows, until Ctrl-C.")
@@ -36,6 +36,7 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
       conchart slow.pcap -w slow.svg --size 1920x1080 --dark
       conchart slow.pcap --fail-on serious -w slow.html
       conchart --follow growing.pcap -w slow.html
+      conchart --at client=a.pcap --at server=b.pcap -w slow.html
       ssh web tcpdump -i any -U -w - 'tcp port 443' | conchart - -w slow.html
 
     \b
@@ -43,7 +44,7 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
       0 success (of a damaged capture, the part before the damage is used, with a warning)
       1 findings, with --fail-on   2 wrong usage   3 unreadable capture   4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
-    results.check(captures)
+    results.check([file for files in (selection["places"] or {}).values() for file in files] or captures)
     options = results.options
     if growing := growing_capture(captures, follow=follow):
         from conchart.cli.watching import read_growing  # not above: a page needs nothing of rich, which takes a while

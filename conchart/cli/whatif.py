@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.predictions import SUFFIXES, check, write
@@ -17,7 +17,7 @@ from conchart.words.printable import printable
 from conchart.words.units import parse_duration
 
 
-@click.command(options_metavar="CHANGE... [-w OUT] [OPTIONS]")
+@click.command(cls=ReadingCommand, options_metavar="CHANGE... [-w OUT] [OPTIONS]")
 @click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
 @click.option("--keepalive", is_flag=True, help="Keep connections open and reuse them.")
 @click.option("--resume", is_flag=True, help="Resume TLS sessions.")

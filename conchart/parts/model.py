@@ -35,6 +35,9 @@ class Wanted:
     """Bytes that the tables of a task may take."""
     statements: Statements = "shape"
     """How much is kept of what stores are asked."""
+    sightings: bool = False
+    """Keep of every packet what tells it from others."""
+    keylogs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,9 +156,10 @@ def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None =
             detailed=None if wanted.packets else 0,
             explained=None,
             statements=wanted.statements,
-            keylogs=[],
+            keylogs=list(wanted.keylogs),
             progress=None,
             watch=None,
+            sightings=wanted.sightings,
             **chosen.bounds,
         )
 

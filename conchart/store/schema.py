@@ -120,7 +120,7 @@ TABLES: tuple[Table, ...] = (
             truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
             notes VARCHAR[]
         """,
-        worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR, statements VARCHAR",
+        worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR, statements VARCHAR, place VARCHAR",
     ),
     Table(
         name="connections",
@@ -257,6 +257,17 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="sightings",
+        key="frame, stream, packet",
+        unknown=("packet",),
+        known="stream, seen_at, sender, flags, bytes, place",
+        columns="""
+            stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER,
+            seq BIGINT, ack BIGINT, print BIGINT, ip_id INTEGER, ttl INTEGER, window_scale INTEGER
+        """,
+        worked_out="place VARCHAR, packet BIGINT",
+    ),
+    Table(
         name="records",
         key="stream, number",
         known="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
@@ -273,6 +284,51 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER, handshake INTEGER, sender SIDE, kind VARCHAR, code INTEGER,
             bytes INTEGER, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, opened BOOLEAN,
             body BLOB
+        """,
+    ),
+    Table(
+        name="places",
+        key="number",
+        known="place, reference, packets, connections",
+        worked_out="number INTEGER, place VARCHAR, reference BOOLEAN, packets BIGINT, connections BIGINT, shared BIGINT",
+    ),
+    Table(
+        name="clocks",
+        key="place, from_at",
+        known="reference, to_at, method",
+        worked_out="""
+            place VARCHAR, reference VARCHAR, from_at BIGINT, to_at BIGINT, offset_ns BIGINT, drift_ppb BIGINT,
+            uncertainty_ns BIGINT, method VARCHAR, through VARCHAR, through_ns BIGINT, packets BIGINT
+        """,
+    ),
+    Table(
+        name="paths",
+        key="stream, position",
+        known="place, first_frame, last_frame",
+        worked_out="""
+            stream INTEGER, position INTEGER, place VARCHAR, place_stream INTEGER, first_frame BIGINT, last_frame BIGINT,
+            client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
+            mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
+            isn_client BIGINT, isn_server BIGINT
+        """,
+    ),
+    Table(
+        name="losses",
+        key="frame, to_place",
+        known="stream, sender, from_place, seen_at, bytes, captured_elsewhere",
+        worked_out="""
+            stream INTEGER, sender SIDE, from_place VARCHAR, to_place VARCHAR, frame BIGINT, seen_at BIGINT,
+            flags VARCHAR, seq BIGINT, bytes INTEGER, captured_elsewhere BOOLEAN
+        """,
+    ),
+    Table(
+        name="whereabouts",
+        key="stream, start_at, end_at, of_stream",
+        known="phase, kind, place, inferred",
+        worked_out="""
+            stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
+            kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, ahead_ns BIGINT,
+            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN
         """,
     ),
     Table(

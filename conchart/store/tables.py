@@ -5,7 +5,8 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -177,8 +178,11 @@ class Tables:
         self.lend(table, types, rows)
         try:
             yield
-        finally:
-            self._database.execute(f"DROP TABLE {table}")
+        except BaseException:
+            with suppress(duckdb.Error):  # a failed transaction takes no statements, and its error is the one to tell
+                self._database.execute(f"DROP TABLE {table}")
+            raise
+        self._database.execute(f"DROP TABLE {table}")
 
     def restore(self, table: str, batch: object) -> None:
         """Take rows of a whole table, with what analysis added to it, as a saved trace has them."""
@@ -288,6 +292,31 @@ class Tables:
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._table("packets")
+
+    @cached_property
+    def have_places(self) -> bool:
+        """Whether captures of several places were read."""
+        return self.count("places") > 0
+
+    @property
+    def places(self) -> duckdb.DuckDBPyRelation:
+        """One row per place at which captures were taken; empty if nobody named any."""
+        return self._table("places")
+
+    @property
+    def clocks(self) -> duckdb.DuckDBPyRelation:
+        """How far the clock of each place is ahead of the first one's."""
+        return self._table("clocks")
+
+    @property
+    def paths(self) -> duckdb.DuckDBPyRelation:
+        """The places that saw each connection, from the client on."""
+        return self._table("paths")
+
+    @property
+    def sightings(self) -> duckdb.DuckDBPyRelation:
+        """One row per packet and place."""
+        return self._table("sightings")
 
     @property
     def records(self) -> duckdb.DuckDBPyRelation:

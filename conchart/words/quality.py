@@ -243,6 +243,19 @@ def apart(before: str, after: str) -> RemarkText:
     )
 
 
+def same_traffic(connections: int, one: str, other: str) -> RemarkText:
+    """Say how to read two captures, by their paths, that hold the same connections."""
+    command = shlex.join(("conchart", "--at", f"here={one}", "--at", f"there={other}"))
+    return RemarkText(
+        warning=True,
+        kind="same-traffic",
+        title=f"Two captures hold {count_of(connections, 'connection')} in common, each of which is shown twice",
+        effect="Counts and waits include these connections twice.",
+        advice=f"If they were captured at two places, name these: {command}. Otherwise leave one file out.",
+        count=connections,
+    )
+
+
 def keys(opened: int, total: int, lacking: Iterable[tuple[str, str | None, str, int]]) -> RemarkText:
     """Say how many TLS connections keys opened.
 

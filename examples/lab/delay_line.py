@@ -1,18 +1,28 @@
 """A long cable between two network namespaces: every packet comes out a fixed time after it went in.
 
     python3 delay_line.py LEFT_NAMESPACE LEFT_INTERFACE RIGHT_NAMESPACE RIGHT_INTERFACE MILLISECONDS
-                          [RULE...] [--rate BITS_PER_SECOND] [--log FILE]
+                          [RULE...] [--back MILLISECONDS] [--rate BITS_PER_SECOND] [--queue BYTES]
+                          [--loss SHARE] [--loss-back SHARE] [--seed NUMBER] [--log FILE] [--drops FILE]
+
+Both directions take the same time unless ``--back`` says another one for packets from right to left.
 
 With a rate, each direction carries so many bits of IP packets in a second, one packet after the other: a packet comes
-out a fixed time after its last bit went in. Packets wait for their turn in a queue without an end. (``tc``'s token
-bucket lets a packet through at once after a pause: at 26,400 bits a second, that is half a second too early.)
+out a fixed time after its last bit went in. Packets wait for their turn in a queue without an end, or in one that holds
+``--queue`` bytes and drops the packet that finds no room. (``tc``'s token bucket lets a packet through at once after a
+pause: at 26,400 bits a second, that is half a second too early.)
+
+``--loss`` drops a share of the packets from left to right at random, ``--loss-back`` of those from right to left. The
+same seed chooses the same numbers again.
 
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
 lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); FILE tells what
 was done to each TCP segment, one JSON object a line: ``at`` (when it went in, nanoseconds since the Unix epoch),
 ``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict`` (``pass``,
-``drop``, ``hold``) and ``due_at``, when it was due at the other end.
+``drop``, ``hold``) and ``due_at``, when it was due at the other end. The file of ``--drops`` has each packet that was
+dropped, of any protocol: ``at``, ``from``, ``why`` (``rule``, ``loss``, ``queue``), ``source``, ``destination``,
+``protocol``, ``ip_id``, ``ports``, ``seq``, ``ack``, ``flags``, ``length`` and ``payload``, a hash of its payload.
+What does not apply is null.
 """
 
 from __future__ import annotations
@@ -24,14 +34,19 @@ import fcntl
 import heapq
 import json
 import os
+import random
 import select
 import signal
 import struct
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import TextIO
 
+from dropped import describe
 from rules import Rule, read_packet, read_rule
 
 # linux/if_tun.h and linux/sched.h
@@ -57,43 +72,81 @@ def open_end(namespace: str, interface: str) -> int:
     return end
 
 
-class Judge:
-    """Applies the rules to each packet, and keeps the log."""
+@dataclass(kw_only=True)
+class Way:
+    """One direction of the line, and until when it is busy."""
 
-    def __init__(self, delay_ns: int, rate: float | None, rules: list[Rule], log: Path | None) -> None:
-        """Open the log, if there is one. ``rate``: bits a second; None: as fast as this program can."""
-        self._delay_ns = delay_ns
-        self._rate = rate
-        self._free_ns = {"left": 0, "right": 0}
-        self._rules = rules
-        self._log = log.open("w", buffering=1) if log else None
+    delay_ns: int
+    rate: float | None = None
+    """Bits a second; None: as fast as this program can."""
+    queue: int | None = None
+    """Bytes that may wait for their turn; None: all."""
+    loss: float = 0
+    """Share of the packets that get lost."""
+    free_ns: int = 0
+
+    def has_room(self, size: int, now_ns: int) -> bool:
+        """Say whether a packet of ``size`` bytes finds room in the queue. The packet that is being sent is in it."""
+        if self.rate is None or self.queue is None:
+            return True
+        return max(0, self.free_ns - now_ns) * self.rate + size * 8e9 <= self.queue * 8e9
+
+    def sent_ns(self, size: int, now_ns: int) -> int:
+        """Say when the last bit of a packet of ``size`` bytes is on the line, and keep the line busy until then."""
+        if self.rate is None:
+            return now_ns
+        self.free_ns = max(now_ns, self.free_ns) + round(size * 8e9 / self.rate)
+        return self.free_ns
+
+
+class Judge:
+    """Applies rules, chance and queues to each packet, and keeps the logs."""
+
+    def __init__(
+        self,
+        ways: Mapping[str, Way],
+        *,
+        rules: list[Rule] | None = None,
+        log: TextIO | None = None,
+        drops: TextIO | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Take the logs, if there are any. ``ways``: that of the packets which enter at ``left`` and at ``right``."""
+        self._ways = ways
+        self._rules = rules or []
+        self._chance = {sender: random.Random(f"{seed} {sender}") for sender in ways}
+        self._log, self._drops = log, drops
 
     def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None:
         """Say when a packet that goes in now comes out, by the monotonic clock; None when it is lost."""
-        due_ns = self._sent_ns(sender, len(raw), now_ns) + self._delay_ns
+        way = self._ways[sender]
         packet = read_packet(raw) if self._rules or self._log else None
-        if packet is None:
-            return due_ns
-        chosen = [rule for rule in self._rules if rule.chooses(sender, packet)]
+        chosen = [rule for rule in self._rules if packet and rule.chooses(sender, packet)]
         held_ns = sum(rule.hold_ns for rule in chosen)
-        dropped = any(rule.verb == "drop" for rule in chosen)
-        if self._log:
+        why = self._why_dropped(sender, len(raw), now_ns, chosen)
+        # A packet that a rule or chance drops is lost on the way: it has used the line's time.
+        due_ns = None if why == "queue" else way.sent_ns(len(raw), now_ns) + way.delay_ns + held_ns
+        if packet and self._log:
             at = time.time_ns()
             said = {
                 "at": at, "monotonic_ns": now_ns, "from": sender, "ports": packet.ports, "kind": packet.kind,
                 "seq": packet.seq, "ack": packet.ack, "length": packet.length, "size": packet.size,
-                "verdict": "drop" if dropped else "hold" if held_ns else "pass",
-                "due_at": at + due_ns - now_ns + held_ns,
+                "verdict": "drop" if why else "hold" if held_ns else "pass",
+                "due_at": None if due_ns is None else at + due_ns - now_ns,
             }  # fmt: skip
             self._log.write(json.dumps(said) + "\n")
-        return None if dropped else due_ns + held_ns
+        if why and self._drops:
+            said = {"at": time.time_ns(), "from": sender, "why": why, **describe(raw)}
+            self._drops.write(json.dumps(said) + "\n")
+        return None if why else due_ns
 
-    def _sent_ns(self, sender: str, size: int, now_ns: int) -> int:
-        """Say when the last bit of a packet of ``size`` bytes is on the line, and keep the line busy until then."""
-        if self._rate is None:
-            return now_ns
-        self._free_ns[sender] = max(now_ns, self._free_ns[sender]) + round(size * 8e9 / self._rate)
-        return self._free_ns[sender]
+    def _why_dropped(self, sender: str, size: int, now_ns: int, chosen: list[Rule]) -> str | None:
+        way = self._ways[sender]
+        if any(rule.verb == "drop" for rule in chosen):
+            return "rule"
+        if way.loss and self._chance[sender].random() < way.loss:
+            return "loss"
+        return None if way.has_room(size, now_ns) else "queue"
 
 
 def carry(left: int, right: int, judge: Judge) -> None:
@@ -124,15 +177,27 @@ def main() -> None:
     for name in ("left_namespace", "left_interface", "right_namespace", "right_interface"):
         parser.add_argument(name)
     parser.add_argument("milliseconds", type=float)
+    parser.add_argument("--back", type=float, metavar="MILLISECONDS")
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--queue", type=int, metavar="BYTES")
+    parser.add_argument("--loss", type=float, default=0, metavar="SHARE")
+    parser.add_argument("--loss-back", type=float, default=0, metavar="SHARE")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", type=Path)
+    parser.add_argument("--drops", type=Path)
     parser.add_argument("rules", nargs="*", type=read_rule, metavar="RULE")
     said = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the lab; there is nothing to say about it here
     os.nice(NICENESS)
     left = open_end(said.left_namespace, said.left_interface)
     right = open_end(said.right_namespace, said.right_interface)
-    judge = Judge(round(said.milliseconds * 1e6), said.rate, said.rules, said.log)
+    back_ms = said.milliseconds if said.back is None else said.back
+    ways = {
+        sender: Way(delay_ns=round(ms * 1e6), rate=said.rate, queue=said.queue, loss=loss)
+        for sender, ms, loss in (("left", said.milliseconds, said.loss), ("right", back_ms, said.loss_back))
+    }
+    log, drops = (path.open("w", buffering=1) if path else None for path in (said.log, said.drops))
+    judge = Judge(ways, rules=said.rules, log=log, drops=drops, seed=said.seed)
     os.write(sys.stdout.fileno(), b"ready\n")
     carry(left, right, judge)
 

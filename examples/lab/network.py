@@ -149,16 +149,25 @@ class Network:
         right_address: str,
         delay_ms: float,
         *,
+        back_ms: float | None = None,
         rate: float | None = None,
+        queue: int | None = None,
+        loss: float = 0,
+        loss_back: float = 0,
+        seed: int = 0,
         rules: Sequence[str] = (),
         log: Path | None = None,
+        drops: Path | None = None,
     ) -> None:
         """Join two hosts ``delay_ms`` apart, one way; what else there is to say is that of ``delay_line.py``."""
         left_end, right_end = _ends(left, right)
         words: list[str | Path] = [sys.executable, Path(__file__).with_name("delay_line.py")]
         words += [left.namespace, left_end, right.namespace, right_end, str(delay_ms), *rules]
-        words += ["--rate", str(rate)] if rate else []
-        words += ["--log", log] if log else []
+        for name, value in {
+            "back": back_ms, "rate": rate, "queue": queue, "loss": loss or None, "loss-back": loss_back or None,
+            "seed": seed or None, "log": log, "drops": drops,
+        }.items():  # fmt: skip
+            words += [f"--{name}", str(value)] if value is not None else []
         line = subprocess.Popen(words, stdout=subprocess.PIPE)
         self._undo.callback(stop, line)
         if line.stdout is None or line.stdout.readline() != b"ready\n":

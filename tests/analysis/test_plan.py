@@ -26,8 +26,11 @@ CAPTURES = (PROXY, ROOT / "captures/crafted/gap/input.pcap")
 STEPS = plan(None, rules=(), thresholds={})  # type: ignore[arg-type]  # none of them runs
 NAMES = sorted(step.name for step in STEPS)
 FACTS = sorted(fact for step in STEPS for fact in step.writes)
-WHILE_READING = {"captures.selection", "captures.seen_from"}
-"""What is known beforehand: which packets, and whose times."""
+WHILE_READING = {
+    *("captures.selection", "captures.seen_from", "captures.place"),
+    *("places", "clocks", "paths", "sightings.place", "sightings.packet"),
+}
+"""What is known beforehand: which packets, whose times, and what several places saw."""
 
 
 def steps_of(trace: Trace) -> list[Step]:

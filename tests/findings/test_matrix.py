@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
+import conchart
 from conchart import Trace
 from conchart.analysis.findings.rule import Rule, load_rules
 from conchart.store.schema import SEVERITIES
 from conchart.telling.verdict import verdict
-from tests.conftest import CASES, name_of
+from tests.conftest import CASES, IN_PLACES, name_of, places_of
 from tests.findings.matrix import Row, line, rows_of
 
 MATRIX = Path(__file__).with_name("matrix.txt")
 RULES = load_rules()
 QUALITY = {rule.name for rule in RULES if rule.severity == "quality"}
-NAMES = {name_of(case) for case in CASES}
+NAMES = {name_of(case) for case in (*CASES, *IN_PLACES)}
 
 
 def golden() -> dict[str, str]:
@@ -39,7 +40,19 @@ def update(case: str, told: str) -> None:
 def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
     every_case: Path, every_trace: Trace, pytestconfig: pytest.Config
 ) -> None:
-    case, rows = name_of(every_case), rows_of(every_trace)
+    the_findings_are_those_of_the_matrix(name_of(every_case), every_trace, pytestconfig)
+
+
+@pytest.mark.parametrize("folder", IN_PLACES, ids=name_of)
+def test_the_findings_of_several_places_are_those_of_the_matrix_and_keep_the_laws(
+    folder: Path, pytestconfig: pytest.Config
+) -> None:
+    with conchart.read(places=places_of(folder)) as trace:
+        the_findings_are_those_of_the_matrix(name_of(folder), trace, pytestconfig)
+
+
+def the_findings_are_those_of_the_matrix(case: str, trace: Trace, pytestconfig: pytest.Config) -> None:
+    rows = rows_of(trace)
     costs_add_up_to_no_more_than_users_waited(rows)
     consequences_name_what_is_shown_and_may_cause_them(rows)
     the_worst_come_first_but_for_the_quality_of_the_capture(rows)
@@ -47,7 +60,7 @@ def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
     for rule in RULES:
         if case in rule.fault:
             a_fault_is_found_and_besides_only_what_it_brings_with_it(rule, rows)
-            a_fault_is_first_or_second_in_the_answer(rule, rows, every_trace)
+            a_fault_is_first_or_second_in_the_answer(rule, rows, trace)
         if case in rule.clean:
             in_a_clean_twin_nothing_is_wrong(rule, rows)
     if pytestconfig.getoption("--update-golden"):

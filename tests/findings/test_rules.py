@@ -22,7 +22,7 @@ from conchart.store.sql import with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import fill
-from tests.conftest import ROOT
+from tests.conftest import ROOT, places_of
 
 RULES = load_rules()
 IDS = [rule.name for rule in RULES]
@@ -79,7 +79,8 @@ def test_its_texts_name_facts_that_the_sql_returns_in_the_right_way(rule: Rule, 
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
 def test_what_a_rule_refers_to_exists(rule: Rule) -> None:
     for case in (*rule.fault, *rule.clean):
-        assert [*(ROOT / "captures" / case).glob("input.pcap*")], f"{rule.path}: no capture {case}"
+        folder = ROOT / "captures" / case
+        assert [*folder.glob("input.pcap*"), *places_of(folder)], f"{rule.path}: no capture {case}"
     assert rule.fault, f"{rule.path}: no capture shows it"
     assert rule.clean, f"{rule.path}: no capture is clean of it"
     assert set(rule.because) <= set(IDS) - {rule.name}
@@ -362,7 +363,9 @@ def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: 
 
     worth_asking = findings._worth_asking
     monkeypatch.setattr(findings, "_worth_asking", ask_all)
-    with conchart.read(ROOT / "captures" / capture / "input.pcap") as trace:
+    folder = ROOT / "captures" / capture
+    places = places_of(folder)
+    with conchart.read(*([] if places else [folder / "input.pcap"]), places=places) as trace:
         found = {name for (name,) in trace.sql("SELECT finding FROM findings").fetchall()}
     assert skipped
     assert not found & skipped

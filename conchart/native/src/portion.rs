@@ -12,7 +12,7 @@ use crate::phases::Phase;
 use crate::rows;
 use crate::stalls::Stall;
 use crate::stream::BySide;
-use crate::tables::{ConnectionRow, PacketRow, Tables};
+use crate::tables::{ConnectionRow, PacketRow, SightingRow, Tables};
 use crate::tally::Tally;
 use crate::tls::{Handshake, MessageSeen, RecordSeen, Version};
 
@@ -48,6 +48,7 @@ pub struct Portion {
     /// With the IP packet that carried it, where that is wanted.
     packets: Vec<(PacketRow<'static>, Option<Box<[u8]>>)>,
     records: Vec<(i32, i32, RecordSeen)>,
+    sightings: Vec<SightingRow>,
     messages: Vec<(i32, i32, MessageSeen)>,
     rows: usize,
     /// Bytes and frames that have been read, now and then.
@@ -102,6 +103,9 @@ impl Portion {
         }
         for (packet, segment) in self.packets.drain(..) {
             tables.packet(PacketRow { segment: segment.as_deref(), ..packet })?;
+        }
+        for sighting in self.sightings.drain(..) {
+            tables.sighting(sighting)?;
         }
         for (stream, number, record) in self.records.drain(..) {
             tables.record(rows::record(stream, number, &record.kind(), &record))?;
@@ -173,6 +177,11 @@ impl<O: Output> Outbox<O> {
 
     pub fn packet(&mut self, row: PacketRow<'static>, segment: Option<Box<[u8]>>) -> Result<(), Stopped> {
         self.portion.packets.push((row, segment));
+        self.added()
+    }
+
+    pub fn sighting(&mut self, row: SightingRow) -> Result<(), Stopped> {
+        self.portion.sightings.push(row);
         self.added()
     }
 

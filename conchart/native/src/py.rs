@@ -22,6 +22,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
+use crate::across::clocks;
 use crate::across::linking;
 use crate::across::packing::{self, Packed};
 use crate::across::pools;
@@ -118,7 +119,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch, sightings=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -137,6 +138,7 @@ fn read_capture(
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
+    sightings: bool,
 ) -> PyResult<(u64, Vec<Torn>)> {
     let watch =
         watch.map(|callback| Watch { callback, watcher: Arc::default(), at: Instant::now().checked_add(FIRST_LOOK) });
@@ -149,6 +151,7 @@ fn read_capture(
         detailed: detailed.unwrap_or(u64::MAX),
         explained,
         statements: chosen(statements)?,
+        sightings,
         keylogs,
         watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),
     };
@@ -489,11 +492,25 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
     Ok(py.detach(|| sharing::share(read, &order)))
 }
 
+/// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets.
+type ClockPiece = (i64, i64, i64, i64, Option<i64>, i64);
+
+/// Fits the difference of two clocks. See `_native.pyi`.
+#[pyfunction]
+fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockPiece>> {
+    let mut read = Vec::new();
+    for batch in batches(points)? {
+        clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
+    }
+    let pieces = py.detach(|| clocks::fit(&read));
+    Ok(pieces.iter().map(|p| (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points)).collect())
+}
+
 #[pymodule]
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows,
-        survey_pools,
+        CaptureError, annotate_captures, fit_clock, link_exchanges, pack_columns, read_capture, share_waits,
+        spill_flows, survey_pools,
     };
 }

@@ -3,6 +3,10 @@
 //! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use foldhash::fast::FixedState;
+
 use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station};
@@ -11,7 +15,7 @@ use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
     CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow,
-    RecordRow, StallRow,
+    RecordRow, SightingRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
@@ -382,6 +386,53 @@ fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark:
         bytes: i32::try_from(bytes).ok(),
         mark: mark.map(Mark::name),
         ..PacketRow::default()
+    }
+}
+
+/// What tells a segment from others of its side, wherever it is captured: a router changes none of it.
+pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side) -> SightingRow {
+    let mut print = FixedState::default().build_hasher();
+    (segment.window, segment.timestamps).hash(&mut print);
+    SightingRow {
+        seq: Some(segment.seq.0.into()),
+        ack: segment.flags.ack().then_some(segment.ack.0.into()),
+        window_scale: segment.window_scale.map(i32::from),
+        ..sighting(stream, seen, from, segment.flags, segment.payload_len, print.finish(), segment.ip_id, segment.ttl)
+    }
+}
+
+/// So many bytes of a datagram tell it from others; captures with a short snap length have them, too.
+const PRINTED: usize = 64;
+
+/// The same of a datagram: the beginning of what it carries.
+pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> SightingRow {
+    let mut print = FixedState::default().build_hasher();
+    datagram.payload.get(..PRINTED).unwrap_or(datagram.payload).hash(&mut print);
+    sighting(stream, seen, from, Flags(0), datagram.payload_len, print.finish(), datagram.ip_id, datagram.ttl)
+}
+
+#[expect(clippy::too_many_arguments, reason = "a value of each column that segments and datagrams share")]
+fn sighting(
+    stream: i32,
+    seen: Moment,
+    from: Side,
+    flags: Flags,
+    bytes: u32,
+    print: u64,
+    ip_id: Option<u16>,
+    ttl: u8,
+) -> SightingRow {
+    SightingRow {
+        stream: Some(stream),
+        frame: Some(seen.frame().cast_signed()),
+        seen_at: Some(seen.at),
+        sender: Some(side(from)),
+        flags: Some(flags),
+        bytes: i32::try_from(bytes).ok(),
+        print: Some(print.cast_signed()),
+        ip_id: ip_id.map(i32::from),
+        ttl: Some(ttl.into()),
+        ..SightingRow::default()
     }
 }
 

@@ -305,6 +305,13 @@ table! {
     }
 }
 table! {
+    /// One packet, with what tells it from others.
+    Sightings of SightingRow as "sightings" {
+        stream: Int32, frame: Int64, seen_at: Int64, sender: Word, flags: Letters, bytes: Int32, seq: Int64, ack: Int64,
+        print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32,
+    }
+}
+table! {
     /// One TLS record.
     Records of RecordRow<'a> as "records" {
         stream: Int32, number: Int32, sender: Word, kind: Text, bytes: Int32, cover: Word, start_at: Int64,
@@ -331,6 +338,7 @@ pub struct Tables {
     stalls: Stalls,
     links: Links,
     packets: Packets,
+    sightings: Sightings,
     records: Records,
     messages: Messages,
     finished: Vec<Filled>,
@@ -379,6 +387,7 @@ impl Default for Tables {
             stalls: Stalls::new(),
             links: Links::new(),
             packets: Packets::new(),
+            sightings: Sightings::new(),
             records: Records::new(),
             messages: Messages::new(),
             finished: Vec::new(),
@@ -402,6 +411,7 @@ impl Tables {
         stall(StallRow) => stalls: Stalls;
         link(LinkRow) => links: Links;
         packet(PacketRow) => packets: Packets;
+        sighting(SightingRow) => sightings: Sightings;
         record(RecordRow) => records: Records;
         message(MessageRow) => messages: Messages;
     }

@@ -10,6 +10,7 @@ from typing import Any
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.document import prepare, render_document
+from conchart.outputs.page.places import between
 from conchart.outputs.page.swimlanes import swimlanes
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
@@ -113,6 +114,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stalls=stall_costs(tables),
         findings=wrong,
         more_findings=sum(one.count for one in tally_findings(tables, without=found)),
+        between=between(tables),
         servers=_bars(listed[: PAGE.servers], whole.longest_ns),
         more_servers=max(0, whole.count - PAGE.servers),
         waited_ns=whole.waited_ns,

@@ -17,6 +17,8 @@ from conchart.outputs.terminal.details import details
 from conchart.outputs.terminal.facts import facts, hints
 from conchart.outputs.terminal.findings import finding_lines
 from conchart.outputs.terminal.lanes import lanes
+from conchart.outputs.terminal.places import TITLE as PLACES
+from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import query_lines
 from conchart.outputs.terminal.screen import first_screen
 from conchart.outputs.terminal.sheet import Sheet, plain_console
@@ -60,6 +62,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
         "Where the time went (what users waited for, then the rest)",
         attribution(listed[: TERMINAL.servers], totals(tables).count, width, colours=colours),
     )
+    sheet.section(PLACES, place_lines(tables, width))
     sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
     sheet.section("Queries by shape (what was waited for most first)", query_lines(tables, width))
     sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))

@@ -4,6 +4,7 @@ In: a trace, its answer. Out: lines. What is cut or left out here, ``-v`` tells 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from rich.text import Text
 
@@ -12,6 +13,8 @@ from conchart.outputs.terminal.answer import answer_lines, to_type
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
 from conchart.outputs.terminal.lanes import BESIDE_LANES, lanes
+from conchart.outputs.terminal.places import TITLE as PLACES
+from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
 from conchart.store.tables import Tables
@@ -33,6 +36,8 @@ _LANES = 8
 """Lines that lanes have at least, if there are as many."""
 _QUERIES = 3
 """Lines of what stores were asked, where there is room."""
+_PLACES = 8
+"""Lines of what several places tell."""
 _TITLE = 2
 _LABEL = 9
 
@@ -45,7 +50,8 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     capture = to_type(tables)
     top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
     bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
-    left = LINES - len(top) - len(bottom) - 1
+    between = list(_section(PLACES, islice(place_lines(tables, width, most=1), _PLACES)))
+    left = LINES - len(top) - len(bottom) - len(between) - 1
     ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
     least = min(_LANES, connections + count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
@@ -56,6 +62,7 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     return [
         *top,
         *_section("Where the time went (what users waited for, then the rest)", servers),
+        *between,
         *_section("When (one line per connection)", drawn),
         Text(),
         *asked,

@@ -1,9 +1,18 @@
 //! Which frames are wanted: asked of each one as it comes, in file order.
 
 use super::clock_steps::{ClockSteps, Followed, dated};
-use super::{Failure, Limit, Selection};
+use super::{Failure, Selection};
 use crate::capture::filter::Program;
 use crate::capture::{Frame, LinkType};
+
+/// An end of the time window.
+#[derive(Clone, Copy, Debug)]
+pub enum Limit {
+    /// Nanoseconds since the epoch.
+    At(i64),
+    /// Nanoseconds after the first packet.
+    After(i64),
+}
 
 /// Chooses frames as a person asked for.
 pub(crate) struct Chooser {
@@ -38,6 +47,11 @@ impl Chooser {
     /// Is there such a flow, or will be?
     pub(super) fn explains_any(&self) -> bool {
         self.selection.explained.is_some()
+    }
+
+    /// Is every packet wanted in the table `sightings`?
+    pub(super) fn sights(&self) -> bool {
+        self.selection.sightings
     }
 
     /// Is every frame wanted?

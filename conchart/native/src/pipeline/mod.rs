@@ -26,12 +26,13 @@ use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
+pub use choice::Limit;
 use clock_steps::{Followed, dated};
 use syn::Syn;
 use traffic::{Packets, Traffic};
 use watching::Watcher;
 
-/// Flows that may be open at once; more, and the longest silent ones become rows early.
+/// Flows that may be open at once. Of more, the longest silent ones become rows early.
 const MAX_OPEN: usize = 1 << 18;
 /// Captured bytes that all flows together may hold back for reordering.
 const MAX_WAITING_BYTES: usize = 256 << 20;
@@ -41,15 +42,6 @@ const MAX_FRAGMENTED: u8 = 4;
 const MAX_TORN: usize = 4_096;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
-
-/// An end of the time window.
-#[derive(Clone, Copy, Debug)]
-pub enum Limit {
-    /// Nanoseconds since the epoch.
-    At(i64),
-    /// Nanoseconds after the first packet.
-    After(i64),
-}
 
 /// Compiles the user's filter for one link type.
 pub type Compile = dyn FnMut(LinkType) -> Result<Program, Failure> + Send;
@@ -69,6 +61,8 @@ pub struct Selection {
     pub detailed: u64,
     /// The stream of which everything is written down, with the bytes of its segments and handshake messages.
     pub explained: Option<i32>,
+    /// Write down of every packet what tells it from others: other captures may hold it, too.
+    pub sightings: bool,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
     /// How much is told of statements and keys.
@@ -382,6 +376,9 @@ impl<O: Output> Run<O> {
         let mut held = tcp.waiting_bytes();
         if taken.mark != Some(Mark::Duplicate) {
             traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
+            if self.chooser.sights() {
+                self.out.sighting(rows::sighted_segment(stream, segment, seen, from))?;
+            }
         }
         if is_explained || is_detailed || taken.mark.is_some_and(Mark::is_trouble) {
             let row = rows::segment(stream, segment, seen, from, &tcp.halves, taken.mark);
@@ -432,7 +429,7 @@ impl<O: Output> Run<O> {
                 likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
             }
         };
-        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any();
+        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any() || self.chooser.sights();
         let told = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
         let syn = Syn::new(segment, told).filter(|_| !is_wanted);
         let is_taken = syn.is_some();
@@ -464,6 +461,9 @@ impl<O: Output> Run<O> {
         }
         if self.chooser.is_detailed() || self.chooser.explains(stream) {
             self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
+        }
+        if self.chooser.sights() && chunk.is_some() {
+            self.out.sighting(rows::sighted_datagram(stream, datagram, seen, from))?;
         }
         self.make_room(arrived)
     }

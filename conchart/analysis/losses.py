@@ -1,0 +1,69 @@
+"""Which packets got lost between two places that captured.
+
+In: ``sightings``, ``paths``. Out: the table ``losses``.
+
+A packet is lost between two places if the one that it passes first saw it and the next one did not, while that one was
+capturing. It was there all the same, and only its capture is incomplete, if a place behind saw it, or its bytes were
+acknowledged though nobody sent them again: ``captured_elsewhere``. Offloading cuts and joins segments: bytes that the
+next place has in other segments are not missing.
+"""
+
+from conchart.store.tables import Tables
+
+_LOST = """
+    INSERT INTO losses BY NAME
+    WITH capturing AS (SELECT place, min(seen_at) AS first_at, max(seen_at) AS last_at FROM sightings GROUP BY place),
+    travelled AS (
+        SELECT stream, sender, packet, frame, seen_at, flags, seq, ack, bytes, place,
+            if(sender = 'client', position, -position) AS leg,
+            lead(place) OVER of_stream AS to_place
+        FROM sightings JOIN (
+            SELECT stream, place, position FROM paths WHERE stream IN (SELECT stream FROM paths WHERE position = 1)
+        ) USING (stream, place)
+        WINDOW of_stream AS (PARTITION BY stream, sender, packet ORDER BY if(sender = 'client', position, -position))),
+    following AS (
+        SELECT stream, place, 'client' AS sender, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next FROM paths
+        UNION ALL
+        SELECT stream, place, 'server', lead(place) OVER (PARTITION BY stream ORDER BY position DESC) FROM paths),
+    missed AS (
+        SELECT travelled.*, next, travelled.to_place IS NOT NULL AS seen_behind
+        FROM travelled JOIN following ON following.stream = travelled.stream AND following.place = travelled.place
+            AND following.sender = travelled.sender::VARCHAR
+        JOIN capturing ON capturing.place = next
+        WHERE next IS NOT NULL AND travelled.to_place IS DISTINCT FROM next
+            AND travelled.seen_at BETWEEN capturing.first_at AND capturing.last_at),
+    -- Bytes that the next place has in segments of other lengths.
+    other_segments AS (
+        SELECT stream, sender, place, seq, bytes, packet FROM sightings
+        WHERE bytes > 0 AND seq IS NOT NULL AND (stream, sender, place) IN (
+            SELECT (stream, sender, next) FROM missed WHERE bytes > 0)
+            AND packet NOT IN (
+                SELECT packet FROM sightings WHERE packet IS NOT NULL GROUP BY packet, bytes HAVING count(*) > 1)),
+    covered AS (
+        SELECT missed.stream, frame, missed.seq,
+            sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
+        FROM missed JOIN other_segments other ON other.stream = missed.stream AND other.sender = missed.sender
+            AND other.place = missed.next AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
+        WHERE missed.bytes > 0 GROUP BY ALL),
+    sent_again AS (
+        SELECT DISTINCT stream, sender, place, seq FROM sightings WHERE bytes > 0
+        QUALIFY count(*) OVER (PARTITION BY stream, sender, place, seq) > 1),
+    acknowledged AS (
+        SELECT stream, sender, max(ack) AS ack FROM sightings WHERE contains(flags, 'A') GROUP BY ALL)
+    SELECT missed.stream, missed.sender, missed.place AS from_place, next AS to_place, missed.frame, seen_at, flags,
+        missed.seq, missed.bytes,
+        seen_behind OR coalesce(missed.bytes > 0 AND sent_again.seq IS NULL
+            AND acknowledged.ack >= missed.seq + missed.bytes, false) AS captured_elsewhere
+    FROM missed
+    LEFT JOIN covered ON covered.stream = missed.stream AND covered.frame = missed.frame
+    LEFT JOIN sent_again ON sent_again.stream = missed.stream AND sent_again.sender = missed.sender
+        AND sent_again.place = missed.place AND sent_again.seq = missed.seq
+    LEFT JOIN acknowledged ON acknowledged.stream = missed.stream AND acknowledged.sender <> missed.sender
+    WHERE missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes
+"""
+
+
+def find_losses(tables: Tables) -> None:
+    """Fill ``losses``."""
+    if tables.have_places:
+        tables.execute(_LOST)

@@ -1,0 +1,84 @@
+"""Captures of the same traffic, taken at several places: one trace, on one clock.
+
+In: the files of each place. Out: rows in a trace's tables. A connection that several places saw has one row; the tables
+``places``, ``clocks`` and ``sightings`` say what each place saw of it, and when.
+
+Each place is read by itself into Parquet files (``parts.survey``). ``matching`` finds the connections and packets that
+places share, ``clocks`` how far their clocks are apart, ``joining`` fills the tables. ``docs/places.md`` explains the steps.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from pathlib import Path
+
+from conchart.errors import UsageError
+from conchart.files.paths import temporary_folder
+from conchart.parts.cutting import Part
+from conchart.parts.model import Surveyed, Wanted
+from conchart.parts.survey import survey
+from conchart.places.clocks import set_clocks
+from conchart.places.joining import join_places
+from conchart.places.matching import match_flows, match_packets
+from conchart.places.views import Place, read_files
+from conchart.store.tables import Tables
+
+__all__ = ["read_places"]
+
+
+def read_places(
+    tables: Tables,
+    places: Mapping[str, Sequence[str]],
+    wanted: Wanted,
+    *,
+    trusted: Collection[str] = (),
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Read the captures of several places.
+
+    Args:
+        tables: Empty ones, which are being filled.
+        places: The files of each place, in the order of their times. All times are told by the clock of the first place.
+        wanted: Which packets, and how.
+        trusted: Places whose clocks show the right time: it is taken as it is.
+        executor: Reads places side by side.  [default: one after the other]
+        progress: Called after each place with the bytes and packets read so far.
+
+    Raises:
+        UsageError: There are fewer than two places, or none has a trusted name.
+        CaptureError: Nothing could be read of a place.
+    """
+    if len(places) < 2:  # noqa: PLR2004
+        raise UsageError("places: name two places at least: --at client=a.pcap --at server=b.pcap")
+    if unknown := sorted(set(trusted) - places.keys()):
+        raise UsageError(f"clock: there is no place {unknown[0]}; --at names {', '.join(places)}")
+    with temporary_folder(None) as work, ExitStack() as stack:
+        surveyed = _surveyed(places, wanted, work, executor, progress)
+        named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
+        stack.enter_context(read_files(tables, named))
+        match_flows(tables, named)
+        match_packets(tables)
+        clocks = set_clocks(tables, named, trusted)
+        join_places(tables, named, clocks)
+
+
+def _surveyed(
+    places: Mapping[str, Sequence[str]],
+    wanted: Wanted,
+    work: Path,
+    executor: Executor | None,
+    progress: Callable[[int, int], None] | None,
+) -> list[Surveyed]:
+    parts, capture = [], 0
+    for number, paths in enumerate(places.values()):
+        size = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+        parts.append(Part(capture=capture, paths=tuple(paths), size=size, number=number))
+        capture += len(paths)
+    submitted = [executor.submit(survey, part, wanted, work) for part in parts] if executor else None
+    surveyed: list[Surveyed] = []
+    for number, part in enumerate(parts):
+        surveyed.append(submitted[number].result() if submitted else survey(part, wanted, work))
+        if progress:
+            progress(sum(one.part.size for one in surveyed), sum(one.packets for one in surveyed))
+    return surveyed

@@ -1,0 +1,161 @@
+"""The tables of all places: each connection once, all instants on one clock.
+
+In: views of what was read, ``routes``, the clocks. Out: the core's tables, filled, and ``places``, ``clocks``, ``paths``.
+
+Of a connection that several places saw, the place nearest to the client tells, where it saw the beginning and missed no
+bytes that another one has. Frames count on from place to place, and streams are numbered in the order of their first packets on
+the reference's clock.
+"""
+
+from collections.abc import Sequence
+
+from conchart.parts.model import CORE
+from conchart.parts.survey import frame_columns
+from conchart.places.clocks import Clock
+from conchart.places.views import Place
+from conchart.store.schema import Table
+from conchart.store.tables import Tables
+
+_DURATIONS = {
+    "exchanges": {
+        "request_ns": ("request_at", "request_done_at"),
+        "wait_ns": ("request_done_at", "response_at"),
+        "transfer_ns": ("response_at", "response_done_at"),
+    },
+}
+"""Durations between two instants of the same row: on a clock that drifts, they change as the instants do."""
+
+
+def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]) -> None:
+    """Fill the tables."""
+    befores, before, captures = [], 0, []
+    for place in places:
+        befores.append((place.number, place.name, before))
+        captures += [
+            (place.number, local, place.surveyed.part.capture + local, file.first_frame + before, path)
+            for local, (file, path) in enumerate(zip(place.surveyed.files, place.surveyed.part.paths, strict=True))
+        ]
+        before += place.surveyed.frames
+    with (
+        tables.lent("parts", {"part": "BIGINT", "place": "VARCHAR", "before": "BIGINT"}, befores),
+        tables.lent(
+            "files",
+            {"part": "BIGINT", "local": "INTEGER", "capture": "INTEGER", "first_frame": "BIGINT", "path": "VARCHAR"},
+            captures,
+        ),
+    ):
+        _number(tables, clocks)
+        for table in CORE:
+            rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
+            tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
+        tables.execute(_PATHS)
+        tables.execute(_PLACES)
+        tables.execute("DROP TABLE streams")
+    tables.add("clocks", [row for clock in clocks for row in _rows(clock, places[0].name)])
+
+
+def _rows(clock: Clock, reference: str) -> list[tuple[object, ...]]:
+    return [
+        (
+            clock.place.name, reference, piece.from_at, piece.to_at, piece.offset_ns, piece.drift_ppb,
+            piece.uncertainty_ns, clock.method, clock.through, clock.through_ns, piece.packets,
+        )
+        for piece in clock.pieces
+    ]  # fmt: skip
+
+
+def _moved(at: str, clocks: Sequence[Clock], part: str = "rows.part") -> str:
+    """Give SQL for an instant, as the reference has it."""
+    if all(clock.told("x") == "x" for clock in clocks):
+        return at
+    return f"CASE {part} {' '.join(f'WHEN {clock.place.number} THEN {clock.told(at)}' for clock in clocks)} END"
+
+
+def _number(tables: Tables, clocks: Sequence[Clock]) -> None:
+    """Make ``streams``: which row of a connection tells, and its numbers."""
+    tables.execute(f"""
+        CREATE TEMP TABLE streams AS
+        WITH rows AS (
+            SELECT routes.*, {_moved("opened_at", clocks)} AS opened_at, rows.* EXCLUDE (part, opened_at),
+                max(bytes_client + bytes_server) OVER (PARTITION BY path) AS most
+            FROM routes JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local),
+        chosen AS (
+            FROM rows QUALIFY row_number() OVER (PARTITION BY path ORDER BY
+                state = 'midstream', isn_client IS NULL AND isn_server IS NULL,
+                missing_client + missing_server, bytes_client + bytes_server < 0.9 * most, position) = 1)
+        SELECT path, part, local, (row_number() OVER (ORDER BY opened_at, path) - 1)::INTEGER AS stream
+        FROM chosen
+    """)
+
+
+def _union(table: Table, clocks: Sequence[Clock]) -> str:
+    """Give a query for the rows of a table."""
+    replaced = {name: f"rows.{name} + before" for name in frame_columns(table.types)}
+    replaced |= {name: _moved(f"rows.{name}", clocks) for name in table.from_core if name.endswith("_at")}
+    for name, (start, end) in _DURATIONS.get(table.name, {}).items():
+        replaced[name] = (
+            f"if(rows.{name} = rows.{end} - rows.{start}, {replaced[end]} - {replaced[start]}, rows.{name})"
+        )
+    replaced["stream"] = "streams.stream"
+    if table.name == "connections":
+        replaced["capture"] = """(
+            SELECT arg_max(files.capture, files.first_frame) FROM files
+            WHERE files.part = rows.part AND files.first_frame <= rows.first_frame + before)"""
+    told = table.from_core
+    values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in told)
+    if table.name == "sightings":
+        return _sightings(values)
+    return f"""
+        SELECT {values} FROM all_{table.name} rows
+        JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
+    """
+
+
+def _sightings(values: str) -> str:
+    """Give a query for the rows of ``sightings``: of shared connections those that were matched, and all others."""
+    return f"""
+        WITH rows AS (
+            SELECT part, path, local, frame, seen_at, sender, flags, bytes, raw_seq AS seq, raw_ack AS ack, print, ip_id, ttl,
+                window_scale, first_frame AS packet
+            FROM crossings JOIN (
+                SELECT packet, min(frame + before) AS first_frame FROM crossings JOIN parts USING (part) GROUP BY packet
+            ) USING (packet)
+            UNION ALL
+            SELECT rows.part, path, stream AS local, frame, seen_at, sender::VARCHAR, flags, bytes, seq, ack, print, ip_id, ttl,
+                window_scale, NULL
+            FROM all_sightings rows JOIN members ON members.part = rows.part AND members.local = rows.stream
+            WHERE path NOT IN (SELECT path FROM twins))
+        SELECT {values}, place, packet FROM rows JOIN parts ON parts.part = rows.part JOIN streams ON streams.path = rows.path
+    """
+
+
+def _captures(clocks: Sequence[Clock]) -> str:
+    """Give a query for the rows of ``captures``."""
+    return _CAPTURES.format(first_at=_moved("first_at", clocks), last_at=_moved("last_at", clocks))
+
+
+_CAPTURES = """
+    SELECT files.capture, files.path, format, link_types, packets, selected, bytes, files.first_frame,
+        {first_at} AS first_at, {last_at} AS last_at,
+        resolution_ns, truncated, undecodable, other, snapped, dropped, duplicates, notes, parts.place
+    FROM (SELECT * EXCLUDE (path, first_frame) RENAME (capture AS local) FROM all_captures) rows
+    JOIN files USING (part, local) JOIN parts USING (part) ORDER BY files.capture
+"""
+
+_PATHS = """
+    INSERT INTO paths BY NAME
+    SELECT streams.stream, position, place, rows.stream AS place_stream, rows.first_frame + before AS first_frame,
+        rows.last_frame + before AS last_frame, client_ip, client_port, server_ip, server_port,
+        mss_client, mss_server, ttl_client, ttl_server, isn_client, isn_server
+    FROM routes JOIN streams USING (path) JOIN parts ON parts.part = routes.part
+    JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local
+"""
+
+_PLACES = """
+    INSERT INTO places BY NAME
+    SELECT part AS number, place, part = 0 AS reference,
+        (SELECT sum(packets)::BIGINT FROM all_captures WHERE all_captures.part = parts.part) AS packets,
+        (SELECT count(*) FROM routes WHERE routes.part = parts.part) AS connections,
+        (SELECT count(*) FROM routes JOIN twins USING (path) WHERE routes.part = parts.part) AS shared
+    FROM parts
+"""

@@ -1,0 +1,50 @@
+"""What was read at each place, as views of its files.
+
+In: the surveyed places. Out: ``all_connections`` and so on: the rows of all places with ``part``, the number of the place.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from conchart.parts.model import CORE, Surveyed, files_of
+from conchart.store.sql import literal
+from conchart.store.tables import Tables
+
+_MADE = ("nearer", "members", "twins", "crossings", "routes")
+"""Tables that the steps hand to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place, and what was read there."""
+
+    number: int
+    """From 0, in the order of the command line: the first one's clock is the reference."""
+    name: str
+    surveyed: Surveyed
+
+
+@contextmanager
+def read_files(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
+    """Have a view of each table of all places as long as the block lasts."""
+    names = [table.name for table in CORE]
+    files = {
+        name: [(place.number, path) for place in places for path in files_of(place.surveyed.folder, name)]
+        for name in names
+    }
+    every = [file for of_table in files.values() for file in of_table]
+    with tables.lent("parquet", {"part": "BIGINT", "filename": "VARCHAR"}, every):
+        for name, of_table in files.items():
+            paths = ", ".join(literal(path) for _, path in of_table)
+            tables.execute(
+                f"CREATE TEMP VIEW all_{name} AS SELECT * EXCLUDE (filename) "
+                f"FROM read_parquet([{paths}], filename = true) JOIN parquet USING (filename)"
+            )
+        with tables.uniting():
+            yield
+            tables.execute("DROP VIEW placed")
+            for name in names:
+                tables.execute(f"DROP VIEW all_{name}")
+            for name in _MADE:
+                tables.execute(f"DROP TABLE IF EXISTS {name}")

@@ -1,0 +1,328 @@
+"""What captures of several places tell together: their clocks, where the time was spent, what got lost between them.
+
+In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`, :class:`Lost`; nothing
+where nobody named places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conchart.store.sql import OF_USERS
+from conchart.store.tables import Tables
+from conchart.telling.rows import rows
+from conchart.words.printable import endpoint, printable
+from conchart.words.units import count_of, format_count, format_ns, format_share
+
+_PPM = 1000
+"""Parts of 10⁹ in one of 10⁶."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """A stretch of time in which the clock of a place keeps its rate."""
+
+    place: str
+    reference: str
+    method: str
+    offset_ns: int
+    drift_ppb: int
+    uncertainty_ns: int | None
+    packets: int
+    piece: int
+    pieces: int
+    from_ns: int
+    """When the stretch begins, after the first packet of all."""
+    lasts_ns: int
+
+    @property
+    def keeps_rate(self) -> bool:
+        """Is the drift more than what the uncertainty of the offset may pretend?"""
+        return self.uncertainty_ns is not None and abs(self.drift_ppb) * self.lasts_ns > self.uncertainty_ns * 10**9
+
+    def __str__(self) -> str:
+        """``37.5 ms ± 310 µs ahead of client, 40 ppm fast (1,204 packets)``."""
+        if self.method == "reference":
+            return "all times are by this clock"
+        if self.method == "trusted":
+            return "taken to be right (--clock)"
+        if self.method == "unknown":
+            return f"unknown: {printable(self.place)} shares neither packets nor requests with the places before it"
+        since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
+        doubt = "" if self.uncertainty_ns is None else f" ± {format_ns(self.uncertainty_ns)}"
+        side = "ahead of" if self.offset_ns >= 0 else "behind"
+        told = f"{since}{format_ns(abs(self.offset_ns))}{doubt} {side} {printable(self.reference)}"
+        if self.uncertainty_ns is None:
+            told += " at least: packets went in one direction alone"
+        if self.keeps_rate and (ppm := round(self.drift_ppb / _PPM)):
+            told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
+        by = "what was handed on" if self.method == "causality" else count_of(self.packets, "packet")
+        return f"{told} ({by})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What users waited for in one host, or on the way between two places."""
+
+    kind: str
+    place: str
+    to_place: str | None
+    total_ns: int
+    uncertainty_ns: int | None
+    """How much longer or shorter the clocks may make it; None if nothing is known of a clock."""
+
+    @property
+    def words(self) -> str:
+        """``path client–lb`` or ``app``."""
+        if self.kind == "host":
+            return f"at {printable(self.place)}"
+        return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+
+    @property
+    def length(self) -> str:
+        """``21.3 ms ± 310 µs``."""
+        if self.uncertainty_ns is None:
+            return f"{format_ns(self.total_ns)} (clocks unknown)"
+        return format_ns(self.total_ns) + (f" ± {format_ns(self.uncertainty_ns)}" if self.uncertainty_ns else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """Where the time of one server's connections was spent."""
+
+    server_ip: str
+    server_port: int
+    total_ns: int
+    parts: tuple[Part, ...]
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port."""
+        return endpoint(self.server_ip, self.server_port)
+
+    def __str__(self) -> str:
+        """``of 84.0 ms: path client–lb 21.3 ms, at lb 1.10 ms, at app 61.6 ms``."""
+        told = [f"{part.words} {part.length}" for part in self.parts]
+        rest = self.total_ns - sum(part.total_ns for part in self.parts)
+        if rest:
+            told.append(f"not known {format_ns(rest)}")
+        return f"of {format_ns(self.total_ns)}: {', '.join(told)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Packets that one place saw and the next one did not."""
+
+    from_place: str
+    to_place: str
+    packets: int
+    """That the first one saw."""
+    lost: int
+    uncaptured: int
+    """That the next one's capture lacks, though they arrived."""
+    frame: int
+    streams: int
+
+    def __str__(self) -> str:
+        """``client → lb: 12 of 1,204 packets lost (1.0 %), on 3 connections, the first at frame 812``."""
+        told = []
+        if self.lost:
+            told.append(
+                f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({format_share(self.lost, self.packets)})"
+            )
+        if self.uncaptured:
+            told.append(f"{format_count(self.uncaptured)} arrived, but {printable(self.to_place)}'s capture lacks them")
+        where = f"on {count_of(self.streams, 'connection')}, the first at frame {self.frame}"
+        return f"{printable(self.from_place)} → {printable(self.to_place)}: {', '.join([*told, where])}"
+
+
+def clocks(tables: Tables) -> list[Clock]:
+    """List the clocks, in the order of the places."""
+    return [
+        Clock(**row)
+        for row in rows(
+            tables,
+            """
+            SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, clocks.packets,
+                row_number() OVER (PARTITION BY place ORDER BY from_at) AS piece,
+                count(*) OVER (PARTITION BY place) AS pieces,
+                from_at - (SELECT min(opened_at) FROM connections) AS from_ns, to_at - from_at AS lasts_ns
+            FROM clocks JOIN places USING (place) ORDER BY number, from_at
+            """,
+        )
+    ]
+
+
+_SPENT = f"""
+    WITH waits AS (
+        SELECT server_ip, server_port, stream, start_at, end_at FROM phases JOIN connections USING (stream)
+        WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer')
+            AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE {OF_USERS})),
+    totals AS (
+        SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
+        WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
+    ways AS (
+        -- From the client on: both directions are one way, and what the clocks are wrong by adds to one and lacks in the other.
+        SELECT connections.server_ip, connections.server_port, whereabouts.kind,
+            if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
+            if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
+            sum(end_at - start_at)::BIGINT AS total_ns,
+            (abs(sum(if(coalesce(there.position, 0) > coalesce(back.position, 9999), -1, 1) * uncertainty_ns)))::BIGINT
+                AS uncertainty_ns,
+            count(*) FILTER (whereabouts.kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            min(whereabouts.of_stream) AS of_stream, min(coalesce(there.position, 0)) AS position
+        FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
+        LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
+        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place
+        GROUP BY ALL)
+    SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
+        if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
+    FROM totals JOIN ways USING (server_ip, server_port)
+    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind = 'path', place
+"""
+
+
+def spent(tables: Tables) -> list[Spent]:
+    """Say of each server that users wait for where the time was spent, the longest first."""
+    told: dict[tuple[str, int, int], list[Part]] = {}
+    for row in rows(tables, _SPENT):
+        whole = (row.pop("server_ip"), row.pop("server_port"), row.pop("whole_ns"))
+        told.setdefault(whole, []).append(Part(**row))
+    return [
+        Spent(server_ip=ip, server_port=port, total_ns=total_ns, parts=tuple(parts))
+        for (ip, port, total_ns), parts in told.items()
+    ]
+
+
+def losses(tables: Tables) -> Iterator[Lost]:
+    """Say what got lost between which places, the most first."""
+    for row in rows(
+        tables,
+        """
+        WITH lost AS (
+            SELECT from_place, to_place, count(*) FILTER (NOT captured_elsewhere) AS lost,
+                count(*) FILTER (captured_elsewhere) AS uncaptured, min(frame) AS frame, count(DISTINCT stream) AS streams,
+                any_value(sender) AS sender
+            FROM losses GROUP BY ALL)
+        SELECT from_place, to_place, (
+            SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
+                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets, lost, uncaptured, frame, streams
+        FROM lost ORDER BY lost DESC, uncaptured DESC, from_place, to_place
+        """,
+    ):
+        yield Lost(**row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A packet on its way through the places."""
+
+    frame: int
+    sender: str
+    bytes: int
+    flags: str
+    seen: tuple[tuple[str, int], ...]
+    """Each place, and when it saw the packet: nanoseconds after the first one of all arrows; in the order of the way."""
+    lost: bool
+    """The next place did not see it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """The packets of one exchange, and of what it caused, from place to place."""
+
+    stream: int
+    exchange: int
+    places: tuple[str, ...]
+    """From the client on."""
+    arrows: tuple[Arrow, ...]
+    more: int
+    """Packets that are left out."""
+    wait_ns: int
+    whereabouts: str
+    """What the wait consists of."""
+
+
+_MOST_ARROWS = 60
+
+_LONGEST = f"""
+    SELECT stream, number AS exchange, wait_ns, request_at, response_done_at
+    FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
+        AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
+    ORDER BY wait_ns DESC, stream, number LIMIT 1
+"""
+
+_ARROWS = """
+    WITH RECURSIVE caused(stream, number, depth) AS (
+        SELECT $stream, $exchange, 0
+        UNION
+        SELECT back_stream, back_exchange, depth + 1 FROM caused JOIN links
+            ON front_stream = stream AND front_exchange = number WHERE back_exchange IS NOT NULL AND depth < 8),
+    spans AS (
+        SELECT stream, min(request_at) AS from_at, max(response_done_at) AS until_at, min(depth) AS depth
+        FROM caused JOIN exchanges USING (stream, number) GROUP BY stream),
+    mine AS (
+        SELECT stream, packet, frame, sightings.sender, bytes, flags, place, seen_at, depth, position
+        FROM sightings JOIN spans USING (stream) JOIN paths USING (stream, place)
+        WHERE (bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F')) AND packet IS NOT NULL
+        QUALIFY bool_or(seen_at BETWEEN from_at AND until_at) OVER (PARTITION BY stream, packet))
+    SELECT min(frame) AS frame, sender, max(bytes) AS bytes, any_value(flags) AS flags, depth,
+        list(place ORDER BY if(sender = 'client', position, -position)) AS places,
+        list(seen_at ORDER BY if(sender = 'client', position, -position)) AS seen,
+        bool_or(frame IN (SELECT frame FROM losses WHERE NOT captured_elsewhere)) AS lost
+    FROM mine GROUP BY stream, packet, sender, depth
+    ORDER BY min(seen_at), frame
+"""
+
+
+def journey(tables: Tables) -> Journey | None:
+    """Give the packets of the exchange whose user waited the longest; None if no place but one saw it."""
+    for found in rows(tables, _LONGEST):
+        told = list(rows(tables, _ARROWS, {"stream": found["stream"], "exchange": found["exchange"]}))
+        first_at = min((at for row in told for at in row["seen"]), default=0)
+        order = rows(
+            tables,
+            "SELECT place, min(position + 2 * depth) AS rank FROM paths JOIN ("
+            "SELECT $stream AS stream, 0 AS depth UNION ALL SELECT back_stream, 1 FROM links WHERE front_stream = $stream"
+            ") USING (stream) GROUP BY place ORDER BY rank, place",
+            {"stream": found["stream"]},
+        )
+        places = [row["place"] for row in order]
+        places += [place for row in told for place in row["places"] if place not in places]
+        parts = rows(
+            tables,
+            """
+            SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+                (abs(sum(signed_ns)))::BIGINT AS uncertainty_ns,
+                count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown
+            FROM (SELECT start_at, end_at, kind, uncertainty_ns, if(place < to_place, 1, -1) * uncertainty_ns AS signed_ns, if(to_place < place, to_place, place) AS place,
+                if(to_place < place, place, to_place) AS to_place, min(start_at) OVER (PARTITION BY kind, place) AS since
+                FROM whereabouts WHERE stream = $stream AND exchange = $exchange AND phase = 'wait')
+            GROUP BY kind, place, to_place ORDER BY min(since), kind DESC
+            """,
+            {"stream": found["stream"], "exchange": found["exchange"]},
+        )
+        of_wait = tuple(
+            Part(**row | {"uncertainty_ns": None if row.pop("unknown") else row["uncertainty_ns"] or 0})
+            for row in parts
+        )
+        return Journey(
+            stream=found["stream"],
+            exchange=found["exchange"],
+            places=tuple(dict.fromkeys(places)),
+            arrows=tuple(
+                Arrow(
+                    frame=row["frame"],
+                    sender=row["sender"],
+                    bytes=row["bytes"],
+                    flags=row["flags"],
+                    seen=tuple((place, at - first_at) for place, at in zip(row["places"], row["seen"], strict=True)),
+                    lost=row["lost"],
+                )
+                for row in told[:_MOST_ARROWS]
+            ),
+            more=max(0, len(told) - _MOST_ARROWS),
+            wait_ns=found["wait_ns"],
+            whereabouts=", ".join(f"{part.words} {part.length}" for part in of_wait),
+        )
+    return None

@@ -1,0 +1,182 @@
+"""The cases: how the path is, who asks for what, and how wrong the clocks are put."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from row import CUT, NAT, ONE_HOST, ROW, Line
+from servers import HAPROXY, NGINX, PASSED, RESOLVERS
+
+MS, SECOND = 1_000_000, 10**9
+Request = tuple[str, int, int]
+"""Path, pause before it in milliseconds, bytes to upload; see ``ask.py``."""
+Clocks = Mapping[str, Mapping[str, object]]
+"""By place: what ``clocks.make_clock`` takes. A place without is right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run, captured at each place."""
+
+    title: str
+    see: str
+    plan: tuple[tuple[Request, ...], ...] = ()
+    """The client's connections."""
+    front: Line = Line(delay_ms=10)
+    back: Line = Line(delay_ms=1)
+    layout: str = ROW
+    servers: str = NGINX
+    clocks: Clocks = field(default_factory=dict)
+    midstream: bool = False
+    """tcpdump begins when the connections are open and each has had a response."""
+    names: int = 0
+    """The client resolves so many names instead."""
+    least_drops: Mapping[str, int] = field(default_factory=dict)
+    """Packets that must have been lost, by line and end: ``client-lb left``. A run with fewer is made again."""
+    snapshot: int | None = None
+    """Bytes that tcpdump keeps of each packet."""
+
+
+def requests(count: int, path: str, pause_ms: int = 20, upload: int = 0) -> tuple[Request, ...]:
+    """Ask ``count`` times for the same."""
+    return tuple((path, pause_ms if number else 0, upload) for number in range(count))
+
+
+MIXED = (
+    requests(4, "/wait-15/bytes-2000"),
+    (("/wait-5/bytes-600", 40, 0), ("/wait-40/bytes-12000", 30, 0), ("/wait-5/bytes-300", 90, 3_000)),
+    (("/wait-25/bytes-900", 200, 0), ("/wait-5/bytes-5000", 60, 0)),
+)
+LOSSY = (
+    requests(4, "/wait-5/bytes-6000"),
+    requests(4, "/wait-10/bytes-3000", 30),
+    requests(3, "/wait-5/bytes-300", 50, 5_000),
+)
+FAULT = tuple(requests(5, "/wait-8/bytes-1500", 25) for _ in range(4))
+
+CASES = {
+    "plain": Case(
+        title="Three connections through a load balancer",
+        plan=MIXED,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="""\
+- The client's connections end at the load balancer: no packet is at client and application.
+- A request of 40 ms: the client waits 62 ms more than a packet's way, of which 40 are the application's.""",
+    ),
+    "asymmetric": Case(
+        title="Packets take 2 ms to the load balancer and 18 ms back",
+        plan=MIXED,
+        front=Line(delay_ms=2, back_ms=18),
+        clocks={"client": {"offset_ns": 5 * SECOND}, "lb": {"offset_ns": -12 * MS}, "app": {"offset_ns": 250_000}},
+        see="""\
+- A clock between the two ends of the corridor explains the packets as well as any other: 2 and 18 ms cannot be told
+  from 10 and 10.""",
+    ),
+    "loss": Case(
+        title="A lossy line between client and load balancer",
+        plan=LOSSY,
+        front=Line(delay_ms=10, loss=0.03, loss_back=0.03),
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        least_drops={"client-lb left": 2, "client-lb right": 2},
+        see="- `drops.jsonl` has what the line dropped; each is in one capture and not in the other.",
+    ),
+    "queue": Case(
+        title="A download fills the queue before a slow line",
+        plan=(
+            (("/wait-1/bytes-600", 0, 0), ("/wait-1/bytes-300000", 150, 0)),
+            requests(16, "/wait-2/bytes-400", 60),
+        ),
+        front=Line(delay_ms=8, rate=2_000_000, queue=20_000),
+        clocks={"lb": {"offset_ns": -3_600 * SECOND, "drift_ppb": 30_000}, "app": {"offset_ns": 7 * MS}},
+        least_drops={"client-lb right": 1},
+        snapshot=160,
+        see="- While the download goes on, small responses wait in the same queue: up to 80 ms.",
+    ),
+    "nat": Case(
+        title="A router translates addresses and ports in both directions",
+        plan=MIXED,
+        layout=NAT,
+        front=Line(delay_ms=10, loss=0.03, loss_back=0.03),
+        least_drops={"client-lb left": 1, "client-lb right": 1},
+        clocks={"client": {"offset_ns": -90 * MS}, "lb": {"offset_ns": 4 * SECOND, "drift_ppb": -20_000}},
+        see="""\
+- The client asks 10.93.1.1:443; the load balancer is asked by 10.93.3.1, from other ports. Sequence numbers, IP IDs
+  and payload are the same.""",
+    ),
+    "offload": Case(
+        title="The client's kernel hands over large segments, the load balancer's small ones",
+        plan=(
+            (("/wait-5/bytes-400", 0, 90_000), ("/wait-5/bytes-90000", 40, 0)),
+            requests(3, "/wait-5/bytes-5000"),
+        ),
+        layout=CUT,
+        front=Line(delay_ms=10),
+        clocks={"client": {"offset_ns": 37 * MS}},
+        snapshot=160,
+        see="- The client's capture has segments that its kernel cuts later (TSO) or has joined (GRO); the load "
+        "balancer's has up to 1,448 bytes in each.",
+    ),
+    "passthrough": Case(
+        title="HAProxy passes TLS on to the application",
+        plan=MIXED,
+        servers=PASSED,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND, "drift_ppb": 50_000}},
+        see="- The same TLS records on two TCP connections: the handshake is between client and application.",
+    ),
+    "slow-app": Case(
+        title="The application answers late",
+        plan=(requests(3, "/wait-180/bytes-900"), requests(2, "/wait-250/bytes-900")),
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="- Each request is at the application in time; its response leaves 180 or 250 ms later.",
+    ),
+    "one-host": Case(
+        title="A relay on the loopback interface, containers at a bridge: all on one host",
+        plan=MIXED,
+        layout=ONE_HOST,
+        see="""\
+- `client` is captured on `lo`, `bridge` on the bridge: the same host and clock, but no packet in common. HAProxy is
+  between them.
+- `bridge` and the containers have all other packets in common, microseconds apart.""",
+    ),
+    "midstream": Case(
+        title="tcpdump begins when connections are open",
+        plan=MIXED,
+        midstream=True,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="- No connection has a SYN, and no capture has a TLS handshake but those of connections opened later.",
+    ),
+    "udp": Case(
+        title="Names are resolved over a lossy line",
+        names=40,
+        front=Line(delay_ms=10, loss=0.04, loss_back=0.04),
+        servers=RESOLVERS,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        least_drops={"client-lb left": 1, "client-lb right": 1},
+        see="- dig asks again after a second, with the same ID and from the same port: two packets that are alike.",
+    ),
+    "whose-fault-1": Case(
+        title="Whose fault was it? First case",
+        plan=FAULT,
+        back=Line(delay_ms=28, back_ms=40),
+        servers=NGINX,
+        clocks={"client": {"offset_ns": 800 * MS}, "app": {"offset_ns": -43 * MS}},
+        see="- The answer is in `examples/places/README.md`.",
+    ),
+    "whose-fault-2": Case(
+        title="Whose fault was it? Second case",
+        plan=tuple(requests(5, "/wait-74/bytes-1500", 25) for _ in range(4)),
+        servers=NGINX,
+        clocks={"lb": {"offset_ns": 61 * MS, "drift_ppb": 25_000}, "app": {"offset_ns": -43 * MS}},
+        see="- The answer is in `examples/places/README.md`.",
+    ),
+    "whose-fault-3": Case(
+        title="Whose fault was it? Third case",
+        plan=tuple(requests(5, "/wait-27/bytes-1500", 25) for _ in range(4)),
+        servers=HAPROXY,
+        clocks={"client": {"offset_ns": -15 * SECOND}, "lb": {"offset_ns": 5 * MS}, "app": {"offset_ns": 90 * MS}},
+        see="- The answer is in `examples/places/README.md`.",
+    ),
+}
+COMMITTED = tuple(name for name in CASES if name != "slow-app")
+"""What is in ``captures/places``; all can be made into a folder of your own."""

@@ -1,0 +1,89 @@
+"""The README of a case."""
+
+from __future__ import annotations
+
+import json
+
+from cases import Case
+from lab.programs import versions
+from row import CUT, NAT, ONE_HOST, ROW, Line
+from servers import HAPROXY, NGINX, PASSED, RESOLVERS
+
+TOPOLOGIES = {
+    ROW: "    client 10.93.1.10 ──line── 10.93.1.20 lb 10.93.2.20 ──line── 10.93.2.30 app",
+    NAT: """\
+    client 10.93.1.10 ──line── 10.93.1.1 router 10.93.3.1 ── 10.93.3.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    CUT: """\
+    client 10.93.3.10 ── 10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    ONE_HOST: """\
+    client 127.0.0.1 ── 127.0.0.1 relay 10.93.4.1 ──br0── 10.93.4.20 lb
+    lb 10.93.4.20 ──br0── 10.93.4.30 app""",
+}
+PROGRAMS = {
+    NGINX: "nginx ends TLS at the load balancer and asks `examples/lab/backend.py` over HTTP/1.1.",
+    HAPROXY: "HAProxy ends TLS at the load balancer and sends `examples/lab/backend.py` one request at a time.",
+    PASSED: "HAProxy (`mode tcp`) passes TLS on to nginx at the application.",
+    RESOLVERS: "dnsmasq at the load balancer, without a cache, asks dnsmasq at the application.",
+}
+VERSIONS = {
+    NGINX: (["nginx", "-v"],), HAPROXY: (["haproxy", "-v"],), PASSED: (["haproxy", "-v"], ["nginx", "-v"]),
+    RESOLVERS: (["dnsmasq", "--version"],),
+}  # fmt: skip
+
+
+def readme(name: str, case: Case, places: list[str]) -> str:
+    """Return README.md of the case ``name``."""
+    lines = {"client–lb": case.front, "lb–app": case.back} if case.layout != ONE_HOST else {}
+    asked = "`dig`, a list of names" if case.names else f"`examples/places/ask.py` with the plan `{plan(case)}`"
+    clocks = [f"- Clock of {place}: {wrong(said)}." for place, said in case.clocks.items()]
+    kept = f" -s {case.snapshot}" if case.snapshot else ""
+    began = " Begun when the connections were open." if case.midstream else ""
+    said = [
+        f"# {case.title}",
+        "Made by `examples/places/make-captures`; what the set is for is in `examples/places/README.md`.",
+        "## Topology",
+        TOPOLOGIES[case.layout],
+        "Network namespaces on one machine." + " Lines: `examples/lab/delay_line.py`." * bool(lines),
+        "## How it was made",
+        "\n".join(
+            [
+                *(f"- {between}: {told(line)}." for between, line in lines.items()),
+                f"- Client: {asked}.",
+                f"- {PROGRAMS[case.servers]}",
+                f"- Captured at {', '.join(places)} at the same time, one file each: `tcpdump -n{kept}"
+                f" --time-stamp-precision=nano`.{began}",
+                *(clocks or ["- All clocks are right."]),
+                "- `truth.json`: the clocks, as `examples/places/clocks.py` put them wrong, and the lines.",
+                "- `drops.jsonl`: every packet that a line dropped while all listened.",
+            ]
+        ),
+        versions([["tcpdump", "--version"], *VERSIONS[case.servers]]),
+        "## What to see",
+        case.see,
+    ]
+    return "\n\n".join(said) + "\n"
+
+
+def plan(case: Case) -> str:
+    """Return the client's plan as the command line has it."""
+    return json.dumps(case.plan)
+
+
+def told(line: Line) -> str:
+    """Describe a line."""
+    back = line.delay_ms if line.back_ms is None else line.back_ms
+    said = [f"{line.delay_ms:g} ms out, {back:g} ms back"]
+    said += [f"{line.rate / 1e6:g} Mbit/s each way"] if line.rate else []
+    said += [f"a queue of {line.queue:,} bytes"] if line.queue else []
+    said += [f"{line.loss:.0%} and {line.loss_back:.0%} of packets lost"] if line.loss or line.loss_back else []
+    return ", ".join(said)
+
+
+def wrong(said: object) -> str:
+    """Describe how wrong a clock is."""
+    facts = dict(said)  # type: ignore[call-overload]
+    words = [f"{facts['offset_ns'] / 1e6:+,g} ms"]
+    words += [f"drift {facts['drift_ppb'] / 1000:+g} ppm"] if facts.get("drift_ppb") else []
+    return ", ".join(words)

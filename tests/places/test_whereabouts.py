@@ -1,0 +1,62 @@
+"""Where the time of phases was spent: laws of all our captures at several places, and what their labs were made of."""
+
+from pathlib import Path
+
+import pytest
+
+import conchart
+from tests.conftest import IN_PLACES, ROOT, name_of, places_of
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize("folder", IN_PLACES, ids=name_of)
+def test_parts_lie_in_their_phase_one_after_the_other(folder: Path) -> None:
+    with conchart.read(places=places_of(folder)) as trace:
+        overlaps = trace.sql("""
+            SELECT stream, start_at FROM whereabouts
+            QUALIFY start_at < lag(end_at) OVER (PARTITION BY stream ORDER BY start_at, end_at)
+        """).fetchall()
+        assert overlaps == []
+        outside = trace.sql("""
+            SELECT * FROM whereabouts parts WHERE end_at <= start_at OR NOT EXISTS (
+                FROM phases WHERE phases.stream = parts.stream AND phases.kind = parts.phase
+                    AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at)
+        """).fetchall()
+        assert outside == []
+
+
+@pytest.mark.parametrize("case", ["plain", "asymmetric", "whose-fault-1", "whose-fault-2"])
+def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
+    with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
+        waits = trace.sql("""
+            SELECT end_at - start_at, (
+                SELECT sum(parts.end_at - parts.start_at) FROM whereabouts parts
+                WHERE parts.stream = phases.stream AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
+            FROM phases WHERE kind = 'wait' AND stream IN (SELECT stream FROM paths WHERE position = 1)
+        """).fetchall()
+        assert len(waits) > 5
+        assert all(whole == parts for whole, parts in waits)
+
+
+@pytest.mark.parametrize(("case", "path_ms", "behind_ms", "app_ms"), [
+    ("whose-fault-1", 20, 68, 8),
+    ("whose-fault-2", 20, 2, 70),
+])  # fmt: skip
+def test_each_part_of_a_wait_is_what_the_lab_made_it(case: str, path_ms: int, behind_ms: int, app_ms: int) -> None:
+    """Lines of 10 ms each way to the load balancer; 28 and 40 ms, or 1 ms each way, behind it; the application's pause."""
+    with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
+        found = trace.sql("""
+            SELECT kind, least(place, to_place), median(ns) FROM (
+                SELECT stream, exchange, kind, place, to_place, sum(end_at - start_at) AS ns
+                FROM (SELECT * REPLACE (if(place < to_place, place, coalesce(to_place, place)) AS place,
+                        if(to_place IS NULL, place, greatest(place, to_place)) AS to_place) FROM whereabouts)
+                WHERE phase = 'wait' AND exchange > 0
+                    AND stream IN (SELECT stream FROM paths WHERE place = 'client')
+                GROUP BY ALL) GROUP BY ALL
+        """).fetchall()
+        parts = {(kind, place): ns for kind, place, ns in found}
+        assert parts["path", "app"] == pytest.approx(behind_ms * MS, abs=2 * MS)
+        assert parts["host", "app"] == pytest.approx(app_ms * MS, abs=5 * MS)
+        assert parts["host", "lb"] < 3 * MS
+        assert parts["path", "client"] == pytest.approx(path_ms * MS, abs=2 * MS)
