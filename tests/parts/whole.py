@@ -62,7 +62,7 @@ def rows(trace: Trace) -> Tables:
 
     Not compared: what notes say, and in which of several files copies of a packet are counted.
     """
-    captures = "* EXCLUDE (notes, duplicates, vantage, seen_from, selection)"
+    captures = "* EXCLUDE (notes, duplicates, vantage, seen_from, selection, statements)"
     return {
         table.name: trace.stored(
             f"SELECT {captures if table.name == 'captures' else ', '.join(table.from_core)} "

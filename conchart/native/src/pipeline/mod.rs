@@ -493,8 +493,7 @@ impl<O: Output> Run<O> {
         packets: Packets,
         midstream: bool,
     ) -> usize {
-        let keys = Some(self.secrets.keys.clone());
-        let mut traffic = Traffic::new(self.tally.capture, packets, midstream, self.statements, keys);
+        let mut traffic = Traffic::new(self.tally.capture, packets, midstream, self.statements, &self.secrets.keys);
         traffic.ahead = self.ahead;
         let index = self.flows.open(transport, ends, seen.at, traffic);
         if let Some(flow) = self.flows.flow(index) {

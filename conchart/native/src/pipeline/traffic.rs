@@ -151,13 +151,13 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// `midstream`: the first packet is not the connection's first.
-    pub fn new(capture: i32, packets: Packets, midstream: bool, statements: Statements, keys: Option<Keys>) -> Self {
+    pub fn new(capture: i32, packets: Packets, midstream: bool, statements: Statements, keys: &Keys) -> Self {
         let (carrier, stalls) = match packets {
             Packets::Syn(_) => (Carrier::Stream, Stalls::default()),
             Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
             Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
-        let speech = Speech::Nothing { carrier, midstream, statements, keys, transcript: None };
+        let speech = Speech::Nothing { carrier, midstream, statements, keys: Some(keys.clone()), transcript: None };
         Self {
             capture,
             ahead: 0,
