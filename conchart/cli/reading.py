@@ -186,7 +186,12 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
         spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
-        spread |= {"progress": progress, "memory": memory, "places": _named_places(places), "trusted_clocks": _trusted(clocks)}
+        spread |= {
+            "progress": progress,
+            "memory": memory,
+            "places": _named_places(places),
+            "trusted_clocks": _trusted(clocks),
+        }
         kept = {"statements": statements} if statements else {}
         return command(selection=packets | known | looked_for | kept | spread, **others)
 
