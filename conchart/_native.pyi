@@ -76,13 +76,14 @@ def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int]
     """Tell how far two clocks are apart, from packets that both saw.
 
     Args:
-        points: Rows that speak Arrow, in the order of time: ``here_at`` (when the reference saw the packet), ``ahead_ns`` (when
-            the other place saw it, by its own clock, less ``at``), ``outward`` (it went to the other place).
+        points: Rows that speak Arrow, in the order of the other place's frames: ``here_at`` (when the reference saw the
+            packet), ``ahead_ns`` (when the other place saw it, by its own clock, less ``here_at``), ``outward`` (it
+            went to the other place).
 
     Returns:
         Of each stretch of time between two steps of the clock: its first instant, the first of the next one (or its
-        last), how far the other clock is ahead at the first instant, what it gains in parts of 10⁹, how much that can be
-        wrong (None if packets went in one direction alone), the number of packets.
+        last), how far the other clock is ahead at the first instant, what it gains in parts of 10⁹, how much that can
+        be wrong (None if packets went in one direction alone), the number of packets.
     """
 
 def link_exchanges(exchanges: object) -> list[object]:

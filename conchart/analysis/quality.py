@@ -84,7 +84,8 @@ def _same_traffic(tables: Tables, facts: dict[str, Any]) -> Iterator[RemarkText]
             FROM numbered one JOIN numbered other USING (isn_client, isn_server)
             WHERE one.capture < other.capture GROUP BY ALL)
         SELECT connections, first.path, second.path
-        FROM shared JOIN captures first ON first.capture = shared.one JOIN captures second ON second.capture = shared.other
+        FROM shared JOIN captures first ON first.capture = shared.one JOIN captures second
+            ON second.capture = shared.other
         ORDER BY connections DESC, shared.one, shared.other LIMIT 1
         """
     ):

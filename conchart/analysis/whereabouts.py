@@ -2,11 +2,11 @@
 
 In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``links``. Out: the table ``whereabouts``.
 
-At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the receiver has it
-and has not answered. Of both packets that bound a turn, each place says when it saw them. From that, the time between
-them divides into the path there, the host behind the last place, and the path back. While one side sends on, the time
-between two of its packets is its own as far as the last place saw it pass, too; what is more, the second packet spent on
-the path longer than the first. Both went the same way, so that no clock makes this wrong.
+At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the
+receiver has it and has not answered. Of both packets that bound a turn, each place says when it saw them. From that,
+the time between them divides into the path there, the host behind the last place, and the path back. While one side
+sends on, the time between two of its packets is its own as far as the last place saw it pass, too; what is more, the
+second packet spent on the path longer than the first. Both went the same way, so that no clock makes this wrong.
 
 The turns of one connection have no gaps, and each phase gets the parts of them that it lies over: they add up to the
 phase exactly. A proxy's own part is divided further, by the connections that it caused (``links``).
@@ -43,7 +43,8 @@ _TURNS = """
 _STEPS = """
     CREATE OR REPLACE TEMP TABLE steps AS
     WITH places_behind AS (
-        SELECT turns.*, paths.place, if(end_by = 'server', paths.position - turns.position, turns.position - paths.position)
+        SELECT turns.*, paths.place, if(end_by = 'server', paths.position - turns.position,
+            turns.position - paths.position)
                 AS away
         FROM turns JOIN paths USING (stream)),
     seen AS (
@@ -57,7 +58,8 @@ _STEPS = """
     ordered AS (
         SELECT *, start_by = end_by AS alone,
             if(alone, start_at, least(end_at, max(greatest(start_at, asked_at)) OVER near)) AS there_at,
-            greatest(start_at, min(least(end_at, if(alone, start_at + answered_at - asked_at, answered_at))) OVER near) AS back_at,
+            greatest(start_at, min(least(end_at, if(alone, start_at + answered_at - asked_at,
+                answered_at))) OVER near) AS back_at,
             bool_and(answered_at IS NOT NULL AND asked_at IS NOT NULL) OVER near AS known
         FROM seen WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     legs AS (
@@ -68,7 +70,8 @@ _STEPS = """
         FROM ordered WHERE known
         WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     parts AS (
-        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place, farther AS to_place, alone,
+        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place,
+            farther AS to_place, alone,
             NULL::BIGINT AS ahead_ns
         FROM legs WHERE farther IS NOT NULL
         UNION ALL
@@ -82,7 +85,8 @@ _STEPS = """
 _BETWEEN = """
     CREATE OR REPLACE TEMP TABLE doubts AS
     WITH known AS (
-        SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown, any_value(through) AS through,
+        SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown,
+            any_value(through) AS through,
             any_value(through_ns) AS through_ns
         FROM clocks GROUP BY place)
     SELECT one.place, other.place AS to_place,
@@ -102,7 +106,8 @@ _PHASES = """
         FROM phases JOIN steps ON steps.stream = phases.stream
             AND steps.start_at < phases.end_at AND phases.start_at < steps.end_at
         WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer'))
-    SELECT parts.* EXCLUDE (alone), if(alone, 0, doubts.ns) AS uncertainty_ns, stream AS of_stream, exchange AS of_exchange
+    SELECT parts.* EXCLUDE (alone), if(alone, 0, doubts.ns) AS uncertainty_ns, stream AS of_stream,
+        exchange AS of_exchange
     FROM parts LEFT JOIN doubts USING (place, to_place)
 """
 
@@ -116,7 +121,8 @@ _BEHIND = """
         FROM whereabouts own
         JOIN links ON front_stream = of_stream AND front_exchange = of_exchange
         JOIN exchanges asked ON asked.stream = back_stream AND asked.number = back_exchange
-        LEFT JOIN connections opening ON opening.stream = back_stream AND opening.opened_at >= own.start_at - own.ahead_ns
+        LEFT JOIN connections opening ON opening.stream = back_stream
+            AND opening.opened_at >= own.start_at - own.ahead_ns
             AND back_exchange = 0
         WHERE own.kind = 'host' AND own.phase = 'wait' AND own.of_stream <> back_stream
             AND own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)),
@@ -129,7 +135,8 @@ _BEHIND = """
     SELECT alone.stream, alone.exchange, alone.handshake, alone.phase, alone.start_at AS own_start_at,
         greatest(since_at, back.start_at) + alone.ahead_ns AS start_at,
         least(until_at, back.end_at) + alone.ahead_ns AS end_at,
-        back.kind, back.place, back.to_place, back.uncertainty_ns, back.ahead_ns + alone.ahead_ns AS ahead_ns, back.of_stream, back.of_exchange, back.inferred
+        back.kind, back.place, back.to_place, back.uncertainty_ns, back.ahead_ns + alone.ahead_ns AS ahead_ns,
+            back.of_stream, back.of_exchange, back.inferred
     FROM alone JOIN whereabouts back ON back.stream = back_stream
         AND back.start_at < until_at AND since_at < back.end_at
     -- The proxy's own time stays its own.
@@ -142,11 +149,13 @@ _FEWER = """
         FROM whereabouts own JOIN behind ON behind.stream = own.stream AND behind.own_start_at = own.start_at
             AND own.kind = 'host'),
     edges AS (
-        SELECT * EXCLUDE (taken_at, given_at), coalesce(lag(given_at) OVER own, start_at) AS from_at, taken_at AS until_at
+        SELECT * EXCLUDE (taken_at, given_at), coalesce(lag(given_at) OVER own, start_at) AS from_at,
+            taken_at AS until_at
         FROM cut WINDOW own AS (PARTITION BY stream, start_at ORDER BY taken_at)
         UNION ALL
         SELECT * EXCLUDE (taken_at, given_at), max(given_at), max(end_at) FROM cut GROUP BY ALL)
-    SELECT * EXCLUDE (start_at, end_at, from_at, until_at), from_at AS start_at, until_at AS end_at, start_at AS own_start_at
+    SELECT * EXCLUDE (start_at, end_at, from_at, until_at), from_at AS start_at, until_at AS end_at,
+        start_at AS own_start_at
     FROM edges WHERE until_at > from_at
 """
 _REPLACE = """

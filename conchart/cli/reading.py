@@ -62,8 +62,8 @@ _OPTIONS = (
         "places",
         multiple=True,
         metavar="NAME=FILE[,FILE…]",
-        help="Captures taken at the place NAME, instead of CAPTURE. Repeat it for each place. A connection that several "
-        "places saw is shown once, by the clock of the first place.",
+        help="Captures taken at the place NAME, instead of CAPTURE. Repeat it for each place. A connection that "
+        "several places saw is shown once, by the clock of the first place.",
     ),
     click.option(
         "--clock",
@@ -185,7 +185,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
         known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
         looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
-        spread = {"workers": workers, "scheduler": scheduler, "parts": parts}
+        spread: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "parts": parts}
         spread |= {
             "progress": progress,
             "memory": memory,

@@ -290,7 +290,9 @@ TABLES: tuple[Table, ...] = (
         name="places",
         key="number",
         known="place, reference, packets, connections",
-        worked_out="number INTEGER, place VARCHAR, reference BOOLEAN, packets BIGINT, connections BIGINT, shared BIGINT",
+        worked_out="""
+            number INTEGER, place VARCHAR, reference BOOLEAN, packets BIGINT, connections BIGINT, shared BIGINT
+        """,
     ),
     Table(
         name="clocks",
@@ -306,7 +308,8 @@ TABLES: tuple[Table, ...] = (
         key="stream, position",
         known="place, first_frame, last_frame",
         worked_out="""
-            stream INTEGER, position INTEGER, place VARCHAR, place_stream INTEGER, first_frame BIGINT, last_frame BIGINT,
+            stream INTEGER, position INTEGER, place VARCHAR, place_stream INTEGER,
+            first_frame BIGINT, last_frame BIGINT,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
             isn_client BIGINT, isn_server BIGINT

@@ -249,7 +249,8 @@ ANSWER = f"""CASE protocol WHEN 'dns' THEN coalesce({list(_RCODES)}[status + 1],
     WHEN 'mysql' THEN CASE WHEN status = 0 THEN 'OK' ELSE 'ERROR ' || status END ELSE status::VARCHAR END"""
 """Of ``exchanges``: the status as people write it; of DNS the name of the RCODE (RFC 1035, RFC 2136), of LDAP that of
 the result code (RFC 4511 section 4.1.9, RFC 3909), of Redis and memcached the first word of the error, of
-MongoDB its name, of gRPC the status code, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients print it."""
+MongoDB its name, of gRPC the status code, of PostgreSQL the SQLSTATE, of MySQL the number of the error, as its clients
+print it."""
 
 
 def literal(text: str) -> str:

@@ -1,7 +1,7 @@
 """What captures of several places tell together: their clocks, where the time was spent, what got lost between them.
 
-In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`, :class:`Lost`; nothing
-where nobody named places.
+In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`,
+:class:`Lost`, :class:`Journey`; nothing where nobody named places.
 """
 
 from collections.abc import Iterator
@@ -126,9 +126,8 @@ class Lost:
         """``client → lb: 12 of 1,204 packets lost (1.0 %), on 3 connections, the first at frame 812``."""
         told = []
         if self.lost:
-            told.append(
-                f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({format_share(self.lost, self.packets)})"
-            )
+            share = format_share(self.lost, self.packets)
+            told.append(f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({share})")
         if self.uncaptured:
             told.append(f"{format_count(self.uncaptured)} arrived, but {printable(self.to_place)}'s capture lacks them")
         where = f"on {count_of(self.streams, 'connection')}, the first at frame {self.frame}"
@@ -161,7 +160,7 @@ _SPENT = f"""
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
     ways AS (
-        -- From the client on: both directions are one way, and what the clocks are wrong by adds to one and lacks in the other.
+        -- Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
         SELECT connections.server_ip, connections.server_port, whereabouts.kind,
             if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
             if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
@@ -200,12 +199,13 @@ def losses(tables: Tables) -> Iterator[Lost]:
         """
         WITH lost AS (
             SELECT from_place, to_place, count(*) FILTER (NOT captured_elsewhere) AS lost,
-                count(*) FILTER (captured_elsewhere) AS uncaptured, min(frame) AS frame, count(DISTINCT stream) AS streams,
-                any_value(sender) AS sender
+                count(*) FILTER (captured_elsewhere) AS uncaptured, min(frame) AS frame,
+                count(DISTINCT stream) AS streams, any_value(sender) AS sender
             FROM losses GROUP BY ALL)
         SELECT from_place, to_place, (
             SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
-                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets, lost, uncaptured, frame, streams
+                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets,
+            lost, uncaptured, frame, streams
         FROM lost ORDER BY lost DESC, uncaptured DESC, from_place, to_place
         """,
     ):
@@ -221,7 +221,7 @@ class Arrow:
     bytes: int
     flags: str
     seen: tuple[tuple[str, int], ...]
-    """Each place, and when it saw the packet: nanoseconds after the first one of all arrows; in the order of the way."""
+    """Each place in the order of the way, and when it saw the packet: ns after the first of all packets."""
     lost: bool
     """The next place did not see it."""
 
@@ -282,9 +282,12 @@ def journey(tables: Tables) -> Journey | None:
         first_at = min((at for row in told for at in row["seen"]), default=0)
         order = rows(
             tables,
-            "SELECT place, min(position + 2 * depth) AS rank FROM paths JOIN ("
-            "SELECT $stream AS stream, 0 AS depth UNION ALL SELECT back_stream, 1 FROM links WHERE front_stream = $stream"
-            ") USING (stream) GROUP BY place ORDER BY rank, place",
+            """
+            SELECT place, min(position + 2 * depth) AS rank FROM paths JOIN (
+                SELECT $stream AS stream, 0 AS depth
+                UNION ALL SELECT back_stream, 1 FROM links WHERE front_stream = $stream) USING (stream)
+            GROUP BY place ORDER BY rank, place
+            """,
             {"stream": found["stream"]},
         )
         places = [row["place"] for row in order]
@@ -295,8 +298,11 @@ def journey(tables: Tables) -> Journey | None:
             SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
                 (abs(sum(signed_ns)))::BIGINT AS uncertainty_ns,
                 count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown
-            FROM (SELECT start_at, end_at, kind, uncertainty_ns, if(place < to_place, 1, -1) * uncertainty_ns AS signed_ns, if(to_place < place, to_place, place) AS place,
-                if(to_place < place, place, to_place) AS to_place, min(start_at) OVER (PARTITION BY kind, place) AS since
+            FROM (SELECT start_at, end_at, kind, uncertainty_ns,
+                if(place < to_place, 1, -1) * uncertainty_ns AS signed_ns,
+                if(to_place < place, to_place, place) AS place,
+                if(to_place < place, place, to_place) AS to_place,
+                min(start_at) OVER (PARTITION BY kind, place) AS since
                 FROM whereabouts WHERE stream = $stream AND exchange = $exchange AND phase = 'wait')
             GROUP BY kind, place, to_place ORDER BY min(since), kind DESC
             """,

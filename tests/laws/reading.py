@@ -96,6 +96,7 @@ def read(*paths: Path) -> Tables:
         count=None,
         detailed=None,
         explained=None,
+        statements="shape",
         keylogs=[],
         progress=None,
         watch=None,

@@ -32,7 +32,8 @@ def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
         waits = trace.sql("""
             SELECT end_at - start_at, (
                 SELECT sum(parts.end_at - parts.start_at) FROM whereabouts parts
-                WHERE parts.stream = phases.stream AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
+                WHERE parts.stream = phases.stream
+                    AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
             FROM phases WHERE kind = 'wait' AND stream IN (SELECT stream FROM paths WHERE position = 1)
         """).fetchall()
         assert len(waits) > 5
@@ -44,7 +45,7 @@ def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
     ("whose-fault-2", 20, 2, 70),
 ])  # fmt: skip
 def test_each_part_of_a_wait_is_what_the_lab_made_it(case: str, path_ms: int, behind_ms: int, app_ms: int) -> None:
-    """Lines of 10 ms each way to the load balancer; 28 and 40 ms, or 1 ms each way, behind it; the application's pause."""
+    """Lines of 10 ms each way to the load balancer; 28 and 40 ms, or 1 ms each way, behind it."""
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
         found = trace.sql("""
             SELECT kind, least(place, to_place), median(ns) FROM (
