@@ -3,7 +3,7 @@
 //! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
@@ -391,13 +391,12 @@ fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark:
 
 /// What tells a segment from others of its side, wherever it is captured: a router changes none of it.
 pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side) -> SightingRow {
-    let mut print = FixedState::default().build_hasher();
-    (segment.window, segment.timestamps).hash(&mut print);
+    let print = FixedState::default().hash_one((segment.window, segment.timestamps));
     SightingRow {
         seq: Some(segment.seq.0.into()),
         ack: segment.flags.ack().then_some(segment.ack.0.into()),
         window_scale: segment.window_scale.map(i32::from),
-        ..sighting(stream, seen, from, segment.flags, segment.payload_len, print.finish(), segment.ip_id, segment.ttl)
+        ..sighting(stream, seen, from, segment.flags, segment.payload_len, print, segment.ip_id, segment.ttl)
     }
 }
 
@@ -406,9 +405,8 @@ const PRINTED: usize = 64;
 
 /// The same of a datagram: the beginning of what it carries.
 pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> SightingRow {
-    let mut print = FixedState::default().build_hasher();
-    datagram.payload.get(..PRINTED).unwrap_or(datagram.payload).hash(&mut print);
-    sighting(stream, seen, from, Flags(0), datagram.payload_len, print.finish(), datagram.ip_id, datagram.ttl)
+    let print = FixedState::default().hash_one(datagram.payload.get(..PRINTED).unwrap_or(datagram.payload));
+    sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
 }
 
 #[expect(clippy::too_many_arguments, reason = "a value of each column that segments and datagrams share")]
