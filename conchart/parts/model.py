@@ -32,6 +32,8 @@ class Wanted:
     """Keep every packet, record and message."""
     sightings: bool = False
     """Keep of every packet what tells it from others."""
+    steps: tuple[tuple[int, int], ...] = ()
+    """Where the clock was set: from which frame on it shows how much more. That is taken away."""
     keylogs: tuple[str, ...] = ()
     memory: int = 1 << 30
     """Bytes that the tables of a task may take."""

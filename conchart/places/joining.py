@@ -57,8 +57,8 @@ def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]
 def _rows(clock: Clock, reference: str) -> list[tuple[object, ...]]:
     return [
         (
-            clock.place.name, reference, piece.from_at, piece.to_at, piece.offset_ns, piece.drift_ppb,
-            piece.uncertainty_ns, clock.method, clock.through, clock.through_ns, piece.packets,
+            clock.place.name, reference, piece.from_at + piece.reference_ns, piece.to_at + piece.reference_ns,
+            piece.offset_ns + piece.own_ns - piece.reference_ns, piece.drift_ppb, piece.uncertainty_ns, clock.method, clock.through, clock.through_ns, piece.packets,
         )
         for piece in clock.pieces
     ]  # fmt: skip
