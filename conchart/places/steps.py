@@ -3,7 +3,7 @@
 In: ``placed``. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
 
 ``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no packet was
-under way, another pair decides, or a time that goes back.
+under way, another pair decides, or where less time would have passed.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -50,8 +50,8 @@ def find_steps(tables: Tables, places: Sequence[Place], trusted: Collection[str]
     for both in unsure:
         seen = next((one for one in both if any(one.is_same(other) for other in sure)), None)
         others = [one for pair in unsure if pair is not both for one in pair]
-        sure = _joined(sure, seen or max(both, key=lambda one: (
-            any(one.is_same(other) for other in others), _gap(tables, one)[1] < 0, one.part)))  # fmt: skip
+        sure = _joined(sure, seen or min(both, key=lambda one: (
+            not any(one.is_same(other) for other in others), _silence(tables, one), -one.part)))  # fmt: skip
     steps: dict[int, list[Step]] = {}
     for one in sure:
         if places[one.part].name not in trusted:
@@ -64,6 +64,12 @@ def _joined(known: Iterable[Found], new: Found) -> list[Found]:
     for one in same:
         new = new.and_also(one)
     return [*(one for one in known if one not in same), new]
+
+
+def _silence(tables: Tables, found: Found) -> tuple[bool, int]:
+    """Give how long the place saw nothing, if its clock was set; time does not go back."""
+    passed = _gap(tables, found)[1] - found.ns
+    return passed < 0, passed
 
 
 def _gap(tables: Tables, found: Found) -> tuple[int, int]:

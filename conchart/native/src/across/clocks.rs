@@ -17,8 +17,8 @@ use arrow_schema::ArrowError;
 
 use crate::across::columns::Columns;
 
-/// Clocks drift by less, parts of one: quartz by some 0.0001, and Linux corrects a clock by 0.0005 at most.
-const MAX_DRIFT: f64 = 0.001;
+/// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux corrects one by 0.0005 at most.
+const MAX_DRIFT: f64 = 0.0007;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
 const MAX_PIECES: usize = 256;
 /// Steps of a search between two slopes: each divides what is left by 1.5 at least.

@@ -87,9 +87,9 @@ fn next(orders: &[Vec<Point>; 2]) -> Option<(Option<Step>, Cut)> {
     let all = [bounds(0)?, bounds(1)?];
     let of = if all.iter().all(|(last, first)| last < first) { None } else { Some(side) };
     let cut = Cut { side, from: all.get(side)?.1 };
-    let at = new.first()?;
-    let ahead = |line: &Line| saturated(line.at(at)).saturating_add(line.origin.ahead_ns);
-    let ns = ahead(&after).saturating_sub(ahead(&before));
+    // The reference's time may step here, too: each line counts where it has points.
+    let ahead = |line: &Line, at: &Point| saturated(line.at(at)).saturating_add(line.origin.ahead_ns);
+    let ns = ahead(&after, new.first()?).saturating_sub(ahead(&before, old.last()?));
     let is_step = ns.saturating_abs() > saturated(before.half + after.half);
     let step = Step { of, before: all.map(|one| one.0), after: all.map(|one| one.1), ns };
     Some((is_step.then_some(step), cut))
