@@ -4,8 +4,8 @@ In: the files of each place. Out: rows in a trace's tables. A connection that se
 ``places``, ``clocks`` and ``sightings`` say what each place saw of it, and when.
 
 Each place is read by itself into Parquet files (``parts.survey``). ``matching`` finds the connections and packets that
-places share, ``steps`` which clocks were set: such a place is read once more, without its steps. ``clocks`` says how far clocks are apart,
-``joining`` fills the tables. ``docs/places.md`` explains the steps.
+places share, ``steps`` which clocks were set: such a place is read once more, without its steps. ``clocks`` says how
+far clocks are apart, ``joining`` fills the tables. ``docs/places.md`` explains the steps.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ def read_places(
 
     Args:
         tables: Empty ones, which are being filled.
-        places: The files of each place, in the order of their times. All times are told by the clock of the first place.
+        places: The files of each place, in the order of their times. The clock of the first place tells all times.
         wanted: Which packets, and how.
         trusted: Places whose clocks show the right time: it is taken as it is.
         executor: Reads places side by side.  [default: one after the other]
@@ -64,13 +64,18 @@ def read_places(
         if steps:
             stack.close()
             named = [
-                replace(place, surveyed=survey(place.surveyed.part, replace(wanted, steps=tuple(steps[place.number])), work))
-                if place.number in steps else place
+                replace(place, surveyed=_again(place, replace(wanted, steps=tuple(steps[place.number])), work))
+                if place.number in steps
+                else place
                 for place in named
-            ]  # fmt: skip
+            ]
             stack.enter_context(_matched(tables, named))
         clocks = set_clocks(tables, named, trusted, steps)
         join_places(tables, named, clocks)
+
+
+def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:
+    return survey(place.surveyed.part, wanted, work)
 
 
 @contextmanager

@@ -1,17 +1,17 @@
 """How far the clocks of places are apart, and which of two places a packet passed first.
 
-In: ``crossings``. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``: the
-places of each connection, from the client on.
+In: ``crossings``. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``:
+the places of each connection, from the client on.
 
-A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``. Which
-place is nearer to the client follows from that of each connection: what the client sends arrives there earlier, and what
-the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits decide, which
-routers lower.
+A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``.
+Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
+and what the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits
+decide, which routers lower.
 
-Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no packets
-with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request; answers come back
-the other way round. What belongs together is told by the ClientHello's random and by identifiers of requests. Where there is
-nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
+Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no
+packets with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request;
+answers come back the other way round. What belongs together is told by the ClientHello's random and by identifiers of
+requests. Where there is nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Step = tuple[int, int]
 class Piece:
     """A stretch of time in which a clock keeps its rate.
 
-    Instants are those on the axis: the reference's clock without its steps. So are offsets, to the clock without its own.
+    Instants are those on the axis: the reference's clock without its steps. Offsets are those of clocks without steps.
     """
 
     from_at: int
@@ -121,7 +121,7 @@ def set_clocks(
     while left := [place for place in places if place.number not in aligned]:
         pairs = [(known, place) for known in aligned for place in left if place.number in shared.get(known, ())]
         fitted = [
-            _fit(tables, aligned[known], place, packets(known, place.number, steps), steps) for known, place in pairs
+            _fit(tables, aligned[known], place, packets_of(known, place.number, steps), steps) for known, place in pairs
         ]
         if not fitted:
             for place in left:
@@ -169,7 +169,8 @@ def _worst(clock: Clock) -> tuple[bool, int]:
 def _shared(tables: Tables) -> dict[int, list[int]]:
     """Give, for each place, the places with which it shares packets."""
     found = tables.stored(
-        "SELECT DISTINCT one.part, other.part FROM routes one JOIN routes other USING (path) WHERE one.part <> other.part"
+        "SELECT DISTINCT one.part, other.part "
+        "FROM routes one JOIN routes other USING (path) WHERE one.part <> other.part"
     ).fetchall()
     shared: dict[int, list[int]] = {}
     for one, other in sorted(found):
@@ -177,18 +178,19 @@ def _shared(tables: Tables) -> dict[int, list[int]]:
     return shared
 
 
-def packets(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
+def packets_of(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
     """Give SQL for the packets that two places saw."""
     return f"""
         SELECT one.seen_at AS here_at, other.seen_at AS there_at, one.frame AS here_frame, other.frame AS there_frame,
             (one.sender = 'client') = (one.position < other.position) AS outward,
-            {_set("one.frame", steps.get(here, ()))} AS here_set, {_set("other.frame", steps.get(there, ()))} AS there_set
+            {_times_set("one.frame", steps.get(here, ()))} AS here_set,
+            {_times_set("other.frame", steps.get(there, ()))} AS there_set
         FROM placed one JOIN placed other USING (packet)
         WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone
     """
 
 
-def _set(frame: str, steps: Sequence[Step]) -> str:
+def _times_set(frame: str, steps: Sequence[Step]) -> str:
     """Give SQL for how often a clock was set before a frame."""
     return " + ".join(["0::BIGINT", *(f"({frame} >= {first})::BIGINT" for first, _ in steps)])
 
@@ -198,10 +200,12 @@ def _causes(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
 
     What a client sends comes to the place nearer to it first, and answers come to the other one first.
     """
-    sets = f"{_set('here_frame', steps.get(here, ()))} AS here_set, {_set('there_frame', steps.get(there, ()))} AS there_set"
+    here_set, there_set = _times_set("here_frame", steps.get(here, ())), _times_set("there_frame", steps.get(there, ()))
+    sets = f"{here_set} AS here_set, {there_set} AS there_set"
     return f"""
         WITH told AS (
-            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at, hello_frame AS frame
+            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at,
+                hello_frame AS frame
             FROM all_handshakes WHERE client_random IS NOT NULL
             UNION ALL
             SELECT part, unnest(ids), request_at, response_at, request_frame FROM all_exchanges),
@@ -213,7 +217,8 @@ def _causes(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
                 other.asked_at, other.answered_at, other.frame AS there_frame
             FROM single one JOIN single other USING (name) WHERE one.part = {here} AND other.part = {there}),
         nearer AS (
-            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true) AS is_nearer
+            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true)
+                AS is_nearer
             FROM pairs)
         SELECT here_asked_at AS here_at, asked_at AS there_at, here_frame, there_frame, is_nearer AS outward, {sets}
         FROM pairs, nearer
@@ -227,7 +232,10 @@ def _fit(tables: Tables, known: Clock, place: Place, of: str, steps: Mapping[int
     here, there = known.place.number, place.number
     found = _native.fit_clock(Rows(tables.stored(points(here, there, of))))
     sets = [*accumulate((ns for _, ns in steps.get(there, ())), initial=0)]
-    pieces = [Piece(*piece, own_ns=sets[segment % SETS]) for *piece, segment in found]
+    pieces = [
+        Piece(from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, own_ns=sets[segment % SETS])
+        for from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, segment in found
+    ]
     widths = [piece.uncertainty_ns for piece in pieces if piece.uncertainty_ns is not None]
     return Clock(place, "packets", tuple(_composed(known, pieces)), known.place.name, max(widths, default=None))
 
@@ -239,10 +247,12 @@ SETS = 1_000
 def points(here: int, there: int, of: str) -> str:
     """Give SQL for the points that the core fits. Coarse clocks cut off what they do not show."""
     return f"""
-        WITH coarse AS (SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
+        WITH coarse AS (
+            SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
         points AS ({of})
         SELECT here_at, there_at - here_at + if(outward,
-                (SELECT grain - 1 FROM coarse WHERE part = {there}), -(SELECT grain - 1 FROM coarse WHERE part = {here}))
+                (SELECT grain - 1 FROM coarse WHERE part = {there}),
+                -(SELECT grain - 1 FROM coarse WHERE part = {here}))
                 AS ahead_ns, outward, here_frame, there_frame, here_set * {SETS} + there_set AS segment
         FROM points ORDER BY here_set + there_set, segment, there_frame
     """
@@ -289,14 +299,15 @@ def order_places(tables: Tables) -> None:
                 one.ttl - other.ttl AS hops, other.frame
             FROM crossings one JOIN crossings other USING (path, packet)
             WHERE one.part <> other.part AND one.alone AND other.alone),
-        -- One packet and the next one, the other way round: a clock that is set between two is no matter for the others.
+        -- A packet and the next one, the other way round: a clock that is set between two changes no others.
         turns AS (
             SELECT *, CASE WHEN sender <> lag(sender) OVER near
                 THEN if(sender = 'client', 1, -1) * (ns - lag(ns) OVER near) END AS slower_ns
             FROM apart WINDOW near AS (PARTITION BY path, one, other ORDER BY frame)),
         ahead AS (
             SELECT path, one, other, median(slower_ns) AS slower_ns,
-                median(hops) FILTER (sender = 'client') AS hops_client, median(hops) FILTER (sender = 'server') AS hops_server
+                median(hops) FILTER (sender = 'client') AS hops_client,
+                median(hops) FILTER (sender = 'server') AS hops_server
             FROM turns GROUP BY ALL),
         judged AS (
             SELECT path, one, other, hops_client, hops_server,

@@ -2,8 +2,8 @@
 
 In: ``placed``. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
 
-``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no packet was
-under way, another pair decides, or where less time would have passed.
+``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no
+packet was under way, another pair decides, or where less time would have passed.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from conchart import _native
-from conchart.places.clocks import Step, packets, points
+from conchart.places.clocks import Step, packets_of, points
 from conchart.places.views import Place
 from conchart.store.tables import Rows, Tables
 
@@ -40,7 +40,7 @@ def find_steps(tables: Tables, places: Sequence[Place], trusted: Collection[str]
     sure: list[Found] = []
     unsure: list[tuple[Found, Found]] = []
     for here, there in combinations([place.number for place in places], 2):
-        found = _native.clock_steps(Rows(tables.stored(points(here, there, packets(here, there, {})))))
+        found = _native.clock_steps(Rows(tables.stored(points(here, there, packets_of(here, there, {})))))
         for of, before, after, ns in found:
             both = (Found(here, before[0], after[0], -ns), Found(there, before[1], after[1], ns))
             if of is None:
