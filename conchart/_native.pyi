@@ -1,11 +1,12 @@
-"""The native core: four functions wide."""
+"""The native core: a few functions wide."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
 __all__ = [
     "CaptureError",
     "annotate_captures",
+    "clock_steps",
     "fit_clock",
     "link_exchanges",
     "pack_columns",
@@ -35,8 +36,11 @@ def read_capture(
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,
     sightings: bool = False,
+    steps: Sequence[tuple[int, int]] = (),
 ) -> tuple[int, list[tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int, int, bool]]]:
     """Read whole captures into tables.
+
+    ``steps`` tells where the clock was set: from which frame on it shows how much more. That is taken away.
 
     Returns:
         The number of the last frame. Of fragmented packets that never became whole, 4,096 at most: source, destination,
@@ -72,18 +76,30 @@ def annotate_captures(
         Of each capture how many frames were looked at, and how long they were together on the wire.
     """
 
-def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int]]:
+def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int, int]]:
     """Tell how far two clocks are apart, from packets that both saw.
 
     Args:
-        points: Rows that speak Arrow, in the order of the other place's frames: ``here_at`` (when the reference saw the
-            packet), ``ahead_ns`` (when the other place saw it, by its own clock, less ``here_at``), ``outward`` (it
-            went to the other place).
+        points: Rows that speak Arrow, in the order of time: ``here_at`` (when the reference saw the packet),
+            ``ahead_ns`` (when the other place saw it, by its own clock, less ``here_at``), ``outward`` (it went to the
+            other place), ``here_frame``, ``there_frame``, ``segment`` (the same between two known steps of a clock).
 
     Returns:
         Of each stretch of time between two steps of the clock: its first instant, the first of the next one (or its
         last), how far the other clock is ahead at the first instant, what it gains in parts of 10⁹, how much that can
-        be wrong (None if packets went in one direction alone), the number of packets.
+        be wrong (None if packets went in one direction alone), the number of packets, the segment.
+    """
+
+def clock_steps(points: object) -> list[tuple[int | None, list[int], list[int], int]]:
+    """Find where one of two clocks was set, from packets that both saw.
+
+    Args:
+        points: As for ``fit_clock``.
+
+    Returns:
+        Of each step: whether the reference (0) or the other place (1) was set, or None if both are possible; at each of
+        the two, the last frame before it and the first one after it; how much farther the other place is ahead after
+        it.
     """
 
 def link_exchanges(exchanges: object) -> list[object]:

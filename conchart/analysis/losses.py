@@ -13,18 +13,42 @@ from conchart.store.tables import Tables
 _LOST = """
     INSERT INTO losses BY NAME
     WITH capturing AS (SELECT place, min(seen_at) AS first_at, max(seen_at) AS last_at FROM sightings GROUP BY place),
+    shared AS (SELECT stream FROM paths WHERE position = 1),
+    next_places AS (
+        SELECT stream, place, 'client' AS sender, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next
+        FROM paths WHERE stream IN (FROM shared)
+        UNION ALL
+        SELECT stream, place, 'server', lead(place) OVER (PARTITION BY stream ORDER BY position DESC)
+        FROM paths WHERE stream IN (FROM shared)),
+    -- All that one side sent, at one place only: others between the same ends say where it was on its way to.
+    lone AS (
+        SELECT paths.stream, paths.place, any_value(sender) AS sender, transport, paths.client_ip, paths.server_ip,
+            paths.server_port
+        FROM paths JOIN connections USING (stream) JOIN sightings USING (stream)
+        WHERE stream NOT IN (FROM shared) GROUP BY ALL HAVING count(DISTINCT sightings.sender) = 1),
+    usual AS (
+        SELECT place, sender, transport, paths.client_ip, paths.server_ip, paths.server_port, any_value(next) AS next
+        FROM next_places JOIN paths USING (stream, place) JOIN connections USING (stream)
+        GROUP BY ALL HAVING count(DISTINCT next) = 1 AND count(next) = count(*)),
+    following AS (
+        FROM next_places
+        UNION ALL
+        SELECT stream, place, lone.sender::VARCHAR, next
+        FROM lone JOIN usual USING (place, transport, client_ip, server_ip, server_port)
+        WHERE usual.sender = lone.sender::VARCHAR
+            -- It may be there, and not be recognised.
+            AND NOT EXISTS (
+                FROM lone others WHERE others.place = next AND others.transport = lone.transport
+                    AND others.server_port = lone.server_port)),
     travelled AS (
         SELECT stream, sender, packet, frame, seen_at, flags, seq, ack, bytes, place,
             if(sender = 'client', position, -position) AS leg,
             lead(place) OVER of_stream AS to_place
         FROM sightings JOIN (
-            SELECT stream, place, position FROM paths WHERE stream IN (SELECT stream FROM paths WHERE position = 1)
+            SELECT stream, place, position FROM paths WHERE stream IN (SELECT stream FROM following)
         ) USING (stream, place)
-        WINDOW of_stream AS (PARTITION BY stream, sender, packet ORDER BY if(sender = 'client', position, -position))),
-    following AS (
-        SELECT stream, place, 'client' AS sender, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next FROM paths
-        UNION ALL
-        SELECT stream, place, 'server', lead(place) OVER (PARTITION BY stream ORDER BY position DESC) FROM paths),
+        WINDOW of_stream AS (
+            PARTITION BY stream, sender, coalesce(packet, -frame) ORDER BY if(sender = 'client', position, -position))),
     missed AS (
         SELECT travelled.*, next, travelled.to_place IS NOT NULL AS seen_behind
         FROM travelled JOIN following ON following.stream = travelled.stream AND following.place = travelled.place
@@ -43,7 +67,8 @@ _LOST = """
         SELECT missed.stream, frame, missed.seq,
             sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
         FROM missed JOIN other_segments other ON other.stream = missed.stream AND other.sender = missed.sender
-            AND other.place = missed.next AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
+            AND other.place = missed.next
+            AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
         WHERE missed.bytes > 0 GROUP BY ALL),
     sent_again AS (
         SELECT DISTINCT stream, sender, place, seq FROM sightings WHERE bytes > 0

@@ -160,6 +160,7 @@ def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None =
             progress=None,
             watch=None,
             sightings=wanted.sightings,
+            steps=wanted.steps,
             **chosen.bounds,
         )
 

@@ -4,12 +4,14 @@ In: the files of each place. Out: rows in a trace's tables. A connection that se
 ``places``, ``clocks`` and ``sightings`` say what each place saw of it, and when.
 
 Each place is read by itself into Parquet files (``parts.survey``). ``matching`` finds the connections and packets that
-places share, ``clocks`` how far their clocks are apart, ``joining`` fills the tables. ``docs/places.md`` explains the steps.
+places share, ``steps`` which clocks were set: such a place is read once more, without its steps. ``clocks`` says how
+far clocks are apart, ``joining`` fills the tables. ``docs/places.md`` explains the steps.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from conchart.errors import UsageError
@@ -17,9 +19,10 @@ from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part
 from conchart.parts.model import Surveyed, Wanted
 from conchart.parts.survey import survey
-from conchart.places.clocks import set_clocks
+from conchart.places.clocks import order_places, set_clocks
 from conchart.places.joining import join_places
 from conchart.places.matching import match_flows, match_packets
+from conchart.places.steps import find_steps
 from conchart.places.views import Place, read_files
 from conchart.store.tables import Tables
 
@@ -39,7 +42,7 @@ def read_places(
 
     Args:
         tables: Empty ones, which are being filled.
-        places: The files of each place, in the order of their times. All times are told by the clock of the first place.
+        places: The files of each place, in the order of their times. The clock of the first place tells all times.
         wanted: Which packets, and how.
         trusted: Places whose clocks show the right time: it is taken as it is.
         executor: Reads places side by side.  [default: one after the other]
@@ -56,11 +59,33 @@ def read_places(
     with temporary_folder(None) as work, ExitStack() as stack:
         surveyed = _surveyed(places, wanted, work, executor, progress)
         named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
-        stack.enter_context(read_files(tables, named))
-        match_flows(tables, named)
-        match_packets(tables)
-        clocks = set_clocks(tables, named, trusted)
+        stack.enter_context(_matched(tables, named))
+        steps = find_steps(tables, named, trusted)
+        if steps:
+            stack.close()
+            named = [
+                replace(place, surveyed=_again(place, replace(wanted, steps=tuple(steps[place.number])), work))
+                if place.number in steps
+                else place
+                for place in named
+            ]
+            stack.enter_context(_matched(tables, named))
+        clocks = set_clocks(tables, named, trusted, steps)
         join_places(tables, named, clocks)
+
+
+def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:
+    return survey(place.surveyed.part, wanted, work)
+
+
+@contextmanager
+def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
+    """Have the views of what was read, and what is the same in them."""
+    with read_files(tables, places):
+        match_flows(tables, places)
+        match_packets(tables)
+        order_places(tables)
+        yield
 
 
 def _surveyed(

@@ -1,31 +1,37 @@
 """How far the clocks of places are apart, and which of two places a packet passed first.
 
-In: ``crossings``. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``: the
-places of each connection, from the client on.
+In: ``crossings``. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``:
+the places of each connection, from the client on.
 
-A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``. Which
-place is nearer to the client follows from that of each connection: what the client sends arrives there earlier, and what
-the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits decide, which
-routers lower.
+A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``.
+Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
+and what the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits
+decide, which routers lower.
 
-Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no packets
-with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request; answers come back
-the other way round. What belongs together is told by the ClientHello's random and by identifiers of requests. Where there is
-nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
+Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no
+packets with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request;
+answers come back the other way round. What belongs together is told by the ClientHello's random and by identifiers of
+requests. Where there is nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 from conchart import _native
 from conchart.places.views import Place
-from conchart.store.sql import literal
 from conchart.store.tables import Rows, Tables
+
+Step = tuple[int, int]
+"""From which frame on a clock shows how much more, in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of time in which a clock keeps its rate. Instants are the reference's."""
+    """A stretch of time in which a clock keeps its rate.
+
+    Instants are those on the axis: the reference's clock without its steps. Offsets are those of clocks without steps.
+    """
 
     from_at: int
     to_at: int
@@ -34,10 +40,14 @@ class Piece:
     drift_ppb: int
     uncertainty_ns: int | None
     packets: int
+    reference_ns: int = 0
+    """By how much the reference's clock was set until then: it shows so much more."""
+    own_ns: int = 0
+    """By how much the clock itself was set."""
 
-    def shown(self) -> int:
-        """Give what the clock shows at ``from_at``."""
-        return self.from_at + self.offset_ns
+    def shown(self, at: int) -> int:
+        """Give what the clock shows at an instant of this piece."""
+        return at + self.offset_ns + (at - self.from_at) * self.drift_ppb // 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,14 @@ class Clock:
     through_ns: int | None = None
     """How much its difference to that place's clock can be wrong."""
 
+    def axis_at(self, at: int) -> int:
+        """Give the instant on the axis at which the clock shows that."""
+        after = enumerate(self.pieces[1:])
+        number = next((number for number, piece in after if at < piece.shown(piece.from_at)), len(self.pieces) - 1)
+        piece = self.pieces[number]
+        since = at - piece.shown(piece.from_at)
+        return piece.from_at + since - since * piece.drift_ppb // (10**9 + piece.drift_ppb)
+
     def told(self, at: str) -> str:
         """Give SQL for what the reference showed when this clock showed ``at``."""
         if not any(piece.offset_ns or piece.drift_ppb for piece in self.pieces):
@@ -60,7 +78,8 @@ class Clock:
         cases = [_told(piece, at) for piece in self.pieces]
         # Where a clock is set back, two pieces show the same: the earlier one has it.
         whens = (
-            f"WHEN {at} < {after.shown()} THEN {case}" for after, case in zip(self.pieces[1:], cases, strict=False)
+            f"WHEN {at} < {after.shown(after.from_at)} THEN {case}"
+            for after, case in zip(self.pieces[1:], cases, strict=False)
         )
         return f"CASE {' '.join(whens)} ELSE {cases[-1]} END" if len(cases) > 1 else cases[0]
 
@@ -74,7 +93,7 @@ class Clock:
 
 
 def _told(piece: Piece, at: str) -> str:
-    since = f"({at} - {piece.shown()})"
+    since = f"({at} - {piece.shown(piece.from_at)})"
     # Of what it shows since, it gained drift / (10⁹ + drift).
     gained = (
         f" - ({since}::HUGEINT * {piece.drift_ppb} // {10**9 + piece.drift_ppb})::BIGINT" if piece.drift_ppb else ""
@@ -82,32 +101,59 @@ def _told(piece: Piece, at: str) -> str:
     return f"({piece.from_at} + {since}{gained})"
 
 
-def set_clocks(tables: Tables, places: Sequence[Place], trusted: Collection[str]) -> list[Clock]:
-    """Give the clock of each place, in their order, and make ``routes``."""
-    _order(tables)
-    span = tables.stored("SELECT min(opened_at), max(closed_at) FROM all_connections WHERE part = 0").fetchall()
-    ((first_at, last_at),) = span
-    right = Piece(first_at or 0, last_at or 0, 0, 0, 0, 0)
-    aligned = {0: Clock(places[0], "reference", (right,))}
+def set_clocks(
+    tables: Tables, places: Sequence[Place], trusted: Collection[str], steps: Mapping[int, Sequence[Step]]
+) -> list[Clock]:
+    """Give the clock of each place, in their order.
+
+    Args:
+        tables: With ``routes``.
+        places: Read without the steps of their clocks.
+        trusted: Names of those whose clocks are right.
+        steps: By the number of the place.
+    """
+    axis = _axis(tables, steps.get(0, ()))
+    aligned = {0: Clock(places[0], "reference", axis)}
     for place in places[1:]:
         if place.name in trusted:
-            aligned[place.number] = Clock(place, "trusted", (right,))
+            aligned[place.number] = Clock(place, "trusted", tuple(replace(piece, own_ns=0) for piece in axis))
     shared = _shared(tables)
     while left := [place for place in places if place.number not in aligned]:
         pairs = [(known, place) for known in aligned for place in left if place.number in shared.get(known, ())]
-        fitted = [_fit(tables, aligned[known], place, _packets(aligned[known], place)) for known, place in pairs]
+        fitted = [
+            _fit(tables, aligned[known], place, packets_of(known, place.number, steps), steps) for known, place in pairs
+        ]
         if not fitted:
             for place in left:
-                points = (_fit(tables, known, place, _causes(known, place)) for known in aligned.values())
-                fitted += [replace(clock, method="causality") for clock in points if clock.pieces]
+                clocks = (
+                    _fit(tables, known, place, _causes(known.place.number, place.number, steps), steps)
+                    for known in aligned.values()
+                )
+                fitted += [replace(clock, method="causality") for clock in clocks if clock.pieces]
         if fitted:
             best = min(map(_worst, fitted))
             # Of those that are nearly as good, the nearest one.
             clock = min((one for one in fitted if _is_near(_worst(one), best)), key=lambda one: one.through_ns or 0)
         else:
-            clock = Clock(left[0], "unknown", (replace(right, uncertainty_ns=None),))
+            clock = Clock(left[0], "unknown", tuple(replace(piece, uncertainty_ns=None) for piece in axis))
         aligned[clock.place.number] = clock
     return [aligned[place.number] for place in places]
+
+
+def _axis(tables: Tables, steps: Sequence[Step]) -> tuple[Piece, ...]:
+    """Give the pieces of the reference: one, and one for each time it was set."""
+    span = tables.stored("SELECT min(opened_at), max(closed_at) FROM all_connections WHERE part = 0").fetchall()
+    ((first_at, last_at),) = span
+    cuts = [
+        tables.stored(f"SELECT min(seen_at) FROM all_sightings WHERE part = 0 AND frame >= {frame}").fetchall()[0][0]
+        for frame, _ in steps
+    ]
+    bounds = [first_at or 0, *cuts, last_at or 0]
+    sets = [*accumulate((ns for _, ns in steps), initial=0)]
+    return tuple(
+        Piece(from_at, to_at, 0, 0, 0, 0, shown, shown)
+        for (from_at, to_at), shown in zip(pairwise(bounds), sets, strict=True)
+    )
 
 
 def _is_near(one: tuple[bool, int], best: tuple[bool, int]) -> bool:
@@ -115,15 +161,16 @@ def _is_near(one: tuple[bool, int], best: tuple[bool, int]) -> bool:
 
 
 def _worst(clock: Clock) -> tuple[bool, int]:
-    """Give how uncertain a clock is."""
+    """Give how uncertain a clock is, where something is known of it."""
     known = [piece.uncertainty_ns for piece in clock.pieces if piece.uncertainty_ns is not None]
-    return len(known) < len(clock.pieces), max(known, default=0)
+    return not known, max(known, default=0)
 
 
 def _shared(tables: Tables) -> dict[int, list[int]]:
     """Give, for each place, the places with which it shares packets."""
     found = tables.stored(
-        "SELECT DISTINCT one.part, other.part FROM routes one JOIN routes other USING (path) WHERE one.part <> other.part"
+        "SELECT DISTINCT one.part, other.part "
+        "FROM routes one JOIN routes other USING (path) WHERE one.part <> other.part"
     ).fetchall()
     shared: dict[int, list[int]] = {}
     for one, other in sorted(found):
@@ -131,26 +178,34 @@ def _shared(tables: Tables) -> dict[int, list[int]]:
     return shared
 
 
-def _packets(known: Clock, place: Place) -> str:
+def packets_of(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
     """Give SQL for the packets that two places saw."""
-    here, there = known.place.number, place.number
     return f"""
-            SELECT {known.told("one.seen_at")} AS here_at, other.seen_at AS there_at, other.frame,
-                (one.sender = 'client') = (one.position < other.position) AS outward
-            FROM placed one JOIN placed other USING (packet)
-            WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone
+        SELECT one.seen_at AS here_at, other.seen_at AS there_at, one.frame AS here_frame, other.frame AS there_frame,
+            (one.sender = 'client') = (one.position < other.position) AS outward,
+            {_times_set("one.frame", steps.get(here, ()))} AS here_set,
+            {_times_set("other.frame", steps.get(there, ()))} AS there_set
+        FROM placed one JOIN placed other USING (packet)
+        WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone
     """
 
 
-def _causes(known: Clock, place: Place) -> str:
+def _times_set(frame: str, steps: Sequence[Step]) -> str:
+    """Give SQL for how often a clock was set before a frame."""
+    return " + ".join(["0::BIGINT", *(f"({frame} >= {first})::BIGINT" for first, _ in steps)])
+
+
+def _causes(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
     """Give SQL for what was handed on between two places, in the shape of packets.
 
     What a client sends comes to the place nearer to it first, and answers come to the other one first.
     """
-    here, there = known.place.number, place.number
+    here_set, there_set = _times_set("here_frame", steps.get(here, ())), _times_set("there_frame", steps.get(there, ()))
+    sets = f"{here_set} AS here_set, {there_set} AS there_set"
     return f"""
         WITH told AS (
-            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at, hello_frame AS frame
+            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at,
+                hello_frame AS frame
             FROM all_handshakes WHERE client_random IS NOT NULL
             UNION ALL
             SELECT part, unnest(ids), request_at, response_at, request_frame FROM all_exchanges),
@@ -158,40 +213,74 @@ def _causes(known: Clock, place: Place) -> str:
             FROM told WHERE part IN ({here}, {there}) AND asked_at IS NOT NULL AND answered_at IS NOT NULL
             QUALIFY count(*) OVER (PARTITION BY part, name) = 1),
         pairs AS (
-            SELECT {known.told("one.asked_at")} AS here_asked_at, {known.told("one.answered_at")} AS here_answered_at,
-                other.asked_at, other.answered_at, other.frame
+            SELECT one.asked_at AS here_asked_at, one.answered_at AS here_answered_at, one.frame AS here_frame,
+                other.asked_at, other.answered_at, other.frame AS there_frame
             FROM single one JOIN single other USING (name) WHERE one.part = {here} AND other.part = {there}),
         nearer AS (
-            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true) AS is_nearer
+            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true)
+                AS is_nearer
             FROM pairs)
-        SELECT here_asked_at AS here_at, asked_at AS there_at, frame, is_nearer AS outward FROM pairs, nearer
+        SELECT here_asked_at AS here_at, asked_at AS there_at, here_frame, there_frame, is_nearer AS outward, {sets}
+        FROM pairs, nearer
         UNION ALL
-        SELECT here_answered_at, answered_at, frame, NOT is_nearer FROM pairs, nearer
+        SELECT here_answered_at, answered_at, here_frame, there_frame, NOT is_nearer, {sets} FROM pairs, nearer
     """
 
 
-def _fit(tables: Tables, known: Clock, place: Place, points: str) -> Clock:
-    """Fit the clock of a place to that of one that is aligned. Coarse clocks cut off what they do not show."""
+def _fit(tables: Tables, known: Clock, place: Place, of: str, steps: Mapping[int, Sequence[Step]]) -> Clock:
+    """Fit the clock of a place to that of one that is aligned."""
     here, there = known.place.number, place.number
-    rows = tables.stored(f"""
-        WITH coarse AS (SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
-        points AS ({points})
-        SELECT here_at, there_at - here_at + if(outward,
-                (SELECT grain - 1 FROM coarse WHERE part = {there}), -(SELECT grain - 1 FROM coarse WHERE part = {here}))
-                AS ahead_ns, outward
-        FROM points ORDER BY frame
-    """)
-    own = max((piece.uncertainty_ns or 0 for piece in known.pieces), default=0)
-    unsure = any(piece.uncertainty_ns is None for piece in known.pieces)
-    found = _native.fit_clock(Rows(rows))
-    pieces = [Piece(*piece) for piece in found]
+    found = _native.fit_clock(Rows(tables.stored(points(here, there, of))))
+    sets = [*accumulate((ns for _, ns in steps.get(there, ())), initial=0)]
     pieces = [
-        replace(piece, uncertainty_ns=None if unsure or piece.uncertainty_ns is None else piece.uncertainty_ns + own)
-        for piece in pieces
+        Piece(from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, own_ns=sets[segment % SETS])
+        for from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, segment in found
     ]
-    widths = [uncertainty_ns for _, _, _, _, uncertainty_ns, _ in found]
-    near = None if None in widths else max((width for width in widths if width is not None), default=None)
-    return Clock(place, "packets", tuple(pieces), known.place.name, near)
+    widths = [piece.uncertainty_ns for piece in pieces if piece.uncertainty_ns is not None]
+    return Clock(place, "packets", tuple(_composed(known, pieces)), known.place.name, max(widths, default=None))
+
+
+SETS = 1_000
+"""More than a clock is set."""
+
+
+def points(here: int, there: int, of: str) -> str:
+    """Give SQL for the points that the core fits. Coarse clocks cut off what they do not show."""
+    return f"""
+        WITH coarse AS (
+            SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
+        points AS ({of})
+        SELECT here_at, there_at - here_at + if(outward,
+                (SELECT grain - 1 FROM coarse WHERE part = {there}),
+                -(SELECT grain - 1 FROM coarse WHERE part = {here}))
+                AS ahead_ns, outward, here_frame, there_frame, here_set * {SETS} + there_set AS segment
+        FROM points ORDER BY here_set + there_set, segment, there_frame
+    """
+
+
+def _composed(known: Clock, pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Give pieces against the reference, of those against a clock that is aligned."""
+    if not pieces:
+        return
+    starts = [known.axis_at(piece.from_at) for piece in pieces]
+    end = max(known.axis_at(pieces[-1].to_at), *starts)
+    cuts = {at for at in (*starts[1:], *(piece.from_at for piece in known.pieces[1:])) if starts[0] < at < end}
+    for from_at, to_at in pairwise([starts[0], *sorted(cuts), end]):
+        through = max((piece for piece in known.pieces if piece.from_at <= from_at), key=lambda piece: piece.from_at,
+            default=known.pieces[0])  # fmt: skip
+        own = max(zip(starts, range(len(pieces)), strict=True), key=lambda one: (one[0] <= from_at, one))[1]
+        piece, shown = pieces[own], through.shown(from_at)
+        doubts = (through.uncertainty_ns, piece.uncertainty_ns)
+        yield Piece(
+            from_at,
+            to_at,
+            shown - from_at + piece.shown(shown) - shown,
+            through.drift_ppb + piece.drift_ppb + through.drift_ppb * piece.drift_ppb // 10**9,
+            None if None in doubts else sum(doubt for doubt in doubts if doubt is not None),
+            piece.packets,
+            through.reference_ns,
+            piece.own_ns,
+        )
 
 
 _GRAIN = """
@@ -201,25 +290,31 @@ _GRAIN = """
 """What a clock shows at least: milliseconds, microseconds or nanoseconds. It cuts off the rest."""
 
 
-def _order(tables: Tables) -> None:
+def order_places(tables: Tables) -> None:
     """Make ``routes``, and ``placed``: the crossings with the position of their place."""
     tables.execute("""
         CREATE TEMP TABLE nearer AS
-        WITH ahead AS (
-            SELECT path, one.part AS one, other.part AS other,
-                median(other.seen_at - one.seen_at) FILTER (one.sender = 'client') AS of_client,
-                median(other.seen_at - one.seen_at) FILTER (one.sender = 'server') AS of_server,
-                median(one.ttl - other.ttl) FILTER (one.sender = 'client') AS hops_client,
-                median(one.ttl - other.ttl) FILTER (one.sender = 'server') AS hops_server
+        WITH apart AS (
+            SELECT path, one.part AS one, other.part AS other, one.sender, other.seen_at - one.seen_at AS ns,
+                one.ttl - other.ttl AS hops, other.frame
             FROM crossings one JOIN crossings other USING (path, packet)
-            WHERE one.part <> other.part AND one.alone AND other.alone
-            GROUP BY ALL),
+            WHERE one.part <> other.part AND one.alone AND other.alone),
+        -- A packet and the next one, the other way round: a clock that is set between two changes no others.
+        turns AS (
+            SELECT *, CASE WHEN sender <> lag(sender) OVER near
+                THEN if(sender = 'client', 1, -1) * (ns - lag(ns) OVER near) END AS slower_ns
+            FROM apart WINDOW near AS (PARTITION BY path, one, other ORDER BY frame)),
+        ahead AS (
+            SELECT path, one, other, median(slower_ns) AS slower_ns,
+                median(hops) FILTER (sender = 'client') AS hops_client,
+                median(hops) FILTER (sender = 'server') AS hops_server
+            FROM turns GROUP BY ALL),
         judged AS (
             SELECT path, one, other, hops_client, hops_server,
                 -- Clocks that cut off microseconds differ by as much.
-                CASE WHEN abs(of_client - of_server) > 2000 THEN of_client > of_server
+                CASE WHEN abs(slower_ns) > 2000 THEN slower_ns > 0
                     WHEN coalesce(hops_client, -hops_server, 0) <> 0 THEN coalesce(hops_client, -hops_server) > 0
-                    WHEN of_client <> of_server THEN of_client > of_server END AS nearer
+                    WHEN slower_ns <> 0 THEN slower_ns > 0 END AS nearer
             FROM ahead),
         usual AS (
             SELECT one, other, server_ip, server_port, mode(nearer) AS nearer

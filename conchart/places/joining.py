@@ -1,10 +1,11 @@
 """The tables of all places: each connection once, all instants on one clock.
 
-In: views of what was read, ``routes``, the clocks. Out: the core's tables, filled, and ``places``, ``clocks``, ``paths``.
+In: views of what was read, ``routes``, the clocks. Out: the core's tables, filled, and ``places``, ``clocks``,
+``paths``.
 
 Of a connection that several places saw, the place nearest to the client tells, where it saw the beginning and missed no
-bytes that another one has. Frames count on from place to place, and streams are numbered in the order of their first packets on
-the reference's clock.
+bytes that another one has. Frames count on from place to place, and streams are numbered in the order of their first
+packets on the reference's clock.
 """
 
 from collections.abc import Sequence
@@ -57,7 +58,8 @@ def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]
 def _rows(clock: Clock, reference: str) -> list[tuple[object, ...]]:
     return [
         (
-            clock.place.name, reference, piece.from_at, piece.to_at, piece.offset_ns, piece.drift_ppb,
+            clock.place.name, reference, piece.from_at + piece.reference_ns, piece.to_at + piece.reference_ns,
+            piece.offset_ns + piece.own_ns - piece.reference_ns, piece.drift_ppb,
             piece.uncertainty_ns, clock.method, clock.through, clock.through_ns, piece.packets,
         )
         for piece in clock.pieces
@@ -115,17 +117,18 @@ def _sightings(values: str) -> str:
     """Give a query for the rows of ``sightings``: of shared connections those that were matched, and all others."""
     return f"""
         WITH rows AS (
-            SELECT part, path, local, frame, seen_at, sender, flags, bytes, raw_seq AS seq, raw_ack AS ack, print, ip_id, ttl,
-                window_scale, first_frame AS packet
+            SELECT part, path, local, frame, seen_at, sender, flags, bytes, raw_seq AS seq, raw_ack AS ack, print,
+                ip_id, ttl, window_scale, first_frame AS packet
             FROM crossings JOIN (
                 SELECT packet, min(frame + before) AS first_frame FROM crossings JOIN parts USING (part) GROUP BY packet
             ) USING (packet)
             UNION ALL
-            SELECT rows.part, path, stream AS local, frame, seen_at, sender::VARCHAR, flags, bytes, seq, ack, print, ip_id, ttl,
-                window_scale, NULL
+            SELECT rows.part, path, stream AS local, frame, seen_at, sender::VARCHAR, flags, bytes, seq, ack, print,
+                ip_id, ttl, window_scale, NULL
             FROM all_sightings rows JOIN members ON members.part = rows.part AND members.local = rows.stream
             WHERE path NOT IN (SELECT path FROM twins))
-        SELECT {values}, place, packet FROM rows JOIN parts ON parts.part = rows.part JOIN streams ON streams.path = rows.path
+        SELECT {values}, place, packet
+        FROM rows JOIN parts ON parts.part = rows.part JOIN streams ON streams.path = rows.path
     """
 
 

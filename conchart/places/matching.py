@@ -2,16 +2,17 @@
 
 In: ``all_connections`` and ``all_sightings``. Out: two temporary tables.
 
-``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether client and
-server are taken the other way round there (``turned``). ``crossings``: the packets of connections that two places or more
-saw; ``packet`` is equal where it is the same one, ``alone`` where no other packet of its side looks like it.
+``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
+client and server are taken the other way round there (``turned``). ``crossings``: the packets of connections that two
+places or more saw; ``packet`` is equal where it is the same one, ``alone`` where no other packet of its side looks like
+it.
 
-Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address translation
-changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed (both, on every
-packet) are recognised by the addresses, if these had one connection alone.
+Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
+translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed
+(both, on every packet) are recognised by the addresses, if these had one connection alone.
 
-A packet is the same if sender, sequence and acknowledgement number, length, flags, window and timestamps are. Where that is
-not enough, the IP identification decides, which some address translators change.
+A packet is the same if sender, sequence and acknowledgement number, length, flags, window and timestamps are. Where
+that is not enough, the IP identification decides, which some address translators change.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ def match_flows(tables: Tables, places: Sequence[Place]) -> None:
     """Make ``members``: one row for each connection of each place."""
     tables.execute("""
         CREATE TEMP TABLE members AS
-        SELECT row_number() OVER (ORDER BY first_frame) AS path, part, stream AS local, false AS turned, true AS is_first
+        SELECT row_number() OVER (ORDER BY first_frame) AS path, part, stream AS local, false AS turned,
+            true AS is_first
         FROM all_connections WHERE part = 0
     """)
     for place in places[1:]:
@@ -64,7 +66,8 @@ _TOLD = """
 _BY_PACKETS = f"""
     INSERT INTO members
     WITH loose AS (
-        SELECT part, stream AS local, transport, client_ip, client_port, server_ip, server_port, 0::BIGINT AS path, false AS turned
+        SELECT part, stream AS local, transport, client_ip, client_port, server_ip, server_port, 0::BIGINT AS path,
+            false AS turned
         FROM all_connections new WHERE part = $part AND {_UNKNOWN}
         UNION ALL
         SELECT old.part, old.stream, transport, client_ip, client_port, server_ip, server_port, path, turned
@@ -139,13 +142,15 @@ def match_packets(tables: Tables) -> None:
         counted AS (
             SELECT alike, max(times) AS times, min(times) AS least, count(*) AS places
             FROM (SELECT alike, part, count(*) AS times FROM keyed GROUP BY ALL) GROUP BY alike),
-        -- What is in one place alone: offloading cut or joined it, or a middlebox changed it. Where it begins is the same.
+        -- What is in one place alone: offloading cut or joined it, or a middlebox changed it. Its beginning stays.
         begun AS (
             SELECT path, sender, seq, count(DISTINCT part) AS places, count(*) AS packets
-            FROM keyed JOIN counted USING (alike) WHERE counted.places = 1 AND times = 1 AND bytes > 0 AND seq IS NOT NULL
+            FROM keyed JOIN counted USING (alike)
+            WHERE counted.places = 1 AND times = 1 AND bytes > 0 AND seq IS NOT NULL
             GROUP BY ALL HAVING count(*) > 1 AND count(*) = count(DISTINCT part))
         SELECT keyed.*, times = 1 AND (counted.places > 1 OR begun.packets IS NOT NULL) AS alone,
-            CASE WHEN begun.packets IS NOT NULL AND counted.places = 1 AND times = 1 THEN hash(path, sender, seq, 'begins')
+            CASE WHEN begun.packets IS NOT NULL AND counted.places = 1 AND times = 1
+                THEN hash(path, sender, seq, 'begins')
                 WHEN times = 1 THEN alike
                 -- As many times at each place: the first is the first.
                 WHEN times = least AND counted.places = twins.places THEN

@@ -1,6 +1,7 @@
 """What was read at each place, as views of its files.
 
-In: the surveyed places. Out: ``all_connections`` and so on: the rows of all places with ``part``, the number of the place.
+In: the surveyed places. Out: ``all_connections`` and so on: the rows of all places with ``part``, the number of the
+place.
 """
 
 from collections.abc import Iterator, Sequence

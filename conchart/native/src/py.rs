@@ -119,7 +119,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch, sightings=false))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch, sightings=false, steps=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -139,6 +139,7 @@ fn read_capture(
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
     sightings: bool,
+    steps: Vec<(u64, i64)>,
 ) -> PyResult<(u64, Vec<Torn>)> {
     let watch =
         watch.map(|callback| Watch { callback, watcher: Arc::default(), at: Instant::now().checked_add(FIRST_LOOK) });
@@ -152,6 +153,7 @@ fn read_capture(
         explained,
         statements: chosen(statements)?,
         sightings,
+        steps,
         keylogs,
         watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),
     };
@@ -492,8 +494,8 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
     Ok(py.detach(|| sharing::share(read, &order)))
 }
 
-/// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets.
-type ClockPiece = (i64, i64, i64, i64, Option<i64>, i64);
+/// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets, the segment.
+type ClockPiece = (i64, i64, i64, i64, Option<i64>, i64, i64);
 
 /// Fits the difference of two clocks. See `_native.pyi`.
 #[pyfunction]
@@ -503,14 +505,29 @@ fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockPie
         clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
     }
     let pieces = py.detach(|| clocks::fit(&read));
-    Ok(pieces.iter().map(|p| (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points)).collect())
+    let told = pieces.iter();
+    Ok(told.map(|p| (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points, p.segment)).collect())
+}
+
+/// Of a clock that was set: whose, the last frames before, the first ones after, by how much.
+type ClockStep = (Option<usize>, [i64; 2], [i64; 2], i64);
+
+/// Finds where one of two clocks was set. See `_native.pyi`.
+#[pyfunction]
+fn clock_steps(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockStep>> {
+    let mut read = Vec::new();
+    for batch in batches(points)? {
+        clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
+    }
+    let found = py.detach(|| clocks::steps::steps(read));
+    Ok(found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect())
 }
 
 #[pymodule]
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, fit_clock, link_exchanges, pack_columns, read_capture, share_waits,
-        spill_flows, survey_pools,
+        CaptureError, annotate_captures, clock_steps, fit_clock, link_exchanges, pack_columns, read_capture,
+        share_waits, spill_flows, survey_pools,
     };
 }

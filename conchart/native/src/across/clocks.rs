@@ -6,16 +6,19 @@
 //! Skelly and Towsley 1999; Zhang, Liu and Xia 2002). For a slope, the tightest bounds are those of the convex hulls, and
 //! the room between them is a concave function of the slope. Where no line is left, a clock was set: another piece begins.
 //!
-//! In: points in the order in which the other place captured them, whatever its clock showed. Out: [`Piece`]s. Linear in the number of points but for finding where pieces end, which
+//! In: points in the order in which the other place captured them, whatever its clock showed. Out: [`Piece`]s, and the
+//! [`Step`]s of clocks that were set (`steps.rs`). Linear in the number of points but for finding where pieces end, which
 //! takes a logarithm more. No IO, no clock. Only packets that both places captured count, never acknowledgements.
+
+pub mod steps;
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
 use arrow_schema::ArrowError;
 
 use crate::across::columns::Columns;
 
-/// Clocks drift by less, parts of one: quartz by some 0.0001, and Linux corrects a clock by 0.0005 at most.
-const MAX_DRIFT: f64 = 0.001;
+/// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux corrects one by 0.0005 at most.
+const MAX_DRIFT: f64 = 0.0007;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
 const MAX_PIECES: usize = 256;
 /// Steps of a search between two slopes: each divides what is left by 1.5 at least.
@@ -30,6 +33,10 @@ pub struct Point {
     pub ahead_ns: i64,
     /// It went from the reference to the other place.
     pub outward: bool,
+    /// Its frames, at the reference and at the other place.
+    pub frames: [i64; 2],
+    /// Between two known steps of a clock, it is the same.
+    pub segment: i64,
 }
 
 /// A stretch of time in which the clocks differ by a line.
@@ -45,21 +52,34 @@ pub struct Piece {
     /// The difference of the clocks is no farther from this line; `None` where packets went in one direction alone.
     pub uncertainty_ns: Option<i64>,
     pub points: i64,
+    pub segment: i64,
 }
 
-/// Finds the pieces.
+/// Finds the pieces. The points of a segment follow each other.
 #[must_use]
 pub fn fit(points: &[Point]) -> Vec<Piece> {
     let mut pieces = Vec::new();
+    for segment in points.chunk_by(|one, other| one.segment == other.segment) {
+        fit_segment(segment, &mut pieces);
+    }
+    for index in 1..pieces.len() {
+        let next = pieces.get(index).map(|piece| piece.from_at);
+        if let (Some(before), Some(next)) = (pieces.get_mut(index - 1), next) {
+            before.to_at = next;
+        }
+    }
+    pieces
+}
+
+fn fit_segment(points: &[Point], pieces: &mut Vec<Piece>) {
     let mut rest = points;
     while !rest.is_empty() {
         let last = pieces.len() + 1 == MAX_PIECES;
         let len = if last { rest.len() } else { piece_of(rest) };
         let (mine, others) = rest.split_at_checked(len.max(1)).unwrap_or((rest, &[]));
-        pieces.extend(told(mine, others.first()));
+        pieces.extend(told(mine));
         rest = others;
     }
-    pieces
 }
 
 /// How many points, from the first one on, belong to one piece.
@@ -114,13 +134,19 @@ struct Line {
     origin: Point,
     intercept: f64,
     slope: f64,
+    /// How much it can be wrong.
+    half: f64,
 }
 
 impl Line {
     /// How long the packet was under way, at least.
     fn off(&self, point: &Point) -> f64 {
-        let (t, y) = relative(&self.origin, point);
-        (y - self.intercept - self.slope * t).abs()
+        (relative(&self.origin, point).1 - self.at(point)).abs()
+    }
+
+    /// The difference of the clocks at the instant of a point, counted from that at the line's origin.
+    fn at(&self, point: &Point) -> f64 {
+        self.intercept + self.slope * relative(&self.origin, point).0
     }
 }
 
@@ -129,12 +155,12 @@ fn middle(points: &[Point]) -> Option<Line> {
     let corridor = Corridor::of(points)?;
     let slope = corridor.best;
     let (low, high) = (corridor.low_at(slope), corridor.high_at(slope));
-    let intercept = match (low.is_finite(), high.is_finite()) {
-        (true, true) => f64::midpoint(low, high),
-        (true, false) => low,
-        (false, _) => high,
+    let (intercept, half) = match (low.is_finite(), high.is_finite()) {
+        (true, true) => (f64::midpoint(low, high), (high - low) / 2.0),
+        (true, false) => (low, 0.0),
+        (false, _) => (high, 0.0),
     };
-    Some(Line { origin, intercept, slope })
+    Some(Line { origin, intercept, slope, half })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counted from the first point, 53 bits are enough for months")]
@@ -231,29 +257,30 @@ fn greatest(mut from: f64, mut to: f64, of: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(from, to)
 }
 
-/// A piece as it is told. `next`: the first point of the next one.
+/// A piece as it is told.
 #[expect(clippy::cast_possible_truncation, reason = "nanoseconds, rounded; a number that is too large is the largest")]
-fn told(points: &[Point], next: Option<&Point>) -> Option<Piece> {
-    let (origin, last) = (points.first()?, points.last()?);
-    let to_at = next.map_or(last.at, |next| next.at);
+fn told(points: &[Point]) -> Option<Piece> {
+    let (origin, last) = (points.iter().min_by_key(|point| point.at)?, points.iter().max_by_key(|point| point.at)?);
+    let since = relative(points.first()?, origin);
     let points_known = i64::try_from(points.len()).unwrap_or(i64::MAX);
     let piece = |intercept: f64, slope: f64, uncertainty_ns| Piece {
         from_at: origin.at,
-        to_at,
+        to_at: last.at,
         offset_ns: origin.ahead_ns.saturating_add(intercept.round() as i64),
         drift_ppb: (slope * 1e9).round() as i64,
         uncertainty_ns,
         points: points_known,
+        segment: origin.segment,
     };
     let length = relative(origin, last).0;
     let corridor = Corridor::of(points).filter(|corridor| !corridor.high.is_empty() && !corridor.low.is_empty());
     let Some(corridor) = corridor else {
-        let line = middle(points).unwrap_or(Line { origin: *origin, intercept: 0.0, slope: 0.0 });
-        return Some(piece(line.intercept, line.slope, None));
+        let line = middle(points).unwrap_or(Line { origin: *origin, intercept: 0.0, slope: 0.0, half: 0.0 });
+        return Some(piece(line.at(origin) - relative(&line.origin, origin).1, line.slope, None));
     };
     // Halfway between the bounds at both ends. What lies between them is no farther from that line than at its ends.
-    let (first, end) = (corridor.bounds(0.0), corridor.bounds(length));
-    let (intercept, at_end) = (f64::midpoint(first.0, first.1), f64::midpoint(end.0, end.1));
+    let (first, end) = (corridor.bounds(since.0), corridor.bounds(since.0 + length));
+    let (intercept, at_end) = (f64::midpoint(first.0, first.1) - since.1, f64::midpoint(end.0, end.1) - since.1);
     let slope = if length > 0.0 { (at_end - intercept) / length } else { 0.0 };
     let half = f64::max(first.1 - first.0, end.1 - end.0) / 2.0;
     // The offset and the drift are rounded.
@@ -270,17 +297,26 @@ pub fn read(batch: &RecordBatch, points: &mut Vec<Point>) -> Result<(), ArrowErr
     let at = columns.get::<Int64Array>("here_at")?;
     let ahead_ns = columns.get::<Int64Array>("ahead_ns")?;
     let outward = columns.get::<BooleanArray>("outward")?;
+    let (here, there) = (columns.get::<Int64Array>("here_frame")?, columns.get::<Int64Array>("there_frame")?);
+    let segment = columns.get::<Int64Array>("segment")?;
     points.extend((0..batch.num_rows()).map(|row| Point {
         at: at.value(row),
         ahead_ns: ahead_ns.value(row),
         outward: outward.value(row),
+        frames: [here.value(row), there.value(row)],
+        segment: segment.value(row),
     }));
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_precision_loss)]
+    #![allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss
+    )]
     use proptest::prelude::*;
 
     use super::*;
@@ -298,7 +334,7 @@ mod tests {
             at += 10_000_000;
             // Back: it left the other place before.
             let there = if outward { at + least + delay } else { at - least - delay };
-            points.push(Point { at, ahead_ns: clock(there) - at, outward });
+            points.push(Point { at, ahead_ns: clock(there) - at, outward, frames: [0, 0], segment: 0 });
         }
         points
     }
@@ -353,6 +389,8 @@ mod tests {
                 at: n * 1_000_000,
                 ahead_ns: if n % 2 == 0 { 2_000_000 } else { -18_000_000 },
                 outward: n % 2 == 0,
+                frames: [n, n],
+                segment: 0,
             })
             .collect();
         let piece = fit(&points)[0];

@@ -3,7 +3,7 @@
 use super::clock_steps::{ClockSteps, Followed, dated};
 use super::{Failure, Selection};
 use crate::capture::filter::Program;
-use crate::capture::{Frame, LinkType};
+use crate::capture::{Frame, LinkType, TIMES};
 
 /// An end of the time window.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +52,13 @@ impl Chooser {
     /// Is every packet wanted in the table `sightings`?
     pub(super) fn sights(&self) -> bool {
         self.selection.sightings
+    }
+
+    /// The time of a frame without what its clock was set by.
+    #[inline]
+    pub(super) fn unset(&self, at: i64, frame: u64) -> i64 {
+        let set = self.selection.steps.iter().take_while(|(from, _)| *from <= frame);
+        set.fold(at, |at, (_, ns)| at.saturating_sub(*ns)).clamp(*TIMES.start(), *TIMES.end())
     }
 
     /// Is every frame wanted?

@@ -63,6 +63,8 @@ pub struct Selection {
     pub explained: Option<i32>,
     /// Write down of every packet what tells it from others: other captures may hold it, too.
     pub sightings: bool,
+    /// Where its clock was set: from which frame on it shows how much more. That is taken away.
+    pub steps: Vec<(u64, i64)>,
     /// Key logs with the secrets of TLS connections.
     pub keylogs: Vec<PathBuf>,
     /// How much is told of statements and keys.
@@ -221,6 +223,7 @@ impl<O: Output> Run<O> {
     fn frame(&mut self, frame: &Frame<'_>) -> Result<bool, Failure> {
         self.frames = self.tally.first_frame - 1 + frame.number;
         let begins_file = self.tally.packets == 0;
+        let frame = &Frame { at: self.chooser.unset(frame.at, self.frames), ..*frame };
         let Followed { at, ahead, step } = self.chooser.clock.follow(frame.at, begins_file);
         if begins_file {
             self.begun_ahead = ahead;

@@ -1,0 +1,83 @@
+"""Clocks that were set while they captured: at which frame, and by how much.
+
+In: ``placed``. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
+
+``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no
+packet was under way, another pair decides, or where less time would have passed.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from conchart import _native
+from conchart.places.clocks import Step, packets_of, points
+from conchart.places.views import Place
+from conchart.store.tables import Rows, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A clock that was set between two frames, as far as a pair of places tells."""
+
+    part: int
+    before: int
+    after: int
+    ns: int
+
+    def is_same(self, other: "Found") -> bool:
+        """Is it the step that another pair found?"""
+        meets = self.part == other.part and self.before < other.after and other.before < self.after
+        return meets and abs(self.ns - other.ns) * 4 < abs(self.ns + other.ns)
+
+    def and_also(self, other: "Found") -> "Found":
+        """Give what both tell."""
+        return replace(self, before=max(self.before, other.before), after=min(self.after, other.after))
+
+
+def find_steps(tables: Tables, places: Sequence[Place], trusted: Collection[str]) -> dict[int, list[Step]]:
+    """Give the steps of each place whose clock was set, in the order of frames."""
+    sure: list[Found] = []
+    unsure: list[tuple[Found, Found]] = []
+    for here, there in combinations([place.number for place in places], 2):
+        found = _native.clock_steps(Rows(tables.stored(points(here, there, packets_of(here, there, {})))))
+        for of, before, after, ns in found:
+            both = (Found(here, before[0], after[0], -ns), Found(there, before[1], after[1], ns))
+            if of is None:
+                unsure.append(both)
+            else:
+                sure = _joined(sure, both[of])
+    for both in unsure:
+        seen = next((one for one in both if any(one.is_same(other) for other in sure)), None)
+        others = [one for pair in unsure if pair is not both for one in pair]
+        sure = _joined(sure, seen or min(both, key=lambda one: (
+            not any(one.is_same(other) for other in others), _silence(tables, one), -one.part)))  # fmt: skip
+    steps: dict[int, list[Step]] = {}
+    for one in sure:
+        if places[one.part].name not in trusted:
+            steps.setdefault(one.part, []).append((_gap(tables, one)[0], one.ns))
+    return {part: sorted(found) for part, found in steps.items()}
+
+
+def _joined(known: Iterable[Found], new: Found) -> list[Found]:
+    same = [one for one in known if one.is_same(new)]
+    for one in same:
+        new = new.and_also(one)
+    return [*(one for one in known if one not in same), new]
+
+
+def _silence(tables: Tables, found: Found) -> tuple[bool, int]:
+    """Give how long the place saw nothing, if its clock was set; time does not go back."""
+    passed = _gap(tables, found)[1] - found.ns
+    return passed < 0, passed
+
+
+def _gap(tables: Tables, found: Found) -> tuple[int, int]:
+    """Give the frame before which the clock was set, and how much time passed since the frame before, as it shows."""
+    ((frame, ns),) = tables.stored(f"""
+        SELECT arg_max(frame, if({found.ns} > 0, ns, -ns)), if({found.ns} > 0, max(ns), min(ns)) FROM (
+            SELECT frame, seen_at - lag(seen_at) OVER (ORDER BY frame) AS ns
+            FROM all_sightings WHERE part = {found.part} AND frame BETWEEN {found.before} AND {found.after})
+        WHERE ns IS NOT NULL
+    """).fetchall()
+    return (found.after, 0) if frame is None else (frame, ns)
