@@ -66,10 +66,9 @@ def _joined(known: Iterable[Found], new: Found) -> list[Found]:
     return [*(one for one in known if one not in same), new]
 
 
-def _silence(tables: Tables, found: Found) -> tuple[bool, int]:
-    """Give how long the place saw nothing, if its clock was set; time does not go back."""
-    passed = _gap(tables, found)[1] - found.ns
-    return passed < 0, passed
+def _silence(tables: Tables, found: Found) -> int:
+    """Give how long the place saw nothing, if its clock was set: half a round trip more or less."""
+    return abs(_gap(tables, found)[1] - found.ns)
 
 
 def _gap(tables: Tables, found: Found) -> tuple[int, int]:
