@@ -134,6 +134,8 @@ def read(
             start and end, or no connection has a proxy's address. SQL of a rule that DuckDB refuses is told when
             ``findings`` are first asked for.
     """
+    if places and seen_from not in (None, "capture"):
+        raise UsageError("places: each place shows what it saw; leave --seen-from out")
     if explain is not None and not 0 <= explain <= _LAST_STREAM:
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
     if statements not in STATEMENTS:

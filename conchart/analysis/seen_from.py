@@ -53,6 +53,7 @@ SENDERS = {
     "records": {"start_at": "sender", "end_at": "sender"},
     "messages": {"start_at": "sender", "end_at": "sender"},
     "exchange_messages": {"start_at": "sender", "end_at": "sender"},
+    "sightings": {"seen_at": "sender"},
 }
 """Of every instant that the core fills, who sent the packet: a column, or a side as SQL."""
 
@@ -157,7 +158,7 @@ _MOVED = {
     "stalls": _STALLS,
     "exchanges": _EXCHANGES,
     "handshakes": _HANDSHAKES,
-    **{name: _each_by_itself(name) for name in ("packets", "records", "messages", "exchange_messages")},
+    **{name: _each_by_itself(name) for name in ("packets", "records", "messages", "exchange_messages", "sightings")},
     "connections": f"""
         SELECT * EXCLUDE (begun_at, over_at) REPLACE (begun_at AS opened_at, over_at AS closed_at)
         FROM (

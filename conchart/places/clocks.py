@@ -83,14 +83,6 @@ class Clock:
         )
         return f"CASE {' '.join(whens)} ELSE {cases[-1]} END" if len(cases) > 1 else cases[0]
 
-    def doubt(self, at: str) -> str:
-        """Give SQL for how much that can be wrong."""
-        doubts = ["NULL" if piece.uncertainty_ns is None else str(piece.uncertainty_ns) for piece in self.pieces]
-        whens = (
-            f"WHEN {at} < {after.from_at} THEN {doubt}" for after, doubt in zip(self.pieces[1:], doubts, strict=False)
-        )
-        return f"CASE {' '.join(whens)} ELSE {doubts[-1]} END" if len(doubts) > 1 else doubts[0]
-
 
 def _told(piece: Piece, at: str) -> str:
     since = f"({at} - {piece.shown(piece.from_at)})"
@@ -137,7 +129,13 @@ def set_clocks(
         else:
             clock = Clock(left[0], "unknown", tuple(replace(piece, uncertainty_ns=None) for piece in axis))
         aligned[clock.place.number] = clock
-    return [aligned[place.number] for place in places]
+    return [_lasting(aligned[place.number], axis[-1].to_at) for place in places]
+
+
+def _lasting(clock: Clock, to_at: int) -> Clock:
+    """Let the last stretch reach to the end of the reference's captures: its last packets may not be shared ones."""
+    *before, last = clock.pieces
+    return replace(clock, pieces=(*before, replace(last, to_at=max(last.to_at, to_at))))
 
 
 def _axis(tables: Tables, steps: Sequence[Step]) -> tuple[Piece, ...]:

@@ -314,6 +314,16 @@ class Tables:
         return self._table("paths")
 
     @property
+    def losses(self) -> duckdb.DuckDBPyRelation:
+        """Packets that one place saw and the next one did not."""
+        return self._table("losses")
+
+    @property
+    def whereabouts(self) -> duckdb.DuckDBPyRelation:
+        """Where the time of each phase was spent: hosts, and paths between places."""
+        return self._table("whereabouts")
+
+    @property
     def sightings(self) -> duckdb.DuckDBPyRelation:
         """One row per packet and place."""
         return self._table("sightings")

@@ -13,7 +13,7 @@ from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns
 
 ASKED = f"""{OF_STORE} AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
-    AND 'off' NOT IN (SELECT statements FROM captures)"""
+    AND 'off' NOT IN (SELECT coalesce(statements, 'shape') FROM captures)"""
 """Condition on ``exchanges``: a question to a store, neither the opening of a connection nor a notification. Where
 neither statements nor keys were kept, nobody knows which questions are the same."""
 BY_SHAPE = f"""

@@ -27,7 +27,7 @@ STEPS = plan(None, rules=(), thresholds={})  # type: ignore[arg-type]  # none of
 NAMES = sorted(step.name for step in STEPS)
 FACTS = sorted(fact for step in STEPS for fact in step.writes)
 WHILE_READING = {
-    *("captures.selection", "captures.seen_from", "captures.place"),
+    *("captures.selection", "captures.seen_from", "captures.statements", "captures.place"),
     *("places", "clocks", "paths", "sightings.place", "sightings.packet"),
 }
 """What is known beforehand: which packets, whose times, and what several places saw."""

@@ -27,8 +27,19 @@ ORDER = {
     "packets": ("frame",),
     "records": ("stream", "number"),
     "messages": ("stream", "number"),
+    "exchange_messages": ("stream", "exchange", "sender", "number"),
 }
-RESULTS = ("connections", "handshakes", "exchanges", "phases", "stalls", "packets", "records", "messages")
+RESULTS = (
+    "connections",
+    "handshakes",
+    "exchanges",
+    "phases",
+    "stalls",
+    "packets",
+    "records",
+    "messages",
+    "exchange_messages",
+)
 """The tables that depend on the packets alone, not on the file that holds them."""
 
 LINK_LAYER = ("mac_client", "mac_server", "local_end")
@@ -50,6 +61,7 @@ class Tables:
     packets: list[Row] = field(default_factory=list)
     records: list[Row] = field(default_factory=list)
     messages: list[Row] = field(default_factory=list)
+    exchange_messages: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
         """The tables that depend on the packets alone: without what the link layer says."""

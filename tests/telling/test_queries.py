@@ -149,7 +149,7 @@ def test_of_many_shapes_the_rest_is_counted(trace_of: TellTrace) -> None:
     assert told[0] == "10.0.0.2:5432  postgresql: 8 queries of 8 shapes, 36.0 ms in all"
     assert told[1] == "  SELECT c0"
     assert told[-3] == "  and 3 more shapes"
-    assert told[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, target')
+    assert told[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, coalesce(shape, target)')
     brief = [str(line) for line in brief_queries(trace, 100, 3)]
     assert brief[0] == "1 time, 8.00 ms: SELECT c0"
     assert brief[2] == "and 6 more shapes: add -v"
@@ -186,4 +186,5 @@ def test_the_sql_for_all_shapes_runs(repeated: Trace) -> None:
     ],
 )
 def test_shape_of_an_exchange(repeated: Trace, values: str, shape: str) -> None:
-    assert repeated.fetch(f"SELECT {SHAPE} FROM (VALUES ({values})) told(protocol, method, target)") == [(shape,)]
+    told = f"(VALUES ({values}, NULL::VARCHAR)) told(protocol, method, target, shape)"
+    assert repeated.fetch(f"SELECT {SHAPE} FROM {told}") == [(shape,)]

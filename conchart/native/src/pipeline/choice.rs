@@ -5,6 +5,9 @@ use super::{Failure, Selection};
 use crate::capture::filter::Program;
 use crate::capture::{Frame, LinkType, TIMES};
 
+/// Compiles the user's filter for one link type.
+pub type Compile = dyn FnMut(LinkType) -> Result<Program, Failure> + Send;
+
 /// An end of the time window.
 #[derive(Clone, Copy, Debug)]
 pub enum Limit {

@@ -9,7 +9,6 @@ pub mod watching;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::capture::filter::Program;
 use crate::capture::secrets::Gathered;
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::error::CaptureError;
@@ -26,7 +25,7 @@ use crate::tcp::{Connection, Mark, Receiver as _};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
 use choice::Chooser;
-pub use choice::Limit;
+pub use choice::{Compile, Limit};
 use clock_steps::{Followed, dated};
 use syn::Syn;
 use traffic::{Packets, Traffic};
@@ -36,15 +35,12 @@ use watching::Watcher;
 const MAX_OPEN: usize = 1 << 18;
 /// Captured bytes that all flows together may hold back for reordering.
 const MAX_WAITING_BYTES: usize = 256 << 20;
-/// Packets that come in pieces, or several at a time, inside packets that do.
+/// Packets in pieces, or several at a time, inside packets that are.
 const MAX_FRAGMENTED: u8 = 4;
 /// Fragmented packets that are told of.
 const MAX_TORN: usize = 4_096;
 /// Frames between two reports of progress.
 const PROGRESS_FRAMES: u64 = 1 << 16;
-
-/// Compiles the user's filter for one link type.
-pub type Compile = dyn FnMut(LinkType) -> Result<Program, Failure> + Send;
 
 /// What to read of a capture.
 #[derive(Default)]
@@ -56,10 +52,9 @@ pub struct Selection {
     pub end: Option<Limit>,
     /// Stop after so many selected frames.
     pub count: Option<u64>,
-    /// Of so many frames, write down every packet, TLS record and handshake message; after them, only packets that tell
-    /// of trouble.
+    /// Of so many frames, write down all packets, TLS records and messages; then only packets that tell of trouble.
     pub detailed: u64,
-    /// The stream of which everything is written down, with the bytes of its segments and handshake messages.
+    /// The stream of which all is written down, with the bytes of its segments and handshake messages.
     pub explained: Option<i32>,
     /// Write down of every packet what tells it from others: other captures may hold it, too.
     pub sightings: bool,
@@ -100,8 +95,8 @@ pub struct Ends {
 
 /// Reads capture files, in order, into tables.
 ///
-/// A file that starts before the previous one ended is another capture of the same time: its
-/// connections are kept apart. Otherwise connections continue from file to file (`tcpdump -C`).
+/// A file that starts before the previous one ended is another capture of the same time: its connections are kept
+/// apart. Otherwise connections continue from file to file (`tcpdump -C`).
 ///
 /// # Errors
 /// [`Failure`]. Damage after the first frame of a file is not an error but a note in `captures`.
@@ -379,9 +374,10 @@ impl<O: Output> Run<O> {
         let mut held = tcp.waiting_bytes();
         if taken.mark != Some(Mark::Duplicate) {
             traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
-            if self.chooser.sights() {
-                self.out.sighting(rows::sighted_segment(stream, segment, seen, from))?;
-            }
+        }
+        // RSTs that answer several segments are equal to the bit, and no copies.
+        if self.chooser.sights() && (taken.mark != Some(Mark::Duplicate) || segment.flags.rst()) {
+            self.out.sighting(rows::sighted_segment(stream, segment, seen, from))?;
         }
         if is_explained || is_detailed || taken.mark.is_some_and(Mark::is_trouble) {
             let row = rows::segment(stream, segment, seen, from, &tcp.halves, taken.mark);
