@@ -246,7 +246,8 @@ def points(here: int, there: int, of: str) -> str:
     """Give SQL for the points that the core fits. Coarse clocks cut off what they do not show."""
     return f"""
         WITH coarse AS (
-            SELECT part, {_GRAIN} AS grain FROM all_sightings WHERE part IN ({here}, {there}) GROUP BY part),
+            SELECT part, greatest({_GRAIN}, {_JITTER_NS}) AS grain FROM all_sightings
+            WHERE part IN ({here}, {there}) GROUP BY part),
         points AS ({of})
         SELECT here_at, there_at - here_at + if(outward,
                 (SELECT grain - 1 FROM coarse WHERE part = {there}),
@@ -281,6 +282,8 @@ def _composed(known: Clock, pieces: Sequence[Piece]) -> Iterator[Piece]:
         )
 
 
+_JITTER_NS = 1_000
+"""The clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent."""
 _GRAIN = """
     CASE WHEN count(*) FILTER (seen_at % 1000000 <> 0) = 0 THEN 1000000
         WHEN count(*) FILTER (seen_at % 1000 <> 0) = 0 THEN 1000 ELSE 1 END

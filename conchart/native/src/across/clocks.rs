@@ -20,7 +20,7 @@ use crate::across::columns::Columns;
 /// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux corrects one by 0.0005 at most.
 const MAX_DRIFT: f64 = 0.0007;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
-const MAX_PIECES: usize = 256;
+const MAX_PIECES: usize = 64;
 /// Steps of a search between two slopes: each divides what is left by 1.5 at least.
 const SEARCHED: usize = 80;
 
