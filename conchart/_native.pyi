@@ -36,7 +36,7 @@ def read_capture(
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,
     sightings: bool = False,
-    steps: Sequence[tuple[int, int]] = (),
+    steps: Sequence[tuple[int, int]] = ...,
 ) -> tuple[int, list[tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int, int, bool]]]:
     """Read whole captures into tables.
 

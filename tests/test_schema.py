@@ -11,7 +11,7 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.store.schema import TABLES, VOCABULARIES, Table
-from tests.conftest import ROOT, empty_trace
+from tests.conftest import ROOT, empty_trace, places_of
 from tests.laws.files import Format
 from tests.laws.hello import Tls, record
 from tests.laws.talk import Say, Talk
@@ -148,6 +148,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(
         ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
     )
+    yield conchart.read(places=places_of(ROOT / "captures/places/loss"))
     for case in TOLD:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
 
