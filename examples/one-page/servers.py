@@ -10,6 +10,9 @@ from office import APPLICATION, STORE, WEB, Office
 
 HERE = Path(__file__).resolve().parent
 WEB_PORT, FPM_PORT, STORE_PORT = 80, 9000, 3306
+SOCKET = "socket"
+"""In the folder of MariaDB's data, which is its working directory: a whole path may be longer than the 107 bytes of a
+socket's name (unix(7))."""
 NEEDED = ("nginx", "php-fpm8.2", "mariadbd", "mariadb-install-db", "mariadb")
 PAGE = "orders.php"
 ORDERS, BUYERS = 1_000, 200
@@ -30,16 +33,16 @@ SELECT count(*) FROM orders JOIN buyer ON buyer.id = orders.buyer;
 
 def start_store(office: Office) -> None:
     """Start MariaDB with the shop's rows."""
-    data, socket = office.folder / "data", office.folder / "socket"
+    data = office.folder / "data"
     run_quietly("mariadb-install-db", "--no-defaults", f"--datadir={data}", "--user=root", "--skip-test-db")
     settings = {
-        "datadir": data, "socket": socket, "port": STORE_PORT, "bind-address": STORE, "user": "root",
+        "datadir": data, "socket": SOCKET, "port": STORE_PORT, "bind-address": STORE, "user": "root",
         "pid-file": data / "pid", "log-error": data / "log", "skip-name-resolve": 1, "skip-ssl": 1,
     }  # fmt: skip
     words = ["mariadbd", "--no-defaults", *(f"--{name}={value}" for name, value in settings.items())]
     office.start_server(office.store, STORE_PORT, words)
-    client = ["mariadb", "--no-defaults", f"--socket={socket}", "-u", "root"]
-    subprocess.run(client, input=SCHEMA, check=True, text=True, stdout=subprocess.DEVNULL)
+    client = ["mariadb", "--no-defaults", f"--socket={SOCKET}", "-u", "root"]
+    subprocess.run(client, input=SCHEMA, check=True, text=True, stdout=subprocess.DEVNULL, cwd=data)
 
 
 def start_application(office: Office, page: str, workers: int) -> None:
