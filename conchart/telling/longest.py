@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from conchart.store.sql import OF_USERS, SERVED
 from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
-from conchart.telling.splits import POOL_WAIT
+from conchart.telling.splits import POOL_WAIT, splits
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
@@ -125,7 +125,7 @@ _IN_VAIN = f"""
 _LONGEST_REQUEST = 50
 """Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
-_HOPS = {"proxy": "the proxy itself", "pool": POOL_WAIT, "backend": "the backend", "way": "connecting to the backend"}
+_HOPS = {"proxy": "the {front} itself", "pool": POOL_WAIT, "backend": "the backend", "way": "connecting to the backend"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +248,23 @@ def _hop(tables: Tables, asked: Row) -> tuple[str, str]:
     """Say which hop behind a front took most of its wait: its name, and a sentence; empty where nothing is behind."""
     (row,) = rows(tables, _BY_HOP, asked)
     hop = max(_HOPS, key=lambda name: row[name] or 0)
-    return (hop, f"{_HOPS[hop]} took {_of_wait(tables, hop, row, asked)}") if row[hop] else ("", "")
+    if not row[hop]:
+        return "", ""
+    return hop, f"{_called_hop(tables, hop, asked)} took {_of_wait(tables, hop, row, asked)}"
+
+
+def _called_hop(tables: Tables, hop: str, asked: Row) -> str:
+    """``the proxy itself``; what asks stores is an application."""
+    if hop != "proxy":
+        return _HOPS[hop]
+    among = f"SEMI JOIN (FROM servers WHERE {OF_USERS}) AS users USING (server_ip, server_port)"
+    fronts = [
+        split
+        for (ip, port), split in splits(tables, among).items()
+        if asked["ip"] is None or (ip, port) == (asked["ip"], asked["port"])
+    ]
+    kinds = sorted({"application" if split.stores else "proxy" for split in fronts if split.proxy_ns}, reverse=True)
+    return _HOPS[hop].format(front=" or the ".join(kinds))
 
 
 def _of_wait(tables: Tables, hop: str, row: Row, asked: Row) -> str:
@@ -256,7 +272,7 @@ def _of_wait(tables: Tables, hop: str, row: Row, asked: Row) -> str:
     at_once = ""
     if hop == "proxy":
         ((most,),) = tables.fetch(_AT_ONCE, asked)
-        at_once = f", up to {count_of(most, 'request')} at a time"
+        at_once = f", up to {count_of(most, 'request')} at a time" if most and most > 1 else ""
     return f"{format_ns(row[hop])} of {format_ns(row['wait'])} wait ({format_share(row[hop], row['wait'])}){at_once}"
 
 
@@ -265,10 +281,10 @@ def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) 
     (row,) = rows(tables, _BY_HOP, _EVERYWHERE)
     if not row["wait"]:
         return
-    for hop, what in _HOPS.items():
+    for hop in _HOPS:
         if 2 * row[hop] >= waited_ns and ("hop", hop) not in named:
             yield Longest(
-                title=f"Half of the wait or more: {what}",
+                title=f"Half of the wait or more: {_called_hop(tables, hop, _EVERYWHERE)}",
                 where="",
                 detail=_of_wait(tables, hop, row, _EVERYWHERE),
                 ns=row[hop],
