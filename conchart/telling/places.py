@@ -36,8 +36,8 @@ class Clock:
 
     @property
     def keeps_rate(self) -> bool:
-        """Is the drift more than what the uncertainty of the offset may pretend?"""
-        return self.uncertainty_ns is not None and abs(self.drift_ppb) * self.lasts_ns > self.uncertainty_ns * 10**9
+        """Is the drift more than what the uncertainty of the offset, on either side, may pretend?"""
+        return self.uncertainty_ns is not None and abs(self.drift_ppb) * self.lasts_ns > 2 * self.uncertainty_ns * 10**9
 
     def __str__(self) -> str:
         """``37.5 ms ± 310 µs ahead of client, 40 ppm fast (1,204 packets)``."""
