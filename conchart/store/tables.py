@@ -152,6 +152,12 @@ class Tables:
         chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch).items())
         self._database.execute(f"COPY (SELECT {chosen} FROM batch) TO {literal(path)} (COMPRESSION lz4)")
 
+    def unite(self, table: str, query: str, batch: object) -> None:  # noqa: ARG002  (DuckDB reads the variable)
+        """Add the rows of a query over ``batch``, a batch of the native core."""
+        self.execute("SET python_enable_replacements = true")
+        self._database.execute(f"INSERT INTO {table} BY NAME {query}")
+        self.execute("SET python_enable_replacements = false")
+
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""
         left = iter(rows)
