@@ -118,13 +118,13 @@ def _sightings(values: str) -> str:
     return f"""
         WITH rows AS (
             SELECT part, path, local, frame, seen_at, sender, flags, bytes, raw_seq AS seq, raw_ack AS ack, print,
-                ip_id, ttl, window_scale, first_frame AS packet
+                ip_id, ttl, window_scale, mss, options, tos, first_frame AS packet
             FROM crossings JOIN (
                 SELECT packet, min(frame + before) AS first_frame FROM crossings JOIN parts USING (part) GROUP BY packet
             ) USING (packet)
             UNION ALL
             SELECT rows.part, path, stream AS local, frame, seen_at, sender::VARCHAR, flags, bytes, seq, ack, print,
-                ip_id, ttl, window_scale, NULL
+                ip_id, ttl, window_scale, mss, options, tos, NULL
             FROM all_sightings rows JOIN members ON members.part = rows.part AND members.local = rows.stream
             WHERE path NOT IN (SELECT path FROM twins))
         SELECT {values}, place, packet

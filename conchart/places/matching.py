@@ -121,8 +121,8 @@ def match_packets(tables: Tables) -> None:
         CREATE TEMP TABLE twins AS
         SELECT path, count(*) AS places,
             -- A firewall gave the connection other sequence numbers: they count from the SYN.
-            coalesce(count(DISTINCT isn_client) > 1 AND count(isn_client) = count(*)
-                AND count(isn_server) = count(*), false) AS renumbered
+            coalesce(greatest(count(DISTINCT isn_client), count(DISTINCT isn_server)) > 1
+                AND count(isn_client) = count(*) AND count(isn_server) = count(*), false) AS renumbered
         FROM members JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
         GROUP BY path HAVING count(*) > 1
     """)
@@ -132,7 +132,7 @@ def match_packets(tables: Tables) -> None:
             SELECT path, seen.part, seen.stream AS local, frame, seen_at,
                 if(turned, if(sender = 'client', 'server', 'client'), sender::VARCHAR) AS sender, flags, bytes,
                 {_number("seq", "seen.sender")} AS seq, {_number("ack", "peer")} AS ack, seq AS raw_seq, ack AS raw_ack,
-                print, ip_id, ttl, window_scale
+                print, ip_id, ttl, window_scale, mss, options, tos, renumbered
             FROM (SELECT *, if(sender = 'client', 'server', 'client') AS peer FROM all_sightings) seen
             JOIN members ON members.part = seen.part AND members.local = seen.stream
             JOIN twins USING (path)
@@ -146,18 +146,21 @@ def match_packets(tables: Tables) -> None:
         begun AS (
             SELECT path, sender, seq, count(DISTINCT part) AS places, count(*) AS packets
             FROM keyed JOIN counted USING (alike)
-            WHERE counted.places = 1 AND times = 1 AND bytes > 0 AND seq IS NOT NULL
+            WHERE counted.places = 1 AND times = 1 AND seq IS NOT NULL
+                -- A middlebox took options from a SYN.
+                AND (bytes > 0 OR contains(flags, 'F') OR contains(flags, 'S') AND NOT renumbered)
             GROUP BY ALL HAVING count(*) > 1 AND count(*) = count(DISTINCT part))
-        SELECT keyed.*, times = 1 AND (counted.places > 1 OR begun.packets IS NOT NULL) AS alone,
+        SELECT keyed.* EXCLUDE (renumbered), times = 1 AND (counted.places > 1 OR begun.packets IS NOT NULL) AS alone,
             CASE WHEN begun.packets IS NOT NULL AND counted.places = 1 AND times = 1
-                THEN hash(path, sender, seq, 'begins')
+                THEN hash(keyed.path, keyed.sender, keyed.seq, 'begins')
                 WHEN times = 1 THEN alike
                 -- As many times at each place: the first is the first.
                 WHEN times = least AND counted.places = twins.places THEN
                     hash(alike, row_number() OVER (PARTITION BY alike, part ORDER BY frame))
                 ELSE hash(alike, coalesce(ip_id, 0), row_number() OVER (PARTITION BY alike, ip_id, part ORDER BY frame))
             END AS packet
-        FROM keyed JOIN counted USING (alike) JOIN twins USING (path) LEFT JOIN begun USING (path, sender, seq)
+        FROM keyed JOIN counted USING (alike) JOIN twins USING (path) LEFT JOIN begun ON begun.path = keyed.path AND begun.sender = keyed.sender AND begun.seq = keyed.seq
+            AND (bytes > 0 OR contains(flags, 'F') OR contains(flags, 'S'))
     """)
 
 
