@@ -113,14 +113,14 @@ _SPLIT = f"""
     answered AS (
         SELECT stream, place, min(seen_at) AS seen_at, arg_min(frame, seen_at) AS frame FROM sightings
         WHERE sender = 'server' AND contains(flags, 'S') AND stream IN (SELECT stream FROM renumbered) GROUP BY ALL)
-    SELECT stream, far AS from_place, near AS to_place, 'server' AS sender, 'handshake' AS field,
+    SELECT renumbered.stream, far AS from_place, near AS to_place, 'server' AS sender, 'handshake' AS field,
         'server' AS before, 'middlebox' AS after, 1 AS packets, behind.frame AS from_frame, got.frame AS to_frame
     FROM renumbered
     JOIN fastest ON fastest.stream = renumbered.stream AND fastest.to_place = near AND fastest.from_place = far
     JOIN answered got ON got.stream = renumbered.stream AND got.place = near
     JOIN answered behind ON behind.stream = renumbered.stream AND behind.place = far
     WHERE got.seen_at - behind.seen_at < ns
-""".replace("SELECT stream, far", "SELECT renumbered.stream, far")
+"""
 
 _OF_PROXIES = """
     INSERT INTO changes BY NAME
@@ -192,11 +192,13 @@ _NEEDLESS = """
             AND sightings.sender::VARCHAR = ends.sender
         JOIN (SELECT stream, 'client' AS side, place, coalesce(isn_client, 0) AS isn FROM paths
             UNION ALL SELECT stream, 'server', place, coalesce(isn_server, 0) FROM paths) numbers
-            ON numbers.stream = sightings.stream AND numbers.place = sightings.place AND side = sightings.sender::VARCHAR
+            ON numbers.stream = sightings.stream AND numbers.place = sightings.place
+                AND side = sightings.sender::VARCHAR
         WHERE bytes > 0 AND seq IS NOT NULL AND packet IS NOT NULL),
     placed AS (
         SELECT *, coalesce(starts < max(ends_at) OVER (
-            PARTITION BY stream, sender ORDER BY frame ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again
+            PARTITION BY stream, sender ORDER BY frame
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again
         FROM arrived),
     had AS (
         SELECT late.stream, late.frame, arg_max(earlier.frame, earlier.frame) FILTER (

@@ -88,7 +88,7 @@ _LOST = """
         -- A direction of which the place saw nothing, and all arrived, goes another way.
         AND (NOT seen_behind OR (missed.stream, missed.sender, next) IN (
             SELECT (stream, sender, place) FROM sightings))
-        -- A middlebox opened the connection by itself: it takes part in the handshake, and makes and keeps acknowledgements.
+        -- A middlebox opened the connection by itself: handshake and acknowledgements are its own.
         AND NOT (missed.bytes = 0 AND NOT contains(flags, 'F') AND missed.stream IN (
             SELECT stream FROM paths GROUP BY stream
             HAVING count(DISTINCT isn_server) > 1 AND count(DISTINCT isn_client) = 1))

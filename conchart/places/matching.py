@@ -159,7 +159,8 @@ def match_packets(tables: Tables) -> None:
                     hash(alike, row_number() OVER (PARTITION BY alike, part ORDER BY frame))
                 ELSE hash(alike, coalesce(ip_id, 0), row_number() OVER (PARTITION BY alike, ip_id, part ORDER BY frame))
             END AS packet
-        FROM keyed JOIN counted USING (alike) JOIN twins USING (path) LEFT JOIN begun ON begun.path = keyed.path AND begun.sender = keyed.sender AND begun.seq = keyed.seq
+        FROM keyed JOIN counted USING (alike) JOIN twins USING (path)
+        LEFT JOIN begun ON begun.path = keyed.path AND begun.sender = keyed.sender AND begun.seq = keyed.seq
             AND (bytes > 0 OR contains(flags, 'F') OR contains(flags, 'S'))
     """)
 

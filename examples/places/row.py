@@ -54,7 +54,7 @@ table ip places {
         tcp flags & syn == syn reset tcp option sack-perm
         tcp flags & syn == syn reset tcp option timestamp
         iifname "to-client" ip dscp set af21
-        iifname "to-client" ip ecn set ce tcp flags & (syn | psh) == psh
+        iifname "to-client" ip ecn set ce
     }
 }
 """
@@ -148,7 +148,8 @@ class Row(Network):
         line = self.lines[name]
         self.long_cable(
             left, left_address, right, right_address, line.delay_ms, back_ms=line.back_ms, rate=line.rate,
-            queue=line.queue, loss=line.loss, loss_back=line.loss_back, seed=self.seed, drops=self.drops(name), rules=line.rules,
+            queue=line.queue, loss=line.loss, loss_back=line.loss_back, seed=self.seed, drops=self.drops(name),
+            rules=line.rules,
         )  # fmt: skip
 
     def _lay_row(self) -> None:
