@@ -213,8 +213,8 @@ def losses(tables: Tables) -> Iterator[Lost]:
 
 
 _WORDS = {
-    "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP", "ecn": "ECN",
-    "isn": "sequence numbers", "handshake": "handshake answered by a middlebox",
+    "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP",
+    "ecn": "ECN", "isn": "sequence numbers", "handshake": "handshake answered by a middlebox",
     "proxy_header": "PROXY header", "tls_passed_through": "TLS passed through",
 }  # fmt: skip
 _VALUED = ("mss", "window_scale", "dscp", "ecn")
@@ -228,7 +228,7 @@ _CHANGED = """
 
 
 def changes(tables: Tables) -> Iterator[str]:
-    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``. TTL and TLS are left out."""
+    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``. TTL and TLS are not told."""
     told: dict[tuple[str, str], list[str]] = {}
     for row in rows(tables, _CHANGED):
         words = _WORDS.get(row["field"], row["field"].replace("_", " "))
