@@ -122,8 +122,8 @@ def match_packets(tables: Tables) -> _native.Crossings:
         CREATE TEMP TABLE twins AS
         SELECT path, count(*) AS places,
             -- A firewall gave the connection other sequence numbers: they count from the SYN.
-            coalesce(count(DISTINCT isn_client) > 1 AND count(isn_client) = count(*)
-                AND count(isn_server) = count(*), false) AS renumbered
+            coalesce(greatest(count(DISTINCT isn_client), count(DISTINCT isn_server)) > 1
+                AND count(isn_client) = count(*) AND count(isn_server) = count(*), false) AS renumbered
         FROM members JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
         GROUP BY path HAVING count(*) > 1
     """)

@@ -325,6 +325,16 @@ class Tables:
         return self._table("losses")
 
     @property
+    def changes(self) -> duckdb.DuckDBPyRelation:
+        """What was changed in packets between two places."""
+        return self._table("changes")
+
+    @property
+    def disorders(self) -> duckdb.DuckDBPyRelation:
+        """Packets that were overtaken, doubled or sent again needlessly between two places."""
+        return self._table("disorders")
+
+    @property
     def whereabouts(self) -> duckdb.DuckDBPyRelation:
         """Where the time of each phase was spent: hosts, and paths between places."""
         return self._table("whereabouts")

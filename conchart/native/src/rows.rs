@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 
 use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
-use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station};
+use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, traffic_class};
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
@@ -396,6 +396,9 @@ pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: S
         seq: Some(segment.seq.0.into()),
         ack: segment.flags.ack().then_some(segment.ack.0.into()),
         window_scale: segment.window_scale.map(i32::from),
+        mss: segment.mss.map(i32::from),
+        options: if segment.flags.syn() { OptionKinds::of(segment.captured, segment.payload.len()) } else { None },
+        tos: traffic_class(segment.captured).map(i32::from),
         ..sighting(stream, seen, from, segment.flags, segment.payload_len, print, segment.ip_id, segment.ttl)
     }
 }
@@ -406,7 +409,10 @@ const PRINTED: usize = 64;
 /// The same of a datagram: the beginning of what it carries.
 pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> SightingRow {
     let print = FixedState::default().hash_one(datagram.payload.get(..PRINTED).unwrap_or(datagram.payload));
-    sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
+    SightingRow {
+        tos: traffic_class(datagram.captured).map(i32::from),
+        ..sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "a value of each column that segments and datagrams share")]

@@ -107,6 +107,7 @@ mod tests {
             ttl: 64,
             capture_point: place,
             station: Station::default(),
+            captured: &[],
         }
     }
 

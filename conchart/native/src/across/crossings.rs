@@ -42,7 +42,7 @@ pub struct Seen {
     pub by_client: bool,
     /// Equal where all of it is that routers leave as it is.
     pub alike: u64,
-    /// The number of its first byte, if it has any.
+    /// The number of its first byte, SYN or FIN; none of a bare acknowledgement.
     pub begins: Option<i64>,
     pub ip_id: i32,
     pub ttl: Option<i32>,

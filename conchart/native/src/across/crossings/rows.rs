@@ -221,13 +221,17 @@ fn read(
         let (seq, ack) = (counted(at!(seq, row), sent), counted(at!(ack, row), !sent));
         let bytes = at!(bytes, row);
         let by_client = sent != member.turned;
+        let flags = flags.value(row);
+        // A middlebox may have taken options from a SYN.
+        let is_placed =
+            bytes.is_some_and(|bytes| bytes > 0) || flags.contains('F') || flags.contains('S') && member.isns.is_none();
         let one = Seen {
             part: place,
             frame: frame.value(row),
             at,
             by_client,
-            alike: alike(by_client, [seq, ack], bytes, flags.value(row), at!(print, row)),
-            begins: seq.filter(|_| bytes.is_some_and(|bytes| bytes > 0)),
+            alike: alike(by_client, [seq, ack], bytes, flags, at!(print, row)),
+            begins: seq.filter(|_| is_placed),
             ip_id: at!(ip_id, row).unwrap_or_default(),
             ttl: at!(ttl, row),
             row: first + row,
