@@ -114,7 +114,7 @@ function tellDetails() {
     larger: () => detail.classList.toggle("larger"),
     close: () => choose(null),
   }), ...ladderPanel(model, model.lane(lane), {
-    toScale: shown.toScale, explained: shown.explanations,
+    toScale: shown.toScale, explained: shown.explanations, room: detail.clientWidth - 34,
     onScale: (toScale) => {
       state.change({ toScale });
       refocus(`[data-scale="${toScale}"]`);
