@@ -82,8 +82,7 @@ _STEPS = """
     SELECT * FROM parts WHERE end_at > start_at
 """
 
-_BETWEEN = """
-    CREATE OR REPLACE TEMP TABLE doubts AS
+DOUBTS = """
     WITH known AS (
         SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown,
             any_value(through) AS through,
@@ -96,6 +95,8 @@ _BETWEEN = """
             ELSE one.ns + other.ns END AS ns
     FROM known one JOIN known other ON one.place <> other.place
 """
+"""By how many ns the clocks of two places may be wrong against each other; NULL where nothing is known."""
+_BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = """
     INSERT INTO whereabouts BY NAME

@@ -279,7 +279,7 @@ _LONGEST = f"""
     FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
     WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
         AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
-    ORDER BY wait_ns DESC, stream, number LIMIT 1
+    ORDER BY wait_ns DESC, stream, number LIMIT $most
 """
 
 _ARROWS = """
@@ -305,9 +305,9 @@ _ARROWS = """
 """
 
 
-def journey(tables: Tables) -> Journey | None:
-    """Give the packets of the exchange whose user waited the longest; None if no place but one saw it."""
-    for found in rows(tables, _LONGEST):
+def journeys(tables: Tables, most: int) -> Iterator[Journey]:
+    """Give the packets of the exchanges whose users waited the longest; none of those that one place alone saw."""
+    for found in list(rows(tables, _LONGEST, {"most": most})):
         told = list(rows(tables, _ARROWS, {"stream": found["stream"], "exchange": found["exchange"]}))
         first_at = min((at for row in told for at in row["seen"]), default=0)
         order = rows(
@@ -342,7 +342,7 @@ def journey(tables: Tables) -> Journey | None:
             Part(**row | {"uncertainty_ns": None if row.pop("unknown") else row["uncertainty_ns"] or 0})
             for row in parts
         )
-        return Journey(
+        yield Journey(
             stream=found["stream"],
             exchange=found["exchange"],
             places=tuple(dict.fromkeys(places)),
@@ -361,4 +361,3 @@ def journey(tables: Tables) -> Journey | None:
             wait_ns=found["wait_ns"],
             whereabouts=", ".join(f"{part.words} {part.length}" for part in of_wait),
         )
-    return None
