@@ -44,7 +44,9 @@ class Alley(Network):
         words = [sys.executable, HERE / "serve.py", SERVER, str(PORT), certificate, certificate.with_suffix(".key")]
         log = self.folder / "serve.log"
         with log.open("wb") as sink:
-            server = self.start(self.server, [*words, qlog, *options], stdout=sink, stderr=sink, preexec_fn=stay_on_one_cpu)
+            server = self.start(
+                self.server, [*words, qlog, *options], stdout=sink, stderr=sink, preexec_fn=stay_on_one_cpu
+            )
         wait_until(lambda: self.server.has_bound(PORT), f"serve.py listens; {log.read_text()}")
         return server, qlog
 

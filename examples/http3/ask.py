@@ -1,10 +1,11 @@
 """A client of HTTP/3 by aioquic.
 
-    ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--again early|ticket|full] [--one-by-one] [--update] [--rebind]
+    ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update] [--rebind]
            [--cipher NAME] [--version 1|2]
 
-Asks for all paths at once on one connection, or for one after the other. ``--again`` does it a second time on another
-connection: with early data, with the ticket alone, or with a full handshake. ``--update`` changes the keys between
+Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
+connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
+with the ticket alone. ``--update`` changes the keys between
 requests, ``--rebind`` the client's port, as an address translation does after a pause. In: the PEM file of the
 authority that signed the certificate. Out: secrets in KEYS, a qlog of each connection, and on standard output one
 JSON object for each request: ``connection``, ``stream``, ``path``, ``status``, ``bytes``, ``asked_at``, ``first_at``
@@ -123,7 +124,8 @@ async def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("keys", type=Path)
     parser.add_argument("qlog")
     parser.add_argument("paths", nargs="+", metavar="PATH")
-    parser.add_argument("--again", choices=("early", "ticket", "full"))
+    parser.add_argument("--again", choices=("early", "ticket", "full"), default="full")
+    parser.add_argument("--visits", type=int, default=1)
     for name in ("--one-by-one", "--update", "--rebind"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("--cipher", choices=[suite.name for suite in CipherSuite])
@@ -137,14 +139,12 @@ async def main(words: Sequence[str] | None = None) -> None:
             cipher_suites=[CipherSuite[said.cipher]] if said.cipher else None, max_data=1 << 24,
             max_stream_data=1 << 24,
         )  # fmt: skip
-        await visit(said, configuration, 0, early=False)
-        if said.again:
-            ticket = configuration.session_ticket
-            if said.again == "full":
-                configuration.session_ticket = None
-            if said.again == "ticket" and ticket:
-                configuration.session_ticket = replace(ticket, max_early_data_size=None)
-            await visit(said, configuration, 1, early=said.again == "early")
+        for number in range(said.visits):
+            ticket = configuration.session_ticket if said.again != "full" else None
+            if ticket and said.again == "ticket":
+                ticket = replace(ticket, max_early_data_size=None)
+            configuration.session_ticket = ticket
+            await visit(said, configuration, number, early=bool(ticket) and said.again == "early")
 
 
 if __name__ == "__main__":

@@ -64,9 +64,7 @@ async def main() -> None:
         parser.add_argument(name, action="store_true")
     said = parser.parse_args()
     logger = QuicFileLogger(said.qlog)
-    configuration = QuicConfiguration(
-        is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_data=1 << 24
-    )
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_data=1 << 24)
     configuration.load_cert_chain(said.certificate, said.key)
     tickets: dict[bytes, SessionTicket] = {}
 

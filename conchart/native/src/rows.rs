@@ -215,6 +215,7 @@ pub fn handshake<'a>(
         key_shares: tls.key_shares.as_deref(),
         client_random: tls.client_random.as_ref(),
         quic_version: tls.quic_version.as_deref(),
+        retry_at: at(tls.retry),
         kind: tls.kind.map(Kind::name),
         resumption_offered: tls.resumption_offered.map(Kind::name),
         early_data_offered: tls.early_data_offered,

@@ -58,6 +58,7 @@ impl OverQuic {
 /// Adds what the types of packets tell.
 fn with_packets(mut handshake: Box<Handshake>, facts: &Milestones) -> Box<Handshake> {
     handshake.quic_version = facts.version.map(|version| version.name().into());
+    handshake.retry = facts.retry;
     handshake.server_done = handshake.server_done.or(facts.server_flight_end);
     if handshake.outcome == Outcome::Complete {
         // Its first packet at the Handshake level may only acknowledge: the Finished comes with it or after it.
