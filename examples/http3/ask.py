@@ -1,7 +1,7 @@
 """A client of HTTP/3 by aioquic.
 
-    ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update] [--rebind]
-           [--cipher NAME] [--version 1|2]
+    ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update]
+           [--rebind] [--cipher NAME] [--version 1|2]
 
 Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or

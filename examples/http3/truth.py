@@ -1,8 +1,8 @@
 """What the ends of a connection logged, reduced to what tests ask: requests, their first bytes, and what was lost.
 
 In: qlogs (0.3, as aioquic writes them), or Chromium's netlog. Out: ``truth.json``. For each connection: ``requests``,
-each with ``stream``, ``path``, ``status``, ``bytes`` of the body, ``first_at`` (when the client had the first byte of the
-answer, nanoseconds since the Unix epoch by its clock), ``first_number`` (in which packet; null where the log has no
+each with ``stream``, ``path``, ``status``, ``bytes`` of the body, ``first_at`` (when the client had the first byte of
+the answer, nanoseconds since the Unix epoch by its clock), ``first_number`` (in which packet; null where the log has no
 numbers) and ``datagrams``: how many datagrams the client had received by then. ``lost``: what each end took for lost,
 ``by`` (that end), ``space`` and ``number`` of the packet. ``sent``: packets that each end sent, by space.
 """
