@@ -147,6 +147,8 @@ pub enum Event<'a> {
     Stream { from: Side, id: u64, offset: u64, bytes: &'a [u8], fin: bool, seen: Moment },
     /// Bytes of it that the capture does not hold.
     Missing { from: Side, id: u64, gap: Gap },
+    /// That side may be sent packets with this connection ID.
+    ConnectionId { of: Side, cid: &'a [u8] },
     /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
     Reset { from: Side, id: u64, code: u64, seen: Moment },
     /// STOP_SENDING: that side does not want more of this stream.
@@ -168,8 +170,8 @@ pub struct Quic {
     keyring: Keyring,
     spaces: Spaces,
     streams: Streams,
-    /// Length of the connection ID that each side has chosen for itself.
-    cid_len: BySide<usize>,
+    /// The connection ID that each side has chosen for itself; later ones are as long.
+    cids: BySide<Vec<u8>>,
     facts: Milestones,
 }
 
@@ -252,7 +254,7 @@ impl Quic {
     fn short(&mut self, from: Side, bytes: &[u8], seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         self.facts.one_rtt[from].get_or_insert(seen);
         let largest = self.spaces.data.largest[from];
-        let cid_len = self.cid_len[from.peer()];
+        let cid_len = self.cids[from.peer()].len();
         match self.keyring.open_short(from, bytes, cid_len, largest) {
             Some(opened) => {
                 self.facts.read[from] += 1;
@@ -285,7 +287,7 @@ impl Quic {
                 if from == Side::Server && self.facts.handshake.client.is_none() {
                     self.facts.server_flight_end = Some(seen);
                 }
-                self.cid_len[from] = packet.scid.len();
+                self.chooses(from, packet.scid, tell);
                 let largest = self.spaces.handshake.largest[from];
                 if let Some(opened) = self.keyring.open_long(from, packet, largest) {
                     self.opened(Level::Handshake, from, &opened, seen, tell);
@@ -311,8 +313,17 @@ impl Quic {
         self.facts.opened += 1;
         self.facts.initial[from].get_or_insert(seen);
         self.version(from, packet.version);
-        self.cid_len[from] = packet.scid.len();
+        self.chooses(from, packet.scid, tell);
         self.opened(Level::Initial, from, &opened, seen, tell);
+    }
+
+    /// A side names the connection ID by which it is to be reached.
+    fn chooses(&mut self, from: Side, cid: &[u8], tell: &mut impl FnMut(Event<'_>)) {
+        let known = &mut self.cids[from];
+        if **known != *cid {
+            *known = cid.into();
+            tell(Event::ConnectionId { of: from, cid });
+        }
     }
 
     /// A packet was opened: takes in its frames.
@@ -341,6 +352,7 @@ impl Quic {
                     self.streams.reset(from, id);
                     tell(Event::Reset { from, id, code, seen });
                 }
+                Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
                 Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
                 Frame::HandshakeDone if from == Side::Server => {
                     self.facts.done.get_or_insert(seen);

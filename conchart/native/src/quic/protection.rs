@@ -203,7 +203,7 @@ mod tests {
     fn hex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> =
             text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit.try_into().unwrap()).collect();
-        digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+        digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect()
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub(super) struct OverQuic {
     sealed: Option<(Moment, Moment)>,
     /// What is said on streams, once there are any.
     inside: Option<Box<dyn Inside>>,
+    app: Option<&'static str>,
 }
 
 impl OverQuic {
@@ -66,6 +67,7 @@ impl OverQuic {
             begun: None,
             sealed: None,
             inside: None,
+            app: None,
         }
     }
 
@@ -88,7 +90,7 @@ impl OverQuic {
 
     /// Takes in one packet, and the secrets that it may tell of: the next one in the same datagram may need them.
     fn packet(&mut self, ledger: &mut Ledger, from: Side, packet: Packet<'_>, seen: Moment) {
-        let Self { quic, keys, handshake, begun, inside, .. } = self;
+        let Self { quic, keys, handshake, begun, inside, app, .. } = self;
         let mut over = None;
         quic.packet(from, packet, seen, |event| match event {
             Event::Crypto { level: Level::Initial, from, bytes, seen: sent, .. } => {
@@ -105,6 +107,8 @@ impl OverQuic {
                     handshake.ticket();
                 }
             }
+            Event::ConnectionId { of: Side::Server, cid } => ledger.connection_id(cid),
+            Event::ConnectionId { .. } => {}
             Event::Again => {
                 if let Some(handshake) = handshake {
                     handshake.again();
@@ -119,6 +123,7 @@ impl OverQuic {
             }
             Event::Stream { from, id, offset, bytes, fin, seen } => {
                 let inside = inside.get_or_insert_with(|| said_inside(handshake.as_ref()));
+                *app = inside.app();
                 inside.part(ledger, from, Part { id, offset, bytes, fin, seen });
             }
             Event::Missing { from, id, gap } => {
@@ -228,6 +233,6 @@ impl Reader for OverQuic {
     }
 
     fn app(&self) -> Option<&'static str> {
-        self.inside.as_ref().and_then(|inside| inside.app())
+        self.app
     }
 }
