@@ -87,6 +87,12 @@ impl Conversation {
         self.ledger.next_unseen()
     }
 
+    /// Connection IDs of QUIC by which packets from elsewhere are known to be of this conversation.
+    #[inline]
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.ledger.next_connection_id()
+    }
+
     /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still
     /// to come begins before it. `None` when nothing is under way.
     #[must_use]

@@ -107,6 +107,11 @@ impl Speech {
         self.begun()
     }
 
+    /// The next connection ID of QUIC by which packets from elsewhere are of this flow.
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.begun()?.next_connection_id()
+    }
+
     fn begun(&mut self) -> Option<&mut Conversation> {
         if let Self::Begun(conversation) = self { Some(conversation) } else { None }
     }

@@ -5,7 +5,8 @@ pub(crate) mod lab;
 
 use proptest::prelude::*;
 
-use super::initial::{Keys, seal};
+use super::initial::Keys;
+use super::protection::seal;
 use super::*;
 
 /// The connection ID of both appendices.
@@ -53,7 +54,7 @@ fn client(version: Version, keys: &Keys, dcid: &[u8], token: &[u8], number: u32,
     header.extend(number.to_be_bytes());
     let mut payload = frames.to_vec();
     payload.resize(body - 4 - 16, 0);
-    seal::initial(keys, Side::Client, &header, &payload)
+    seal::packet(&keys.0.client, &header, &payload)
 }
 
 fn client_hello(version: Version, dcid: &[u8], token: &[u8]) -> Vec<u8> {
@@ -80,13 +81,17 @@ fn moment(frame: u64) -> Moment {
 impl Heard {
     fn hear(mut self, from: Side, datagram: &[u8]) -> Self {
         self.frame += 1;
-        self.quic.datagram(from, datagram, moment(self.frame), |event| match event {
-            Event::Crypto { from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
-            Event::Over(facts) => {
-                self.crypto = BySide::default();
-                self.over.push(*facts);
-            }
-        });
+        for packet in self.quic.packets(from, datagram) {
+            self.quic.packet(from, packet, moment(self.frame), |event| match event {
+                Event::Crypto { level: Level::Initial, from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
+                Event::Over(facts) => {
+                    self.crypto = BySide::default();
+                    self.over.push(*facts);
+                }
+                Event::Again => self.crypto = BySide::default(),
+                _ => {}
+            });
+        }
         self
     }
 
@@ -218,7 +223,7 @@ fn a_server_may_hide_the_fixed_bit() {
     // RFC 9287, when the client's transport parameters allow it.
     let keys = Keys::of(Version::V1, &DCID).unwrap();
     let header = [&[0x81, 0, 0, 0, 1, 0, 8][..], &SERVER_CID, &[0, 0x40, 0x75, 0, 1]].concat();
-    let server = seal::initial(&keys, Side::Server, &header, &hex(SERVER_PAYLOAD));
+    let server = seal::packet(&keys.0.server, &header, &hex(SERVER_PAYLOAD));
     let all = [server, handshake(0xa0, Version::V1)].concat();
     let heard = Heard::default().client(&client_hello(Version::V1, &DCID, &[])).server(&all);
     assert_eq!((heard.hellos(), sniff(&all)), ((true, true), None));
@@ -250,7 +255,10 @@ fn a_refusal_in_the_initial_packet_is_noted() {
     let close = [0x1c, 0x41, 0x78, 0, 2, b'n', b'o'];
     let heard = Heard::default().client(&client(Version::V1, &keys, &DCID, &[], 0, &close));
     // 0x100 + no_application_protocol.
-    assert_eq!(heard.quic.facts().close, Some(Close { from: Side::Client, code: 0x178, seen: moment(1) }));
+    assert_eq!(
+        heard.quic.facts().close,
+        Some(Close { from: Side::Client, code: 0x178, is_of_application: false, seen: moment(1) })
+    );
 }
 
 #[test]
@@ -339,7 +347,9 @@ proptest! {
             }
             let _ = sniff(&bytes);
             let from = if client { Side::Client } else { Side::Server };
-            quic.datagram(from, &bytes, moment(1), |_| ());
+            for packet in quic.packets(from, &bytes) {
+                quic.packet(from, packet, moment(1), |_| ());
+            }
         }
     }
 
@@ -366,7 +376,7 @@ proptest! {
         }
         let lengths: Vec<usize> = Packets::of(&whole).map(|packet| match packet {
             Packet::Long(long) => long.bytes.len(),
-            Packet::Short => 0,
+            Packet::Short(_) => 0,
         }).collect();
         prop_assert_eq!(lengths.iter().sum::<usize>(), whole.len());
         prop_assert_eq!(lengths.len(), packets.len());

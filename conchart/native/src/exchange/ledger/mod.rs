@@ -50,6 +50,8 @@ pub(super) struct Ledger {
     handshakes: VecDeque<Box<Handshake>>,
     /// What goes by in TLS, one by one, where that is wanted.
     pub transcript: Option<Box<Transcript>>,
+    /// Connection IDs of QUIC by which the client, wherever it goes, is known to go on here.
+    connection_ids: Vec<Box<[u8]>>,
 }
 
 impl Default for Ledger {
@@ -68,6 +70,7 @@ impl Default for Ledger {
             next_handshake: 0,
             handshakes: VecDeque::new(),
             transcript: None,
+            connection_ids: Vec::new(),
         }
     }
 }
@@ -167,6 +170,18 @@ impl Ledger {
         handshake.number = self.next_handshake;
         self.next_handshake = self.next_handshake.saturating_add(1);
         self.handshakes.push_back(handshake);
+    }
+
+    /// The client may go on from elsewhere, and is known by this connection ID.
+    pub fn connection_id(&mut self, cid: &[u8]) {
+        if self.connection_ids.len() < MAX_OPEN {
+            self.connection_ids.push(cid.into());
+        }
+    }
+
+    /// The next connection ID of that kind.
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.connection_ids.pop()
     }
 
     /// Is there anything to be handed out?
