@@ -31,8 +31,11 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "STALL": (
         "delayed-ack",
         "fast-retransmit",
+        "loss",
         "nagle",
         "pmtu",
+        "pto",
+        "qpack",
         "receiver",
         "rto",
         "sender",

@@ -54,6 +54,7 @@ use std::borrow::Cow;
 pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
+pub use ledger::Delay;
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;

@@ -19,20 +19,23 @@ mod ordered;
 mod packet;
 mod protection;
 mod ranges;
+mod recovery;
 mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use packet::{Kind, Long, Packet, Packets, Version};
+pub use recovery::{Held, Spurious, Why};
 
 use crate::keys::{Secret, Secrets};
 use crate::stream::{BySide, Gap, Moment, Side};
 use crate::tls::Suite;
-use frame::{Frame, frames};
+use frame::{Ack, Frame, frames};
 use initial::Keys;
 use keyring::Keyring;
 use ordered::{CRYPTO_WINDOW, Ordered};
 use protection::Opened;
+use recovery::{Passed, Range, Recovery};
 use streams::{Piece, Streams};
 
 /// Keys that are kept: of the first connection ID, after a Retry, of another version (RFC 9368 section 2.3).
@@ -149,6 +152,10 @@ pub enum Event<'a> {
     Missing { from: Side, id: u64, gap: Gap },
     /// That side may be sent packets with this connection ID.
     ConnectionId { of: Side, cid: &'a [u8] },
+    /// The next byte of a side did not come, and why.
+    Held(Held),
+    /// What was held up by a loss had not been lost.
+    Late(Spurious),
     /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
     Reset { from: Side, id: u64, code: u64, seen: Moment },
     /// STOP_SENDING: that side does not want more of this stream.
@@ -161,6 +168,9 @@ struct Space {
     /// Largest packet number of each side.
     largest: BySide<Option<u64>>,
     crypto: BySide<Ordered>,
+    /// How far each side's CRYPTO stream goes.
+    crypto_end: BySide<u64>,
+    recovery: Recovery,
 }
 
 /// One UDP conversation that speaks QUIC.
@@ -172,6 +182,8 @@ pub struct Quic {
     streams: Streams,
     /// The connection ID that each side has chosen for itself; later ones are as long.
     cids: BySide<Vec<u8>>,
+    /// Shortest round trip between the capture point and each side.
+    rtt: BySide<Option<i64>>,
     facts: Milestones,
 }
 
@@ -234,6 +246,11 @@ impl Quic {
         }
     }
 
+    /// The server has refused the client's early data (RFC 9001 section 4.6.2): it comes again.
+    pub fn refuse_early(&mut self) {
+        self.spaces.data.recovery.forget(Side::Client);
+    }
+
     /// Are there keys for what that side says after the handshake?
     #[must_use]
     pub fn reads(&self, from: Side) -> bool {
@@ -243,6 +260,12 @@ impl Quic {
     /// Nothing more will come: what waited for missing packets goes to `tell`.
     pub fn finish(&mut self, mut tell: impl FnMut(Event<'_>)) {
         self.streams.finish(&mut tell);
+    }
+
+    /// Shortest round trip between the capture point and each side, in nanoseconds.
+    #[must_use]
+    pub fn rtt(&self) -> BySide<Option<i64>> {
+        self.rtt
     }
 
     /// What is known so far.
@@ -330,35 +353,64 @@ impl Quic {
     fn opened(&mut self, level: Level, from: Side, opened: &Opened, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         let space = self.spaces.of(level);
         space.largest[from] = space.largest[from].max(Some(opened.number));
+        let mut passed = Passed { number: opened.number, seen, elicits_ack: false, range: None, is_behind: false };
         for frame in frames(&opened.payload) {
+            passed.elicits_ack |= frame.elicits_ack();
             match frame {
                 Frame::Crypto { offset, bytes } => {
-                    let crypto = &mut self.spaces.of(level).crypto[from];
-                    let mut at = crypto.next();
-                    crypto.frame(CRYPTO_WINDOW, offset, bytes, seen, |bytes, seen| {
+                    let Space { crypto, crypto_end, .. } = self.spaces.of(level);
+                    let end = offset.saturating_add(bytes.len() as u64);
+                    passed.range.get_or_insert(Range { stream: None, offset, end });
+                    passed.is_behind |= offset < crypto_end[from];
+                    crypto_end[from] = crypto_end[from].max(end);
+                    let mut at = crypto[from].next();
+                    crypto[from].frame(CRYPTO_WINDOW, offset, bytes, seen, |bytes, seen| {
                         tell(Event::Crypto { level, from, offset: at, bytes, seen });
                         at = at.saturating_add(bytes.len() as u64);
                     });
                 }
+                Frame::Ack(ack) => self.acknowledged(level, from, &ack, seen, tell),
                 Frame::Close { code, is_of_application } => {
                     self.facts.close.get_or_insert(Close { from, code, is_of_application, seen });
                 }
                 // None of the others has any business before there are keys for data.
                 _ if level != Level::OneRtt => {}
                 Frame::Stream { id, offset, bytes, fin } => {
-                    self.streams.frame(from, Piece { id, offset, bytes, fin }, seen, tell);
+                    let end = offset.saturating_add(bytes.len() as u64);
+                    passed.range.get_or_insert(Range { stream: Some(id), offset, end });
+                    passed.is_behind |= self.streams.frame(from, Piece { id, offset, bytes, fin }, seen, tell);
                 }
-                Frame::ResetStream { id, code } => {
-                    self.streams.reset(from, id);
-                    tell(Event::Reset { from, id, code, seen });
-                }
-                Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
-                Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
-                Frame::HandshakeDone if from == Side::Server => {
-                    self.facts.done.get_or_insert(seen);
-                }
-                _ => {}
+                frame => self.control(from, frame, seen, tell),
             }
+        }
+        if let Some(held) = self.spaces.of(level).recovery.sent(from, passed) {
+            tell(Event::Held(held));
+        }
+    }
+
+    /// Frames that carry no bytes of streams.
+    fn control(&mut self, from: Side, frame: Frame<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        match frame {
+            Frame::ResetStream { id, code } => {
+                self.streams.reset(from, id);
+                tell(Event::Reset { from, id, code, seen });
+            }
+            Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
+            Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
+            Frame::HandshakeDone if from == Side::Server => {
+                self.facts.done.get_or_insert(seen);
+            }
+            _ => {}
+        }
+    }
+
+    fn acknowledged(&mut self, level: Level, by: Side, ack: &Ack<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        // RFC 9002 section 5.3: before the handshake is over, nobody delays.
+        let has_delay = level == Level::OneRtt;
+        let recovery = &mut self.spaces.of(level).recovery;
+        let sample = recovery.acknowledged(by, ack, seen, has_delay, |late| tell(Event::Late(late)));
+        if let Some(sample) = sample {
+            self.rtt[by] = Some(self.rtt[by].map_or(sample, |known| known.min(sample)));
         }
     }
 

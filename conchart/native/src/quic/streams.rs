@@ -29,6 +29,8 @@ pub(super) struct Piece<'a> {
 #[derive(Default)]
 struct Half {
     ordered: Ordered,
+    /// The end of what was sent.
+    highest: u64,
     /// Where it ends, once that is known.
     size: Option<u64>,
     over: bool,
@@ -44,17 +46,19 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Takes in one frame; false when it brought nothing new.
+    /// Takes in one frame; true when it begins before what its side had sent on this stream.
     pub fn frame(&mut self, from: Side, piece: Piece<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) -> bool {
         let Piece { id, offset, bytes, fin } = piece;
         if self.is_done(id) {
-            return false;
+            return true;
         }
         self.make_room(id, tell);
         let half = &mut self.open.entry(id).or_default()[from];
         let end = offset.saturating_add(bytes.len() as u64);
+        let is_behind = offset < half.highest;
+        half.highest = half.highest.max(end);
         if half.over || end <= half.ordered.next() && !(fin && half.size.is_none()) {
-            return false;
+            return is_behind;
         }
         if fin {
             half.size.get_or_insert(end);
@@ -74,7 +78,7 @@ impl Streams {
         half.end_if_whole(from, id, seen, tell);
         self.held = self.held.saturating_sub(before).saturating_add(half.ordered.held());
         self.close_if_over(id);
-        true
+        is_behind
     }
 
     /// That side sends no more on this stream: it was reset.

@@ -27,6 +27,7 @@ pub struct CryptoHandshake {
     /// Secrets were asked for: of early data, of all else.
     asked_early: bool,
     asked: bool,
+    told_refusal: bool,
     /// Its first hello, where the client had to say it again.
     begun: Option<Moment>,
 }
@@ -44,6 +45,7 @@ impl CryptoHandshake {
             handshaking: Box::new(Handshaking::new(Machine::over_quic())),
             asked_early: false,
             asked: false,
+            told_refusal: false,
             begun: None,
         }
     }
@@ -112,6 +114,13 @@ impl CryptoHandshake {
         };
         Coverage { keys: machine.facts.keys, missing: machine.facts.missing_keys } = coverage;
         suite.zip(secrets)
+    }
+
+    /// Has the server just refused early data that the client offered? Told once.
+    pub fn refuses_early(&mut self) -> bool {
+        let facts = &self.handshaking.machine.facts;
+        let refuses = facts.early_data_offered == Some(true) && facts.early_data == Some(false);
+        refuses && !std::mem::replace(&mut self.told_refusal, true)
     }
 
     /// The protocol that was agreed on, where it could be read.

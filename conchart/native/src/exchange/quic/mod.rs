@@ -10,7 +10,7 @@ mod inside;
 
 use self::calls::Calls;
 use self::inside::{Inside, Part};
-use super::ledger::Ledger;
+use super::ledger::{Delay, Ledger};
 use super::reader::Opening;
 use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
@@ -109,6 +109,8 @@ impl OverQuic {
             }
             Event::ConnectionId { of: Side::Server, cid } => ledger.connection_id(cid),
             Event::ConnectionId { .. } => {}
+            Event::Held(held) => ledger.delay(Delay::Held(held)),
+            Event::Late(late) => ledger.delay(Delay::Late(late)),
             Event::Again => {
                 if let Some(handshake) = handshake {
                     handshake.again();
@@ -149,6 +151,9 @@ impl OverQuic {
             if let Some((suite, secrets)) = handshake.secrets(keys) {
                 quic.expect(suite, &secrets);
             }
+            if handshake.refuses_early() {
+                quic.refuse_early();
+            }
         }
         if let Some((before, facts)) = over {
             let next = self.handshake.replace(before);
@@ -187,6 +192,7 @@ impl Reader for OverQuic {
         for packet in self.quic.packets(from, chunk.bytes) {
             self.packet(ledger, from, packet, chunk.seen);
         }
+        ledger.rtt = self.quic.rtt();
         let facts = *self.quic.facts();
         if let (Some(ready), Some(handshake)) = (facts.one_rtt.client, &mut self.handshake) {
             handshake.ready(ready);
