@@ -20,15 +20,18 @@ CAPTURES = ROOT / "captures/http3"
 CASES = sorted(path.parent.name for path in CAPTURES.glob("*/truth.json"))
 WITHIN = 1
 """Packets between the first byte of an answer in the capture and in the log."""
+MOVES = {"rebind"}
+"""Datagrams that still come to the port which the client has left are in the capture, and not in its log."""
 AFTER_RETRY = {"retry"}
 """tshark 4.0 opens no 1-RTT packets after a Retry."""
 STALLS = {
     "first-lost": {("pto", "client")},
     "flight-lost": {("pto", "client")},
     "tail-lost": {("pto", "server"), ("loss", "server")},
+    "chromium": {("pto", "client")},
     "lossy": {("loss", "client"), ("loss", "server"), ("pto", "client"), ("pto", "server")},
 }
-"""What may be said of them; of the others, nothing got lost."""
+"""What may be said of them; of the others, nothing got lost. Chromium takes a packet for lost that its server had not read."""
 
 every_case = pytest.mark.parametrize("case", CASES)
 
@@ -43,14 +46,14 @@ def truth(case: str) -> list[dict[str, Any]]:
 @contextmanager
 def opened(case: str) -> Iterator[Trace]:
     folder = CAPTURES / case
-    with conchart.read([folder / "input.pcap"], keylogs=[folder / "keys.log"]) as trace:
+    with conchart.read(folder / "input.pcap", keylog=folder / "keys.log") as trace:
         yield trace
 
 
 @every_case
 def test_each_connection_is_one_row_wherever_its_client_is(case: str) -> None:
     with opened(case) as trace:
-        rows = trace.query("SELECT app FROM connections ORDER BY opened_at").fetchall()
+        rows = trace.sql("SELECT app FROM connections ORDER BY opened_at").fetchall()
     assert len(rows) == len(truth(case))
 
 
@@ -58,18 +61,18 @@ def test_each_connection_is_one_row_wherever_its_client_is(case: str) -> None:
 def test_requests_are_counted_exactly(case: str) -> None:
     question = "SELECT stream, count(*) FROM exchanges GROUP BY stream ORDER BY stream"
     with opened(case) as trace:
-        found = [count for _, count in trace.query(question).fetchall()]
+        found = [count for _, count in trace.sql(question).fetchall()]
     assert found == [len(connection["requests"]) for connection in truth(case)]
 
 
-@every_case
+@pytest.mark.parametrize("case", sorted(set(CASES) - MOVES))
 def test_the_first_byte_is_in_the_packet_of_the_log(case: str) -> None:
     received = """
         SELECT stream, number, count(*) FILTER (seen_at <= response_at)
         FROM exchanges JOIN packets USING (stream) WHERE sender = 'server'
         GROUP BY stream, number ORDER BY stream, min(request_frame), number"""
     with opened(case) as trace:
-        rows = trace.query(received).fetchall()
+        rows = trace.sql(received).fetchall()
     for stream, connection in enumerate(truth(case)):
         datagrams = sorted(count for each, _, count in rows if each == stream)
         logged = sorted(request["datagrams"] for request in connection["requests"])
@@ -83,11 +86,11 @@ def test_the_first_byte_is_in_the_packet_of_the_log(case: str) -> None:
 def test_stalls_are_told_where_the_ends_say_that_packets_were_lost_and_nowhere_else(case: str) -> None:
     question = "SELECT DISTINCT kind::VARCHAR, side::VARCHAR FROM stalls WHERE kind IN ('pto', 'loss')"
     with opened(case) as trace:
-        found = set(trace.query(question).fetchall())
+        found = set(trace.sql(question).fetchall())
     assert found <= STALLS.get(case, set())
     assert bool(found) == (case in STALLS)
     sides = {lost["by"] for connection in truth(case) for lost in connection["lost"]}
-    assert {side for _, side in found} <= sides or case == "chromium"
+    assert {side for _, side in found} <= sides
 
 
 @needs_tshark
@@ -112,7 +115,7 @@ def test_tshark_sees_requests_and_answers_begin_in_the_same_frames(case: str) ->
                 seen.add(key)
                 begun[part].append(int(frame[0]))
     with opened(case) as trace:
-        ours = trace.query("SELECT request_frame, response_frame FROM exchanges").fetchall()
+        ours = trace.sql("SELECT request_frame, response_frame FROM exchanges").fetchall()
     if len(truth(case)) > 1:
         return  # the streams of several connections have the same numbers
     assert sorted(row[0] for row in ours) == sorted(begun["request"])

@@ -297,6 +297,9 @@ impl Quic {
             }
             Kind::Retry if from == Side::Server => {
                 self.facts.retry.get_or_insert(seen);
+                // The server has forgotten what it refused: it comes again, and was not lost.
+                self.spaces.initial.recovery.forget(Side::Client);
+                self.spaces.data.recovery.forget(Side::Client);
             }
             Kind::ZeroRtt if from == Side::Client => {
                 self.facts.zero_rtt.get_or_insert(seen);
