@@ -385,6 +385,27 @@ fn keys_are_updated_and_late_packets_of_before_are_opened() {
     assert_eq!((heard, quic.facts().read.client, quic.facts().sealed.client), (b"abcd".to_vec(), 4, 0));
 }
 
+#[test]
+fn a_side_that_may_not_send_is_held_until_its_peer_allows_more() {
+    let (mut quic, keys) = one_rtt();
+    let mut held = Vec::new();
+    let frames: [(Side, &[u8]); 4] = [
+        (Side::Server, &[0x15, 4, 9]),
+        (Side::Client, &[0x10, 9]),
+        (Side::Client, &[0x11, 4, 20]),
+        (Side::Client, &[0x11, 4, 30]),
+    ];
+    for (number, (from, frame)) in (0..).zip(frames) {
+        let packet = short(&keys, false, number, frame);
+        quic.packet(from, Packet::Short(&packet), moment(u64::from(number)), |event| {
+            if let Event::Held(it) = event {
+                held.push((it.why, it.side, it.start, it.end));
+            }
+        });
+    }
+    assert_eq!(held, [(Why::FlowControl, Side::Server, moment(0), moment(2))]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
