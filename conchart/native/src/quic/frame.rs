@@ -29,16 +29,10 @@ pub(super) enum Frame<'a> {
         code: u64,
     },
     /// DATA_BLOCKED, STREAM_DATA_BLOCKED: there is more to send than the peer allows.
-    Blocked {
-        /// The stream, where it is one stream's limit.
-        id: Option<u64>,
-        limit: u64,
-    },
-    /// MAX_DATA, MAX_STREAM_DATA.
-    Allows {
-        id: Option<u64>,
-        limit: u64,
-    },
+    /// On this stream, or on all.
+    Blocked(Option<u64>),
+    /// MAX_DATA, MAX_STREAM_DATA: more is allowed, on this stream or on all.
+    Allows(Option<u64>),
     NewConnectionId(&'a [u8]),
     /// DATAGRAM: the length of its data.
     Datagram(usize),
@@ -140,15 +134,16 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
             offset.checked_add(bytes.len() as u64).filter(|&end| end < 1 << 62)?;
             Frame::Stream { id, offset, bytes, fin: kind & 0x01 != 0 }
         }
-        0x10 => Frame::Allows { id: None, limit: fields.varint()? },
-        0x11 => Frame::Allows { id: Some(fields.varint()?), limit: fields.varint()? },
+        kind @ (0x10 | 0x11 | 0x14 | 0x15) => {
+            let stream = if kind & 1 == 1 { Some(fields.varint()?) } else { None };
+            let _limit = fields.varint()?;
+            if kind < 0x14 { Frame::Allows(stream) } else { Frame::Blocked(stream) }
+        }
         // MAX_STREAMS, STREAMS_BLOCKED, RETIRE_CONNECTION_ID.
         0x12 | 0x13 | 0x16 | 0x17 | 0x19 => {
             fields.varint()?;
             Frame::Other
         }
-        0x14 => Frame::Blocked { id: None, limit: fields.varint()? },
-        0x15 => Frame::Blocked { id: Some(fields.varint()?), limit: fields.varint()? },
         0x18 => {
             let (_sequence, _retire) = (fields.varint()?, fields.varint()?);
             let cid = fields.vec8()?;

@@ -182,6 +182,8 @@ pub struct Quic {
     streams: Streams,
     /// The connection ID that each side has chosen for itself; later ones are as long.
     cids: BySide<Vec<u8>>,
+    /// Since when each side has had more to send than the peer allows: on one stream, or on all.
+    blocked: BySide<Option<(Option<u64>, Moment)>>,
     /// Shortest round trip between the capture point and each side.
     rtt: BySide<Option<i64>>,
     facts: Milestones,
@@ -397,6 +399,16 @@ impl Quic {
             Frame::ResetStream { id, code } => {
                 self.streams.reset(from, id);
                 tell(Event::Reset { from, id, code, seen });
+            }
+            Frame::Blocked(stream) => {
+                self.blocked[from].get_or_insert((stream, seen));
+            }
+            Frame::Allows(stream) => {
+                let side = from.peer();
+                if let Some((_, start)) = self.blocked[side].take_if(|&mut (blocked, _)| blocked == stream) {
+                    let (why, released) = (Why::FlowControl, Some(seen));
+                    tell(Event::Held(Held { why, side, start, end: seen, released, is_tail: false, lost: u64::MAX }));
+                }
             }
             Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
             Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),

@@ -128,6 +128,8 @@ impl Recovery {
             return None;
         }
         let held = packet.range.and_then(|range| match latest {
+            // It was overtaken: what it carries was not sent before.
+            Some((number, _)) if packet.number < number => None,
             _ if packet.is_behind => flight.repairs(side, range, packet),
             Some(latest) if range.offset > 0 => flight.goes_on(side, latest, packet),
             _ => None,
@@ -283,7 +285,7 @@ mod tests {
         ack(&mut recovery, &[2, 2, 0, 1, 0, 0, 0], 200);
         let held = send(&mut recovery, 3, 300, (10, 20), true).unwrap();
         assert_eq!((held.why, held.start.at, held.lost), (Why::Loss, 102, 1));
-        // Out of order only.
-        assert_eq!(send(&mut recovery, 1, 310, (12, 14), true), None);
+        // Overtaken on its way.
+        assert_eq!(send(&mut recovery, 1, 310, (10, 20), true), None);
     }
 }

@@ -6,10 +6,11 @@
 //! [`Http3`], and of [`Calls`] where another protocol was agreed on.
 
 mod calls;
-mod inside;
+pub(super) mod inside;
 
 use self::calls::Calls;
 use self::inside::{Inside, Part};
+use super::http3::Http3;
 use super::ledger::{Delay, Ledger};
 use super::reader::Opening;
 use super::reader::{Reader, Switch};
@@ -56,6 +57,8 @@ pub(super) struct OverQuic {
     /// What is said on streams, once there are any.
     inside: Option<Box<dyn Inside>>,
     app: Option<&'static str>,
+    /// The handshake that was handed out agreed on HTTP/3.
+    speaks_http3: bool,
 }
 
 impl OverQuic {
@@ -68,6 +71,7 @@ impl OverQuic {
             sealed: None,
             inside: None,
             app: None,
+            speaks_http3: false,
         }
     }
 
@@ -75,6 +79,7 @@ impl OverQuic {
     fn end(&mut self, ledger: &mut Ledger, facts: &Milestones) {
         self.begun = None;
         let Some(mut handshake) = self.handshake.take() else { return };
+        self.speaks_http3 = handshake.speaks_http3();
         if let Some(close) = facts.close.filter(|close| !close.is_of_application) {
             handshake.close(close.from, close.code, close.seen);
         }
@@ -90,7 +95,7 @@ impl OverQuic {
 
     /// Takes in one packet, and the secrets that it may tell of: the next one in the same datagram may need them.
     fn packet(&mut self, ledger: &mut Ledger, from: Side, packet: Packet<'_>, seen: Moment) {
-        let Self { quic, keys, handshake, begun, inside, app, .. } = self;
+        let Self { quic, keys, handshake, begun, inside, app, speaks_http3, .. } = self;
         let mut over = None;
         quic.packet(from, packet, seen, |event| match event {
             Event::Crypto { level: Level::Initial, from, bytes, seen: sent, .. } => {
@@ -124,7 +129,9 @@ impl OverQuic {
                 over = handshake.take().map(|before| (before, facts));
             }
             Event::Stream { from, id, offset, bytes, fin, seen } => {
-                let inside = inside.get_or_insert_with(|| said_inside(handshake.as_ref()));
+                let inside = inside.get_or_insert_with(|| {
+                    said_inside(handshake.as_ref().map_or(*speaks_http3, CryptoHandshake::speaks_http3))
+                });
                 *app = inside.app();
                 inside.part(ledger, from, Part { id, offset, bytes, fin, seen });
             }
@@ -164,9 +171,8 @@ impl OverQuic {
 }
 
 /// Who reads the streams: as the server has agreed, or, of early data, as the client offers.
-fn said_inside(handshake: Option<&CryptoHandshake>) -> Box<dyn Inside> {
-    let speaks_http3 = handshake.and_then(CryptoHandshake::alpn).is_some_and(|name| name.starts_with("h3"));
-    Box::new(Calls::new(if speaks_http3 { "h3" } else { "quic" }))
+fn said_inside(speaks_http3: bool) -> Box<dyn Inside> {
+    if speaks_http3 { Box::new(Http3::new()) } else { Box::new(Calls::new("quic")) }
 }
 
 /// Adds what the types of packets tell.
