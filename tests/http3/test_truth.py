@@ -58,11 +58,15 @@ def test_each_connection_is_one_row_wherever_its_client_is(case: str) -> None:
 
 
 @every_case
-def test_requests_are_counted_exactly(case: str) -> None:
-    question = "SELECT stream, count(*) FROM exchanges GROUP BY stream ORDER BY stream"
+def test_requests_are_those_of_the_log(case: str) -> None:
+    question = "SELECT stream, protocol, target, status FROM exchanges ORDER BY ALL"
     with opened(case) as trace:
-        found = [count for _, count in trace.sql(question).fetchall()]
-    assert found == [len(connection["requests"]) for connection in truth(case)]
+        found = trace.sql(question).fetchall()
+    assert found == sorted(
+        (stream, "h3", request["path"], request["status"])
+        for stream, connection in enumerate(truth(case))
+        for request in connection["requests"]
+    )
 
 
 @pytest.mark.parametrize("case", sorted(set(CASES) - MOVES))
