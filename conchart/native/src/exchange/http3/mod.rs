@@ -173,7 +173,11 @@ impl Http3 {
         match (header.kind, id) {
             (HEADERS, Some(id)) if kept.len() <= MAX_BLOCK => self.section(ledger, from, id, kept, span),
             (HEADERS, Some(id)) => self.streams.headers(ledger, from, id, span, Headers::default()),
-            (SETTINGS, None) => self.decoders[from.peer()].allow(table_capacity(&kept)),
+            (SETTINGS, None) => {
+                self.decoders[from.peer()].allow(table_capacity(&kept));
+                // Sections in early data refer to entries that earlier settings allowed.
+                self.unblock(ledger, from.peer(), seen);
+            }
             (GOAWAY, None) => {
                 // The first that is not answered, not the last that is (RFC 9114 section 5.2).
                 if let Some(first) = Fields(&kept).varint().and_then(number) {
@@ -278,7 +282,18 @@ impl Inside for Http3 {
                 self.decoders[from].lose();
                 self.unblock(ledger, from, gap.seen);
             }
-            Half::Untyped(_) | Half::Control(_) | Half::Unread => half = Half::Unread,
+            Half::Untyped(_) | Half::Control(_) => {
+                // Instructions, if it was the encoder's; or the settings, unless they came before.
+                let (untyped, reader) = (matches!(half, Half::Untyped(_)), from.peer());
+                half = Half::Unread;
+                for (side, is_lost) in [(from, untyped), (reader, !self.decoders[reader].is_allowed())] {
+                    if is_lost {
+                        self.decoders[side].lose();
+                        self.unblock(ledger, side, gap.seen);
+                    }
+                }
+            }
+            Half::Unread => {}
         }
         self.halves.insert((id, from == Side::Server), half);
     }

@@ -1,8 +1,12 @@
 //! Reads field sections: QPACK (RFC 9204), what one side of a connection sends.
 //!
 //! In: that side's encoder stream, in order, and its encoded field sections. Out: fields, or word that a section refers to
-//! entries that have not come. Where bytes of the encoder stream are missing, what refers to the dynamic table is handed
-//! out as unknown. Bounded: entries count what the RFC says (section 3.2.1), at most [`MAX_TABLE`]; an instruction is kept
+//! entries that have not come. Where bytes of the encoder stream are missing, or its reader's settings, what refers to the
+//! dynamic table is handed out as unknown: without the settings, nobody knows how many entries a section needs (section
+//! 4.5.1.1).
+//!
+//! Why not a crate: `ls-qpack` and `ls-qpack-rs` bind C; `quiver-qpack`, `simoom-qpack` and `wtransport-proto` end a section
+//! at the first entry that they do not know, where the rest of it can still be read. Bounded: entries count what the RFC says (section 3.2.1), at most [`MAX_TABLE`]; an instruction is kept
 //! up to [`MAX_INSTRUCTION`] bytes.
 
 use std::collections::VecDeque;
@@ -20,7 +24,7 @@ const OVERHEAD: usize = 32;
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Read {
     Whole,
-    /// It refers to entries that have not come yet.
+    /// It refers to entries that have not come yet, or comes before the settings.
     Blocked,
 }
 
@@ -45,7 +49,12 @@ impl Decoder {
         self.allowed = usize::try_from(capacity).ok();
     }
 
-    /// Bytes of the encoder stream are missing.
+    /// Are the settings known?
+    pub fn is_allowed(&self) -> bool {
+        self.allowed.is_some()
+    }
+
+    /// Bytes of the encoder stream are missing, or the settings.
     pub fn lose(&mut self) {
         self.is_lost = true;
         (self.entries, self.kept) = (VecDeque::new(), Vec::new());
@@ -89,11 +98,7 @@ impl Decoder {
             let value = Some(string(&mut after, 7)?);
             self.insert(Field { name, value });
         } else if first & 0x20 != 0 {
-            let capacity = integer(&mut after, 5)?;
-            self.capacity = capacity.min(MAX_TABLE);
-            if self.allowed.is_none_or(|allowed| allowed < capacity) {
-                self.allowed = Some(capacity);
-            }
+            self.capacity = integer(&mut after, 5)?.min(MAX_TABLE);
             self.evict();
         } else {
             let index = integer(&mut after, 5)?;
@@ -135,7 +140,11 @@ impl Decoder {
     pub fn decode(&self, section: &[u8], mut found: impl FnMut(Field)) -> Result<Read, Malformed> {
         let mut rest = section;
         let needed = integer(&mut rest, 8).ok_or(Malformed)?;
-        let needed = if self.is_lost { 0 } else { self.required(needed).ok_or(Malformed)? };
+        let needed = match self.allowed {
+            _ if self.is_lost || needed == 0 => 0,
+            Some(allowed) => self.required(needed, allowed).ok_or(Malformed)?,
+            None => return Ok(Read::Blocked),
+        };
         if needed > self.inserted {
             return Ok(Read::Blocked);
         }
@@ -153,11 +162,8 @@ impl Decoder {
     }
 
     /// How many entries a section needs, of which it says the lower part (section 4.5.1.1).
-    fn required(&self, encoded: usize) -> Option<usize> {
-        if encoded == 0 {
-            return Some(0);
-        }
-        let most = self.allowed.unwrap_or(self.capacity) / OVERHEAD;
+    fn required(&self, encoded: usize, allowed: usize) -> Option<usize> {
+        let most = allowed / OVERHEAD;
         let range = most.checked_mul(2).filter(|&range| encoded <= range)?;
         let highest = self.inserted.checked_add(most)?;
         let required = (highest / range * range).checked_add(encoded)?.checked_sub(1)?;
@@ -244,6 +250,52 @@ mod tests {
         assert_eq!((decoder.size, decoder.inserted, decoder.entries.len()), (215, 5, 4));
         decoder.lose();
         assert_eq!(read(&decoder, "0500 80 c1 81").1, [field("?", "?"), field(":path", "/"), field("?", "?")]);
+    }
+
+    /// What ls-qpack made (`tests/http3/qpack_vectors.py`): evictions, counts that wrap, sections before their entries.
+    #[test]
+    fn sections_of_another_encoder() {
+        let mut decoder = Decoder::default();
+        let mut waiting: Option<(&str, Vec<(String, String)>)> = None;
+        let (mut sections, mut blocked, mut evicted) = (0, 0, false);
+        for line in include_str!("vectors.txt").lines().chain(["allowed 0"]) {
+            let (word, rest) = line.split_once(' ').unwrap();
+            if !matches!(word, "allowed" | "instructions" | "section") {
+                waiting.as_mut().unwrap().1.push(field(word, rest));
+                continue;
+            }
+            let is_late = word == "instructions"
+                && waiting.as_ref().is_some_and(|(section, _)| read(&decoder, section).0 == Ok(Read::Blocked));
+            blocked += usize::from(is_late);
+            if is_late {
+                decoder.instructions(&hex(rest));
+            }
+            if let Some((section, fields)) = waiting.take() {
+                assert_eq!(read(&decoder, section), (Ok(Read::Whole), fields), "{section}");
+                sections += 1;
+            }
+            match word {
+                "allowed" => {
+                    decoder = Decoder::default();
+                    decoder.allow(rest.parse().unwrap());
+                }
+                "instructions" if !is_late => drop(decoder.instructions(&hex(rest))),
+                "section" => waiting = Some((rest, Vec::new())),
+                _ => {}
+            }
+            evicted |= decoder.entries.len() < decoder.inserted;
+        }
+        assert!(sections == 200 && blocked > 10 && evicted, "{sections} sections, {blocked} blocked");
+    }
+
+    #[test]
+    fn without_settings_nothing_is_guessed() {
+        let mut decoder = Decoder::default();
+        decoder.instructions(&hex("3fbd01 c00f 7777 772e 6578 616d 706c 652e 636f 6d"));
+        assert_eq!(read(&decoder, "0200 d1").0, Ok(Read::Blocked));
+        assert_eq!(read(&decoder, "0000 d1").1, [field(":method", "GET")]);
+        decoder.lose();
+        assert_eq!(read(&decoder, "0200 d180").1, [field(":method", "GET"), field("?", "?")]);
     }
 
     proptest! {

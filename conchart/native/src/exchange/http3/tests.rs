@@ -92,6 +92,20 @@ fn a_section_that_waits_for_entries_is_read_when_they_come() {
 }
 
 #[test]
+fn sections_wait_for_settings_and_lost_ones_leave_unknown_only_what_needs_them() {
+    let instructions = [&[2, 0x3f, 0x45, 0xc0, 9][..], b"b.example"].concat();
+    let section = frame(1, &[0x02, 0x00, 0xd1, 0xc1, 0x80]);
+    let talk = || Talk::new().say(CLIENT, 2, &instructions, false).say(CLIENT, 0, &section, true);
+    let host = |talk: Talk| talk.exchanges().first().map(|it| (it.method.clone(), it.host.clone())).unwrap();
+    let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
+    assert_eq!(host(talk().say(SERVER, 3, &settings, false)), (Some("GET".into()), Some("b.example".into())));
+    let mut lost = talk();
+    lost.http3.missing(&mut lost.ledger, SERVER, 3, Gap::new(0, 9, moment(3_000_000, SERVER)));
+    assert!(lost.http3.blocked.is_empty());
+    assert_eq!(host(lost), (Some("GET".into()), None));
+}
+
+#[test]
 fn a_cancelled_request_ends_there() {
     let mut talk = Talk::new().say(CLIENT, 0, &request(), true);
     talk.http3.stop(&mut talk.ledger, CLIENT, 0, 0x10c, moment(9_000_000, CLIENT));
