@@ -85,7 +85,10 @@ def plan(
         ),
         _Part(
             work=place_phases,
-            reads=("captures", "connections", "exchanges", "phases", "places", "sightings", "paths", "clocks", "links"),
+            reads=(
+                *("captures", "connections", "exchanges", "phases", "stalled"),
+                *("places", "sightings", "paths", "clocks", "losses", "links"),
+            ),
             writes=("whereabouts",),
             forget=whereabouts.FORGET,
         ),

@@ -1,6 +1,6 @@
-"""Where the time of each phase was spent: in a host, or on the path between two places.
+"""Where the time of each phase was spent: in a host, on a path, or until a lost packet came again.
 
-In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``links``. Out: the table ``whereabouts``.
+In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: the table ``whereabouts``.
 
 At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the
 receiver has it and has not answered. Of both packets that bound a turn, each place says when it saw them. From that,
@@ -9,7 +9,8 @@ sends on, the time between two of its packets is its own as far as the last plac
 second packet spent on the path longer than the first. Both went the same way, so that no clock makes this wrong.
 
 The turns of one connection have no gaps, and each phase gets the parts of them that it lies over: they add up to the
-phase exactly. A proxy's own part is divided further, by the connections that it caused (``links``).
+phase exactly. While a sender's timer runs for a lost packet, its host has nothing to do: that time is the loss's. A
+proxy's own part is divided further, by the connections that it caused (``links``).
 """
 
 from conchart.store.tables import Tables
@@ -112,6 +113,52 @@ _PHASES = """
     FROM parts LEFT JOIN doubts USING (place, to_place)
 """
 
+# The packet that was lost: the one that ended the stall, before it came again; or the last one that got lost then, as
+# an acknowledgement that came late may have been lost itself.
+_LOST = """
+    CREATE OR REPLACE TEMP TABLE lost AS
+    WITH gone AS (
+        SELECT stream, sender::VARCHAR AS sender, seq, seen_at, from_place, to_place
+        FROM losses WHERE NOT captured_elsewhere),
+    held AS (
+        SELECT stalled.stream, stalled.start_at, stalled.end_at, sightings.sender::VARCHAR AS sender, seq
+        FROM stalled LEFT JOIN sightings ON sightings.stream = stalled.stream AND sightings.frame = end_frame
+        WHERE kind IN ('rto', 'fast-retransmit', 'syn-rto', 'pto', 'loss')
+            AND stalled.stream IN (SELECT stream FROM whereabouts)),
+    again AS (
+        SELECT held.*, gone.from_place, gone.to_place
+        FROM held ASOF LEFT JOIN gone ON gone.stream = held.stream AND gone.sender = held.sender
+            AND gone.seq = held.seq AND gone.seen_at < held.end_at)
+    SELECT again.stream, start_at, end_at, seen_at >= 2 * start_at - end_at AS is_then,
+        coalesce(again.from_place, if(is_then, gone.from_place, NULL)) AS from_place,
+        coalesce(again.to_place, if(is_then, gone.to_place, NULL)) AS to_place
+    FROM again ASOF LEFT JOIN gone ON gone.stream = again.stream AND gone.seen_at < again.end_at
+"""
+_RECOVER = """
+    CREATE OR REPLACE TEMP TABLE recovered AS
+    WITH cut AS (
+        SELECT own.*, greatest(own.start_at, lost.start_at) AS lost_at, least(own.end_at, lost.end_at) AS again_at,
+            from_place, lost.to_place AS lost_to
+        FROM whereabouts own JOIN lost ON lost.stream = own.stream
+            AND lost.start_at < own.end_at AND own.start_at < lost.end_at
+        WHERE own.kind = 'host'),
+    edges AS (
+        SELECT *, coalesce(lag(again_at) OVER own, start_at) AS since_at
+        FROM cut WINDOW own AS (PARTITION BY stream, start_at ORDER BY lost_at)),
+    pieces AS (
+        SELECT stream, start_at AS own_start_at, since_at AS start_at, lost_at AS end_at, 'host' AS kind, place,
+            NULL AS to_place
+        FROM edges
+        UNION ALL
+        SELECT stream, start_at, lost_at, again_at, 'loss', coalesce(from_place, place), lost_to FROM edges
+        UNION ALL
+        SELECT stream, start_at, max(again_at), any_value(end_at), 'host', any_value(place), NULL
+        FROM edges GROUP BY stream, start_at)
+    SELECT pieces.*, own.* EXCLUDE (stream, start_at, end_at, kind, place, to_place)
+    FROM pieces JOIN whereabouts own ON own.stream = pieces.stream AND own.start_at = own_start_at AND own.kind = 'host'
+    WHERE pieces.end_at > pieces.start_at
+"""
+
 # What a proxy's own part is made of: what its back connections say of the time in which it waited for them.
 _BEHIND = """
     CREATE OR REPLACE TEMP TABLE behind AS
@@ -159,23 +206,31 @@ _FEWER = """
         start_at AS own_start_at
     FROM edges WHERE until_at > from_at
 """
-_REPLACE = """
-    DELETE FROM whereabouts WHERE kind = 'host' AND (stream, start_at) IN (SELECT (stream, own_start_at) FROM behind);
-    INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM own;
-    INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM behind;
-"""
-FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("turns", "steps", "doubts", "behind", "own"))
+FORGET = "; ".join(
+    f"DROP TABLE IF EXISTS {name}" for name in ("turns", "steps", "doubts", "lost", "recovered", "behind", "own")
+)
 
 
 def place_phases(tables: Tables) -> None:
     """Fill ``whereabouts``."""
     if not tables.have_places:
         return
-    for statement in (_TURNS, _STEPS, _BETWEEN, _PHASES):
+    for statement in (_TURNS, _STEPS, _BETWEEN, _PHASES, _LOST, _RECOVER):
         tables.execute(statement)
+    _replace(tables, "recovered", "recovered")
     for _ in range(_MOST_HOPS):
         tables.execute(_BEHIND)
         if not tables.count("behind"):
             break
         tables.execute(_FEWER)
-        tables.execute(_REPLACE)
+        _replace(tables, "behind", "own", "behind")
+
+
+def _replace(tables: Tables, divided: str, *parts: str) -> None:
+    """Put parts in the place of the hosts' time that they divide."""
+    tables.execute(f"""
+        DELETE FROM whereabouts
+        WHERE kind = 'host' AND (stream, start_at) IN (SELECT (stream, own_start_at) FROM {divided})
+    """)
+    for part in parts:
+        tables.execute(f"INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM {part}")

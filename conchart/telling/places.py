@@ -72,10 +72,19 @@ class Part:
 
     @property
     def words(self) -> str:
-        """``path client–lb`` or ``app``."""
+        """``path client–lb``, ``at app`` or ``losses lb → client``."""
         if self.kind == "host":
             return f"at {printable(self.place)}"
+        if self.kind == "loss":
+            return f"losses {printable(self.place)} → {printable(self.to_place)}" if self.to_place else "losses"
         return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+
+    @property
+    def spent(self) -> str:
+        """``on the path client–lb``, ``at app`` or ``until lost packets came again (losses lb → client)``."""
+        if self.kind == "loss":
+            return f"until lost packets came again ({self.words})"
+        return self.words if self.kind == "host" else f"on the {self.words}"
 
     @property
     def length(self) -> str:
@@ -159,24 +168,26 @@ _SPENT = f"""
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
-    ways AS (
+    parts AS (
         -- Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
-        SELECT connections.server_ip, connections.server_port, whereabouts.kind,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
-            sum(end_at - start_at)::BIGINT AS total_ns,
-            (abs(sum(if(coalesce(there.position, 0) > coalesce(back.position, 9999), -1, 1) * uncertainty_ns)))::BIGINT
-                AS uncertainty_ns,
-            count(*) FILTER (whereabouts.kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
-            min(whereabouts.of_stream) AS of_stream, min(coalesce(there.position, 0)) AS position
+        SELECT whereabouts.*, connections.server_ip, connections.server_port,
+            coalesce(there.position, 0) AS position,
+            whereabouts.kind = 'path' AND coalesce(there.position, 0) > coalesce(back.position, 9999) AS is_back
         FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
         LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
-        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place
-        GROUP BY ALL)
+        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place),
+    ways AS (
+        SELECT server_ip, server_port, kind, if(is_back, to_place, place) AS place,
+            if(is_back, place, to_place) AS to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+            (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
+            count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            min(of_stream) AS of_stream, min(position) AS position
+        FROM parts GROUP BY server_ip, server_port, kind, 4, 5)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
         if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
     FROM totals JOIN ways USING (server_ip, server_port)
-    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind = 'path', place
+    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind <> 'host', kind,
+        place
 """
 
 
