@@ -13,6 +13,8 @@ from conchart.telling.rows import rows
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_count, format_ns, format_share
 
+_ONE_WAY = {"loss": "losses", "pace": "pace"}
+"""What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _PPM = 1000
 """Parts of 10⁹ in one of 10⁶."""
 
@@ -72,11 +74,12 @@ class Part:
 
     @property
     def words(self) -> str:
-        """``path client–lb``, ``at app`` or ``losses lb → client``."""
+        """``path client–lb``, ``at app``, ``losses lb → client`` or ``pace lb → client``."""
         if self.kind == "host":
             return f"at {printable(self.place)}"
-        if self.kind == "loss":
-            return f"losses {printable(self.place)} → {printable(self.to_place)}" if self.to_place else "losses"
+        if self.kind in _ONE_WAY:
+            word = _ONE_WAY[self.kind]
+            return f"{word} {printable(self.place)} → {printable(self.to_place)}" if self.to_place else word
         return f"path {printable(self.place)}–{printable(self.to_place or '')}"
 
     @property
@@ -84,6 +87,8 @@ class Part:
         """``on the path client–lb``, ``at app`` or ``until lost packets came again (losses lb → client)``."""
         if self.kind == "loss":
             return f"until lost packets came again ({self.words})"
+        if self.kind == "pace":
+            return f"waiting for acknowledgements ({self.words})"
         return self.words if self.kind == "host" else f"on the {self.words}"
 
     @property

@@ -28,7 +28,9 @@ def test_parts_lie_in_their_phase_one_after_the_other(folder: Path) -> None:
         assert outside == []
 
 
-@pytest.mark.parametrize("case", ["plain", "asymmetric", "loss", "nat", "whose-fault-1", "whose-fault-2"])
+@pytest.mark.parametrize(
+    "case", ["plain", "asymmetric", "loss", "nat", "offload", "queue", "whose-fault-1", "whose-fault-2"]
+)
 def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
         waits = trace.sql("""
@@ -88,6 +90,29 @@ def test_a_host_that_waits_for_its_timer_is_not_at_fault(case: str, hosts_ms: di
         """).fetchall()
         )
         assert all(hosts.get(place, 0) < most * MS for place, most in hosts_ms.items()), hosts
+
+
+def test_a_sender_that_waits_for_acknowledgements_goes_at_the_pace_of_the_path() -> None:
+    """300,000 bytes over 2 Mbit/s: nginx has them at once. What the line drops is told apart."""
+    with conchart.read(places=places_of(ROOT / "captures/places/queue")) as trace:
+        spent = dict(
+            trace.sql("""
+            SELECT kind, sum(end_at - start_at) FROM whereabouts
+            WHERE phase = 'transfer' AND stream = 0 AND place = 'lb' GROUP BY ALL
+        """).fetchall()
+        )
+        assert spent["pace"] > 350 * MS
+        assert spent["loss"] > 340 * MS
+        assert spent["host"] < 520 * MS
+
+
+def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
+    """The client's capture has what two segments carried in one; it does not answer for them."""
+    with conchart.read(places=places_of(ROOT / "captures/places/offload")) as trace:
+        (host,) = trace.sql("""
+            SELECT sum(end_at - start_at) FROM whereabouts WHERE kind = 'host' AND place = 'client'
+        """).fetchone() or (0,)
+        assert host < 40 * MS
 
 
 def test_the_largest_wait_says_where_it_was_spent() -> None:
