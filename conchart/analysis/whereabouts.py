@@ -1,6 +1,6 @@
 """Where the time of each phase was spent: in a host, on a path, or until a lost packet came again.
 
-In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: the table ``whereabouts``.
+In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: ``whereabouts``.
 
 At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the
 receiver has it and has not answered. Of both packets that bound a turn, each place says when it saw them. From that,
@@ -10,7 +10,8 @@ second packet spent on the path longer than the first. Both went the same way, s
 
 The turns of one connection have no gaps, and each phase gets the parts of them that it lies over: they add up to the
 phase exactly. While a sender's timer runs for a lost packet, its host has nothing to do: that time is the loss's; nor
-while it waits for an acknowledgement before it may send on: that is the pace of the path. A proxy's own part is divided further, by the connections that it caused (``links``).
+while it waits for an acknowledgement before it may send on: that is the pace of the path. A proxy's own part is divided
+further, by the connections that it caused (``links``).
 """
 
 from conchart.store.tables import Tables
