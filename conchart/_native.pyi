@@ -5,8 +5,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 __all__ = [
     "CaptureError",
+    "Crossings",
     "annotate_captures",
-    "clock_steps",
     "fit_clock",
     "link_exchanges",
     "pack_columns",
@@ -90,17 +90,52 @@ def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int,
         be wrong (None if packets went in one direction alone), the number of packets, the segment.
     """
 
-def clock_steps(points: object) -> list[tuple[int | None, list[int], list[int], int]]:
-    """Find where one of two clocks was set, from packets that both saw.
+class Crossings:
+    """The packets of several places, and which are the same."""
 
-    Args:
-        points: As for ``fit_clock``.
+    def __init__(self, sightings: object, streams: object) -> None:
+        """Find the packets that are the same.
 
-    Returns:
-        Of each step: whether the reference (0) or the other place (1) was set, or None if both are possible; at each of
-        the two, the last frame before it and the first one after it; how much farther the other place is ahead after
-        it.
-    """
+        Args:
+            sightings: Rows that speak Arrow: of ``sightings``, with ``part``, the number of the place, and
+                ``by_client`` in place of ``sender``. Columns that are not needed are kept for ``told``.
+            streams: Rows with ``part`` and ``local``, the stream there; ``path``, the connection; ``turned``; how many
+                ``places`` saw it; ``isn_client`` and ``isn_server`` where sequence numbers were changed on the way.
+        """
+
+    def grain(self, part: int) -> int:
+        """Tell how many nanoseconds two times of a place differ at least, if they do."""
+
+    def apart(self) -> object:
+        """Give a batch: of each connection and two places (``one``, ``other``) how their times and hop limits differ."""
+
+    def route(self, routes: object) -> None:
+        """Take rows that speak Arrow: ``path``, ``part``, and ``position``, counted from the client."""
+
+    def steps(self, here: int, there: int) -> list[tuple[int | None, list[int], list[int], int]]:
+        """Find where one of two clocks was set. It needs routes.
+
+        Returns:
+            Of each step: whether the clock of ``here`` (0) or ``there`` (1) was set, or None if both are possible; at
+            each of the two, the last frame before it and the first one after it; how much farther ``there`` is ahead
+            after it.
+        """
+
+    def fit(self, here: int, there: int, sets: list[list[int]]) -> list[tuple[int, int, int, int, int | None, int, int]]:
+        """Tell how far the clocks of two places are apart, as ``fit_clock`` does. It needs routes.
+
+        Args:
+            here: The reference.
+            there: The other place.
+            sets: From which frames on each of the two was set.
+        """
+
+    def told(self, befores: list[int]) -> list[object]:
+        """Give the sightings back, once, with ``path``, ``turned`` and ``packet``.
+
+        Args:
+            befores: Of each place, how many frames stand before its own.
+        """
 
 def link_exchanges(exchanges: object) -> list[object]:
     """Link the exchanges of proxies' two sides.

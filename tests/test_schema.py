@@ -84,6 +84,7 @@ def test_every_documented_table_exists() -> None:
 
 
 TOLD = (
+    "http3/retry",
     "udp/dns-before-http",
     "udp/http3",
     "crafted/gap",

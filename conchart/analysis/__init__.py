@@ -11,8 +11,9 @@ from functools import partial
 
 import duckdb
 
-from conchart.analysis import hops, whereabouts
+from conchart.analysis import changes, hops, whereabouts
 from conchart.analysis import vantage as vantage_steps
+from conchart.analysis.changes import compare_places
 from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.pricing import find
 from conchart.analysis.findings.rule import Rule
@@ -78,8 +79,17 @@ def plan(
         ),
         _Part(work=find_losses, reads=("places", "sightings", "paths"), writes=("losses",)),
         _Part(
+            work=compare_places,
+            reads=("connections", "handshakes", "places", "sightings", "paths", "links"),
+            writes=("changes", "disorders"),
+            forget=changes.FORGET,
+        ),
+        _Part(
             work=place_phases,
-            reads=("captures", "connections", "exchanges", "phases", "places", "sightings", "paths", "clocks", "links"),
+            reads=(
+                *("captures", "connections", "exchanges", "phases", "stalled"),
+                *("places", "sightings", "paths", "clocks", "losses", "links"),
+            ),
             writes=("whereabouts",),
             forget=whereabouts.FORGET,
         ),

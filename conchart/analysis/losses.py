@@ -84,7 +84,14 @@ _LOST = """
     LEFT JOIN sent_again ON sent_again.stream = missed.stream AND sent_again.sender = missed.sender
         AND sent_again.place = missed.place AND sent_again.seq = missed.seq
     LEFT JOIN acknowledged ON acknowledged.stream = missed.stream AND acknowledged.sender <> missed.sender
-    WHERE missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes
+    WHERE (missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes)
+        -- A direction of which the place saw nothing, and all arrived, goes another way.
+        AND (NOT seen_behind OR (missed.stream, missed.sender, next) IN (
+            SELECT (stream, sender, place) FROM sightings))
+        -- A middlebox opened the connection by itself: handshake and acknowledgements are its own.
+        AND NOT (missed.bytes = 0 AND NOT contains(flags, 'F') AND missed.stream IN (
+            SELECT stream FROM paths GROUP BY stream
+            HAVING count(DISTINCT isn_server) > 1 AND count(DISTINCT isn_client) = 1))
 """
 
 

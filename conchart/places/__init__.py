@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from conchart import _native
 from conchart.errors import UsageError
 from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part
@@ -59,19 +60,20 @@ def read_places(
     with temporary_folder(None) as work, ExitStack() as stack:
         surveyed = _surveyed(places, wanted, work, executor, progress)
         named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
-        stack.enter_context(_matched(tables, named))
-        steps = find_steps(tables, named, trusted)
+        crossings = stack.enter_context(_matched(tables, named))
+        steps = find_steps(tables, crossings, named, trusted)
         if steps:
             stack.close()
+            del crossings
             named = [
                 replace(place, surveyed=_again(place, replace(wanted, steps=tuple(steps[place.number])), work))
                 if place.number in steps
                 else place
                 for place in named
             ]
-            stack.enter_context(_matched(tables, named))
-        clocks = set_clocks(tables, named, trusted, steps)
-        join_places(tables, named, clocks)
+            crossings = stack.enter_context(_matched(tables, named))
+        clocks = set_clocks(tables, crossings, named, trusted, steps)
+        join_places(tables, crossings, named, clocks)
 
 
 def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:
@@ -79,13 +81,13 @@ def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:
 
 
 @contextmanager
-def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
+def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[_native.Crossings]:
     """Have the views of what was read, and what is the same in them."""
     with read_files(tables, places):
         match_flows(tables, places)
-        match_packets(tables)
-        order_places(tables)
-        yield
+        crossings = match_packets(tables)
+        order_places(tables, crossings)
+        yield crossings
 
 
 def _surveyed(

@@ -1,6 +1,6 @@
 """How far the clocks of places are apart, and which of two places a packet passed first.
 
-In: ``crossings``. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``:
+In: what the core found of packets. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``:
 the places of each connection, from the client on.
 
 A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``.
@@ -24,6 +24,8 @@ from conchart.store.tables import Rows, Tables
 
 Step = tuple[int, int]
 """From which frame on a clock shows how much more, in nanoseconds."""
+_Fitted = tuple[int, int, int, int, int | None, int, int]
+"""A piece as the core tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,17 @@ def _told(piece: Piece, at: str) -> str:
 
 
 def set_clocks(
-    tables: Tables, places: Sequence[Place], trusted: Collection[str], steps: Mapping[int, Sequence[Step]]
+    tables: Tables,
+    crossings: _native.Crossings,
+    places: Sequence[Place],
+    trusted: Collection[str],
+    steps: Mapping[int, Sequence[Step]],
 ) -> list[Clock]:
     """Give the clock of each place, in their order.
 
     Args:
         tables: With ``routes``.
+        crossings: With the same routes.
         places: Read without the steps of their clocks.
         trusted: Names of those whose clocks are right.
         steps: By the number of the place.
@@ -113,14 +120,13 @@ def set_clocks(
     while left := [place for place in places if place.number not in aligned]:
         pairs = [(known, place) for known in aligned for place in left if place.number in shared.get(known, ())]
         fitted = [
-            _fit(tables, aligned[known], place, packets_of(known, place.number, steps), steps) for known, place in pairs
+            _fitted(aligned[known], place, crossings.fit(known, place.number, _sets(known, place.number, steps)), steps)
+            for known, place in pairs
         ]
         if not fitted:
             for place in left:
-                clocks = (
-                    _fit(tables, known, place, _causes(known.place.number, place.number, steps), steps)
-                    for known in aligned.values()
-                )
+                clocks = (_fitted(known, place, _caused(tables, crossings, known.place.number, place.number, steps), steps)
+                    for known in aligned.values())  # fmt: skip
                 fitted += [replace(clock, method="causality") for clock in clocks if clock.pieces]
         if fitted:
             best = min(map(_worst, fitted))
@@ -176,18 +182,6 @@ def _shared(tables: Tables) -> dict[int, list[int]]:
     return shared
 
 
-def packets_of(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
-    """Give SQL for the packets that two places saw."""
-    return f"""
-        SELECT one.seen_at AS here_at, other.seen_at AS there_at, one.frame AS here_frame, other.frame AS there_frame,
-            (one.sender = 'client') = (one.position < other.position) AS outward,
-            {_times_set("one.frame", steps.get(here, ()))} AS here_set,
-            {_times_set("other.frame", steps.get(there, ()))} AS there_set
-        FROM placed one JOIN placed other USING (packet)
-        WHERE one.part = {here} AND other.part = {there} AND one.alone AND other.alone
-    """
-
-
 def _times_set(frame: str, steps: Sequence[Step]) -> str:
     """Give SQL for how often a clock was set before a frame."""
     return " + ".join(["0::BIGINT", *(f"({frame} >= {first})::BIGINT" for first, _ in steps)])
@@ -225,10 +219,21 @@ def _causes(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
     """
 
 
-def _fit(tables: Tables, known: Clock, place: Place, of: str, steps: Mapping[int, Sequence[Step]]) -> Clock:
-    """Fit the clock of a place to that of one that is aligned."""
-    here, there = known.place.number, place.number
-    found = _native.fit_clock(Rows(tables.stored(points(here, there, of))))
+def _sets(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> list[list[int]]:
+    """Give from which frames on each of two clocks was set."""
+    return [[frame for frame, _ in steps.get(part, ())] for part in (here, there)]
+
+
+def _caused(
+    tables: Tables, crossings: _native.Crossings, here: int, there: int, steps: Mapping[int, Sequence[Step]]
+) -> list[_Fitted]:
+    grains = (crossings.grain(here), crossings.grain(there))
+    return _native.fit_clock(Rows(tables.stored(_points(grains, _causes(here, there, steps)))))
+
+
+def _fitted(known: Clock, place: Place, found: Sequence[_Fitted], steps: Mapping[int, Sequence[Step]]) -> Clock:
+    """Give the clock of a place, as it was fitted to that of one that is aligned."""
+    there = place.number
     sets = [*accumulate((ns for _, ns in steps.get(there, ())), initial=0)]
     pieces = [
         Piece(from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, own_ns=sets[segment % SETS])
@@ -242,18 +247,12 @@ SETS = 1_000
 """More than a clock is set."""
 
 
-def points(here: int, there: int, of: str) -> str:
+def _points(grains: tuple[int, int], of: str) -> str:
     """Give SQL for the points that the core fits. Coarse clocks cut off what they do not show."""
     return f"""
-        WITH coarse AS (
-            SELECT part, greatest({_GRAIN}, {_JITTER_NS}) AS grain FROM all_sightings
-            WHERE part IN ({here}, {there}) GROUP BY part),
-        points AS ({of})
-        SELECT here_at, there_at - here_at + if(outward,
-                (SELECT grain - 1 FROM coarse WHERE part = {there}),
-                -(SELECT grain - 1 FROM coarse WHERE part = {here}))
-                AS ahead_ns, outward, here_frame, there_frame, here_set * {SETS} + there_set AS segment
-        FROM points ORDER BY here_set + there_set, segment, there_frame
+        SELECT here_at, there_at - here_at + if(outward, {grains[1] - 1}, {1 - grains[0]}) AS ahead_ns, outward,
+            here_frame, there_frame, here_set * {SETS} + there_set AS segment
+        FROM ({of}) points ORDER BY here_set + there_set, segment, there_frame
     """
 
 
@@ -282,41 +281,18 @@ def _composed(known: Clock, pieces: Sequence[Piece]) -> Iterator[Piece]:
         )
 
 
-_JITTER_NS = 1_000
-"""The clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent."""
-_GRAIN = """
-    CASE WHEN count(*) FILTER (seen_at % 1000000 <> 0) = 0 THEN 1000000
-        WHEN count(*) FILTER (seen_at % 1000 <> 0) = 0 THEN 1000 ELSE 1 END
-"""
-"""What a clock shows at least: milliseconds, microseconds or nanoseconds. It cuts off the rest."""
-
-
-def order_places(tables: Tables) -> None:
-    """Make ``routes``, and ``placed``: the crossings with the position of their place."""
+def order_places(tables: Tables, crossings: _native.Crossings) -> None:
+    """Make ``routes``, and tell them to the core."""
+    tables.lend_batch("apart", crossings.apart())
     tables.execute("""
         CREATE TEMP TABLE nearer AS
-        WITH apart AS (
-            SELECT path, one.part AS one, other.part AS other, one.sender, other.seen_at - one.seen_at AS ns,
-                one.ttl - other.ttl AS hops, other.frame
-            FROM crossings one JOIN crossings other USING (path, packet)
-            WHERE one.part <> other.part AND one.alone AND other.alone),
-        -- A packet and the next one, the other way round: a clock that is set between two changes no others.
-        turns AS (
-            SELECT *, CASE WHEN sender <> lag(sender) OVER near
-                THEN if(sender = 'client', 1, -1) * (ns - lag(ns) OVER near) END AS slower_ns
-            FROM apart WINDOW near AS (PARTITION BY path, one, other ORDER BY frame)),
-        ahead AS (
-            SELECT path, one, other, median(slower_ns) AS slower_ns,
-                median(hops) FILTER (sender = 'client') AS hops_client,
-                median(hops) FILTER (sender = 'server') AS hops_server
-            FROM turns GROUP BY ALL),
-        judged AS (
+        WITH judged AS (
             SELECT path, one, other, hops_client, hops_server,
                 -- Clocks that cut off microseconds differ by as much.
                 CASE WHEN abs(slower_ns) > 2000 THEN slower_ns > 0
                     WHEN coalesce(hops_client, -hops_server, 0) <> 0 THEN coalesce(hops_client, -hops_server) > 0
                     WHEN slower_ns <> 0 THEN slower_ns > 0 END AS nearer
-            FROM ahead),
+            FROM apart),
         usual AS (
             SELECT one, other, server_ip, server_port, mode(nearer) AS nearer
             FROM judged JOIN members USING (path) JOIN all_connections rows
@@ -334,7 +310,4 @@ def order_places(tables: Tables) -> None:
         FROM members LEFT JOIN (
             SELECT path, one AS part, count(*) FILTER (NOT nearer) AS ahead FROM nearer GROUP BY ALL) USING (path, part)
     """)
-    tables.execute("""
-        CREATE TEMP VIEW placed AS
-        SELECT crossings.*, position FROM crossings JOIN routes USING (path, part, local)
-    """)
+    crossings.route(Rows(tables.stored("SELECT path, part, position::BIGINT AS position FROM routes")))

@@ -10,6 +10,7 @@ packets on the reference's clock.
 
 from collections.abc import Sequence
 
+from conchart import _native
 from conchart.parts.model import CORE
 from conchart.parts.survey import frame_columns
 from conchart.places.clocks import Clock
@@ -27,7 +28,9 @@ _DURATIONS = {
 """Durations between two instants of the same row: on a clock that drifts, they change as the instants do."""
 
 
-def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]) -> None:
+def join_places(
+    tables: Tables, crossings: _native.Crossings, places: Sequence[Place], clocks: Sequence[Clock]
+) -> None:
     """Fill the tables."""
     befores, before, captures = [], 0, []
     for place in places:
@@ -47,8 +50,12 @@ def join_places(tables: Tables, places: Sequence[Place], clocks: Sequence[Clock]
     ):
         _number(tables, clocks)
         for table in CORE:
-            rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
-            tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
+            if table.name == "sightings":
+                for batch in crossings.told([before for _, _, before in befores]):
+                    tables.unite(table.name, _union(table, clocks), batch)
+            else:
+                rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
+                tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
         tables.execute(_PATHS)
         tables.execute(_PLACES)
         tables.execute("DROP TABLE streams")
@@ -99,6 +106,9 @@ def _union(table: Table, clocks: Sequence[Clock]) -> str:
             f"if(rows.{name} = rows.{end} - rows.{start}, {replaced[end]} - {replaced[start]}, rows.{name})"
         )
     replaced["stream"] = "streams.stream"
+    if table.name == "sightings":
+        side = table.types["sender"]
+        replaced["sender"] = f"if(by_client <> turned, 'client'::{side}, 'server'::{side})"
     if table.name == "connections":
         replaced["capture"] = """(
             SELECT arg_max(files.capture, files.first_frame) FROM files
@@ -106,29 +116,10 @@ def _union(table: Table, clocks: Sequence[Clock]) -> str:
     told = table.from_core
     values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in told)
     if table.name == "sightings":
-        return _sightings(values)
+        return f"SELECT {values}, place, packet FROM batch rows JOIN parts USING (part) JOIN streams USING (path)"
     return f"""
         SELECT {values} FROM all_{table.name} rows
         JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
-    """
-
-
-def _sightings(values: str) -> str:
-    """Give a query for the rows of ``sightings``: of shared connections those that were matched, and all others."""
-    return f"""
-        WITH rows AS (
-            SELECT part, path, local, frame, seen_at, sender, flags, bytes, raw_seq AS seq, raw_ack AS ack, print,
-                ip_id, ttl, window_scale, first_frame AS packet
-            FROM crossings JOIN (
-                SELECT packet, min(frame + before) AS first_frame FROM crossings JOIN parts USING (part) GROUP BY packet
-            ) USING (packet)
-            UNION ALL
-            SELECT rows.part, path, stream AS local, frame, seen_at, sender::VARCHAR, flags, bytes, seq, ack, print,
-                ip_id, ttl, window_scale, NULL
-            FROM all_sightings rows JOIN members ON members.part = rows.part AND members.local = rows.stream
-            WHERE path NOT IN (SELECT path FROM twins))
-        SELECT {values}, place, packet
-        FROM rows JOIN parts ON parts.part = rows.part JOIN streams ON streams.path = rows.path
     """
 
 

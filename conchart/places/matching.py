@@ -1,11 +1,10 @@
 """The connections and the packets that several places saw.
 
-In: ``all_connections`` and ``all_sightings``. Out: two temporary tables.
+In: ``all_connections`` and ``all_sightings``. Out: two temporary tables, and what the core holds of the packets.
 
 ``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
-client and server are taken the other way round there (``turned``). ``crossings``: the packets of connections that two
-places or more saw; ``packet`` is equal where it is the same one, ``alone`` where no other packet of its side looks like
-it.
+client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
+saw. Their packets are compared in the core (``native/src/across/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
 translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed
@@ -17,8 +16,10 @@ that is not enough, the IP identification decides, which some address translator
 
 from collections.abc import Sequence
 
+from conchart import _native
 from conchart.places.views import Place
-from conchart.store.tables import Tables
+from conchart.store.schema import TABLE_BY_NAME
+from conchart.store.tables import Rows, Tables
 
 _LOOK_ALIKE = 4
 """Packets of one place that look alike: beyond, they do not tell which connection it is."""
@@ -115,53 +116,26 @@ _OTHERS = f"""
 """
 
 
-def match_packets(tables: Tables) -> None:
-    """Make ``crossings``: one row for each packet of each place, of the connections that places share."""
+def match_packets(tables: Tables) -> _native.Crossings:
+    """Make ``twins``, and find the packets that are the same in the connections that places share."""
     tables.execute("""
         CREATE TEMP TABLE twins AS
         SELECT path, count(*) AS places,
             -- A firewall gave the connection other sequence numbers: they count from the SYN.
-            coalesce(count(DISTINCT isn_client) > 1 AND count(isn_client) = count(*)
-                AND count(isn_server) = count(*), false) AS renumbered
+            coalesce(greatest(count(DISTINCT isn_client), count(DISTINCT isn_server)) > 1
+                AND count(isn_client) = count(*) AND count(isn_server) = count(*), false) AS renumbered
         FROM members JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
         GROUP BY path HAVING count(*) > 1
     """)
-    tables.execute(f"""
-        CREATE TEMP TABLE crossings AS
-        WITH seen AS (
-            SELECT path, seen.part, seen.stream AS local, frame, seen_at,
-                if(turned, if(sender = 'client', 'server', 'client'), sender::VARCHAR) AS sender, flags, bytes,
-                {_number("seq", "seen.sender")} AS seq, {_number("ack", "peer")} AS ack, seq AS raw_seq, ack AS raw_ack,
-                print, ip_id, ttl, window_scale
-            FROM (SELECT *, if(sender = 'client', 'server', 'client') AS peer FROM all_sightings) seen
-            JOIN members ON members.part = seen.part AND members.local = seen.stream
-            JOIN twins USING (path)
-            JOIN all_connections rows ON rows.part = seen.part AND rows.stream = seen.stream),
-        keyed AS (
-            SELECT *, hash(path, sender, seq, ack, bytes, flags, print) AS alike FROM seen),
-        counted AS (
-            SELECT alike, max(times) AS times, min(times) AS least, count(*) AS places
-            FROM (SELECT alike, part, count(*) AS times FROM keyed GROUP BY ALL) GROUP BY alike),
-        -- What is in one place alone: offloading cut or joined it, or a middlebox changed it. Its beginning stays.
-        begun AS (
-            SELECT path, sender, seq, count(DISTINCT part) AS places, count(*) AS packets
-            FROM keyed JOIN counted USING (alike)
-            WHERE counted.places = 1 AND times = 1 AND bytes > 0 AND seq IS NOT NULL
-            GROUP BY ALL HAVING count(*) > 1 AND count(*) = count(DISTINCT part))
-        SELECT keyed.*, times = 1 AND (counted.places > 1 OR begun.packets IS NOT NULL) AS alone,
-            CASE WHEN begun.packets IS NOT NULL AND counted.places = 1 AND times = 1
-                THEN hash(path, sender, seq, 'begins')
-                WHEN times = 1 THEN alike
-                -- As many times at each place: the first is the first.
-                WHEN times = least AND counted.places = twins.places THEN
-                    hash(alike, row_number() OVER (PARTITION BY alike, part ORDER BY frame))
-                ELSE hash(alike, coalesce(ip_id, 0), row_number() OVER (PARTITION BY alike, ip_id, part ORDER BY frame))
-            END AS packet
-        FROM keyed JOIN counted USING (alike) JOIN twins USING (path) LEFT JOIN begun USING (path, sender, seq)
-    """)
-
-
-def _number(column: str, side: str) -> str:
-    """Give a sequence number that is the same everywhere."""
-    isn = f"if({side} = 'client', isn_client, isn_server)"
-    return f"if(renumbered, ({column} - {isn} + {1 << 32}) % {1 << 32}, {column})"
+    told = ", ".join(name for name in TABLE_BY_NAME["sightings"].from_core if name != "sender")
+    return _native.Crossings(
+        Rows(tables.stored(f"SELECT part, sender = 'client' AS by_client, {told} FROM all_sightings")),
+        Rows(
+            tables.stored("""
+                SELECT members.part, local, path, turned, coalesce(places, 1) AS places,
+                    if(renumbered, isn_client, NULL) AS isn_client, if(renumbered, isn_server, NULL) AS isn_server
+                FROM members LEFT JOIN twins USING (path)
+                JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
+            """)
+        ),
+    )

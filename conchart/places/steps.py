@@ -1,6 +1,6 @@
 """Clocks that were set while they captured: at which frame, and by how much.
 
-In: ``placed``. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
+In: what the core found of packets. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
 
 ``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no
 packet was under way, another pair decides, or where less time would have passed.
@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from conchart import _native
-from conchart.places.clocks import Step, packets_of, points
+from conchart.places.clocks import Step
 from conchart.places.views import Place
-from conchart.store.tables import Rows, Tables
+from conchart.store.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class Found:
         return replace(self, before=max(self.before, other.before), after=min(self.after, other.after))
 
 
-def find_steps(tables: Tables, places: Sequence[Place], trusted: Collection[str]) -> dict[int, list[Step]]:
+def find_steps(
+    tables: Tables, crossings: _native.Crossings, places: Sequence[Place], trusted: Collection[str]
+) -> dict[int, list[Step]]:
     """Give the steps of each place whose clock was set, in the order of frames."""
     sure: list[Found] = []
     unsure: list[tuple[Found, Found]] = []
     for here, there in combinations([place.number for place in places], 2):
-        found = _native.clock_steps(Rows(tables.stored(points(here, there, packets_of(here, there, {})))))
-        for of, before, after, ns in found:
+        for of, before, after, ns in crossings.steps(here, there):
             both = (Found(here, before[0], after[0], -ns), Found(there, before[1], after[1], ns))
             if of is None:
                 unsure.append(both)

@@ -12,7 +12,7 @@ from conchart.parts.model import CORE, Surveyed, files_of
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
-_MADE = ("nearer", "members", "twins", "crossings", "routes")
+_MADE = ("apart", "nearer", "members", "twins", "routes")
 """Tables that the steps hand to each other."""
 
 
@@ -30,22 +30,16 @@ class Place:
 def read_files(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
     """Have a view of each table of all places as long as the block lasts."""
     names = [table.name for table in CORE]
-    files = {
-        name: [(place.number, path) for place in places for path in files_of(place.surveyed.folder, name)]
-        for name in names
-    }
-    every = [file for of_table in files.values() for file in of_table]
-    with tables.lent("parquet", {"part": "BIGINT", "filename": "VARCHAR"}, every):
-        for name, of_table in files.items():
-            paths = ", ".join(literal(path) for _, path in of_table)
-            tables.execute(
-                f"CREATE TEMP VIEW all_{name} AS SELECT * EXCLUDE (filename) "
-                f"FROM read_parquet([{paths}], filename = true) JOIN parquet USING (filename)"
-            )
-        with tables.uniting():
-            yield
-            tables.execute("DROP VIEW placed")
-            for name in names:
-                tables.execute(f"DROP VIEW all_{name}")
-            for name in _MADE:
-                tables.execute(f"DROP TABLE IF EXISTS {name}")
+    for name in names:
+        rows = (
+            f"SELECT {place.number}::BIGINT AS part, * FROM read_parquet([{files}])"
+            for place in places
+            for files in [", ".join(map(literal, files_of(place.surveyed.folder, name)))]
+        )
+        tables.execute(f"CREATE TEMP VIEW all_{name} AS {' UNION ALL BY NAME '.join(rows)}")
+    with tables.uniting():
+        yield
+        for name in names:
+            tables.execute(f"DROP VIEW all_{name}")
+        for name in _MADE:
+            tables.execute(f"DROP TABLE IF EXISTS {name}")

@@ -31,8 +31,11 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "STALL": (
         "delayed-ack",
         "fast-retransmit",
+        "loss",
         "nagle",
         "pmtu",
+        "pto",
+        "qpack",
         "receiver",
         "rto",
         "sender",
@@ -160,6 +163,7 @@ TABLES: tuple[Table, ...] = (
             hello_frame BIGINT, server_hello_frame BIGINT, ready_frame BIGINT, failed_frame BIGINT,
             version VARCHAR, version_offered VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
             alpn_offered VARCHAR, key_shares VARCHAR, client_random VARCHAR, quic_version VARCHAR,
+            retry_at BIGINT,
             kind SESSION, resumption_offered SESSION, early_data_offered BOOLEAN,
             ticket_offered BOOLEAN, ticket_issued BOOLEAN, session_id_issued BOOLEAN, outcome OUTCOME,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
@@ -278,7 +282,8 @@ TABLES: tuple[Table, ...] = (
         known="stream, seen_at, sender, flags, bytes, place",
         columns="""
             stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER,
-            seq BIGINT, ack BIGINT, print BIGINT, ip_id INTEGER, ttl INTEGER, window_scale INTEGER
+            seq BIGINT, ack BIGINT, print BIGINT, ip_id INTEGER, ttl INTEGER, window_scale INTEGER,
+            mss INTEGER, options VARCHAR, tos INTEGER
         """,
         worked_out="place VARCHAR, packet BIGINT",
     ),
@@ -337,6 +342,25 @@ TABLES: tuple[Table, ...] = (
         worked_out="""
             stream INTEGER, sender SIDE, from_place VARCHAR, to_place VARCHAR, frame BIGINT, seen_at BIGINT,
             flags VARCHAR, seq BIGINT, bytes INTEGER, captured_elsewhere BOOLEAN
+        """,
+    ),
+    Table(
+        name="changes",
+        key="stream, from_place, to_place, sender, field, before, after",
+        unknown=("before", "after"),
+        known="packets, from_frame, to_frame",
+        worked_out="""
+            stream INTEGER, from_place VARCHAR, to_place VARCHAR, sender SIDE, field VARCHAR, before VARCHAR,
+            after VARCHAR, packets BIGINT, from_frame BIGINT, to_frame BIGINT
+        """,
+    ),
+    Table(
+        name="disorders",
+        key="stream, frame, kind, to_place",
+        known="sender, kind, from_place, to_place, frame, to_frame, other_frame, bytes",
+        worked_out="""
+            stream INTEGER, sender SIDE, kind VARCHAR, from_place VARCHAR, to_place VARCHAR, frame BIGINT,
+            to_frame BIGINT, other_frame BIGINT, seq BIGINT, bytes INTEGER, late_ns BIGINT
         """,
     ),
     Table(

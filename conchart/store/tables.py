@@ -152,6 +152,12 @@ class Tables:
         chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch).items())
         self._database.execute(f"COPY (SELECT {chosen} FROM batch) TO {literal(path)} (COMPRESSION lz4)")
 
+    def unite(self, table: str, query: str, batch: object) -> None:  # noqa: ARG002  (DuckDB reads the variable)
+        """Add the rows of a query over ``batch``, a batch of the native core."""
+        self.execute("SET python_enable_replacements = true")
+        self._database.execute(f"INSERT INTO {table} BY NAME {query}")
+        self.execute("SET python_enable_replacements = false")
+
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Add rows, whose values stand in the order of the columns."""
         left = iter(rows)
@@ -317,6 +323,16 @@ class Tables:
     def losses(self) -> duckdb.DuckDBPyRelation:
         """Packets that one place saw and the next one did not."""
         return self._table("losses")
+
+    @property
+    def changes(self) -> duckdb.DuckDBPyRelation:
+        """What was changed in packets between two places."""
+        return self._table("changes")
+
+    @property
+    def disorders(self) -> duckdb.DuckDBPyRelation:
+        """Packets that were overtaken, doubled or sent again needlessly between two places."""
+        return self._table("disorders")
 
     @property
     def whereabouts(self) -> duckdb.DuckDBPyRelation:

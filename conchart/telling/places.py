@@ -13,6 +13,8 @@ from conchart.telling.rows import rows
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_count, format_ns, format_share
 
+_ONE_WAY = {"loss": "losses", "pace": "pace"}
+"""What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _PPM = 1000
 """Parts of 10⁹ in one of 10⁶."""
 
@@ -72,10 +74,22 @@ class Part:
 
     @property
     def words(self) -> str:
-        """``path client–lb`` or ``app``."""
+        """``path client–lb``, ``at app``, ``losses lb → client`` or ``pace lb → client``."""
         if self.kind == "host":
             return f"at {printable(self.place)}"
+        if self.kind in _ONE_WAY:
+            word = _ONE_WAY[self.kind]
+            return f"{word} {printable(self.place)} → {printable(self.to_place)}" if self.to_place else word
         return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+
+    @property
+    def spent(self) -> str:
+        """``on the path client–lb``, ``at app`` or ``until lost packets came again (losses lb → client)``."""
+        if self.kind == "loss":
+            return f"until lost packets came again ({self.words})"
+        if self.kind == "pace":
+            return f"waiting for acknowledgements ({self.words})"
+        return self.words if self.kind == "host" else f"on the {self.words}"
 
     @property
     def length(self) -> str:
@@ -159,24 +173,26 @@ _SPENT = f"""
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
-    ways AS (
+    parts AS (
         -- Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
-        SELECT connections.server_ip, connections.server_port, whereabouts.kind,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
-            sum(end_at - start_at)::BIGINT AS total_ns,
-            (abs(sum(if(coalesce(there.position, 0) > coalesce(back.position, 9999), -1, 1) * uncertainty_ns)))::BIGINT
-                AS uncertainty_ns,
-            count(*) FILTER (whereabouts.kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
-            min(whereabouts.of_stream) AS of_stream, min(coalesce(there.position, 0)) AS position
+        SELECT whereabouts.*, connections.server_ip, connections.server_port,
+            coalesce(there.position, 0) AS position,
+            whereabouts.kind = 'path' AND coalesce(there.position, 0) > coalesce(back.position, 9999) AS is_back
         FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
         LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
-        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place
-        GROUP BY ALL)
+        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place),
+    ways AS (
+        SELECT server_ip, server_port, kind, if(is_back, to_place, place) AS place,
+            if(is_back, place, to_place) AS to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+            (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
+            count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            min(of_stream) AS of_stream, min(position) AS position
+        FROM parts GROUP BY server_ip, server_port, kind, 4, 5)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
         if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
     FROM totals JOIN ways USING (server_ip, server_port)
-    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind = 'path', place
+    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind <> 'host', kind,
+        place
 """
 
 
@@ -210,6 +226,36 @@ def losses(tables: Tables) -> Iterator[Lost]:
         """,
     ):
         yield Lost(**row)
+
+
+_WORDS = {
+    "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP",
+    "ecn": "ECN", "isn": "sequence numbers", "handshake": "handshake answered by a middlebox",
+    "proxy_header": "PROXY header", "tls_passed_through": "TLS passed through",
+}  # fmt: skip
+_VALUED = ("mss", "window_scale", "dscp", "ecn")
+_CHANGED = """
+    SELECT from_place, to_place,
+        CASE WHEN ends_with(field, '_ip') OR ends_with(field, '_port') THEN 'addresses' ELSE field END AS field,
+        min(before) AS before, min(after) AS after, count(DISTINCT (before, after)) AS ways,
+        count(DISTINCT stream) AS streams
+    FROM changes WHERE field NOT IN ('ttl', 'tls') GROUP BY ALL ORDER BY from_place, to_place, field
+"""
+
+
+def changes(tables: Tables) -> Iterator[str]:
+    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``. TTL and TLS are not told."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for row in rows(tables, _CHANGED):
+        words = _WORDS.get(row["field"], row["field"].replace("_", " "))
+        if row["field"] in _VALUED and row["ways"] == 1:
+            words += f" {row['before'] or 'none'} → {row['after'] or 'none'}"
+        elif row["before"] == "present" and row["after"] is None:
+            words += " removed"
+        told.setdefault((row["from_place"], row["to_place"]), []).append(words)
+    for (here, there), words in told.items():
+        where = printable(here) if here == there else f"{printable(here)} → {printable(there)}"
+        yield f"{where}: {', '.join(words)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +295,7 @@ _LONGEST = f"""
     FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
     WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
         AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
-    ORDER BY wait_ns DESC, stream, number LIMIT 1
+    ORDER BY wait_ns DESC, stream, number LIMIT $most
 """
 
 _ARROWS = """
@@ -275,9 +321,9 @@ _ARROWS = """
 """
 
 
-def journey(tables: Tables) -> Journey | None:
-    """Give the packets of the exchange whose user waited the longest; None if no place but one saw it."""
-    for found in rows(tables, _LONGEST):
+def journeys(tables: Tables, most: int) -> Iterator[Journey]:
+    """Give the packets of the exchanges whose users waited the longest; none of those that one place alone saw."""
+    for found in list(rows(tables, _LONGEST, {"most": most})):
         told = list(rows(tables, _ARROWS, {"stream": found["stream"], "exchange": found["exchange"]}))
         first_at = min((at for row in told for at in row["seen"]), default=0)
         order = rows(
@@ -312,7 +358,7 @@ def journey(tables: Tables) -> Journey | None:
             Part(**row | {"uncertainty_ns": None if row.pop("unknown") else row["uncertainty_ns"] or 0})
             for row in parts
         )
-        return Journey(
+        yield Journey(
             stream=found["stream"],
             exchange=found["exchange"],
             places=tuple(dict.fromkeys(places)),
@@ -331,4 +377,3 @@ def journey(tables: Tables) -> Journey | None:
             wait_ns=found["wait_ns"],
             whereabouts=", ".join(f"{part.words} {part.length}" for part in of_wait),
         )
-    return None

@@ -97,6 +97,38 @@ STALLS: tuple[StallKind, ...] = (
         doing="the network's",
     ),
     StallKind(
+        name="pto",
+        word="lost",
+        meaning="a QUIC packet was lost, and its data sent again when a timer ran out (probe timeout)",
+        doing="the network's",
+    ),
+    StallKind(
+        name="pto",
+        detail="spurious",
+        word="late",
+        meaning="a QUIC packet or its acknowledgement came too late, and its data was sent again needlessly",
+        doing="the network's",
+    ),
+    StallKind(
+        name="loss",
+        word="lost",
+        meaning="a QUIC packet was lost, and its data sent again when later ones were acknowledged",
+        doing="the network's",
+    ),
+    StallKind(
+        name="loss",
+        detail="spurious",
+        word="late",
+        meaning="a QUIC packet arrived after later ones, and its data was sent again needlessly",
+        doing="the network's",
+    ),
+    StallKind(
+        name="qpack",
+        word="blocked",
+        meaning="header fields wait for table entries of another stream (QPACK)",
+        doing="the network's",
+    ),
+    StallKind(
         name="syn-rto",
         word="lost",
         meaning="a SYN or its answer was lost, and sent again when a timer ran out",

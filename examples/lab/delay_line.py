@@ -17,8 +17,9 @@ same seed chooses the same numbers again.
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
 lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); FILE tells what
-was done to each TCP segment, one JSON object a line: ``at`` (when it went in, nanoseconds since the Unix epoch),
-``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict`` (``pass``,
+was done to each TCP segment and UDP datagram, one JSON object a line: ``at`` (when it went in, nanoseconds since the
+Unix epoch), ``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict``
+(``pass``,
 ``drop``, ``hold``) and ``due_at``, when it was due at the other end. The file of ``--drops`` has each packet that was
 dropped, of any protocol: ``at``, ``from``, ``why`` (``rule``, ``loss``, ``queue``), ``source``, ``destination``,
 ``protocol``, ``ip_id``, ``ports``, ``seq``, ``ack``, ``flags``, ``length`` and ``payload``, a hash of its payload.

@@ -66,6 +66,12 @@ class Host:
         ).stdout.splitlines()[1:]
         return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in sockets)
 
+    def has_bound(self, port: int) -> bool:
+        """Say whether a program on this host has bound UDP ``port``."""
+        words = self.command(["cat", "/proc/net/udp"])
+        sockets = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[1:]
+        return any(line.split()[1].endswith(f":{port:04X}") for line in sockets)
+
     def pids(self) -> list[int]:
         """Return the processes still on this host."""
         found = subprocess.run(["ip", "netns", "pids", self.namespace], check=True, capture_output=True, text=True)

@@ -11,44 +11,49 @@ A rule is one word of the command line, a verb and what it chooses:
     hold:from=right,number=5,ms=40       the fifth data segment comes 40 ms later, behind those that overtake it
 
 Kinds are ``data`` (the default), ``ack``, ``syn``, ``syn-ack`` and ``fin``. A segment sent again is no further one: it
-has the number of the first, and ``copies`` says how many of the same are chosen. In: raw IPv4 packets, in the order in
-which they enter the line. Other packets pass.
+has the number of the first, and ``copies`` says how many of the same are chosen. Of kind ``udp``, each datagram counts:
+
+    drop:from=left,kind=udp,number=1-2   the first two datagrams from left to right
+
+In: raw IPv4 packets, in the order in which they enter the line. Other packets pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-TCP = 6
+TCP, UDP = 6, 17
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 EVERY = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """A TCP segment on the line."""
+    """A TCP segment or UDP datagram on the line; a datagram has no numbers."""
 
     size: int
     """Bytes, with the IP header."""
     ports: tuple[int, int]
     """The sender's and the receiver's."""
     kind: str
-    seq: int
-    ack: int
+    seq: int | None
+    ack: int | None
     length: int
     """Bytes of data."""
 
 
 def read_packet(raw: bytes) -> Packet | None:
-    """Read an IPv4 packet; None when it is no TCP."""
-    if raw[0] >> 4 != 4 or raw[9] != TCP:
+    """Read an IPv4 packet; None when it is neither TCP nor UDP."""
+    if raw[0] >> 4 != 4 or raw[9] not in (TCP, UDP):
         return None
     at = (raw[0] & 0x0F) * 4
+    ports = (int.from_bytes(raw[at : at + 2], "big"), int.from_bytes(raw[at + 2 : at + 4], "big"))
+    if raw[9] == UDP:
+        return Packet(size=len(raw), kind="udp", length=len(raw) - at - 8, ports=ports, seq=None, ack=None)
     flags = raw[at + 13]
     length = len(raw) - at - (raw[at + 12] >> 4) * 4
     return Packet(
-        size=len(raw), kind=_kind(flags, length), length=length,
-        ports=(int.from_bytes(raw[at : at + 2], "big"), int.from_bytes(raw[at + 2 : at + 4], "big")),
+        size=len(raw), kind=_kind(flags, length), length=length, ports=ports,
         seq=int.from_bytes(raw[at + 4 : at + 8], "big"), ack=int.from_bytes(raw[at + 8 : at + 12], "big"),
     )  # fmt: skip
 
@@ -76,7 +81,8 @@ class Rule:
     hold_ns: int = 0
     _numbers: dict[int, int] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
-    _acks: int = 0
+    _count: int = 0
+    """Of packets without a sequence number of their own."""
 
     def chooses(self, sender: str, packet: Packet) -> bool:
         """Say whether the rule is about this packet; counts it, so ask once for each."""
@@ -86,9 +92,9 @@ class Rule:
             return packet.size > self.larger
         if packet.kind != self.kind:
             return False
-        if self.kind == "ack":
-            self._acks += 1
-            return self.first <= self._acks <= self.last
+        if self.kind == "ack" or packet.seq is None:
+            self._count += 1
+            return self.first <= self._count <= self.last
         number = self._numbers.setdefault(packet.seq, len(self._numbers) + 1)
         copy = self._seen[packet.seq] = self._seen.get(packet.seq, 0) + 1
         return self.first <= number <= self.last and copy <= self.copies

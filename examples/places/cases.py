@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from row import CUT, NAT, ONE_HOST, ROW, Line
+from row import CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, Line
 from servers import HAPROXY, NGINX, PASSED, RESOLVERS
 
 MS, SECOND = 1_000_000, 10**9
@@ -116,6 +116,54 @@ CASES = {
         snapshot=160,
         see="- The client's capture has segments that its kernel cuts later (TSO) or has joined (GRO); the load "
         "balancer's has up to 1,448 bytes in each.",
+    ),
+    "reordered": Case(
+        title="Packets are held back on the way, and acknowledgements get lost",
+        plan=(requests(2, "/wait-5/bytes-30000"), (("/wait-5/bytes-400", 0, 0), ("/wait-5/bytes-400", 20, 9_000))),
+        front=Line(
+            delay_ms=10,
+            rules=(
+                "hold:from=right,number=12,ms=4",
+                "hold:from=left,number=9,ms=60",
+                "drop:from=right,kind=ack,number=1-9",
+            ),
+        ),
+        clocks={"lb": {"offset_ns": 37 * MS}},
+        snapshot=160,
+        see="- One segment of a response arrives behind others. One of an upload comes so late that it is sent again.",
+    ),
+    "firewall": Case(
+        title="A firewall changes options, DSCP and ECN",
+        plan=MIXED,
+        layout=FIREWALL,
+        front=Line(delay_ms=10),
+        clocks={"lb": {"offset_ns": 37 * MS}},
+        see="""\
+- `nft`: maximum segment size 1300, no SACK and no timestamps in SYNs, DSCP AF21 and "congestion experienced" on what
+  the client sends.""",
+    ),
+    "syn-proxy": Case(
+        title="A SYN proxy answers in place of the server",
+        plan=MIXED,
+        layout=SYN_PROXY,
+        front=Line(delay_ms=10),
+        clocks={"lb": {"offset_ns": 37 * MS}},
+        see="- The client has a SYN-ACK before its SYN was at the load balancer, with another sequence number.",
+    ),
+    "detour": Case(
+        title="Packets go back on another way, past the router",
+        plan=MIXED,
+        layout=DETOUR,
+        front=Line(delay_ms=10),
+        clocks={"lb": {"offset_ns": 37 * MS}, "router": {"offset_ns": -5 * MS}},
+        see="- `router` has what the client sends, and nothing of what comes back.",
+    ),
+    "clock-set": Case(
+        title="The clock of the load balancer is set while it captures",
+        plan=MIXED,
+        front=Line(delay_ms=10),
+        clocks={"lb": {"offset_ns": 1_500 * MS, "steps": {250 * MS: -1_500 * MS}}, "app": {"offset_ns": 3 * MS}},
+        see="- The clock of `lb` was 1.5 s ahead, and right after 250 ms.",
     ),
     "passthrough": Case(
         title="HAProxy passes TLS on to the application",

@@ -6,7 +6,7 @@ import json
 
 from cases import Case
 from lab.programs import versions
-from row import CUT, NAT, ONE_HOST, ROW, Line
+from row import CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, Line
 from servers import HAPROXY, NGINX, PASSED, RESOLVERS
 
 TOPOLOGIES = {
@@ -16,6 +16,16 @@ TOPOLOGIES = {
     lb 10.93.2.20 ──line── 10.93.2.30 app""",
     CUT: """\
     client 10.93.3.10 ── 10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    FIREWALL: """\
+    client 10.93.3.10 ── 10.93.3.1 firewall 10.93.1.1 ──line── 10.93.1.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    SYN_PROXY: """\
+    client 10.93.3.10 ── 10.93.3.1 SYN proxy 10.93.1.1 ──line── 10.93.1.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    DETOUR: """\
+    client 10.93.3.10 ── 10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb
+    client 10.93.5.10 ── 10.93.5.20 lb (the way back to 10.93.3.10)
     lb 10.93.2.20 ──line── 10.93.2.30 app""",
     ONE_HOST: """\
     client 127.0.0.1 ── 127.0.0.1 relay 10.93.4.1 ──br0── 10.93.4.20 lb
@@ -77,6 +87,7 @@ def told(line: Line) -> str:
     said = [f"{line.delay_ms:g} ms out, {back:g} ms back"]
     said += [f"{line.rate / 1e6:g} Mbit/s each way"] if line.rate else []
     said += [f"a queue of {line.queue:,} bytes"] if line.queue else []
+    said += [f"rules {', '.join(f'`{rule}`' for rule in line.rules)}"] if line.rules else []
     said += [f"{line.loss:.0%} and {line.loss_back:.0%} of packets lost"] if line.loss or line.loss_back else []
     return ", ".join(said)
 
@@ -85,5 +96,6 @@ def wrong(said: object) -> str:
     """Describe how wrong a clock is."""
     facts = dict(said)  # type: ignore[call-overload]
     words = [f"{facts['offset_ns'] / 1e6:+,g} ms"]
+    words += [f"set by {by / 1e6:+,g} ms after {since / 1e9:g} s" for since, by in facts.get("steps", {}).items()]
     words += [f"drift {facts['drift_ppb'] / 1000:+g} ppm"] if facts.get("drift_ppb") else []
     return ", ".join(words)

@@ -4,7 +4,9 @@ client 10.93.1.10 ──line── 10.93.1.20 lb 10.93.2.20 ──line── 10.
 
 With a router: client 10.93.1.10 ──line── 10.93.1.1 router 10.93.3.1 ── 10.93.3.20 lb; the client knows the router's
 address only, and the router translates addresses and ports in both directions. With a cut: client 10.93.3.10 ──
-10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb; segments are large on the client's cable and small on the line. On
+10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb; segments are large on the client's cable and small on the line. A
+firewall and a SYN proxy are the same router, with small segments everywhere. With a detour, the load balancer's packets
+go back on a second cable, past the router. On
 one host: client and a relay on the host's loopback, lb 10.93.4.20 and app 10.93.4.30 as containers at its bridge.
 """
 
@@ -18,9 +20,14 @@ from lab.network import Host, Network, ip, tell_kernel
 
 NAME = "shop.example"
 ROW, NAT, CUT, ONE_HOST = "row", "nat", "cut", "one-host"
+FIREWALL, SYN_PROXY, DETOUR = "firewall", "syn-proxy", "detour"
+ROUTED = (CUT, FIREWALL, SYN_PROXY, DETOUR)
+"""Layouts in which the router hands on packets as they are addressed."""
 CLIENT, LB_FRONT, LB_BACK, APP = "10.93.1.10", "10.93.1.20", "10.93.2.20", "10.93.2.30"
 ROUTER_FRONT, ROUTER, BEHIND_ROUTER, FAR_CLIENT = "10.93.1.1", "10.93.3.1", "10.93.3.20", "10.93.3.10"
 BRIDGE, LB_BRIDGED, APP_BRIDGED = "10.93.4.1", "10.93.4.20", "10.93.4.30"
+DETOUR_CLIENT, DETOUR_LB = "10.93.5.10", "10.93.5.20"
+PEERS = {"client": ("router", "lb"), "router": ("client", "lb"), "lb": ("router", "client")}
 LOOPBACK = "127.0.0.1"
 MANY_SEGMENTS = 45
 """As many as fit into 64 kB."""
@@ -39,6 +46,33 @@ table ip places {{
 }}
 """
 """nftables: the client's address and port, and the server's address."""
+CHANGES = """
+table ip places {
+    chain pass {
+        type filter hook forward priority mangle
+        tcp flags & syn == syn tcp option maxseg size set 1300
+        tcp flags & syn == syn reset tcp option sack-perm
+        tcp flags & syn == syn reset tcp option timestamp
+        iifname "to-client" ip dscp set af21
+        iifname "to-client" ip ecn set ce
+    }
+}
+"""
+"""nftables: maximum segment size, options of SYNs, DSCP of what the client sends, ECN."""
+ANSWERS = """
+table ip places {
+    chain before {
+        type filter hook prerouting priority raw
+        iifname "to-client" tcp dport 443 tcp flags syn notrack
+    }
+    chain pass {
+        type filter hook forward priority filter
+        tcp dport 443 ct state invalid,untracked synproxy mss 1460 wscale 7 timestamp sack-perm
+        ct state invalid drop
+    }
+}
+"""
+"""nftables: the router answers a SYN by itself, and opens the connection to the server after the client's ACK."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +86,8 @@ class Line:
     queue: int | None = None
     loss: float = 0
     loss_back: float = 0
+    rules: tuple[str, ...] = ()
+    """Chosen packets that get lost or are held back, see ``lab/rules.py``."""
 
 
 class Row(Network):
@@ -62,9 +98,9 @@ class Row(Network):
         super().__init__("client", "router", "lb", "app")
         self.client, self.router, self.lb, self.app = self.hosts
         self.layout, self.lines, self.seed = layout, {"client-lb": front, "lb-app": back}, seed
-        self.site = {ROW: LB_FRONT, CUT: LB_FRONT, NAT: ROUTER_FRONT, ONE_HOST: LOOPBACK}[layout]
+        self.site = {NAT: ROUTER_FRONT, ONE_HOST: LOOPBACK}.get(layout, LB_FRONT)
         """Where the client asks."""
-        self.front = {ROW: LB_FRONT, CUT: LB_FRONT, NAT: BEHIND_ROUTER, ONE_HOST: LB_BRIDGED}[layout]
+        self.front = {NAT: BEHIND_ROUTER, ONE_HOST: LB_BRIDGED}.get(layout, LB_FRONT)
         """Where the load balancer listens."""
         self.behind = APP_BRIDGED if layout == ONE_HOST else APP
         """Where the application listens."""
@@ -76,7 +112,7 @@ class Row(Network):
         if self.layout == ONE_HOST:
             self._plug_in_containers()
         else:
-            {ROW: self._lay_row, NAT: self._lay_nat, CUT: self._lay_cut}[self.layout]()
+            {ROW: self._lay_row, NAT: self._lay_nat}.get(self.layout, self._lay_routed)()
             self._line("lb-app", self.lb, LB_BACK, self.app, APP)
         self.name_the_site(self.client, self.site, NAME)
 
@@ -91,6 +127,8 @@ class Row(Network):
                 "client": (self.client, "lo"), "bridge": (self.client, "br0"),
                 "lb": (self.lb, "eth0"), "app": (self.app, "eth0"),
             }  # fmt: skip
+        if self.layout == DETOUR:
+            return {"client": (self.client, "any"), "router": (self.router, "to-lb"), "lb": (self.lb, "any")}
         near = "to-lb" if self.layout == ROW else "to-router"
         return {"client": (self.client, near), "lb": (self.lb, "any"), "app": (self.app, "to-lb")}
 
@@ -111,6 +149,7 @@ class Row(Network):
         self.long_cable(
             left, left_address, right, right_address, line.delay_ms, back_ms=line.back_ms, rate=line.rate,
             queue=line.queue, loss=line.loss, loss_back=line.loss_back, seed=self.seed, drops=self.drops(name),
+            rules=line.rules,
         )  # fmt: skip
 
     def _lay_row(self) -> None:
@@ -122,12 +161,28 @@ class Row(Network):
         tell_kernel(self.router, "net.ipv4.ip_forward=1")
         subprocess.run(self.router.command(["nft", "-f", "-"]), input=TRANSLATION, text=True, check=True)
 
-    def _lay_cut(self) -> None:
-        self.cable(self.client, FAR_CLIENT, self.router, ROUTER, segments=MANY_SEGMENTS)
+    def _lay_routed(self) -> None:
+        segments = MANY_SEGMENTS if self.layout == CUT else 1
+        self.cable(self.client, FAR_CLIENT, self.router, ROUTER, segments=segments)
         self._line("client-lb", self.router, ROUTER_FRONT, self.lb, LB_FRONT)
         tell_kernel(self.router, "net.ipv4.ip_forward=1")
         ip("-n", self.client.namespace, "route", "add", "default", "via", ROUTER)
-        ip("-n", self.lb.namespace, "route", "add", "10.93.3.0/24", "via", ROUTER_FRONT)
+        if self.layout == DETOUR:
+            self._lay_detour()
+        else:
+            ip("-n", self.lb.namespace, "route", "add", "10.93.3.0/24", "via", ROUTER_FRONT)
+        if self.layout == CUT:
+            self._cut()
+        if self.layout == SYN_PROXY:
+            tell_kernel(
+                self.router, "net.ipv4.tcp_syncookies=1", "net.ipv4.tcp_timestamps=1",
+                "net.netfilter.nf_conntrack_tcp_loose=0",
+            )  # fmt: skip
+        rules = {FIREWALL: CHANGES, SYN_PROXY: ANSWERS}.get(self.layout)
+        if rules:
+            subprocess.run(self.router.command(["nft", "-f", "-"]), input=rules, text=True, check=True)
+
+    def _cut(self) -> None:
         # Generic receive offload on the client's end, which a veth does for a peer without TSO only; the kernel waits
         # 1 ms for more to join.
         subprocess.run(self.router.command(["ethtool", "-K", "to-client", "tso", "off"]), check=True)
@@ -135,6 +190,13 @@ class Row(Network):
         for name, value in (("napi_defer_hard_irqs", 4), ("gro_flush_timeout", 1_000_000)):
             words = ["sh", "-c", f"echo {value} > /sys/class/net/to-router/{name}"]
             subprocess.run(self.client.command(words), check=True)
+
+    def _lay_detour(self) -> None:
+        self.cable(self.client, DETOUR_CLIENT, self.lb, DETOUR_LB)
+        ip("-n", self.lb.namespace, "route", "add", f"{FAR_CLIENT}/32", "via", DETOUR_CLIENT)
+        for host in (self.client, self.lb, self.router):
+            tell_kernel(host, "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0")
+            tell_kernel(host, *(f"net.ipv4.conf.to-{peer}.rp_filter=0" for peer in PEERS[host.role]))
 
     def _plug_in_containers(self) -> None:
         ip("-n", self.client.namespace, "link", "add", "br0", "type", "bridge")

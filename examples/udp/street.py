@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lab.network import Host, Network, ip, wait_until
+from lab.network import Network, ip, wait_until
 
 CLIENT = "10.81.0.10"
 RESOLVER = "10.81.0.53"
@@ -50,11 +50,5 @@ class Street(Network):
             *(f"--txt-record=long.example,{number} {LONG_TEXT}" for number in range(12)),
         ]  # fmt: skip
         upstream = self.start(self.server, [sys.executable, HERE / "upstream.py", str(UPSTREAM_PORT), SERVER])
-        wait_until(lambda: listens_udp(self.server, UPSTREAM_PORT), f"{upstream.args} listens")
+        wait_until(lambda: self.server.has_bound(UPSTREAM_PORT), f"{upstream.args} listens")
         self.start_server(self.server, 53, words)
-
-
-def listens_udp(host: Host, port: int) -> bool:
-    """Say whether a program on this host has bound UDP ``port``."""
-    sockets = Path(f"/proc/{host.pids()[0]}/net/udp").read_text().splitlines()[1:]
-    return any(line.split()[1].endswith(f":{port:04X}") for line in sockets)

@@ -129,8 +129,15 @@ def missing(shape: Shape = "full") -> list[str]:
     return [name for name in programs if not shutil.which(name)] + (["root"] if os.geteuid() else [])
 
 
-def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback") -> str:
+def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback", beside: Path | None = None) -> str:
     """Write ``packets`` packets of a shape to ``path``.
+
+    Args:
+        shape: The traffic.
+        path: Of the capture, at the server's end.
+        packets: So many are captured there.
+        ends: Where client and server are.
+        beside: Of a second capture of the same traffic, at the client's end: *apart* only.
 
     Returns:
         What tcpdump said: packets captured and dropped.
@@ -147,17 +154,24 @@ def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback") -> 
         network = undo.enter_context(loopback() if ends == "loopback" else apart())
         undo.enter_context(running([*network.server, *traffic.serve(run)], stdout=subprocess.DEVNULL))
         wait_until(lambda: listens(network.server, traffic.port), "the server listens")
-        said = run / "tcpdump"
         # Its buffer holds what comes while the others have the processors.
         words = ["tcpdump", "-i", network.interface, "-n", "-B", "262144", "-s", str(traffic.snapshot)]
-        words += ["-Z", "root", "-c", str(packets), "-w", str(path), "tcp"]
-        with said.open("wb") as log:
-            dumping = undo.enter_context(running([*network.server, *words], stderr=log))
-        wait_until(lambda: b"listening" in said.read_bytes(), "tcpdump listens")
+        words += ["-Z", "root", "-c", str(packets), "tcp", "-w"]
+
+        def dump(end: Sequence[str], to: Path, said: Path) -> subprocess.Popen[bytes]:
+            with said.open("wb") as log:
+                dumping = undo.enter_context(running([*end, *words, str(to)], stderr=log))
+            wait_until(lambda: b"listening" in said.read_bytes(), "tcpdump listens")
+            return dumping
+
+        said = run / "tcpdump"
+        dumping = dump(network.server, path, said)
+        others = [dump(network.client, beside, run / "tcpdump of the client")] if beside else []
         load = [*network.client, *traffic.load(network.address)]
         undo.enter_context(running(load, stdout=subprocess.DEVNULL))
         try:
-            dumping.wait(TIMEOUT_S)
+            for one in (dumping, *others):
+                one.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{packets} packets: not within {TIMEOUT_S} s") from None
         text = said.read_text()
@@ -254,11 +268,14 @@ def wait_until(ready: Callable[[], bool], what: str) -> None:
 @click.argument("path", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--packets", default=1_000_000, show_default=True, type=click.IntRange(min=1))
 @click.option("--ends", default="loopback", show_default=True, type=click.Choice(get_args(Ends)))
-def main(shape: Shape, path: Path, packets: int, ends: Ends) -> None:
+@click.option("--beside", type=click.Path(dir_okay=False, path_type=Path), help="Capture at the client's end, too.")
+def main(shape: Shape, path: Path, packets: int, ends: Ends, beside: Path | None) -> None:
     """Capture real traffic of SHAPE to PATH."""
+    if beside and ends != "apart":
+        raise click.UsageError("--beside: client and server have one end, unless they are apart")
     if lacking := missing(shape):
         raise click.ClickException(f"this machine lacks {', '.join(lacking)}")
-    said = capture(shape, path, packets, ends)
+    said = capture(shape, path, packets, ends, beside)
     click.echo(f"{path}: {packets:,} packets, {path.stat().st_size:,} bytes ({said})")
 
 

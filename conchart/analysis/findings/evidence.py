@@ -301,7 +301,12 @@ _WAITED = f"""
     opened AS (
         SELECT setups.stream, first_exchange AS number, syn_at, ready_at
         FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
-        WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns),
+        WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns
+        UNION ALL
+        SELECT stream, min(exchanges.number), min(hello_at), min(ready_at)
+        FROM handshakes JOIN exchanges USING (stream)
+        WHERE quic_version IS NOT NULL AND handshakes.number = 0
+        GROUP BY stream HAVING min(request_at) - min(ready_at) <= $preconnect_ns),
     lives AS (
         SELECT stream, number, request_at, coalesce(syn_at, held_at, request_at) AS start_at,
             -- Who asked for a tunnel, or for encryption, waits for TLS in it, too.
@@ -318,6 +323,10 @@ _WAITED = f"""
         WHERE (stream, number) NOT IN (SELECT (back_stream, back_exchange) FROM links WHERE back_exchange IS NOT NULL)
             AND NOT (client_ip IN (FROM proxies)
                 AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE role = 'backend'))
+        UNION ALL
+        -- Without keys, of QUIC nothing but its handshake is seen.
+        SELECT stream, -1, hello_at, ready_at FROM handshakes
+        WHERE quic_version IS NOT NULL AND outcome = 'complete' AND stream NOT IN (SELECT stream FROM exchanges)
         UNION ALL
         SELECT stream, -1, opened_at, closed_at FROM connections
         WHERE (state IN ('refused', 'unanswered') AND transport = 'tcp'

@@ -66,7 +66,7 @@ mod py;
 
 pub use capture::filter::Program;
 pub use capture::{LinkType, Source};
-pub use exchange::{Carrier, ContentMessage, Conversation, Exchange, Statements};
+pub use exchange::{Carrier, ContentMessage, Conversation, Delay, Exchange, Statements};
 pub use flow::{Flow, Slot, Table, Transport};
 pub use keys::Keys;
 pub use packet::{Datagram, Decoded, Endpoint, Flags, Fragments, Placed, Segment, Seq, Station, decode};

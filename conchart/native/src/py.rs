@@ -11,7 +11,7 @@ use std::io::{self, BufWriter};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::across::clocks;
+use crate::across::crossings;
 use crate::across::linking;
 use crate::across::packing::{self, Packed};
 use crate::across::pools;
@@ -504,30 +505,82 @@ fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockPie
     for batch in batches(points)? {
         clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
     }
-    let pieces = py.detach(|| clocks::fit(&read));
-    let told = pieces.iter();
-    Ok(told.map(|p| (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points, p.segment)).collect())
+    Ok(py.detach(|| clocks::fit(&read)).into_iter().map(told_piece).collect())
+}
+
+fn told_piece(p: clocks::Piece) -> ClockPiece {
+    (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points, p.segment)
 }
 
 /// Of a clock that was set: whose, the last frames before, the first ones after, by how much.
 type ClockStep = (Option<usize>, [i64; 2], [i64; 2], i64);
 
-/// Finds where one of two clocks was set. See `_native.pyi`.
-#[pyfunction]
-fn clock_steps(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<Vec<ClockStep>> {
-    let mut read = Vec::new();
-    for batch in batches(points)? {
-        clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
+/// The packets of several places, and which are the same. See `_native.pyi`.
+#[pyclass(frozen, module = "conchart._native")]
+struct Crossings {
+    inner: Mutex<crossings::rows::Crossings>,
+}
+
+impl Crossings {
+    fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut crossings::rows::Crossings) -> T + Send) -> T {
+        py.detach(|| work(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner)))
     }
-    let found = py.detach(|| clocks::steps::steps(read));
-    Ok(found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect())
+}
+
+#[pymethods]
+impl Crossings {
+    #[new]
+    fn new(py: Python<'_>, sightings: &Bound<'_, PyAny>, streams: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut inner = crossings::rows::Crossings::default();
+        for batch in batches(streams)? {
+            inner.know(&batch.map_err(failed)?).map_err(failed)?;
+        }
+        for batch in batches(sightings)? {
+            inner.take(batch.map_err(failed)?);
+        }
+        py.detach(|| inner.meet()).map_err(failed)?;
+        Ok(Self { inner: Mutex::new(inner) })
+    }
+
+    fn grain(&self, py: Python<'_>, part: usize) -> i64 {
+        self.with(py, |inner| inner.grain(part))
+    }
+
+    fn apart(&self, py: Python<'_>) -> PyResult<Batch> {
+        let rows = self.with(py, |inner| crossings::rows::apart_rows(&inner.found.apart)).map_err(failed)?;
+        Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+    }
+
+    fn route(&self, py: Python<'_>, routes: &Bound<'_, PyAny>) -> PyResult<()> {
+        for batch in batches(routes)? {
+            let batch = batch.map_err(failed)?;
+            self.with(py, |inner| inner.route(&batch)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn steps(&self, py: Python<'_>, here: usize, there: usize) -> Vec<ClockStep> {
+        let found = self.with(py, |inner| clocks::steps::steps(inner.points([here, there], &[Vec::new(), Vec::new()])));
+        found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect()
+    }
+
+    fn fit(&self, py: Python<'_>, here: usize, there: usize, sets: [Vec<i64>; 2]) -> Vec<ClockPiece> {
+        let pieces = self.with(py, |inner| clocks::fit(&inner.points([here, there], &sets)));
+        pieces.into_iter().map(told_piece).collect()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
+    fn told(&self, py: Python<'_>, befores: Vec<i64>) -> PyResult<Vec<Batch>> {
+        let told = self.with(py, |inner| inner.told(&befores)).map_err(failed)?;
+        Ok(told.into_iter().map(|rows| Batch { rows, words: Vec::new(), empty: Vec::new() }).collect())
+    }
 }
 
 #[pymodule]
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, clock_steps, fit_clock, link_exchanges, pack_columns, read_capture,
-        share_waits, spill_flows, survey_pools,
+        CaptureError, Crossings, annotate_captures, fit_clock, link_exchanges, pack_columns,
+        read_capture, share_waits, spill_flows, survey_pools,
     };
 }

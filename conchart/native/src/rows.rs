@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 
 use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
-use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, Segment, Seq, Station};
+use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, traffic_class};
 use crate::phases::Phase;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
@@ -172,6 +172,10 @@ pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionR
         packets_server: Some(server.packets),
         bytes_client: Some(client.bytes.cast_signed()),
         bytes_server: Some(server.bytes.cast_signed()),
+        rtt_client_ns: udp.rtt.client,
+        rtt_server_ns: udp.rtt.server,
+        least_rtt_client_ns: udp.rtt.client,
+        least_rtt_server_ns: udp.rtt.server,
         ttl_client: client.ttl.map(i32::from),
         ttl_server: server.ttl.map(i32::from),
         state: Some(if is_answered { "open" } else { "unanswered" }),
@@ -215,6 +219,7 @@ pub fn handshake<'a>(
         key_shares: tls.key_shares.as_deref(),
         client_random: tls.client_random.as_ref(),
         quic_version: tls.quic_version.as_deref(),
+        retry_at: at(tls.retry),
         kind: tls.kind.map(Kind::name),
         resumption_offered: tls.resumption_offered.map(Kind::name),
         early_data_offered: tls.early_data_offered,
@@ -396,6 +401,9 @@ pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: S
         seq: Some(segment.seq.0.into()),
         ack: segment.flags.ack().then_some(segment.ack.0.into()),
         window_scale: segment.window_scale.map(i32::from),
+        mss: segment.mss.map(i32::from),
+        options: if segment.flags.syn() { OptionKinds::of(segment.captured, segment.payload.len()) } else { None },
+        tos: traffic_class(segment.captured).map(i32::from),
         ..sighting(stream, seen, from, segment.flags, segment.payload_len, print, segment.ip_id, segment.ttl)
     }
 }
@@ -406,7 +414,10 @@ const PRINTED: usize = 64;
 /// The same of a datagram: the beginning of what it carries.
 pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> SightingRow {
     let print = FixedState::default().hash_one(datagram.payload.get(..PRINTED).unwrap_or(datagram.payload));
-    sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
+    SightingRow {
+        tos: traffic_class(datagram.captured).map(i32::from),
+        ..sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
+    }
 }
 
 #[expect(clippy::too_many_arguments, reason = "a value of each column that segments and datagrams share")]

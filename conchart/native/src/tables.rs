@@ -14,7 +14,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::bytes::hex_digits;
-use crate::packet::{Flags, Mac};
+use crate::packet::{Flags, Mac, OptionKinds};
 use crate::words::WordBuilder;
 
 /// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
@@ -35,6 +35,7 @@ macro_rules! column {
     (value Address $a:lifetime) => { Option<IpAddr> };
     (value Bytes $a:lifetime) => { Option<&$a [u8]> };
     (value Letters $a:lifetime) => { Option<Flags> };
+    (value Kinds $a:lifetime) => { Option<OptionKinds> };
     (value Station $a:lifetime) => { Option<Mac> };
     (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
     (builder Word) => { WordBuilder };
@@ -81,6 +82,7 @@ macro_rules! column {
     (put Station $builder:expr, $value:expr) => { append_text($builder, $value, mac) };
     (put Random $builder:expr, $value:expr) => { append_text($builder, $value, hex) };
     (put Letters $builder:expr, $value:expr) => { append_text($builder, $value, letters) };
+    (put Kinds $builder:expr, $value:expr) => { append_text($builder, $value, kinds) };
     (put $kind:ident $builder:expr, $value:expr) => { $builder.append_value($value) };
     (type Int32) => { DataType::Int32 };
     (type Int64) => { DataType::Int64 };
@@ -247,7 +249,7 @@ table! {
         cipher: Text,
         named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
         client_random: Random,
-        quic_version: Text, kind: Word, resumption_offered: Word, early_data_offered: Bool, ticket_offered: Bool,
+        quic_version: Text, retry_at: Int64, kind: Word, resumption_offered: Word, early_data_offered: Bool, ticket_offered: Bool,
         ticket_issued: Bool, session_id_issued: Bool, outcome: Word, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Word,
         certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
@@ -308,7 +310,7 @@ table! {
     /// One packet, with what tells it from others.
     Sightings of SightingRow as "sightings" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Word, flags: Letters, bytes: Int32, seq: Int64, ack: Int64,
-        print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32,
+        print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32, mss: Int32, options: Kinds, tos: Int32,
     }
 }
 table! {
@@ -464,6 +466,11 @@ fn letters(into: &mut StringBuilder, flags: Flags) -> fmt::Result {
     let letters = [(Flags::SYN, "S"), (Flags::FIN, "F"), (Flags::RST, "R"), (Flags::PSH, "P"), (Flags::ACK, "A")];
     let mut set = letters.iter().filter(|&&(bit, _)| flags.0 & bit != 0);
     set.try_for_each(|(_, letter)| into.write_str(letter))
+}
+
+/// The numbers of TCP options, joined by commas.
+fn kinds(into: &mut StringBuilder, kinds: OptionKinds) -> fmt::Result {
+    kinds.iter().enumerate().try_for_each(|(place, kind)| write!(into, "{}{kind}", if place > 0 { "," } else { "" }))
 }
 
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub struct Datagrams {
     /// Lowest and highest frame number.
     pub first_frame: u64,
     pub last_frame: u64,
+    /// Nanoseconds between the capture point and each end and back, where what is said tells.
+    pub rtt: BySide<Option<i64>>,
     /// Datagrams that were captured more than once: their second and later captures.
     pub duplicates: i64,
 }
@@ -50,6 +52,7 @@ impl Datagrams {
             last: opened,
             first_frame: opened.frame(),
             last_frame: opened.frame(),
+            rtt: BySide::default(),
             duplicates: 0,
         }
     }
@@ -107,6 +110,7 @@ mod tests {
             ttl: 64,
             capture_point: place,
             station: Station::default(),
+            captured: &[],
         }
     }
 

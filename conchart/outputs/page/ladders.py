@@ -20,6 +20,8 @@ _TYPES = {
     "silences": "lane INTEGER, frame BIGINT, start_at BIGINT, took_ns BIGINT, says VARCHAR",
     "facts": "lane INTEGER, name VARCHAR, says VARCHAR",
     "clocks": "lane INTEGER, exchange INTEGER, program VARCHAR, name VARCHAR, took_ns BIGINT, meaning VARCHAR",
+    "columns": "lane INTEGER, place VARCHAR, doubt_ns BIGINT",
+    "ways": "lane INTEGER, frame BIGINT, place VARCHAR, seen_at BIGINT, lost_to VARCHAR",
     "fields": "lane INTEGER, number INTEGER, frame BIGINT, message VARCHAR, name VARCHAR, value VARCHAR, depth INTEGER",
 }
 
@@ -53,6 +55,11 @@ def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tu
         ),
         "fields": _fields(tables, lanes, options),
     }
+    if tables.have_places:
+        found |= {
+            "columns": ((lane, place, ns) for lane, one in shown for place, ns in one.places),
+            "ways": _ways(shown, axis),
+        }
     with ExitStack() as lent:
         for name, told in found.items():
             types = dict(column.split() for column in _TYPES[name].split(", "))
@@ -95,6 +102,14 @@ def _rungs(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple[ob
                 rung.label,
                 rung.says,
             )
+
+
+def _ways(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple[object, ...]]:
+    """Say when each place saw each packet, in the order of the packet's way."""
+    for lane, one in shown:
+        for rung in one.rungs[:MAX_RUNGS]:
+            for place, at in rung.seen:
+                yield (lane, rung.frame, place, axis.at(at), rung.lost_to if place == rung.seen[-1][0] else None)
 
 
 def _silences(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple[object, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.document import prepare, render_document
-from conchart.outputs.page.places import between
+from conchart.outputs.page.places import between, drawn_journeys
 from conchart.outputs.page.swimlanes import swimlanes
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
@@ -47,7 +47,7 @@ SCRIPTS = (
         "tree",
         "chart",
     ),
-    *("describe", "ladder", "overview", "lanes", "ranks", "range", "series", "statistics", "language", "search"),
+    *("describe", "ladder", "overview", "lanes", "ranks", "range", "places", "series", "statistics", "language", "search"),
     *("listings", "table", "help", "main"),
 )
 """In the order in which they build on each other."""
@@ -92,7 +92,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     return render_document(
         TEMPLATE,
         SCRIPTS,
-        lanes.data | {"findings": _places(wrong)},
+        lanes.data | {"findings": _places(wrong)} | drawn_journeys(tables),
         lanes.blocks,
         title=title or title_of(files),
         files=[

@@ -1,19 +1,16 @@
-"""The page's section about several places: bars, and the packets of one exchange from place to place.
+"""The page's section about several places: bars, losses, clocks; the packets of some exchanges for its scripts.
 
-In: a trace. Out: plain values for the template; None where nobody named places.
+In: a trace. Out: plain values for the template and for ``places.js``; nothing where nobody named places.
 """
 
-from itertools import pairwise
 from typing import Any
 
 from conchart.store.tables import Tables
-from conchart.telling.places import Arrow, Journey, clocks, journey, losses, spent
+from conchart.telling.places import Arrow, Journey, clocks, journeys, losses, spent
 from conchart.words.units import format_bytes, format_count, format_ns
 
-_WIDTH = 1000
-_MARGIN = 150
-_HEIGHT = 460
-_TOP = 34
+MAX_JOURNEYS = 8
+"""Exchanges of which the page has the packets: those that users waited for longest."""
 _LETTERS = {"S": "SYN", "F": "FIN", "R": "RST"}
 
 
@@ -21,52 +18,35 @@ def between(tables: Tables) -> dict[str, Any] | None:
     """Give what the template shows."""
     if not tables.have_places:
         return None
-    told = journey(tables)
+    return {"spent": spent(tables), "losses": list(losses(tables)), "clocks": clocks(tables)}
+
+
+def drawn_journeys(tables: Tables) -> dict[str, Any]:
+    """Give what the script draws: of each exchange its packets, with the places by number."""
+    if not tables.have_places:
+        return {}
+    return {"journeys": [_told(one) for one in journeys(tables, MAX_JOURNEYS)]}
+
+
+def _told(one: Journey) -> dict[str, Any]:
+    number = {place: n for n, place in enumerate(one.places)}
+    more = f" {format_count(one.more)} more packets are not drawn." if one.more else ""
     return {
-        "spent": spent(tables),
-        "losses": list(losses(tables)),
-        "clocks": clocks(tables),
-        "journey": told and _drawn(told),
-    }
-
-
-def _drawn(told: Journey) -> dict[str, Any]:
-    """Place the columns, and draw each packet as lines from place to place."""
-    last_ns = max((at for arrow in told.arrows for _, at in arrow.seen), default=0) or 1
-    gaps = max(1, len(told.places) - 1)
-    xs = {place: round(_MARGIN + n * (_WIDTH - 2 * _MARGIN) / gaps) for n, place in enumerate(told.places)}
-    lines, labels, lowest = list[dict[str, Any]](), list[dict[str, Any]](), {"start": 0.0, "end": 0.0}
-
-    def y(ns: int) -> float:
-        return round(_TOP + ns * (_HEIGHT - _TOP - 10) / last_ns, 1)
-
-    for arrow in told.arrows:
-        for (place, at), (other, arrived) in pairwise(arrow.seen):
-            lines.append(
-                {"x1": xs[place], "y1": y(at), "x2": xs[other], "y2": y(arrived), "by": arrow.sender, "lost": False}
-            )
-        place, at = arrow.seen[-1]
-        if arrow.lost:
-            ahead = 1 if arrow.sender == "client" else -1
-            end = xs[place] + ahead * (_WIDTH - 2 * _MARGIN) / gaps / 3
-            lines.append({"x1": xs[place], "y1": y(at), "x2": end, "y2": y(at), "by": arrow.sender, "lost": True})
-        first, left_at = arrow.seen[0]
-        anchor = "end" if arrow.sender == "client" else "start"
-        if y(left_at) - lowest[anchor] >= 13:
-            lowest[anchor] = y(left_at)
-            x = min(xs.values()) - 8 if anchor == "end" else max(xs.values()) + 8
-            labels.append({"x": x, "y": y(left_at), "anchor": anchor, "text": f"{format_ns(left_at)}  {_said(arrow)}"})
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "top": _TOP,
-        "columns": [{"x": x, "place": place} for place, x in xs.items()],
-        "lines": lines,
-        "labels": labels,
-        "more": format_count(told.more) if told.more else "",
-        "wait": format_ns(told.wait_ns),
-        "stream": told.stream,
-        "whereabouts": told.whereabouts,
+        "title": f"connection {one.stream}, request {one.exchange}: waited {format_ns(one.wait_ns)}",
+        "says": f"A wait of {format_ns(one.wait_ns)}: {one.whereabouts}.{more}",
+        "places": one.places,
+        "arrows": [
+            {
+                "frame": arrow.frame,
+                "up": arrow.sender == "client",
+                "bytes": arrow.bytes,
+                "flags": arrow.flags,
+                "label": _said(arrow),
+                "way": [[number[place], at] for place, at in arrow.seen],
+                "lost": arrow.lost,
+            }
+            for arrow in one.arrows
+        ],
     }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from conchart.outputs.terminal.sheet import Sheet
-from conchart.outputs.terminal.words import wrapped
+from conchart.outputs.terminal.words import fit, wrapped
 from conchart.questions.explain import Clock, Ladder, Rung, Silence
 from conchart.questions.explain.bytes import Dissected
 from conchart.questions.explain.clocks import WHY
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from conchart.questions.dissect.packets import Packet
 
 _INDENT = 26
+_COLUMN = 12
+_GAP = 5
+_LEAST_ROOM = 24
+_ARROWS = {True: " ──▶ ", False: " ◀── "}
+_LOST = {True: " ──✕ ", False: " ✕── "}
+"""By whether the client sent it."""
 _FIGURES = 47
 _MOST_EXCHANGES = 3
 
@@ -29,28 +35,68 @@ def print_ladder(ladder: Ladder, sheet: Sheet) -> None:
     """Write all of it."""
     sheet.show(Text(f"Connection {ladder.stream} ({ladder.filter}): {ladder.client} → {ladder.server}", "bold"))
     sheet.tell(ladder.facts)
-    sheet.section(
-        "Packets: milliseconds since the first, frame, → client to server, ← server to client", _rungs(ladder, sheet)
-    )
+    of_places = "when each place saw them, in milliseconds since the first; all times are by one clock"
+    of_one = "milliseconds since the first, frame, → client to server, ← server to client"
+    sheet.section(f"Packets: {of_places if ladder.places else of_one}", _rungs(ladder, sheet))
     sheet.section("What other programs would print", _clocks(ladder.clocks, sheet))
 
 
 def _rungs(ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
     silences = {silence.start_frame: silence for silence in ladder.silences}
+    if ladder.places:
+        yield from _columns(ladder)
     for rung in ladder.rungs:
-        yield from _rung(rung, rung.seen_at - ladder.opened_at, sheet)
+        yield from _rung(rung, ladder, sheet)
         if rung.frame in silences:
             yield from _silence(silences[rung.frame], sheet)
 
 
-def _rung(rung: Rung, after_ns: int, sheet: Sheet) -> Iterator[Text]:
-    arrow = "→" if rung.sender == "client" else "←"
-    head = f"{after_ns / 1_000_000:12.3f} {rung.frame:>8}  {arrow}  "
-    first, *more = wrapped(rung.label or "…", sheet.width - _INDENT)
+def _columns(ladder: Ladder) -> Iterator[Text]:
+    """Name the places above their columns, and how far their clocks may be wrong."""
+    doubts = "".join(
+        f"{'' if number == 0 else 'clock unknown' if ns is None else f'± {format_ns(ns)}':>{_COLUMN}}{'':{_GAP}}"
+        for number, (_, ns) in enumerate(ladder.places)
+    )
+    names = "".join(f"{fit(place, _COLUMN).strip():>{_COLUMN}}{'':{_GAP}}" for place, _ in ladder.places)
+    yield Text(names + "   frame", "bold")
+    yield Text(doubts, "dim")
+
+
+def _rung(rung: Rung, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
+    head = _way(rung, ladder) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
+    # Many columns leave no room for words: these stand below.
+    room = sheet.width - len(head)
+    lines = list(wrapped(rung.label or "…", room if room >= _LEAST_ROOM else sheet.width - _INDENT))
+    first = lines.pop(0) if room >= _LEAST_ROOM else ""
     yield Text.assemble((head, ""), (first, "bold"))
-    yield from (Text.assemble(" " * _INDENT, (line, "bold")) for line in more)
+    indent = " " * (len(head) if room >= _LEAST_ROOM and not ladder.places else _INDENT)
+    yield from (Text.assemble(indent, (line, "bold")) for line in lines)
     if rung.says:
         yield from (Text.assemble(" " * _INDENT, (line, "dim")) for line in wrapped(rung.says, sheet.width - _INDENT))
+
+
+def _moment(rung: Rung, after_ns: int) -> str:
+    return f"{after_ns / 1_000_000:12.3f} {rung.frame:>8}  {'→' if rung.sender == 'client' else '←'}  "
+
+
+def _way(rung: Rung, ladder: Ladder) -> str:
+    """Draw the packet from place to place: when each saw it, in its column, and an arrow where it went on."""
+    seen = dict(rung.seen)
+    names = [place for place, _ in ladder.places]
+    ahead = rung.sender == "client"
+    cells = [f"{(seen[name] - ladder.opened_at) / 1_000_000:{_COLUMN}.3f}" if name in seen else "" for name in names]
+    drawn = ""
+    for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
+        farther = names[number + 1] if number + 1 < len(names) else None
+        gap = ""
+        if farther and {rung.seen[-1][0] if rung.seen else None, rung.lost_to} == {name, farther}:
+            gap = _LOST[ahead]
+        elif farther and cell and any(cells[number + 1 :]):
+            gap = _ARROWS[ahead]
+        elif farther and not cell and any(cells[:number]) and any(cells[number + 1 :]):
+            cell, gap = "─" * _COLUMN, _ARROWS[ahead]
+        drawn += f"{cell:>{_COLUMN}}{gap:^{_GAP}}"
+    return f"{drawn}{rung.frame:>8}  "
 
 
 def _silence(silence: Silence, sheet: Sheet) -> Iterator[Text]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from conchart.analysis.whereabouts import DOUBTS
 from conchart.store.sql import ANSWER, COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.messages import BY_EXCHANGE
@@ -24,6 +25,26 @@ _TABLES = {
     "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
     "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",
 }
+# A packet has the frame of the connection's own place, or else of the first that saw it.
+_OF_PLACES = {
+    "places": f"""
+        SELECT stream, place, ns AS doubt_ns
+        FROM (SELECT *, lag(place) OVER (PARTITION BY stream ORDER BY position) AS nearer FROM paths)
+        LEFT JOIN ({DOUBTS}) doubts(nearer, place, ns) USING (nearer, place) ORDER BY stream, position""",
+    "seen": """
+        WITH own AS (
+            SELECT stream, place AS own_place FROM connections JOIN captures USING (capture)),
+        lost AS (SELECT frame, to_place FROM losses WHERE NOT captured_elsewhere)
+        SELECT stream, coalesce(min(frame) FILTER (place = own_place), arg_min(frame, seen_at)) AS frame,
+            sender, any_value(flags) AS flags, max(bytes) AS bytes, min(seen_at) AS seen_at,
+            bool_or(place = own_place) AS is_own,
+            list(place ORDER BY if(sender = 'client', position, -position)) AS places,
+            list(seen_at ORDER BY if(sender = 'client', position, -position)) AS instants,
+            any_value(to_place) AS lost_to
+        FROM sightings JOIN paths USING (stream, place) JOIN own USING (stream) LEFT JOIN lost USING (frame)
+        GROUP BY stream, sender, coalesce(packet, -1 - frame) ORDER BY stream, seen_at, frame""",
+}
+"""Only where places are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +64,10 @@ class Connection:
     """Of each exchange with messages of gRPC or WebSocket, what ``telling.messages`` selects."""
     phases: list[Row]
     stalls: list[Row]
+    places: list[Row]
+    """Those that saw it, from the client on, and how much the clock may be wrong against the one before."""
+    seen: list[Row]
+    """Each packet, with the places that saw it in the order of its way, and when."""
 
     @property
     def stream(self) -> int:
@@ -98,9 +123,10 @@ def connections(
     if not abouts:
         return
     among = f"stream IN ({', '.join(str(about['stream']) for about in abouts)})"
-    of = {name: _by_stream(tables, f"SELECT * FROM ({query}) WHERE {among}") for name, query in _TABLES.items()}
+    wanted = _TABLES | (_OF_PLACES if tables.have_places else {})
+    of = {name: _by_stream(tables, f"SELECT * FROM ({query}) WHERE {among}") for name, query in wanted.items()}
     for about in abouts:
-        found = {name: lists.get(about["stream"], []) for name, lists in of.items()}
+        found = {name: of.get(name, {}).get(about["stream"], []) for name in (*_TABLES, *_OF_PLACES)}
         if not names:
             for handshake in found["handshakes"]:
                 handshake["sni"] = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from conchart.questions.explain.cargo import cargo
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
-from conchart.questions.explain.rungs import Rung, rungs
+from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
 from conchart.telling.messages import told
 from conchart.telling.rows import Row
@@ -37,6 +37,9 @@ class Ladder:
     facts: list[tuple[str, str]]
     """What it amounts to: a word or two, and a sentence."""
     clocks: list[Clock]
+    places: tuple[tuple[str, int | None], ...]
+    """Of a connection that several places saw: their names from the client on, and ± of the clock against the one
+    before; empty where one place saw it."""
 
 
 def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
@@ -50,10 +53,13 @@ def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
         server=endpoint(about["server_ip"], about["server_port"]),
         filter=f"{about['transport']}.stream eq {about['transport_stream']}",
         opened_at=about["opened_at"],
-        rungs=steps,
+        rungs=several_places(connection, steps),
         silences=list(silences(connection, steps)),
         facts=list(_facts(connection, any(one.hidden for here in carried.values() for one in here))),
         clocks=list(clocks(connection, most_clocks)),
+        places=tuple((row["place"], row["doubt_ns"]) for row in connection.places)
+        if len(connection.places) > 1
+        else (),
     )
 
 

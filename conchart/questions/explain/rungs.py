@@ -5,7 +5,7 @@ In: a connection. Out: a :class:`Rung` per packet, in the order in which they we
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conchart.questions.explain.cargo import Cargo
 from conchart.questions.explain.connection import Connection
@@ -41,6 +41,46 @@ class Rung:
     """What it carries, for the arrow."""
     says: str
     """What it is for."""
+    seen: tuple[tuple[str, int], ...] = ()
+    """Of a connection that several places saw: the places in the order of the packet's way, and when each saw it."""
+    lost_to: str | None = None
+    """The place that it did not reach."""
+
+
+def several_places(connection: Connection, steps: list[Rung]) -> list[Rung]:
+    """Say of each packet when which place saw it; add those that the connection's own place did not see."""
+    if len(connection.places) <= 1:
+        return steps
+    own = {step.frame: step for step in steps}
+    found = []
+    for row in connection.seen:
+        step = own.pop(row["frame"], None) or Rung(
+            frame=row["frame"],
+            seen_at=row["seen_at"],
+            sender=row["sender"],
+            flags=row["flags"],
+            bytes=row["bytes"],
+            seq=None,
+            ack=None,
+            window_bytes=None,
+            mark=None,
+            label=_words_of(row),
+            says="",
+        )
+        seen = tuple(zip(row["places"], row["instants"], strict=True))
+        lost = f"It was lost between {seen[-1][0]} and {row['lost_to']}." if row["lost_to"] else ""
+        says = " ".join(filter(None, (step.says, lost)))
+        found.append(replace(step, seen=seen, lost_to=row["lost_to"], says=says))
+    return sorted([*found, *own.values()], key=lambda step: (min([step.seen_at, *(at for _, at in step.seen)]), step.frame))
+
+
+_FLAGS = (("S", "SYN"), ("R", "RST"), ("F", "FIN"))
+
+
+def _words_of(packet: Row) -> str:
+    """Say what a packet is that another place alone saw."""
+    words = [word for letter, word in _FLAGS if letter in packet["flags"]]
+    return ", ".join([*words, *([format_bytes(packet["bytes"])] if packet["bytes"] else [])]) or "ACK"
 
 
 def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterator[Rung]:

@@ -1,6 +1,6 @@
 //! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
 
-use conchart_native::{
+use conchart_native::{Delay, 
     Carrier, Chunk, ContentMessage, Conversation, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side,
 };
 
@@ -99,6 +99,12 @@ impl Found {
             assert!(message.first.max(message.last) == message.last, "{message:?}");
             self.messages.push(message);
         }
+        while let Some(delay) = self.conversation.next_delay() {
+            if let Delay::Held(held) = delay {
+                assert!(!self.in_order || held.start.at <= held.end.at, "{held:?}");
+            }
+        }
+        while self.conversation.next_connection_id().is_some() {}
         while let Some((from, to)) = self.conversation.next_unseen() {
             assert!(!self.in_order || from.at <= to.at, "unseen from {from:?} to {to:?}");
             self.unseen.push((from, to));

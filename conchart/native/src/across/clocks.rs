@@ -21,6 +21,8 @@ use crate::across::columns::Columns;
 const MAX_DRIFT: f64 = 0.0007;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
 const MAX_PIECES: usize = 64;
+/// Segments are numbered by how often both clocks were set, the reference's times this: more than a clock is set.
+pub const SETS: i64 = 1_000;
 /// Steps of a search between two slopes: each divides what is left by 1.5 at least.
 const SEARCHED: usize = 80;
 

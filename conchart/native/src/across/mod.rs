@@ -5,6 +5,7 @@
 
 pub(crate) mod clocks;
 mod columns;
+pub(crate) mod crossings;
 pub(crate) mod linking;
 pub(crate) mod packing;
 pub(crate) mod pools;

@@ -6,13 +6,13 @@
 
 use super::backlog::Event;
 use super::layer::Layer;
-use super::ledger::Ledger;
+use super::ledger::{Delay, Ledger};
 use super::reader::Carrier;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::keys::Keys;
 use crate::packet::Endpoint;
-use crate::stream::{Chunk, Gap, Moment, Side};
+use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{Handshake, Transcript};
 
 /// The exchanges of one connection.
@@ -85,6 +85,23 @@ impl Conversation {
     /// Stretches of which nobody can say what went on: from the last byte before to the last byte that made no sense.
     pub fn next_unseen(&mut self) -> Option<(Moment, Moment)> {
         self.ledger.next_unseen()
+    }
+
+    /// Connection IDs of QUIC by which packets from elsewhere are known to be of this conversation.
+    #[inline]
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.ledger.next_connection_id()
+    }
+
+    /// What kept bytes from coming, in the order in which it ended.
+    pub fn next_delay(&mut self) -> Option<Delay> {
+        self.ledger.next_delay()
+    }
+
+    /// Nanoseconds between the capture point and each end and back, where the protocol tells.
+    #[must_use]
+    pub fn rtt(&self) -> BySide<Option<i64>> {
+        self.ledger.rtt
     }
 
     /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still

@@ -8,7 +8,8 @@
 //! [`Reader`](reader::Reader) → the `ledger`, where the exchanges are until they are handed out. What a reader leaves
 //! over (a tunnel, an Upgrade, the streams inside TLS) begins again at a `layer`.
 //!
-//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `dns`,
+//! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `http3` (frames,
+//! QPACK), `dns`,
 //! `fastcgi`, `ldap`, `memcached`, `mongodb`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY,
 //! SOCKS), `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
@@ -25,6 +26,7 @@ mod fastcgi;
 mod framed;
 mod http1;
 mod http2;
+mod http3;
 mod layer;
 mod ldap;
 mod ledger;
@@ -54,6 +56,7 @@ use std::borrow::Cow;
 pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
+pub use ledger::Delay;
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;

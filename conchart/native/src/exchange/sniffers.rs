@@ -156,7 +156,7 @@ const FASTCGI: Row = Row {
     ..STREAM
 };
 
-const QUIC: Row = Row { protocol: Some("quic"), reader: |_| Box::new(OverQuic::default()), ..DATAGRAMS };
+const QUIC: Row = Row { protocol: Some("quic"), reader: |opening| Box::new(OverQuic::new(opening)), ..DATAGRAMS };
 
 /// All that is known.
 static ROWS: &[Row] = &[

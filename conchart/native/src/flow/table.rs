@@ -24,6 +24,9 @@ const MAX_TALKING: usize = 1 << 16;
 /// Flows that have become rows and are remembered, so that strays open no new one.
 const MAX_REMEMBERED: usize = 1 << 20;
 
+/// Endpoints from which one client goes on.
+const MAX_ALIASES: usize = 64;
+
 /// What carries the bytes of a flow.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Transport {
@@ -120,6 +123,8 @@ pub struct Table<T> {
     /// Flows that have become rows, with their numbers among those of their transport, and in which order.
     ended: HashMap<Key, i32, BuildHasherDefault<AsIs>>,
     ended_order: VecDeque<Key>,
+    /// Other endpoints from which clients of open flows went on, by index.
+    aliases: HashMap<usize, Vec<Key>>,
     next_stream: i32,
     next_tcp: i32,
     next_udp: i32,
@@ -140,6 +145,7 @@ impl<T> Table<T> {
             talking: VecDeque::new(),
             ended: HashMap::default(),
             ended_order: VecDeque::new(),
+            aliases: HashMap::new(),
             next_stream: 0,
             next_tcp: 0,
             next_udp: 0,
@@ -158,7 +164,12 @@ impl<T> Table<T> {
         flow.latest_at = now;
         let BySide { client, server } = &flow.ends;
         // Nearly always the ports tell, which are compared much faster than addresses.
-        let is_client = source.port == client.port && (client.port != server.port || source.ip == client.ip);
+        let is_client = if source.port == client.port {
+            client.port != server.port || source.ip == client.ip
+        } else {
+            // The client may go on from elsewhere.
+            source.port != server.port || source.ip != server.ip
+        };
         Slot::Open(index, if is_client { Side::Client } else { Side::Server })
     }
 
@@ -196,6 +207,23 @@ impl<T> Table<T> {
         index
     }
 
+    /// The client of that flow goes on from another endpoint; false when it has done so too often.
+    pub fn go_on(&mut self, index: usize, source: Endpoint, destination: Endpoint, now: i64) -> bool {
+        let Some(flow) = self.flow(index) else { return false };
+        flow.latest_at = now;
+        let transport = flow.transport;
+        let key = key(&self.hasher, transport, source, destination);
+        let aliases = self.aliases.entry(index).or_default();
+        if aliases.len() >= MAX_ALIASES {
+            return false;
+        }
+        aliases.push(key);
+        self.index.insert(key, index);
+        // Wireshark counts it as another conversation.
+        self.next_udp = self.next_udp.saturating_add(1);
+        true
+    }
+
     /// The flow of that index.
     #[inline]
     pub fn flow(&mut self, index: usize) -> Option<&mut Flow<T>> {
@@ -212,6 +240,9 @@ impl<T> Table<T> {
         let flow = self.flows.get_mut(index)?.take()?;
         self.free.push(index);
         self.index.remove(&flow.key);
+        for alias in self.aliases.remove(&index).into_iter().flatten() {
+            self.index.remove(&alias);
+        }
         if self.ended.insert(flow.key, flow.transport_stream).is_none() {
             self.ended_order.push_back(flow.key);
         }
@@ -321,6 +352,7 @@ impl<T> Table<T> {
         let mut rest: Vec<_> = self.flows.drain(..).flatten().collect();
         rest.sort_unstable_by_key(|flow| flow.stream);
         self.index.clear();
+        self.aliases.clear();
         self.free.clear();
         self.lingering.clear();
         self.settling.clear();

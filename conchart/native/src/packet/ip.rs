@@ -59,6 +59,17 @@ impl IpPacket {
     }
 }
 
+/// DSCP and ECN (RFC 2474, RFC 3168) of a packet that begins with its IP header: IPv4's type of service, IPv6's traffic
+/// class.
+#[must_use]
+pub fn traffic_class(packet: &[u8]) -> Option<u8> {
+    match packet {
+        [first, second, ..] if first >> 4 == 4 => Some(*second),
+        [first, second, ..] if first >> 4 == 6 => Some(first << 4 | second >> 4),
+        _ => None,
+    }
+}
+
 /// Reads the IPv4 header at `offset`. `end` is where what holds it ends, captured or not.
 ///
 /// # Errors

@@ -30,8 +30,10 @@ mod tests;
 
 pub use error::PacketError;
 pub use fragments::{Fragment, Fragments, Incomplete, Placed, Reassembled};
+pub use ip::traffic_class;
 pub use seq::Seq;
 pub use station::{Local, Mac, Passing, Station};
+pub use tcp::OptionKinds;
 pub use wifi::Aggregate;
 
 use std::net::IpAddr;
@@ -173,6 +175,8 @@ pub struct Datagram<'a> {
     pub capture_point: u64,
     /// As [`Segment::station`].
     pub station: Station,
+    /// The frame from the IP header on, as far as it was captured.
+    pub captured: &'a [u8],
 }
 
 /// Tunnels opened in one frame. Real ones nest two or three deep (GTP-U in GRE in VXLAN).

@@ -128,3 +128,51 @@ fn options_of(ack: Seq, mut rest: &[u8]) -> Options {
         };
     }
 }
+
+/// The kinds of a segment's options, in their order, without padding.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct OptionKinds {
+    kinds: [u8; 20],
+    count: u8,
+}
+
+impl OptionKinds {
+    /// Reads them from an IP packet, as far as it was captured, of which the last `payload` bytes are TCP's payload; `None` if
+    /// the headers are not whole, or if IPv6 has extension headers.
+    #[must_use]
+    pub fn of(packet: &[u8], payload: usize) -> Option<Self> {
+        let start = match packet {
+            [first, ..] if first >> 4 == 4 => usize::from(first & 0x0f) * 4,
+            [first, _, _, _, _, _, TCP_NEXT, ..] if first >> 4 == 6 => 40,
+            _ => return None,
+        };
+        let header = packet.get(start..packet.len().checked_sub(payload)?)?;
+        let length = usize::from(header.get(12)? >> 4) * 4;
+        let mut rest = header.get(20..length)?;
+        let mut found = Self::default();
+        loop {
+            rest = match rest {
+                [1, after @ ..] => after,
+                [] | [0, ..] | [_] => return Some(found),
+                [kind, len, ..] => {
+                    let (Some(place), Some(after)) =
+                        (found.kinds.get_mut(usize::from(found.count)), rest.get(usize::from(*len).max(2)..))
+                    else {
+                        return Some(found);
+                    };
+                    *place = *kind;
+                    found.count += 1;
+                    after
+                }
+            };
+        }
+    }
+
+    /// Their numbers (IANA, TCP option kind numbers).
+    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+        self.kinds.iter().copied().take(self.count.into())
+    }
+}
+
+/// IPv6's next header.
+const TCP_NEXT: u8 = 6;

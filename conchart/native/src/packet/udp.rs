@@ -39,5 +39,6 @@ pub(super) fn datagram<'a>(frame: &'a [u8], ip: &IpPacket, station: Station) -> 
         ttl: ip.ttl,
         capture_point: capture_point(frame, ip.ttl),
         station,
+        captured: frame.get(ip.start..).unwrap_or_default(),
     }))
 }

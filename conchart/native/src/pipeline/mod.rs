@@ -2,6 +2,7 @@
 
 pub(crate) mod choice;
 mod clock_steps;
+mod datagrams;
 mod syn;
 mod traffic;
 pub mod watching;
@@ -13,17 +14,16 @@ use crate::capture::secrets::Gathered;
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::error::CaptureError;
 use crate::exchange::{Carrier, Statements, likely_sender};
-use crate::flow::{Flow, Slot, Table, Transport};
+use crate::flow::{Flow, Routes, Slot, Table, Transport};
 use crate::notes::About;
-use crate::packet::{self, Datagram, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
+use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
 use crate::stalls::Passed;
 use crate::stream::{Arrival, BySide, Side};
 use crate::tally::Tally;
-use crate::tcp::{Connection, Mark, Receiver as _};
+use crate::tcp::{Connection, Mark};
 use crate::tls::Transcript;
-use crate::udp::Datagrams;
 use choice::Chooser;
 pub use choice::{Compile, Limit};
 use clock_steps::{Followed, dated};
@@ -107,6 +107,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         watcher: selection.watcher.take(),
         statements: selection.statements,
         flows: Table::new(MAX_OPEN),
+        routes: Routes::default(),
         fragments: Fragments::default(),
         chooser: Chooser::new(selection),
         frames: 0,
@@ -143,6 +144,7 @@ struct Run<O> {
     watcher: Option<Arc<Watcher>>,
     statements: Statements,
     flows: Table<Traffic>,
+    routes: Routes,
     fragments: Fragments,
     chooser: Chooser,
     /// Number of the latest frame; several files count on.
@@ -440,50 +442,6 @@ impl<O: Output> Run<O> {
         (!is_taken).then_some((index, from))
     }
 
-    fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
-        let (source, destination) = (datagram.source, datagram.destination);
-        let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
-            Slot::Open(index, from) => (index, from),
-            Slot::New | Slot::Stray => self.open_udp(datagram, seen),
-        };
-        let Some(flow) = self.flows.flow(index) else { return Ok(()) };
-        let (stream, traffic) = (flow.stream, &mut flow.content);
-        let (arrived, seen) = (seen, traffic.told(seen).of(from));
-        if self.ahead != self.begun_ahead {
-            self.tally.lasts(seen.at);
-        }
-        let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
-        let chunk = udp.datagram(from, datagram, seen);
-        if let Some(chunk) = chunk {
-            traffic.speech.data(from, chunk);
-            traffic.report(stream, &mut self.out)?;
-        }
-        if self.chooser.is_detailed() || self.chooser.explains(stream) {
-            self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
-        }
-        if self.chooser.sights() && chunk.is_some() {
-            self.out.sighting(rows::sighted_datagram(stream, datagram, seen, from))?;
-        }
-        self.make_room(arrived)
-    }
-
-    /// Opens a UDP conversation; says who sent its first datagram.
-    fn open_udp(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> (usize, Side) {
-        /// Ports that programs without privileges do not get: whoever sends from one answers.
-        const SYSTEM_PORTS: std::ops::Range<u16> = 0..1024;
-        let is_answer =
-            SYSTEM_PORTS.contains(&datagram.source.port) && !SYSTEM_PORTS.contains(&datagram.destination.port);
-        let from = likely_sender(Carrier::Datagrams, datagram.payload).unwrap_or(if is_answer {
-            Side::Server
-        } else {
-            Side::Client
-        });
-        let ends = by_side(from, datagram.source, datagram.destination);
-        let packets =
-            Packets::Udp(Box::new(Datagrams::new(Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from))));
-        (self.open(Transport::Udp, ends, seen, packets, false), from)
-    }
-
     fn open(
         &mut self,
         transport: Transport,
@@ -563,6 +521,7 @@ impl<O: Output> Run<O> {
         for flow in self.flows.drain() {
             self.end(flow)?;
         }
+        self.routes.clear();
         for incomplete in self.fragments.drain() {
             self.count_incomplete(incomplete);
         }

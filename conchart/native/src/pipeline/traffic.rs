@@ -61,7 +61,8 @@ impl Packets {
     fn rtt(&self) -> BySide<Option<i64>> {
         match self {
             Self::Tcp(tcp) => BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) },
-            Self::Syn(_) | Self::Udp(_) => BySide::default(),
+            Self::Udp(udp) => udp.rtt,
+            Self::Syn(_) => BySide::default(),
         }
     }
 
@@ -105,6 +106,11 @@ impl Speech {
             *self = Self::Begun(Box::new(conversation));
         }
         self.begun()
+    }
+
+    /// The next connection ID of QUIC by which packets from elsewhere are of this flow.
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.begun()?.next_connection_id()
     }
 
     fn begun(&mut self) -> Option<&mut Conversation> {
@@ -260,6 +266,13 @@ impl Traffic {
                 *messages += 1;
             }
         }
+        if let Packets::Udp(udp) = packets {
+            udp.rtt = conversation.rtt();
+            while let Some(delay) = conversation.next_delay() {
+                stalls.delay(delay);
+            }
+        }
+        let packets = &*packets;
         let mut certain: Option<Moment> = None;
         let mut charge = |interval: Phase| {
             begin(tiler, packets, interval.start);

@@ -1,24 +1,42 @@
-//! QUIC without keys: what its handshake shows to everyone (RFC 9000, RFC 9001, RFC 9369).
+//! QUIC (RFC 9000, RFC 9001, RFC 9369): with keys all of it, without them what its handshake shows to everyone.
 //!
-//! In: the datagrams of one UDP conversation, of both sides, in the order of the capture. Out: the CRYPTO streams of the
-//! Initial level as [`Event`]s, that is ClientHello and ServerHello in clear, and [`Milestones`]: version, Retry, when packets
-//! of each type came first. Non-goals: what TLS says in those bytes (see `tls`), everything under Handshake and 1-RTT
-//! protection, several connections at the same ports at the same time. Start at [`Quic`].
+//! In: the datagrams of one UDP conversation, of both sides, in the order of the capture; secrets, where they are known.
+//! Out: [`Event`]s: the CRYPTO streams (without secrets those of the Initial level, that is ClientHello and ServerHello),
+//! the streams of data in order, what ends them; and [`Milestones`]: version, Retry, when packets of each type came first.
+//! Non-goals: what TLS says in CRYPTO frames (see `tls`), what streams mean, several connections at the same ports at the
+//! same time. Start at [`Quic`].
 //!
-//! Bounded: keys of [`MAX_KEYS`] connection IDs, and the windows of two CRYPTO streams. A packet is only believed to be
-//! Initial when its tag is right; the other facts stand on headers that anyone could have written.
+//! The way of a packet: `packet` cuts it off its datagram → `initial` and `keyring` have its keys, which `protection` opens
+//! it with → `frame` → `ordered` (CRYPTO) and `streams`.
+//!
+//! Bounded: keys of [`MAX_KEYS`] connection IDs, the windows of CRYPTO streams, what `streams` allows. A packet is only
+//! believed when its tag is right; where keys are missing, facts stand on headers that anyone could have written.
 
-mod crypto_stream;
+mod frame;
 mod initial;
+mod keyring;
+mod ordered;
 mod packet;
+mod protection;
+mod ranges;
+mod recovery;
+mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use packet::{Kind, Long, Packet, Packets, Version};
+pub use recovery::{Held, Spurious, Why};
 
-use crate::stream::{BySide, Moment, Side};
-use crypto_stream::CryptoStream;
-use initial::{Frame, Keys, Opened};
+use crate::keys::{Secret, Secrets};
+use crate::stream::{BySide, Gap, Moment, Side};
+use crate::tls::Suite;
+use frame::{Ack, Frame, frames};
+use initial::Keys;
+use keyring::Keyring;
+use ordered::{CRYPTO_WINDOW, Ordered};
+use protection::Opened;
+use recovery::{Passed, Range, Recovery};
+use streams::{Piece, Streams};
 
 /// Keys that are kept: of the first connection ID, after a Retry, of another version (RFC 9368 section 2.3).
 const MAX_KEYS: usize = 4;
@@ -88,39 +106,104 @@ pub struct Milestones {
     pub one_rtt: BySide<Option<Moment>>,
     pub retry: Option<Moment>,
     pub version_negotiation: Option<Moment>,
-    /// CONNECTION_CLOSE in an Initial packet.
+    /// CONNECTION_CLOSE in a packet that was opened.
     pub close: Option<Close>,
+    /// The server confirms the handshake (RFC 9001 section 4.1.2), in a packet that was opened.
+    pub done: Option<Moment>,
     /// Initial packets that were opened, and those that could not be.
     pub opened: u64,
     pub unopened: u64,
+    /// The same of 1-RTT packets, of each side.
+    pub read: BySide<u64>,
+    pub sealed: BySide<u64>,
 }
 
 /// A CONNECTION_CLOSE (RFC 9000 section 19.19).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Close {
     pub from: Side,
-    /// RFC 9000 section 20.1; 0x100 and above: the alert of TLS that is in the low byte.
+    /// RFC 9000 section 20.1; 0x100 and above: the alert of TLS that is in the low byte. Where the application gave it,
+    /// its own.
     pub code: u64,
+    pub is_of_application: bool,
     pub seen: Moment,
 }
 
-/// What [`Quic::datagram`] tells as it goes.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// An encryption level with a CRYPTO stream of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Level {
+    Initial,
+    Handshake,
+    OneRtt,
+}
+
+/// What [`Quic::packet`] tells as it goes.
+#[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// The next bytes of a side's CRYPTO stream at the Initial level: in order, each once.
-    Crypto { from: Side, bytes: &'a [u8], seen: Moment },
+    /// The next bytes of a side's CRYPTO stream at that level: in order, each once.
+    Crypto { level: Level, from: Side, offset: u64, bytes: &'a [u8], seen: Moment },
+    /// The client begins again after a Retry. Its hello should be the same (RFC 9000 section 17.2.5.2), and is not always.
+    Again,
     /// Another connection begins: after Version Negotiation, or at the same ports. This is what was known of the last.
     Over(Box<Milestones>),
+    /// The next bytes of one side of a stream: in order, each once. With `fin`, there are none, and no more will come.
+    Stream { from: Side, id: u64, offset: u64, bytes: &'a [u8], fin: bool, seen: Moment },
+    /// Bytes of it that the capture does not hold.
+    Missing { from: Side, id: u64, gap: Gap },
+    /// That side may be sent packets with this connection ID.
+    ConnectionId { of: Side, cid: &'a [u8] },
+    /// The next byte of a side did not come, and why.
+    Held(Held),
+    /// What was held up by a loss had not been lost.
+    Late(Spurious),
+    /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
+    Reset { from: Side, id: u64, code: u64, seen: Moment },
+    /// STOP_SENDING: that side does not want more of this stream.
+    Stop { from: Side, id: u64, code: u64, seen: Moment },
+}
+
+/// Packet number spaces (RFC 9000 section 12.3), each with the CRYPTO streams of its level.
+#[derive(Default)]
+struct Space {
+    /// Largest packet number of each side.
+    largest: BySide<Option<u64>>,
+    crypto: BySide<Ordered>,
+    /// How far each side's CRYPTO stream goes.
+    crypto_end: BySide<u64>,
+    recovery: Recovery,
 }
 
 /// One UDP conversation that speaks QUIC.
 #[derive(Default)]
 pub struct Quic {
     keys: Vec<Known>,
-    streams: BySide<CryptoStream>,
-    /// Largest packet number of each side's Initial packets.
-    largest: BySide<Option<u64>>,
+    keyring: Keyring,
+    spaces: Spaces,
+    streams: Streams,
+    /// The connection ID that each side has chosen for itself; later ones are as long.
+    cids: BySide<Vec<u8>>,
+    /// Since when each side has had more to send than the peer allows: on one stream, or on all.
+    blocked: BySide<Option<(Option<u64>, Moment)>>,
+    /// Shortest round trip between the capture point and each side.
+    rtt: BySide<Option<i64>>,
     facts: Milestones,
+}
+
+#[derive(Default)]
+struct Spaces {
+    initial: Space,
+    handshake: Space,
+    data: Space,
+}
+
+impl Spaces {
+    fn of(&mut self, level: Level) -> &mut Space {
+        match level {
+            Level::Initial => &mut self.initial,
+            Level::Handshake => &mut self.handshake,
+            Level::OneRtt => &mut self.data,
+        }
+    }
 }
 
 /// Keys and what they follow from.
@@ -131,26 +214,79 @@ struct Known {
 }
 
 impl Quic {
-    /// The next datagram; what it brings goes to `tell`.
-    pub fn datagram(&mut self, from: Side, bytes: &[u8], seen: Moment, mut tell: impl FnMut(Event<'_>)) {
-        if let Some(version) = packet::public_header(bytes) {
-            return self.version(from, version);
-        }
-        for packet in Packets::of(bytes) {
-            match packet {
-                Packet::Short if self.facts.version.is_some_and(Version::is_google) => {}
-                Packet::Short => {
-                    self.facts.one_rtt[from].get_or_insert(seen);
-                }
-                Packet::Long(long) => self.long(from, &long, seen, &mut tell),
+    /// The packets of the next datagram, each of which is for [`packet`](Self::packet).
+    pub fn packets<'a>(&mut self, from: Side, datagram: &'a [u8]) -> Packets<'a> {
+        match packet::public_header(datagram) {
+            Some(version) => {
+                self.version(from, version);
+                Packets::of(&[])
             }
+            None => Packets::of(datagram),
         }
+    }
+
+    /// The next packet; what it brings goes to `tell`.
+    pub fn packet(&mut self, from: Side, packet: Packet<'_>, seen: Moment, mut tell: impl FnMut(Event<'_>)) {
+        match packet {
+            Packet::Short(_) if self.facts.version.is_some_and(Version::is_google) => {}
+            Packet::Short(bytes) => self.short(from, bytes, seen, &mut tell),
+            Packet::Long(long) => self.long(from, &long, seen, &mut tell),
+        }
+    }
+
+    /// The client's hello has told whose early data this is.
+    pub fn expect_early(&mut self, secret: Secret) {
+        if let Some(version) = self.facts.version {
+            self.keyring.expect_early(version, secret);
+        }
+    }
+
+    /// Both hellos have told whose connection this is.
+    pub fn expect(&mut self, suite: Suite, secrets: &Secrets) {
+        if let Some(version) = self.facts.version {
+            self.keyring.expect(version, suite, secrets);
+        }
+    }
+
+    /// The server has refused the client's early data (RFC 9001 section 4.6.2): it comes again.
+    pub fn refuse_early(&mut self) {
+        self.spaces.data.recovery.forget(Side::Client);
+    }
+
+    /// Are there keys for what that side says after the handshake?
+    #[must_use]
+    pub fn reads(&self, from: Side) -> bool {
+        self.keyring.reads(from)
+    }
+
+    /// Nothing more will come: what waited for missing packets goes to `tell`.
+    pub fn finish(&mut self, mut tell: impl FnMut(Event<'_>)) {
+        self.streams.finish(&mut tell);
+    }
+
+    /// Shortest round trip between the capture point and each side, in nanoseconds.
+    #[must_use]
+    pub fn rtt(&self) -> BySide<Option<i64>> {
+        self.rtt
     }
 
     /// What is known so far.
     #[must_use]
     pub fn facts(&self) -> &Milestones {
         &self.facts
+    }
+
+    fn short(&mut self, from: Side, bytes: &[u8], seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        self.facts.one_rtt[from].get_or_insert(seen);
+        let largest = self.spaces.data.largest[from];
+        let cid_len = self.cids[from.peer()].len();
+        match self.keyring.open_short(from, bytes, cid_len, largest) {
+            Some(opened) => {
+                self.facts.read[from] += 1;
+                self.opened(Level::OneRtt, from, &opened, seen, tell);
+            }
+            None => self.facts.sealed[from] += 1,
+        }
     }
 
     fn long(&mut self, from: Side, packet: &Long<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
@@ -163,14 +299,26 @@ impl Quic {
             }
             Kind::Retry if from == Side::Server => {
                 self.facts.retry.get_or_insert(seen);
+                // The server has forgotten what it refused: it comes again, and was not lost.
+                self.spaces.initial.recovery.forget(Side::Client);
+                self.spaces.data.recovery.forget(Side::Client);
             }
             Kind::ZeroRtt if from == Side::Client => {
                 self.facts.zero_rtt.get_or_insert(seen);
+                let largest = self.spaces.data.largest.client;
+                if let Some(opened) = self.keyring.open_long(from, packet, largest) {
+                    self.opened(Level::OneRtt, from, &opened, seen, tell);
+                }
             }
             Kind::Handshake => {
                 self.facts.handshake[from].get_or_insert(seen);
                 if from == Side::Server && self.facts.handshake.client.is_none() {
                     self.facts.server_flight_end = Some(seen);
+                }
+                self.chooses(from, packet.scid, tell);
+                let largest = self.spaces.handshake.largest[from];
+                if let Some(opened) = self.keyring.open_long(from, packet, largest) {
+                    self.opened(Level::Handshake, from, &opened, seen, tell);
                 }
             }
             Kind::Retry | Kind::ZeroRtt | Kind::Unknown => {}
@@ -193,18 +341,91 @@ impl Quic {
         self.facts.opened += 1;
         self.facts.initial[from].get_or_insert(seen);
         self.version(from, packet.version);
-        self.largest[from] = self.largest[from].max(Some(opened.number));
-        for frame in initial::frames(&opened.payload) {
+        self.chooses(from, packet.scid, tell);
+        self.opened(Level::Initial, from, &opened, seen, tell);
+    }
+
+    /// A side names the connection ID by which it is to be reached.
+    fn chooses(&mut self, from: Side, cid: &[u8], tell: &mut impl FnMut(Event<'_>)) {
+        let known = &mut self.cids[from];
+        if **known != *cid {
+            *known = cid.into();
+            tell(Event::ConnectionId { of: from, cid });
+        }
+    }
+
+    /// A packet was opened: takes in its frames.
+    fn opened(&mut self, level: Level, from: Side, opened: &Opened, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        let space = self.spaces.of(level);
+        space.largest[from] = space.largest[from].max(Some(opened.number));
+        let mut passed = Passed { number: opened.number, seen, elicits_ack: false, range: None, is_behind: false };
+        for frame in frames(&opened.payload) {
+            passed.elicits_ack |= frame.elicits_ack();
             match frame {
                 Frame::Crypto { offset, bytes } => {
-                    let out = |bytes: &[u8], seen| tell(Event::Crypto { from, bytes, seen });
-                    self.streams[from].frame(offset, bytes, seen, out);
+                    let Space { crypto, crypto_end, .. } = self.spaces.of(level);
+                    let end = offset.saturating_add(bytes.len() as u64);
+                    passed.range.get_or_insert(Range { stream: None, offset, end });
+                    passed.is_behind |= offset < crypto_end[from];
+                    crypto_end[from] = crypto_end[from].max(end);
+                    let mut at = crypto[from].next();
+                    crypto[from].frame(CRYPTO_WINDOW, offset, bytes, seen, |bytes, seen| {
+                        tell(Event::Crypto { level, from, offset: at, bytes, seen });
+                        at = at.saturating_add(bytes.len() as u64);
+                    });
                 }
-                Frame::Close(code) => {
-                    self.facts.close.get_or_insert(Close { from, code, seen });
+                Frame::Ack(ack) => self.acknowledged(level, from, &ack, seen, tell),
+                Frame::Close { code, is_of_application } => {
+                    self.facts.close.get_or_insert(Close { from, code, is_of_application, seen });
                 }
-                Frame::Other => {}
+                // None of the others has any business before there are keys for data.
+                _ if level != Level::OneRtt => {}
+                Frame::Stream { id, offset, bytes, fin } => {
+                    let end = offset.saturating_add(bytes.len() as u64);
+                    passed.range.get_or_insert(Range { stream: Some(id), offset, end });
+                    passed.is_behind |= self.streams.frame(from, Piece { id, offset, bytes, fin }, seen, tell);
+                }
+                frame => self.control(from, frame, seen, tell),
             }
+        }
+        if let Some(held) = self.spaces.of(level).recovery.sent(from, passed) {
+            tell(Event::Held(held));
+        }
+    }
+
+    /// Frames that carry no bytes of streams.
+    fn control(&mut self, from: Side, frame: Frame<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        match frame {
+            Frame::ResetStream { id, code } => {
+                self.streams.reset(from, id);
+                tell(Event::Reset { from, id, code, seen });
+            }
+            Frame::Blocked(stream) => {
+                self.blocked[from].get_or_insert((stream, seen));
+            }
+            Frame::Allows(stream) => {
+                let side = from.peer();
+                if let Some((_, start)) = self.blocked[side].take_if(|&mut (blocked, _)| blocked == stream) {
+                    let (why, released) = (Why::FlowControl, Some(seen));
+                    tell(Event::Held(Held { why, side, start, end: seen, released, is_tail: false, lost: u64::MAX }));
+                }
+            }
+            Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
+            Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
+            Frame::HandshakeDone if from == Side::Server => {
+                self.facts.done.get_or_insert(seen);
+            }
+            _ => {}
+        }
+    }
+
+    fn acknowledged(&mut self, level: Level, by: Side, ack: &Ack<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        // RFC 9002 section 5.3: before the handshake is over, nobody delays.
+        let has_delay = level == Level::OneRtt;
+        let recovery = &mut self.spaces.of(level).recovery;
+        let sample = recovery.acknowledged(by, ack, seen, has_delay, |late| tell(Event::Late(late)));
+        if let Some(sample) = sample {
+            self.rtt[by] = Some(self.rtt[by].map_or(sample, |known| known.min(sample)));
         }
     }
 
@@ -212,7 +433,7 @@ impl Quic {
     /// packet is its own choice at first, then the server's, after a Retry the one that the keys follow from
     /// (RFC 9001 section 5.2). The server's may be of another version (RFC 9368 section 2.3).
     fn open(&mut self, from: Side, packet: &Long<'_>, tell: &mut impl FnMut(Event<'_>)) -> Option<Opened> {
-        let largest = self.largest[from];
+        let largest = self.spaces.initial.largest[from];
         let known = self.keys.iter().rev().filter(|known| known.version == packet.version);
         if let Some(opened) = known.into_iter().find_map(|known| known.keys.open(from, packet, largest)) {
             return Some(opened);
@@ -224,10 +445,12 @@ impl Quic {
         let keys = Keys::of(packet.version, &dcid)?;
         let opened = keys.open(from, packet, largest).or_else(|| keys.open(from, packet, None))?;
         if from == Side::Client && self.begins_anew(packet) {
-            self.keys.clear();
-            self.streams = BySide::default();
-            self.largest = BySide::default();
-            tell(Event::Over(Box::new(std::mem::take(&mut self.facts))));
+            self.streams.finish(tell);
+            let before = std::mem::take(self);
+            tell(Event::Over(Box::new(before.facts)));
+        } else if from == Side::Client && self.facts.retry.is_some() && self.spaces.initial.crypto.server.next() == 0 {
+            self.spaces.initial.crypto = BySide::default();
+            tell(Event::Again);
         }
         if self.keys.len() >= MAX_KEYS {
             self.keys.remove(0);
@@ -246,6 +469,6 @@ impl Quic {
         }
         // The token tells of a Retry that the capture does not hold.
         let retried = self.facts.retry.is_some() || !packet.token.is_empty();
-        latest.dcid != packet.dcid && (self.streams.server.has_begun() || !retried)
+        latest.dcid != packet.dcid && (self.spaces.initial.crypto.server.next() > 0 || !retried)
     }
 }

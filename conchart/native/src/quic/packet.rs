@@ -2,7 +2,7 @@
 //!
 //! Wire format: RFC 9000 section 17, RFC 8999 for versions that are not read further, RFC 9369 section 3.2 for the other
 //! type bits of version 2. In: the payload of one UDP datagram. Out: [`Packet`]s that borrow from it. Non-goals: header
-//! protection and what lies under it (see `initial`); Google's own versions, of which only the name is told.
+//! protection and what lies under it (see `protection`); Google's own versions, of which only the name is told.
 
 use std::borrow::Cow;
 
@@ -90,8 +90,9 @@ pub enum Kind {
 pub struct Long<'a> {
     pub version: Version,
     pub kind: Kind,
-    /// Destination Connection ID.
+    /// Destination and Source Connection ID.
     pub dcid: &'a [u8],
+    pub scid: &'a [u8],
     /// Of an Initial packet; empty when there is none.
     pub token: &'a [u8],
     /// The whole packet, or what the capture holds of it.
@@ -132,8 +133,9 @@ impl<'a> Long<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Packet<'a> {
     Long(Long<'a>),
-    /// One with a short header, that is 1-RTT: only the receiver knows how long its connection ID is.
-    Short,
+    /// One with a short header, that is 1-RTT: only the receiver knows how long its connection ID is. It reaches to the
+    /// end of the datagram.
+    Short(&'a [u8]),
 }
 
 /// The packets that one datagram carries, in order (RFC 9000 section 12.2); stops where the bytes make no sense.
@@ -165,7 +167,7 @@ impl<'a> Iterator for Packets<'a> {
                 Some(dcid) => packet.get(1..).is_some_and(|rest| rest.starts_with(dcid)),
                 None => true,
             };
-            return (belongs && packet.len() >= MIN_SHORT).then_some(Packet::Short);
+            return (belongs && packet.len() >= MIN_SHORT).then_some(Packet::Short(packet));
         }
         let long = read_long(packet)?;
         if self.dcid.is_some_and(|dcid| dcid != long.dcid) {
@@ -204,7 +206,16 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
     // Q046 alone has the lengths of both connection IDs in one byte.
     if version.0 == u32::from_be_bytes(*b"Q046") {
         let len = bytes.len();
-        return Some(Long { version, kind: Kind::Unknown, dcid: &[], token: &[], bytes, header_len: 5, len });
+        return Some(Long {
+            version,
+            kind: Kind::Unknown,
+            dcid: &[],
+            scid: &[],
+            token: &[],
+            bytes,
+            header_len: 5,
+            len,
+        });
     }
     let dcid = fields.vec8()?;
     let scid = fields.vec8()?;
@@ -230,7 +241,7 @@ fn read_long(bytes: &[u8]) -> Option<Long<'_>> {
         _ => bytes.len(),
     };
     let header_len = bytes.len() - fields.0.len();
-    Some(Long { version, kind, dcid, token, bytes: bytes.get(..len).unwrap_or(bytes), header_len, len })
+    Some(Long { version, kind, dcid, scid, token, bytes: bytes.get(..len).unwrap_or(bytes), header_len, len })
 }
 
 /// The type bits of RFC 9000 section 17.2, and of RFC 9369 section 3.2.

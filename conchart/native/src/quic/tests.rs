@@ -5,8 +5,11 @@ pub(crate) mod lab;
 
 use proptest::prelude::*;
 
-use super::initial::{Keys, seal};
+use super::initial::Keys;
+use super::protection::seal;
 use super::*;
+use crate::keys::{Label, Secret, Secrets};
+use crate::tls::Suite;
 
 /// The connection ID of both appendices.
 const DCID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
@@ -53,7 +56,7 @@ fn client(version: Version, keys: &Keys, dcid: &[u8], token: &[u8], number: u32,
     header.extend(number.to_be_bytes());
     let mut payload = frames.to_vec();
     payload.resize(body - 4 - 16, 0);
-    seal::initial(keys, Side::Client, &header, &payload)
+    seal::packet(&keys.0.client, &header, &payload)
 }
 
 fn client_hello(version: Version, dcid: &[u8], token: &[u8]) -> Vec<u8> {
@@ -80,13 +83,17 @@ fn moment(frame: u64) -> Moment {
 impl Heard {
     fn hear(mut self, from: Side, datagram: &[u8]) -> Self {
         self.frame += 1;
-        self.quic.datagram(from, datagram, moment(self.frame), |event| match event {
-            Event::Crypto { from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
-            Event::Over(facts) => {
-                self.crypto = BySide::default();
-                self.over.push(*facts);
-            }
-        });
+        for packet in self.quic.packets(from, datagram) {
+            self.quic.packet(from, packet, moment(self.frame), |event| match event {
+                Event::Crypto { level: Level::Initial, from, bytes, .. } => self.crypto[from].extend_from_slice(bytes),
+                Event::Over(facts) => {
+                    self.crypto = BySide::default();
+                    self.over.push(*facts);
+                }
+                Event::Again => self.crypto = BySide::default(),
+                _ => {}
+            });
+        }
         self
     }
 
@@ -218,7 +225,7 @@ fn a_server_may_hide_the_fixed_bit() {
     // RFC 9287, when the client's transport parameters allow it.
     let keys = Keys::of(Version::V1, &DCID).unwrap();
     let header = [&[0x81, 0, 0, 0, 1, 0, 8][..], &SERVER_CID, &[0, 0x40, 0x75, 0, 1]].concat();
-    let server = seal::initial(&keys, Side::Server, &header, &hex(SERVER_PAYLOAD));
+    let server = seal::packet(&keys.0.server, &header, &hex(SERVER_PAYLOAD));
     let all = [server, handshake(0xa0, Version::V1)].concat();
     let heard = Heard::default().client(&client_hello(Version::V1, &DCID, &[])).server(&all);
     assert_eq!((heard.hellos(), sniff(&all)), ((true, true), None));
@@ -250,7 +257,10 @@ fn a_refusal_in_the_initial_packet_is_noted() {
     let close = [0x1c, 0x41, 0x78, 0, 2, b'n', b'o'];
     let heard = Heard::default().client(&client(Version::V1, &keys, &DCID, &[], 0, &close));
     // 0x100 + no_application_protocol.
-    assert_eq!(heard.quic.facts().close, Some(Close { from: Side::Client, code: 0x178, seen: moment(1) }));
+    assert_eq!(
+        heard.quic.facts().close,
+        Some(Close { from: Side::Client, code: 0x178, is_of_application: false, seen: moment(1) })
+    );
 }
 
 #[test]
@@ -322,6 +332,81 @@ fn chromium_asks_a_lab_server() {
     assert!(frames.is_sorted(), "{frames:?}");
 }
 
+/// The secret of both sides' 1-RTT packets in tests, and what seals them.
+const SECRET: [u8; 32] = [7; 32];
+
+fn one_rtt() -> (Quic, protection::Protection) {
+    let suite = Suite::of(0x1301, 0x0304).unwrap();
+    let mut secrets = Secrets::default();
+    let secret = Secret::new(&SECRET).unwrap();
+    [Label::ClientTraffic, Label::ServerTraffic].into_iter().for_each(|label| secrets.set(label, secret));
+    let mut quic =
+        Quic { facts: Milestones { version: Some(Version::V1), ..Milestones::default() }, ..Quic::default() };
+    quic.expect(suite, &secrets);
+    (quic, protection::Protection::of_secret(suite, Version::V1, &SECRET).unwrap())
+}
+
+/// A 1-RTT packet without connection ID.
+fn short(keys: &protection::Protection, phase: bool, number: u16, frames: &[u8]) -> Vec<u8> {
+    let first = if phase { 0x45 } else { 0x41 };
+    let mut payload = frames.to_vec();
+    payload.resize(frames.len().max(20), 0);
+    seal::packet(keys, &[&[first][..], &number.to_be_bytes()].concat(), &payload)
+}
+
+fn stream(id: u8, offset: u16, bytes: &[u8], fin: bool) -> Vec<u8> {
+    let kind = 0x0e | u8::from(fin);
+    let [offset, len] = [offset, bytes.len() as u16].map(|number| (0x4000 | number).to_be_bytes());
+    [&[kind, id][..], &offset, &len, bytes].concat()
+}
+
+#[test]
+fn keys_are_updated_and_late_packets_of_before_are_opened() {
+    let (mut quic, keys) = one_rtt();
+    let updated = crate::tls::expand_label(crate::tls::Hash::Sha256, &SECRET, "quic ku", 32).unwrap();
+    let suite = Suite::of(0x1301, 0x0304).unwrap();
+    // The key of header protection stays (RFC 9001 section 6.1).
+    let after = protection::Protection {
+        header: protection::HeaderKey::of_secret(suite, "quic", &SECRET).unwrap(),
+        packet: protection::PacketKey::of_secret(suite, "quic", &updated).unwrap(),
+    };
+    let mut heard = Vec::new();
+    for packet in [
+        short(&keys, false, 0, &stream(0, 0, b"a", false)),
+        short(&after, true, 2, &stream(0, 2, b"c", false)),
+        short(&keys, false, 1, &stream(0, 1, b"b", false)),
+        short(&after, true, 3, &stream(0, 3, b"d", true)),
+    ] {
+        quic.packet(Side::Client, Packet::Short(&packet), moment(1), |event| {
+            if let Event::Stream { bytes, .. } = event {
+                heard.extend_from_slice(bytes);
+            }
+        });
+    }
+    assert_eq!((heard, quic.facts().read.client, quic.facts().sealed.client), (b"abcd".to_vec(), 4, 0));
+}
+
+#[test]
+fn a_side_that_may_not_send_is_held_until_its_peer_allows_more() {
+    let (mut quic, keys) = one_rtt();
+    let mut held = Vec::new();
+    let frames: [(Side, &[u8]); 4] = [
+        (Side::Server, &[0x15, 4, 9]),
+        (Side::Client, &[0x10, 9]),
+        (Side::Client, &[0x11, 4, 20]),
+        (Side::Client, &[0x11, 4, 30]),
+    ];
+    for (number, (from, frame)) in (0..).zip(frames) {
+        let packet = short(&keys, false, number, frame);
+        quic.packet(from, Packet::Short(&packet), moment(u64::from(number)), |event| {
+            if let Event::Held(it) = event {
+                held.push((it.why, it.side, it.start, it.end));
+            }
+        });
+    }
+    assert_eq!(held, [(Why::FlowControl, Side::Server, moment(0), moment(2))]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -339,7 +424,9 @@ proptest! {
             }
             let _ = sniff(&bytes);
             let from = if client { Side::Client } else { Side::Server };
-            quic.datagram(from, &bytes, moment(1), |_| ());
+            for packet in quic.packets(from, &bytes) {
+                quic.packet(from, packet, moment(1), |_| ());
+            }
         }
     }
 
@@ -366,9 +453,52 @@ proptest! {
         }
         let lengths: Vec<usize> = Packets::of(&whole).map(|packet| match packet {
             Packet::Long(long) => long.bytes.len(),
-            Packet::Short => 0,
+            Packet::Short(_) => 0,
         }).collect();
         prop_assert_eq!(lengths.iter().sum::<usize>(), whole.len());
         prop_assert_eq!(lengths.len(), packets.len());
+    }
+
+    #[test]
+    fn sealed_frames_of_any_bytes_are_heard_without_panic(
+        payloads in proptest::collection::vec(
+            (any::<bool>(), proptest::collection::vec(prop_oneof![0_u8..0x20, any::<u8>()], 0..120)), 0..12,
+        ),
+    ) {
+        let (mut quic, keys) = one_rtt();
+        for (number, (client, payload)) in (0..).zip(payloads) {
+            let from = if client { Side::Client } else { Side::Server };
+            let packet = short(&keys, false, number, &payload);
+            quic.packet(from, Packet::Short(&packet), moment(u64::from(number)), |_| ());
+        }
+        quic.finish(|_| ());
+    }
+
+    /// Law: in whatever order packets come, and however often, each byte of a stream is told once, in order.
+    #[test]
+    fn streams_are_put_in_order(
+        whole in proptest::collection::vec(any::<u8>(), 1..400),
+        cuts in proptest::collection::vec((any::<prop::sample::Index>(), 1_usize..90), 0..30),
+    ) {
+        let (mut quic, keys) = one_rtt();
+        let (mut heard, mut fins) = (Vec::new(), 0);
+        let random = cuts.iter().map(|(start, len)| (start.index(whole.len()), *len));
+        // At last the whole, back to front, so that nothing is missing.
+        let rest = (0..whole.len()).rev().step_by(50).map(|end| (end.saturating_sub(49), end + 1 - end.saturating_sub(49)));
+        for (number, (start, len)) in (0..).zip(random.chain(rest)) {
+            let end = whole.len().min(start + len);
+            let frame = stream(4, start as u16, &whole[start..end], end == whole.len());
+            let packet = short(&keys, false, number, &frame);
+            quic.packet(Side::Server, Packet::Short(&packet), moment(1), |event| match event {
+                Event::Stream { id: 4, offset, bytes, fin, .. } => {
+                    assert_eq!(offset, heard.len() as u64);
+                    heard.extend_from_slice(bytes);
+                    fins += u8::from(fin);
+                }
+                Event::Missing { .. } => unreachable!(),
+                _ => {}
+            });
+        }
+        prop_assert_eq!((heard, fins), (whole, 1));
     }
 }

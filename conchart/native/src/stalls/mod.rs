@@ -16,8 +16,10 @@ mod size;
 #[cfg(test)]
 mod tests;
 
+use crate::exchange::Delay;
 use crate::packet::Segment;
 use crate::phases::Phase;
+use crate::quic::{Held, Spurious, Why};
 use crate::stream::{BySide, Moment, Side};
 use crate::tcp::{Connection, Mark, Taken};
 use found::Found;
@@ -34,6 +36,8 @@ pub enum Kind {
     SlowStart,
     /// One or two segments were all that was allowed, and the peer delayed acknowledging them.
     DelayedAck,
+    /// A header block refers to fields that had not come yet (RFC 9204 section 2.1.2).
+    Qpack,
     /// The peer's window was full, which it keeps open as far as it ever does.
     WindowLimited,
     /// The peer's window was full, because its program does not read.
@@ -46,6 +50,10 @@ pub enum Kind {
     FastRetransmit,
     /// A lost segment was sent again when a timer ran out (RFC 6298, RFC 8985 section 7).
     Rto,
+    /// A lost packet of QUIC was sent again, as later ones were acknowledged (RFC 9002 section 6.1).
+    Loss,
+    /// A lost packet of QUIC was sent again when a timer ran out (RFC 9002 section 6.2).
+    Pto,
     /// Segments were too large for the path (RFC 8899).
     Pmtu,
     /// A SYN or its answer was lost, and sent again.
@@ -66,6 +74,9 @@ impl Kind {
             Self::Nagle => "nagle",
             Self::FastRetransmit => "fast-retransmit",
             Self::Rto => "rto",
+            Self::Loss => "loss",
+            Self::Pto => "pto",
+            Self::Qpack => "qpack",
             Self::Pmtu => "pmtu",
             Self::SynRto => "syn-rto",
         }
@@ -73,7 +84,7 @@ impl Kind {
 
     /// Is something sent again, because it was lost or seemed to be?
     fn is_loss(self) -> bool {
-        matches!(self, Self::FastRetransmit | Self::Rto)
+        matches!(self, Self::FastRetransmit | Self::Rto | Self::Loss | Self::Pto)
     }
 }
 
@@ -186,6 +197,26 @@ impl Stalls {
         }
         if let Some(open) = &mut self.open {
             open.segment(from, passed, &mut self.found);
+        }
+    }
+
+    /// What was said tells why bytes did not come.
+    pub fn delay(&mut self, delay: Delay) {
+        match delay {
+            Delay::Held(held) => {
+                let kind = match held.why {
+                    Why::Loss => Kind::Loss,
+                    Why::Pto => Kind::Pto,
+                    Why::FlowControl => Kind::WindowLimited,
+                    Why::Qpack => Kind::Qpack,
+                };
+                let detail = if held.is_tail { Detail::Tail } else { Detail::Middle };
+                let Held { side, start, end, released, lost, .. } = held;
+                let detail = Some(detail).filter(|_| kind.is_loss());
+                let stall = Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence: 1.0 };
+                self.found.push_lost(stall, (lost, lost.saturating_add(1)));
+            }
+            Delay::Late(Spurious { side, lost }) => self.found.was_late(side, (lost, lost.saturating_add(1))),
         }
     }
 

@@ -1,24 +1,35 @@
-//! The handshake of a QUIC connection, as far as it can be read without keys of its own.
+//! The handshake of a QUIC connection, with keys or as far as it can be read without.
 //!
 //! RFC 9001 section 4.1.3: TLS messages come in CRYPTO frames, and no TLS records carry them. In: each side's CRYPTO
-//! stream of the Initial level, in order (the ClientHello, the ServerHello), and word of the first packet that the
-//! client protects with 1-RTT keys. Out: one [`Handshake`]. Non-goals: packets, frames, their order and their
-//! protection; the Handshake level, whose keys are secret. Memory: at most 128 KiB per side of a message that
-//! arrives in pieces.
+//! streams, in order (of the Initial level, the ClientHello and the ServerHello; of the Handshake level, where its packets
+//! were opened, the others), and word of the first packet that the client protects with 1-RTT keys. Out: one
+//! [`Handshake`], and the secrets that belong to it. Non-goals: packets, frames, their order and their protection.
+//! Memory: at most 128 KiB per side of a message that arrives in pieces.
 
-use super::Handshake;
 use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
+use super::opener::{Coverage, Suite, covered};
+use super::{AppRecord, Handshake, KeyCoverage, Version};
+use crate::keys::{Keys, Label, Secret, Secrets};
 use crate::stream::{Moment, Side};
 
 /// Where the error codes of TLS begin (RFC 9000 section 20.1), and the level that all of its alerts have.
 const CRYPTO_ERROR: u64 = 0x100;
 const FATAL: u8 = 2;
 
+/// What opens all that both sides say after the hellos.
+const NEEDED: [Label; 4] = [Label::ClientHandshake, Label::ServerHandshake, Label::ClientTraffic, Label::ServerTraffic];
+
 /// A handshake whose messages come in CRYPTO frames.
 #[derive(Debug)]
 pub struct CryptoHandshake {
     handshaking: Box<Handshaking>,
+    /// Secrets were asked for: of early data, of all else.
+    asked_early: bool,
+    asked: bool,
+    told_refusal: bool,
+    /// Its first hello, where the client had to say it again.
+    begun: Option<Moment>,
 }
 
 impl Default for CryptoHandshake {
@@ -30,7 +41,13 @@ impl Default for CryptoHandshake {
 impl CryptoHandshake {
     #[must_use]
     pub fn new() -> Self {
-        Self { handshaking: Box::new(Handshaking::new(Machine::over_quic())) }
+        Self {
+            handshaking: Box::new(Handshaking::new(Machine::over_quic())),
+            asked_early: false,
+            asked: false,
+            told_refusal: false,
+            begun: None,
+        }
     }
 
     /// The next bytes of `from`'s CRYPTO stream of the Initial level, first sent in the packet `seen`.
@@ -40,6 +57,79 @@ impl CryptoHandshake {
         }
         let stretch = Stretch { bytes, missing: 0, begins: None, first: seen, last: seen };
         self.handshaking.push(from, stretch, Bearer::Clear { offset: 0 }, None, None);
+    }
+
+    /// The next bytes of `from`'s CRYPTO stream of the Handshake level, of which `offset` went before.
+    pub fn opened(&mut self, from: Side, offset: u64, bytes: &[u8], seen: Moment) {
+        if self.handshaking.machine.ended() {
+            return;
+        }
+        let stretch = Stretch { bytes, missing: 0, begins: None, first: seen, last: seen };
+        let end = offset.saturating_add(bytes.len() as u64);
+        let record = AppRecord {
+            from,
+            first: seen,
+            last: seen,
+            bytes: bytes.len() as u64,
+            offset,
+            end,
+            acked: 0,
+            confidence: 1.0,
+            may_be_interim: false,
+            may_be_finished: false,
+        };
+        self.handshaking.push(from, stretch, Bearer::Protected(record), None, None);
+    }
+
+    /// The client had to prove its address (RFC 9000 section 8.1.2), and says its hello again.
+    pub fn again(&mut self) {
+        let begun = self.begun.or(self.handshaking.machine.facts.hello);
+        *self = Self { begun, ..Self::new() };
+    }
+
+    /// A server's session ticket went by, after the handshake.
+    pub fn ticket(&mut self) {
+        self.handshaking.machine.facts.ticket_issued = Some(true);
+    }
+
+    /// What opens the packets of the client's early data, once: when its hello has been read.
+    pub fn early_secret(&mut self, keys: &Keys) -> Option<Secret> {
+        let facts = &self.handshaking.machine.facts;
+        let random = facts.client_random.filter(|_| !self.asked_early)?;
+        self.asked_early = true;
+        keys.of_early_data(&random).filter(|_| facts.early_data_offered != Some(false))
+    }
+
+    /// What opens the packets of both sides, once: when the server has chosen a suite.
+    pub fn secrets(&mut self, keys: &Keys) -> Option<(Suite, Secrets)> {
+        let machine = &mut self.handshaking.machine;
+        let (code, random) = machine.cipher().zip(machine.facts.client_random).filter(|_| !self.asked)?;
+        self.asked = true;
+        let secrets = keys.of(&random, &[]);
+        let suite = Suite::of(code, Version::TLS13.0);
+        let coverage = match (&secrets, suite) {
+            (None, _) => KeyCoverage::None.into(),
+            (Some(_), None) => KeyCoverage::Unsupported.into(),
+            (Some(secrets), Some(_)) => covered(secrets, &NEEDED),
+        };
+        Coverage { keys: machine.facts.keys, missing: machine.facts.missing_keys } = coverage;
+        suite.zip(secrets)
+    }
+
+    /// Has the server just refused early data that the client offered? Told once.
+    pub fn refuses_early(&mut self) -> bool {
+        let facts = &self.handshaking.machine.facts;
+        let refuses = facts.early_data_offered == Some(true) && facts.early_data == Some(false);
+        refuses && !std::mem::replace(&mut self.told_refusal, true)
+    }
+
+    /// HTTP/3 was agreed on, or will be: of early data, only the offer is known.
+    #[must_use]
+    pub fn speaks_http3(&self) -> bool {
+        let facts = &self.handshaking.machine.facts;
+        let known = facts.alpn.as_deref().or(facts.alpn_offered.as_deref());
+        // Drafts are `h3-29` and the like.
+        known.is_some_and(|name| name == "h3" || name.starts_with("h3-") || name.starts_with("h3,"))
     }
 
     /// The client sent its first 1-RTT packet: its Finished went before, or in the same datagram.
@@ -66,6 +156,7 @@ impl CryptoHandshake {
     pub fn finish(self) -> Option<Box<Handshake>> {
         let Handshaking { mut machine, .. } = *self.handshaking;
         machine.finish();
+        machine.facts.hello = self.begun.or(machine.facts.hello);
         Some(machine.facts).filter(|facts| facts.hello_by.is_some())
     }
 }

@@ -131,6 +131,8 @@ pub struct Handshake {
     pub server_flight_bytes: Option<u64>,
     /// Of QUIC, where that carries the messages: `v1`, `draft-29`.
     pub quic_version: Option<Box<str>>,
+    /// QUIC: the server answered with a Retry, which asks for the ClientHello once more (RFC 9000 section 8.1.2).
+    pub retry: Option<Moment>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
     pub ech: Option<bool>,
     /// The client offered to prove who it is later (RFC 8446 section 4.2.6).

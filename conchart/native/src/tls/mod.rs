@@ -41,7 +41,7 @@ pub use crypto::CryptoHandshake;
 pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
 pub use names::Version;
 pub use opener::Clear;
-pub(crate) use opener::{Hash, expand_label};
+pub(crate) use opener::{Aead, Bulk, Hash, Suite, aead, expand_label};
 pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
 pub use transcript::{MessageSeen, RecordSeen, Transcript};

@@ -16,7 +16,7 @@ import { MOVED, Viewpoints } from "./viewpoint.js";
 const MAX_KEPT = 4000;
 const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls"];
 /* What only ladders show. */
-const LADDER = ["rungs", "silences", "facts", "clocks", "fields"];
+const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways"];
 
 /**
  * What a complete handshake was; of one in an established connection, encryption may hide it.
@@ -112,6 +112,8 @@ export class Model {
     this.stallKinds = data.stall_kinds;
     /** Why other programs print other figures. @type {string[]} */
     this.clocksDiffer = data.clocks_differ;
+    /** Exchanges whose packets several places saw. @type {Row[]} */
+    this.journeys = data.journeys || [];
     /** The stream at whose ladder the page opens. @type {number | null} */
     this.explained = data.explained;
     /** Of the capture, in ns. @type {number} */

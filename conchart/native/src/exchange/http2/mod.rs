@@ -8,9 +8,9 @@
 
 mod frame;
 mod grpc;
-mod hpack;
+pub(super) mod hpack;
 pub(super) mod sealed;
-mod streams;
+pub(super) mod streams;
 
 pub(super) use frame::{sniff_client, sniff_frames, sniff_server};
 

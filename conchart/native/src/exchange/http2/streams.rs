@@ -23,7 +23,7 @@ const GUESSED: f64 = 0.5;
 
 /// What a header block says that matters here.
 #[derive(Default)]
-pub(super) struct Headers {
+pub(in crate::exchange) struct Headers {
     method: Option<Cow<'static, str>>,
     authority: Option<Box<str>>,
     host: Option<Box<str>>,
@@ -84,8 +84,11 @@ struct Stream {
     call: Option<Box<Call>>,
 }
 
-pub(super) struct Streams {
+pub(in crate::exchange) struct Streams {
     open: BTreeMap<u32, Stream>,
+    protocol: &'static str,
+    /// A stream may begin before one with a lower number.
+    any_order: bool,
     /// So many of them carry gRPC.
     calls: usize,
     /// Highest stream that the requester has opened.
@@ -96,7 +99,12 @@ pub(super) struct Streams {
 
 impl Streams {
     pub fn new() -> Self {
-        Self { open: BTreeMap::new(), calls: 0, latest: 0, unseen: 0 }
+        Self { open: BTreeMap::new(), protocol: "h2", any_order: false, calls: 0, latest: 0, unseen: 0 }
+    }
+
+    /// Those of HTTP/3, whose packets are their own (RFC 9114 section 6.1).
+    pub fn over_quic() -> Self {
+        Self { protocol: "h3", any_order: true, ..Self::new() }
     }
 
     /// Streams of before may go on.
@@ -128,14 +136,14 @@ impl Streams {
             return;
         }
         let asks = ledger.asks(from);
-        let fresh = asks && id > self.latest && id % 2 == 1;
+        let fresh = asks && (self.any_order || id > self.latest) && id % 2 == 1;
         let unseen = id <= self.unseen && (!asks || id > self.latest);
         if !fresh && !unseen {
             return;
         }
         let number = self.insert(ledger, id, offset);
         if asks {
-            self.latest = id;
+            self.latest = self.latest.max(id);
             if self.unseen == u32::MAX {
                 self.unseen = id;
             }
@@ -252,7 +260,15 @@ impl Streams {
     }
 
     /// Bytes of a DATA frame are missing.
-    pub fn miss(&mut self, ledger: &mut Ledger, from: Side, data: Header, len: u64, sent: Option<Moment>, by: Moment) {
+    pub(super) fn miss(
+        &mut self,
+        ledger: &mut Ledger,
+        from: Side,
+        data: Header,
+        len: u64,
+        sent: Option<Moment>,
+        by: Moment,
+    ) {
         if let Some(call) = self.open.get_mut(&data.stream).and_then(|stream| stream.call.as_mut()) {
             // Of the bytes of a padded frame, nobody knows which are content.
             if data.is_padded() { call.end(ledger, from) } else { call.miss(ledger, from, len, sent, by) }
@@ -375,7 +391,7 @@ impl Streams {
             }
             self.close(ledger, oldest);
         }
-        let number = ledger.open("h2", offset);
+        let number = ledger.open(self.protocol, offset);
         self.open.insert(id, Stream { number, described: false, asked: false, answered: false, call: None });
         number
     }

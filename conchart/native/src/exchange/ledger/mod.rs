@@ -13,13 +13,22 @@ use self::beginnings::Beginnings;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
-use crate::stream::{Moment, Side};
+use crate::quic::{Held, Spurious};
+use crate::stream::{BySide, Moment, Side};
 use crate::tls::{Handshake, Transcript};
 
 /// Pipelined requests that may wait for their response.
 const MAX_OPEN: usize = 1024;
 /// So few open exchanges are looked at one by one.
 const FEW: usize = 16;
+
+/// What kept bytes from coming, as the protocol tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Delay {
+    Held(Held),
+    /// An earlier one of them was no loss.
+    Late(Spurious),
+}
 
 /// An exchange that is still going on.
 pub(super) struct Entry {
@@ -50,6 +59,12 @@ pub(super) struct Ledger {
     handshakes: VecDeque<Box<Handshake>>,
     /// What goes by in TLS, one by one, where that is wanted.
     pub transcript: Option<Box<Transcript>>,
+    /// Connection IDs of QUIC by which the client, wherever it goes, is known to go on here.
+    connection_ids: Vec<Box<[u8]>>,
+    /// What kept bytes of QUIC's from coming.
+    delays: VecDeque<Delay>,
+    /// Nanoseconds between the capture point and each end and back, where the protocol tells.
+    pub rtt: BySide<Option<i64>>,
 }
 
 impl Default for Ledger {
@@ -68,6 +83,9 @@ impl Default for Ledger {
             next_handshake: 0,
             handshakes: VecDeque::new(),
             transcript: None,
+            connection_ids: Vec::new(),
+            delays: VecDeque::new(),
+            rtt: BySide::default(),
         }
     }
 }
@@ -169,6 +187,29 @@ impl Ledger {
         self.handshakes.push_back(handshake);
     }
 
+    /// The client may go on from elsewhere, and is known by this connection ID.
+    pub fn connection_id(&mut self, cid: &[u8]) {
+        if self.connection_ids.len() < MAX_OPEN {
+            self.connection_ids.push(cid.into());
+        }
+    }
+
+    /// The next connection ID of that kind.
+    pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
+        self.connection_ids.pop()
+    }
+
+    /// Takes in what kept bytes from coming.
+    pub fn delay(&mut self, delay: Delay) {
+        if self.delays.len() < MAX_OPEN {
+            self.delays.push_back(delay);
+        }
+    }
+
+    pub fn next_delay(&mut self) -> Option<Delay> {
+        self.delays.pop_front()
+    }
+
     /// Is there anything to be handed out?
     #[inline]
     pub fn has_news(&self) -> bool {
@@ -176,6 +217,7 @@ impl Ledger {
             || !self.unseen.is_empty()
             || !self.handshakes.is_empty()
             || !self.messages.is_empty()
+            || !self.delays.is_empty()
             || self.transcript.as_ref().is_some_and(|transcript| !transcript.is_empty())
     }
 

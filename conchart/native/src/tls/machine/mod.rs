@@ -230,6 +230,11 @@ impl Machine {
         self.version
     }
 
+    /// The suite that the server has chosen.
+    pub fn cipher(&self) -> Option<u16> {
+        self.cipher
+    }
+
     pub fn is_tls13(&self) -> bool {
         self.version.is_some_and(Version::is_tls13)
     }

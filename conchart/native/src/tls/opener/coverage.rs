@@ -51,7 +51,7 @@ impl Opener {
 }
 
 /// What the secrets that are there promise, where the `needed` ones open everything.
-pub(super) fn covered(secrets: &Secrets, needed: &[Label]) -> Coverage {
+pub(in super::super) fn covered(secrets: &Secrets, needed: &[Label]) -> Coverage {
     let missing: Vec<&str> =
         needed.iter().filter(|&&label| secrets.get(label).is_none()).map(|label| label.name()).collect();
     match missing.len() {

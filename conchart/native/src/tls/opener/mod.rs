@@ -19,7 +19,8 @@ mod suite;
 pub(crate) mod tests;
 
 pub use clear::Clear;
-pub(crate) use suite::{Hash, expand_label};
+pub(crate) use protection::{Aead, aead};
+pub(crate) use suite::{Bulk, Hash, Suite, expand_label};
 
 use crate::keys::{Keys, Label, Random, Secret, Secrets};
 use crate::stream::{BySide, Moment, Side};
@@ -27,14 +28,13 @@ use crate::stream::{BySide, Moment, Side};
 use super::KeyCoverage;
 use super::hello::{Body, ClientHello, ServerHello, codes};
 use super::record::{APPLICATION_DATA, HEADER, RecordPart};
-use coverage::covered;
 use direction::{Direction, Epoch, EpochKeys};
 use protection::Sealed;
-use suite::{Suite, key_block};
+use suite::key_block;
 
 pub(super) use suite::overhead;
 
-pub(super) use coverage::Coverage;
+pub(super) use coverage::{Coverage, covered};
 pub(super) use protection::Content;
 
 /// Bytes of early data kept until the server has said whether it takes them.

@@ -59,9 +59,11 @@ pub(super) trait Protection: std::fmt::Debug {
 }
 
 /// An AEAD, whatever it is.
-trait Aead {
+pub(crate) trait Aead {
     fn open(&self, nonce: &[u8; 12], additional: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
     fn tag(&self) -> usize;
+    #[cfg(test)]
+    fn seal(&self, nonce: &[u8; 12], additional: &[u8], clear: &[u8]) -> Vec<u8>;
 }
 
 impl<A: AeadInOut> Aead for A {
@@ -77,9 +79,20 @@ impl<A: AeadInOut> Aead for A {
     fn tag(&self) -> usize {
         A::TagSize::USIZE
     }
+
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    fn seal(&self, nonce: &[u8; 12], additional: &[u8], clear: &[u8]) -> Vec<u8> {
+        let nonce = Nonce::<A>::try_from(nonce.as_slice()).unwrap();
+        let mut sealed = clear.to_vec();
+        let tag = self.encrypt_inout_detached(&nonce, additional, sealed.as_mut_slice().into()).unwrap();
+        sealed.extend_from_slice(&tag);
+        sealed
+    }
 }
 
-fn aead(bulk: Bulk, key: &[u8]) -> Option<Box<dyn Aead>> {
+/// The AEAD of that kind, with this key.
+pub(crate) fn aead(bulk: Bulk, key: &[u8]) -> Option<Box<dyn Aead>> {
     fn boxed<A: AeadInOut + KeyInit + 'static>(key: &[u8]) -> Option<Box<dyn Aead>> {
         Some(Box::new(A::new_from_slice(key).ok()?))
     }

@@ -13,7 +13,7 @@ use tls_parser::{TlsCipherEnc, TlsCipherEncMode, TlsCipherMac, TlsCipherSuite, T
 
 /// How records are protected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Bulk {
+pub(crate) enum Bulk {
     Gcm,
     Ccm,
     /// CCM with a tag of 8 bytes.
@@ -48,7 +48,7 @@ pub(in crate::tls) fn overhead(code: u16, version: Version) -> Option<u8> {
 
 /// The HMAC of a CBC suite.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Mac1 {
+pub(crate) enum Mac1 {
     Sha1,
     Sha256,
     Sha384,
@@ -84,7 +84,7 @@ pub(crate) enum Hash {
 
 /// A cipher suite, as far as opening its records goes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Suite {
+pub(crate) struct Suite {
     pub bulk: Bulk,
     pub key_len: usize,
     pub hash: Hash,

@@ -25,19 +25,20 @@ const OVERHEAD: usize = 32;
 
 /// The block breaks the rules: what followed in it is unknown.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Malformed;
+pub(in crate::exchange) struct Malformed;
 
 /// A name or value; `None`: it refers to what nobody saw.
-type Text = Option<Box<[u8]>>;
+pub(in crate::exchange) type Text = Option<Box<[u8]>>;
 
 #[derive(Clone)]
-pub(super) struct Field {
+pub(in crate::exchange) struct Field {
     pub name: Text,
     pub value: Text,
 }
 
 impl Field {
-    fn size(&self) -> usize {
+    /// What it counts in a dynamic table.
+    pub fn size(&self) -> usize {
         let len = |text: &Text| text.as_ref().map_or(0, |text| text.len());
         len(&self.name) + len(&self.value) + OVERHEAD
     }
@@ -96,8 +97,8 @@ impl Decoder {
         }
         let kept = first & 0x40 != 0;
         let index = integer(rest, if kept { 6 } else { 4 })?;
-        let name = if index == 0 { Some(string(rest)?) } else { self.entry(index)?.name };
-        let field = Field { name, value: Some(string(rest)?) };
+        let name = if index == 0 { Some(string(rest, 7)?) } else { self.entry(index)?.name };
+        let field = Field { name, value: Some(string(rest, 7)?) };
         if kept {
             self.size += field.size();
             self.entries.push_front(field.clone());
@@ -125,7 +126,7 @@ impl Decoder {
 }
 
 /// An integer with a prefix of so many bits (RFC 7541 section 5.1).
-fn integer(rest: &mut &[u8], prefix: u32) -> Option<usize> {
+pub(in crate::exchange) fn integer(rest: &mut &[u8], prefix: u32) -> Option<usize> {
     /// More octets than any length here needs.
     const MAX_OCTETS: usize = 4;
     let (&first, mut after) = rest.split_first()?;
@@ -148,10 +149,10 @@ fn integer(rest: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value)
 }
 
-/// A string, coded or not (RFC 7541 section 5.2).
-fn string(rest: &mut &[u8]) -> Option<Box<[u8]>> {
-    let coded = rest.first()? & 0x80 != 0;
-    let length = integer(rest, 7)?;
+/// A string, coded or not (RFC 7541 section 5.2), whose length has a prefix of so many bits.
+pub(in crate::exchange) fn string(rest: &mut &[u8], prefix: u32) -> Option<Box<[u8]>> {
+    let coded = rest.first()? & 1 << prefix != 0;
+    let length = integer(rest, prefix)?;
     let (text, after) = rest.split_at_checked(length)?;
     *rest = after;
     if coded { huffman::decode(text).map(Vec::into_boxed_slice) } else { Some(text.into()) }

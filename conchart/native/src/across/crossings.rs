@@ -1,0 +1,253 @@
+//! Which packets of several places are the same: sightings in, the number of the packet of each one out.
+//!
+//! A packet is the same if its side, its numbers, its length, its flags and its print are. Where several of a place look
+//! alike, their order or the IP identification decides. Of what one place alone has, segments that begin with the same
+//! byte are the same packet: offloading cut or joined them.
+//!
+//! In: the batches of `places/matching.py`, which are kept as they are, and the connection of each stream
+//! ([`Member`]). Out: the batches with their packets (`rows.rs`), [`Apart`] of each connection and two places, and the
+//! points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N sightings cost
+//! N log N. No IO, no clock.
+
+pub mod rows;
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::across::clocks::Point;
+
+/// A clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent.
+const JITTER_NS: i64 = 1_000;
+
+/// The connection that a stream of a place belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    pub path: i64,
+    /// Client and server are taken the other way round there.
+    pub turned: bool,
+    /// So many places saw the connection.
+    pub places: usize,
+    /// A firewall changed its sequence numbers: these count from the SYN's.
+    pub isns: Option<[i64; 2]>,
+}
+
+/// A packet of a connection that several places saw.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    pub part: usize,
+    pub frame: i64,
+    pub at: i64,
+    /// The connection's client sent it.
+    pub by_client: bool,
+    /// Equal where all of it is that routers leave as it is.
+    pub alike: u64,
+    /// The number of its first byte, SYN or FIN; none of a bare acknowledgement.
+    pub begins: Option<i64>,
+    pub ip_id: i32,
+    pub ttl: Option<i32>,
+    /// Its row.
+    pub row: usize,
+}
+
+/// What tells a packet from others of its connection.
+#[must_use]
+pub fn alike(by_client: bool, numbers: [Option<i64>; 2], bytes: Option<i32>, flags: &str, print: Option<i64>) -> u64 {
+    FixedState::default().hash_one((by_client, numbers, bytes, flags, print))
+}
+
+/// A packet that no other of its connection looks like, at one of the places that saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Met {
+    /// The same number: the same packet.
+    pub packet: usize,
+    pub path: i64,
+    pub seen: Seen,
+}
+
+/// How the times of two places differ on a connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Apart {
+    pub path: i64,
+    pub one: usize,
+    pub other: usize,
+    /// How much later than `one` the other place has what the client sends, compared with what the server sends.
+    pub slower_ns: Option<f64>,
+    /// By how much the hop limit is lower at the other place, of what client and server send.
+    pub hops: [Option<f64>; 2],
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Rows and the first row of the same packet.
+    pub packets: Vec<(usize, usize)>,
+    pub met: Vec<Met>,
+    pub apart: Vec<Apart>,
+}
+
+/// Finds what is the same among the packets of one connection, which stand in the order of places and frames.
+pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
+    let begun = found.met.len();
+    let mut order: Vec<&Seen> = seen.iter().collect();
+    order.sort_by_key(|seen| seen.alike);
+    let mut lone: Vec<&Seen> = Vec::new();
+    for same in order.chunk_by(|one, other| one.alike == other.alike) {
+        let mut runs = same.chunk_by(|one, other| one.part == other.part).map(<[_]>::len);
+        let (least, most) = runs.clone().fold((usize::MAX, 0), |(least, most), len| (least.min(len), most.max(len)));
+        let of_places = runs.by_ref().count();
+        match same {
+            [one] => lone.push(one),
+            _ if most == 1 => found.meet(path, same),
+            // As many times at each place: the first is the first.
+            _ if most == least && of_places == places => found.ranked(same),
+            _ => {
+                let mut by_id = same.to_vec();
+                by_id.sort_by_key(|seen| seen.ip_id);
+                by_id.chunk_by(|one, other| one.ip_id == other.ip_id).for_each(|same| found.ranked(same));
+            }
+        }
+    }
+    lone.sort_by_key(|seen| (seen.by_client, seen.begins));
+    for same in lone.chunk_by(|one, other| (one.by_client, one.begins) == (other.by_client, other.begins)) {
+        let is_met = same.iter().all(|seen| seen.begins.is_some())
+            && same.len() > 1
+            && same.is_sorted_by(|one, other| one.part < other.part);
+        if is_met {
+            found.meet(path, same);
+        } else {
+            found.packets.extend(same.iter().map(|seen| (seen.row, seen.row)));
+        }
+    }
+    found.compare(path, begun);
+}
+
+impl Found {
+    /// One packet, at each place once.
+    fn meet(&mut self, path: i64, same: &[&Seen]) {
+        let packet = self.met.len();
+        self.met.extend(same.iter().map(|seen| Met { packet, path, seen: **seen }));
+        self.same(same);
+    }
+
+    /// The first of a place is the first of another one.
+    fn ranked(&mut self, same: &[&Seen]) {
+        let mut ranks: Vec<(usize, &Seen)> = same
+            .chunk_by(|one, other| one.part == other.part)
+            .flat_map(|of_place| of_place.iter().enumerate().map(|(rank, seen)| (rank, *seen)))
+            .collect();
+        ranks.sort_by_key(|(rank, _)| *rank);
+        for equal in ranks.chunk_by(|one, other| one.0 == other.0) {
+            self.same(&equal.iter().map(|(_, seen)| *seen).collect::<Vec<_>>());
+        }
+    }
+
+    fn same(&mut self, same: &[&Seen]) {
+        if let Some(first) = same.first() {
+            self.packets.extend(same.iter().map(|seen| (seen.row, first.row)));
+        }
+    }
+
+    /// Compares the times of each two places, of what they met since `begun`.
+    fn compare(&mut self, path: i64, begun: usize) {
+        let met = self.met.get(begun..).unwrap_or(&[]);
+        let mut parts: Vec<_> = met.iter().map(|met| met.seen.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        for (place, &one) in parts.iter().enumerate() {
+            for &other in parts.get(place + 1..).unwrap_or(&[]) {
+                let mut both: Vec<(Seen, Seen)> = pairs(met, one, other).map(|(_, here, there)| (here, there)).collect();
+                if both.is_empty() {
+                    continue;
+                }
+                both.sort_by_key(|(_, there)| there.frame);
+                let ahead = apart(path, &both);
+                for pair in &mut both {
+                    std::mem::swap(&mut pair.0, &mut pair.1);
+                }
+                both.sort_by_key(|(_, there)| there.frame);
+                self.apart.extend([ahead, apart(path, &both)].into_iter().flatten());
+            }
+        }
+    }
+
+    /// The points of which `clocks` tells how far two places are apart.
+    ///
+    /// `positions` says which place of a connection is nearer to the client, `grains` what the clock of each place shows at
+    /// least, `sets` from which frames on each of the two was set.
+    #[must_use]
+    pub fn points(
+        &self,
+        between: [usize; 2],
+        sets: &[Vec<i64>; 2],
+        grains: [i64; 2],
+        positions: impl Fn(i64, usize) -> Option<i64>,
+    ) -> Vec<Point> {
+        let [here, there] = between;
+        let [off_here, off_there] = grains.map(|grain| grain - 1);
+        let mut nearer = (i64::MIN, false);
+        let mut points: Vec<(i64, Point)> = pairs(&self.met, here, there)
+            .map(|(path, one, other)| {
+                if nearer.0 != path {
+                    nearer = (path, positions(path, here) < positions(path, there));
+                }
+                let outward = one.by_client == nearer.1;
+                let times_set = [(one.frame, &sets[0]), (other.frame, &sets[1])].map(|(frame, sets)| times(sets, frame));
+                let point = Point {
+                    at: one.at,
+                    ahead_ns: other.at.saturating_sub(one.at).saturating_add(if outward { off_there } else { -off_here }),
+                    outward,
+                    frames: [one.frame, other.frame],
+                    segment: times_set[0].saturating_mul(super::clocks::SETS).saturating_add(times_set[1]),
+                };
+                (times_set[0].saturating_add(times_set[1]), point)
+            })
+            .collect();
+        points.sort_by_key(|(times, point)| (*times, point.segment, point.frames[1]));
+        points.into_iter().map(|(_, point)| point).collect()
+    }
+}
+
+fn times(sets: &[i64], frame: i64) -> i64 {
+    i64::try_from(sets.iter().filter(|first| frame >= **first).count()).unwrap_or(i64::MAX)
+}
+
+/// The packets that two places met, with what each saw.
+fn pairs(met: &[Met], one: usize, other: usize) -> impl Iterator<Item = (i64, Seen, Seen)> {
+    met.chunk_by(|one, other| one.packet == other.packet).filter_map(move |same| {
+        let at = |part| same.iter().find(|met| met.seen.part == part);
+        let (here, there) = (at(one)?, at(other)?);
+        Some((here.path, here.seen, there.seen))
+    })
+}
+
+/// Compares two places, in the order of the second one's frames.
+fn apart(path: i64, both: &[(Seen, Seen)]) -> Option<Apart> {
+    let (one, other) = both.first()?;
+    // A packet and the next one, the other way round: a clock that is set between two changes no others.
+    let turns = both.windows(2).filter_map(|two| {
+        let [before, after] = two else { return None };
+        let ns = |pair: &(Seen, Seen)| pair.1.at.saturating_sub(pair.0.at);
+        let slower = ns(after).saturating_sub(ns(before));
+        (before.0.by_client != after.0.by_client).then_some(if after.0.by_client { slower } else { -slower })
+    });
+    let hops = |by_client: bool| {
+        let of_side = both.iter().filter(|(one, _)| one.by_client == by_client);
+        median(of_side.filter_map(|(one, other)| Some(i64::from(one.ttl?) - i64::from(other.ttl?))).collect())
+    };
+    let hops = [hops(true), hops(false)];
+    Some(Apart { path, one: one.part, other: other.part, slower_ns: median(turns.collect()), hops })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is compared with microseconds")]
+fn median(mut of: Vec<i64>) -> Option<f64> {
+    let middle = of.len() / 2;
+    if of.is_empty() {
+        return None;
+    }
+    let is_even = of.len().is_multiple_of(2);
+    let (below, high, _) = of.select_nth_unstable(middle);
+    let high = *high as f64;
+    let low = below.iter().max().filter(|_| is_even);
+    Some(low.map_or(high, |low| f64::midpoint(*low as f64, high)))
+}

@@ -1,0 +1,346 @@
+//! HTTP/3 (RFC 9114): frames on the streams of QUIC are followed, field sections read, and every request is one exchange.
+//!
+//! In: the streams of both sides, each in order. Out: exchanges in the [`Ledger`], as of HTTP/2, whose [`Streams`] they
+//! share: stream 0 here is stream 1 there, 4 is 3. A field section that refers to entries which have not come is kept until
+//! they come; that is told as a delay. Where bytes of a stream are missing, the rest of that stream is not read.
+//!
+//! Bounded: sections are read up to [`MAX_BLOCK`] bytes, [`MAX_BLOCKED`] of them wait, [`MAX_STREAMS`] are followed.
+//! Non-goals: what is pushed, and streams that a server opens both ways (RFC 9114 section 6.1 forbids them).
+
+mod frame;
+mod qpack;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use super::Span;
+use super::http2::streams::{Headers, Streams};
+use super::ledger::{Delay, Ledger};
+use super::quic::inside::{Inside, Part};
+use crate::bytes::Fields;
+use crate::quic::{Held, Why};
+use crate::stream::{BySide, Gap, Moment, Side};
+use frame::{Begun, DATA, GOAWAY, HEADERS, Header, SETTINGS, table_capacity};
+use qpack::{Decoder, Read};
+
+/// Longest field section that is read; servers allow 8 to 64 KiB.
+const MAX_BLOCK: usize = 64 * 1024;
+/// Field sections that wait for entries; clients allow about 100.
+const MAX_BLOCKED: usize = 128;
+/// Directions of streams that are followed at once.
+const MAX_STREAMS: usize = 2048;
+
+/// Types of streams that go one way (RFC 9114 section 6.2, RFC 9204 section 4.2).
+const CONTROL: u64 = 0x00;
+const ENCODER: u64 = 0x02;
+
+pub(super) struct Http3 {
+    streams: Streams,
+    /// By number of the stream, and whether the server sends.
+    halves: BTreeMap<(u64, bool), Half>,
+    /// Of the sections that each side sends.
+    decoders: BySide<Decoder>,
+    blocked: Vec<Blocked>,
+}
+
+/// What is spoken on one side of a stream.
+enum Half {
+    /// One that goes one way: its type is still to come.
+    Untyped(Begun),
+    Control(Frames),
+    Encoder,
+    /// A request and its response.
+    Request(Frames),
+    /// It is not read, or not any more.
+    Unread,
+}
+
+/// Where one side of a stream is.
+#[derive(Default)]
+struct Frames {
+    begun: Begun,
+    /// First byte of the header of the frame under way.
+    first: Option<Moment>,
+    payload: Option<Payload>,
+}
+
+struct Payload {
+    header: Header,
+    left: u64,
+    /// Of a frame that has to be read.
+    kept: Vec<u8>,
+    span: Span,
+}
+
+/// A field section that waits for entries of the dynamic table.
+struct Blocked {
+    from: Side,
+    id: u32,
+    section: Vec<u8>,
+    span: Span,
+}
+
+impl Http3 {
+    pub fn new() -> Self {
+        Self {
+            streams: Streams::over_quic(),
+            halves: BTreeMap::new(),
+            decoders: BySide::default(),
+            blocked: Vec::new(),
+        }
+    }
+
+    /// Bytes of a stream with frames; those of control streams have no request.
+    fn frames(&mut self, ledger: &mut Ledger, from: Side, frames: &mut Frames, part: Part<'_>, id: Option<u32>) {
+        let Part { mut bytes, seen, .. } = part;
+        while !bytes.is_empty() {
+            let Some(payload) = &mut frames.payload else {
+                frames.first.get_or_insert(seen);
+                let (taken, header) = frames.begun.header(bytes);
+                bytes = bytes.get(taken..).unwrap_or_default();
+                if let Some(header) = header {
+                    self.begin(ledger, from, frames, header, seen, id);
+                }
+                continue;
+            };
+            let taken = usize::try_from(payload.left).unwrap_or(usize::MAX).min(bytes.len());
+            let (now, rest) = bytes.split_at(taken);
+            bytes = rest;
+            payload.left -= taken as u64;
+            if payload.header.kind == DATA {
+                if let Some(id) = id {
+                    self.streams.extend(ledger, from, id, Some(seen), taken as u64);
+                    if self.streams.has_calls() {
+                        self.streams.said(ledger, from, id, now, seen);
+                    }
+                }
+            } else {
+                payload.span.extend(seen, taken as u64);
+                if is_kept(payload.header.kind) && payload.kept.len() <= MAX_BLOCK {
+                    payload.kept.extend_from_slice(now);
+                }
+                if let Some(id) = id.filter(|_| payload.header.kind == HEADERS) {
+                    self.streams.touch(ledger, from, id, payload.span);
+                }
+            }
+            if payload.left == 0 {
+                self.end(ledger, from, frames, seen, id);
+            }
+        }
+    }
+
+    /// A frame's header is complete.
+    fn begin(
+        &mut self,
+        ledger: &mut Ledger,
+        from: Side,
+        frames: &mut Frames,
+        header: Header,
+        seen: Moment,
+        id: Option<u32>,
+    ) {
+        let first = frames.first.take().unwrap_or(seen);
+        let mut span = Span::default();
+        span.extend(first, 0);
+        span.extend(seen, header.size);
+        if let Some(id) = id {
+            match header.kind {
+                HEADERS => {
+                    self.streams.open(ledger, from, id, first, 0);
+                    self.streams.touch(ledger, from, id, span);
+                }
+                DATA => {
+                    self.streams.extend(ledger, from, id, Some(first), 0);
+                    self.streams.extend(ledger, from, id, Some(seen), header.size);
+                    if header.length > 0 {
+                        self.streams.content(ledger, from, id, first);
+                    }
+                }
+                _ => {}
+            }
+        }
+        frames.payload = Some(Payload { header, left: header.length, kept: Vec::new(), span });
+        if header.length == 0 {
+            self.end(ledger, from, frames, seen, id);
+        }
+    }
+
+    /// A frame is over.
+    fn end(&mut self, ledger: &mut Ledger, from: Side, frames: &mut Frames, seen: Moment, id: Option<u32>) {
+        let Some(Payload { header, kept, span, .. }) = frames.payload.take() else { return };
+        match (header.kind, id) {
+            (HEADERS, Some(id)) if kept.len() <= MAX_BLOCK => self.section(ledger, from, id, kept, span),
+            (HEADERS, Some(id)) => self.streams.headers(ledger, from, id, span, Headers::default()),
+            (SETTINGS, None) => {
+                self.decoders[from.peer()].allow(table_capacity(&kept));
+                // Sections in early data refer to entries that earlier settings allowed.
+                self.unblock(ledger, from.peer(), seen);
+            }
+            (GOAWAY, None) => {
+                // The first that is not answered, not the last that is (RFC 9114 section 5.2).
+                if let Some(first) = Fields(&kept).varint().and_then(number) {
+                    self.streams.go_away(ledger, from, first.saturating_sub(2), seen);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A field section is there as a whole.
+    fn section(&mut self, ledger: &mut Ledger, from: Side, id: u32, section: Vec<u8>, span: Span) {
+        let mut headers = Headers::default();
+        // What was read before a mistake holds.
+        let read = self.decoders[from].decode(&section, |field| headers.add(&field));
+        if read == Ok(Read::Blocked) && self.blocked.len() < MAX_BLOCKED {
+            self.blocked.push(Blocked { from, id, section, span });
+        } else {
+            self.streams.headers(ledger, from, id, span, headers);
+        }
+    }
+
+    /// Entries have come: sections that waited for them are read.
+    fn unblock(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
+        let waiting = std::mem::take(&mut self.blocked);
+        for Blocked { from: sender, id, section, span } in waiting {
+            let still = self.blocked.len();
+            self.section(ledger, sender, id, section, span);
+            if let Some(start) = span.last.filter(|_| sender == from && self.blocked.len() == still) {
+                let (why, released) = (Why::Qpack, None);
+                let held = Held { why, side: from, start, end: seen, released, is_tail: false, lost: u64::MAX };
+                ledger.delay(Delay::Held(held));
+            }
+        }
+    }
+
+    /// Sections that wait will not be read any more.
+    fn give_up(&mut self, ledger: &mut Ledger) {
+        self.decoders.client.lose();
+        self.decoders.server.lose();
+        for Blocked { from, id, section, span } in std::mem::take(&mut self.blocked) {
+            self.section(ledger, from, id, section, span);
+        }
+    }
+
+    fn half(&mut self, from: Side, id: u64) -> Half {
+        let is_of_server = from == Side::Server;
+        self.halves.remove(&(id, is_of_server)).unwrap_or_else(|| match id & 0b11 {
+            0b00 => Half::Request(Frames::default()),
+            0b10 | 0b11 => Half::Untyped(Begun::default()),
+            _ => Half::Unread,
+        })
+    }
+}
+
+impl Inside for Http3 {
+    fn part(&mut self, ledger: &mut Ledger, from: Side, mut part: Part<'_>) {
+        let mut half = self.half(from, part.id);
+        if let Half::Untyped(begun) = &mut half {
+            let (taken, kind) = begun.number(part.bytes);
+            part.bytes = part.bytes.get(taken..).unwrap_or_default();
+            match kind {
+                None => {}
+                Some(CONTROL) => half = Half::Control(Frames::default()),
+                Some(ENCODER) => half = Half::Encoder,
+                Some(_) => half = Half::Unread,
+            }
+        }
+        match &mut half {
+            Half::Request(frames) => self.frames(ledger, from, frames, part, number(part.id)),
+            Half::Control(frames) => self.frames(ledger, from, frames, part, None),
+            Half::Encoder if self.decoders[from].instructions(part.bytes) => self.unblock(ledger, from, part.seen),
+            Half::Encoder | Half::Untyped(_) | Half::Unread => {}
+        }
+        if part.fin {
+            if let (Half::Request(_), Some(id)) = (&half, number(part.id)) {
+                self.streams.end(ledger, from, id);
+            }
+        } else {
+            if self.halves.len() >= MAX_STREAMS {
+                self.halves.pop_first();
+            }
+            self.halves.insert((part.id, from == Side::Server), half);
+        }
+        ledger.release();
+    }
+
+    fn missing(&mut self, ledger: &mut Ledger, from: Side, id: u64, gap: Gap) {
+        let mut half = self.half(from, id);
+        match &mut half {
+            Half::Request(frames) => {
+                if let Some(id) = number(id) {
+                    self.streams.extend(ledger, from, id, None, gap.len);
+                    self.streams.doubt(ledger, id);
+                }
+                match &mut frames.payload {
+                    Some(payload) if payload.header.kind == DATA && gap.len < payload.left => payload.left -= gap.len,
+                    _ => half = Half::Unread,
+                }
+            }
+            Half::Encoder => {
+                self.decoders[from].lose();
+                self.unblock(ledger, from, gap.seen);
+            }
+            Half::Untyped(_) | Half::Control(_) => {
+                // Instructions, if it was the encoder's; or the settings, unless they came before.
+                let (untyped, reader) = (matches!(half, Half::Untyped(_)), from.peer());
+                half = Half::Unread;
+                for (side, is_lost) in [(from, untyped), (reader, !self.decoders[reader].is_allowed())] {
+                    if is_lost {
+                        self.decoders[side].lose();
+                        self.unblock(ledger, side, gap.seen);
+                    }
+                }
+            }
+            Half::Unread => {}
+        }
+        self.halves.insert((id, from == Side::Server), half);
+    }
+
+    fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u64, _code: u64, seen: Moment) {
+        self.halves.remove(&(id, from == Side::Server));
+        if let Some(id) = number(id) {
+            self.streams.reset(ledger, from, id, seen);
+        }
+        ledger.release();
+    }
+
+    fn stop(&mut self, ledger: &mut Ledger, from: Side, id: u64, _code: u64, seen: Moment) {
+        // A server that wants no more of a request may still answer it (RFC 9114 section 4.1).
+        if let Some(id) = number(id).filter(|_| ledger.asks(from)) {
+            self.streams.reset(ledger, from, id, seen);
+            ledger.release();
+        }
+    }
+
+    fn finish(&mut self, ledger: &mut Ledger) {
+        self.give_up(ledger);
+        self.halves.clear();
+        self.streams.finish(ledger);
+        ledger.release_all();
+    }
+
+    fn pending(&self) -> Option<Moment> {
+        // Nearly always a packet ends after the header of a frame; the requests themselves are in the ledger.
+        let firsts = self.halves.values().map(|half| match half {
+            Half::Request(frames) | Half::Control(frames) => frames.first,
+            _ => None,
+        });
+        Moment::earliest(firsts)
+    }
+
+    fn app(&self) -> Option<&'static str> {
+        Some("h3")
+    }
+}
+
+/// Is the payload of such a frame read?
+fn is_kept(kind: u64) -> bool {
+    matches!(kind, HEADERS | SETTINGS | GOAWAY)
+}
+
+/// The number that [`Streams`] knows the request on this stream by; `None` for other streams.
+fn number(id: u64) -> Option<u32> {
+    if id & 0b11 == 0 { u32::try_from(id >> 1 | 1).ok() } else { None }
+}

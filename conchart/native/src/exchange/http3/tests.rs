@@ -1,0 +1,159 @@
+//! Requests on streams as [`Http3`] hears them.
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::exchange::Exchange;
+
+fn moment(at: i64, from: Side) -> Moment {
+    Moment::new(at, at.unsigned_abs(), from)
+}
+
+/// A conversation, a packet per part.
+struct Talk {
+    http3: Http3,
+    ledger: Ledger,
+    at: i64,
+}
+
+impl Talk {
+    fn new() -> Self {
+        Self { http3: Http3::new(), ledger: Ledger::default(), at: 0 }
+    }
+
+    fn say(mut self, from: Side, id: u64, bytes: &[u8], fin: bool) -> Self {
+        self.at += 1_000_000;
+        let seen = moment(self.at, from);
+        self.http3.part(&mut self.ledger, from, Part { id, offset: 0, bytes, fin: false, seen });
+        if fin {
+            self.http3.part(&mut self.ledger, from, Part { id, offset: 0, bytes: &[], fin: true, seen });
+        }
+        self
+    }
+
+    fn exchanges(mut self) -> Vec<Exchange> {
+        self.http3.finish(&mut self.ledger);
+        std::iter::from_fn(|| self.ledger.next_exchange()).collect()
+    }
+}
+
+fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+    [&[kind, u8::try_from(payload.len()).unwrap()][..], payload].concat()
+}
+
+/// `:method GET`, `:scheme https`, `:path /`, and an authority in clear.
+fn request() -> Vec<u8> {
+    frame(1, &[&[0, 0, 0xd1, 0xd7, 0xc1, 0x50, 9][..], b"a.example"].concat())
+}
+
+/// `:status 200` and content.
+fn response(content: &[u8]) -> Vec<u8> {
+    [frame(1, &[0, 0, 0xd9]), frame(0, content)].concat()
+}
+
+const CLIENT: Side = Side::Client;
+const SERVER: Side = Side::Server;
+
+#[test]
+fn a_request_is_an_exchange() {
+    let talk = Talk::new().say(CLIENT, 0, &request(), true).say(SERVER, 0, &response(b"hello"), true);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.protocol, exchange.method.as_deref(), exchange.status), ("h3", Some("GET"), Some(200)));
+    assert_eq!((exchange.host.as_deref(), exchange.target.as_deref()), (Some("a.example"), Some("/")));
+    assert_eq!((exchange.request.bytes, exchange.response.bytes), (18, 12));
+    assert!(exchange.request.done && exchange.response.done && !exchange.inferred);
+    assert_eq!(exchange.response.content, Some(moment(2_000_000, SERVER)));
+}
+
+#[test]
+fn requests_may_come_in_any_order_of_their_streams() {
+    let talk = Talk::new().say(CLIENT, 8, &request(), true).say(CLIENT, 4, &request(), true);
+    let talk = talk.say(SERVER, 4, &response(b"4"), true).say(SERVER, 8, &response(b"88"), true);
+    let sizes: Vec<u64> = talk.exchanges().iter().map(|exchange| exchange.response.bytes).collect();
+    assert_eq!(sizes, [9, 8]);
+}
+
+#[test]
+fn a_section_that_waits_for_entries_is_read_when_they_come() {
+    let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
+    // One entry, which the request needs: `:authority b.example`.
+    let section = [0x02, 0x00, 0xd1, 0xc1, 0x80];
+    let mut talk = Talk::new().say(SERVER, 3, &settings, false).say(CLIENT, 0, &frame(1, &section), true);
+    assert_eq!(talk.http3.blocked.len(), 1);
+    let instructions = [&[2, 0x3f, 0x45, 0xc0, 9][..], b"b.example"].concat();
+    talk = talk.say(CLIENT, 2, &instructions, false);
+    let Some(Delay::Held(held)) = talk.ledger.next_delay() else { unreachable!() };
+    assert_eq!((held.why, held.side, held.start.at, held.end.at), (Why::Qpack, CLIENT, 2_000_000, 3_000_000));
+    let talk = talk.say(SERVER, 0, &response(b""), true);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!(exchange.host.as_deref(), Some("b.example"));
+    assert_eq!(exchange.request.last, Some(moment(2_000_000, CLIENT)));
+}
+
+#[test]
+fn sections_wait_for_settings_and_lost_ones_leave_unknown_only_what_needs_them() {
+    let instructions = [&[2, 0x3f, 0x45, 0xc0, 9][..], b"b.example"].concat();
+    let section = frame(1, &[0x02, 0x00, 0xd1, 0xc1, 0x80]);
+    let talk = || Talk::new().say(CLIENT, 2, &instructions, false).say(CLIENT, 0, &section, true);
+    let host = |talk: Talk| talk.exchanges().first().map(|it| (it.method.clone(), it.host.clone())).unwrap();
+    let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
+    assert_eq!(host(talk().say(SERVER, 3, &settings, false)), (Some("GET".into()), Some("b.example".into())));
+    let mut lost = talk();
+    lost.http3.missing(&mut lost.ledger, SERVER, 3, Gap::new(0, 9, moment(3_000_000, SERVER)));
+    assert!(lost.http3.blocked.is_empty());
+    assert_eq!(host(lost), (Some("GET".into()), None));
+}
+
+#[test]
+fn a_cancelled_request_ends_there() {
+    let mut talk = Talk::new().say(CLIENT, 0, &request(), true);
+    talk.http3.stop(&mut talk.ledger, CLIENT, 0, 0x10c, moment(9_000_000, CLIENT));
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.ended, exchange.response.first), (Some(moment(9_000_000, CLIENT)), None));
+}
+
+#[test]
+fn what_a_server_that_goes_away_has_not_read_ends_there() {
+    let mut talk = Talk::new().say(CLIENT, 0, &request(), true).say(CLIENT, 4, &request(), true);
+    talk = talk.say(SERVER, 3, &[&[0][..], &frame(7, &[4])].concat(), false);
+    let ended: Vec<bool> = talk.exchanges().iter().map(|exchange| exchange.ended.is_some()).collect();
+    assert_eq!(ended, [false, true]);
+}
+
+#[test]
+fn bytes_that_are_missing_in_content_leave_the_rest_readable() {
+    let long = [frame(1, &[0, 0, 0xd9]), vec![0, 100], vec![b'x'; 40]].concat();
+    let mut talk = Talk::new().say(CLIENT, 0, &request(), true).say(SERVER, 0, &long, false);
+    talk.http3.missing(&mut talk.ledger, SERVER, 0, Gap::new(47, 30, moment(3_000_000, SERVER)));
+    let talk = talk.say(SERVER, 0, &[b'x'; 30], true);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.response.bytes, exchange.inferred, exchange.response.done), (107, true, true));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_on_any_streams_are_read_without_panic(
+        parts in prop::collection::vec(
+            (any::<bool>(), 0_u64..12, prop::collection::vec(prop_oneof![0_u8..8, any::<u8>()], 0..40), any::<bool>()),
+            0..40,
+        ),
+    ) {
+        let mut talk = Talk::new();
+        for (of_server, id, bytes, fin) in parts {
+            talk = talk.say(if of_server { SERVER } else { CLIENT }, id, &bytes, fin);
+        }
+        talk.exchanges();
+    }
+
+    /// Law: how packets cut a stream changes nothing but moments.
+    #[test]
+    fn cuts_do_not_matter(cut in 0_usize..30) {
+        let bytes = [request(), frame(0, b"content"), frame(0x21, b"grease")].concat();
+        let (begin, end) = bytes.split_at(cut.min(bytes.len()));
+        let whole = Talk::new().say(CLIENT, 0, &bytes, true).exchanges();
+        let parts = Talk::new().say(CLIENT, 0, begin, false).say(CLIENT, 0, end, true).exchanges();
+        let told = |exchanges: &[Exchange]| exchanges.iter().map(|it| (it.request.bytes, it.host.clone())).collect::<Vec<_>>();
+        prop_assert_eq!(told(&whole), told(&parts));
+    }
+}

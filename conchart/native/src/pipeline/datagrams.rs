@@ -1,0 +1,76 @@
+//! The way of a datagram into its UDP conversation, which is opened where there is none.
+//!
+//! In: datagrams. Out: what their conversations tell, to the [`Outbox`](crate::portion::Outbox). A client of QUIC that goes
+//! on from another endpoint stays in its conversation.
+
+use super::clock_steps::dated;
+use super::traffic::Packets;
+use super::{Failure, Run, by_side};
+use crate::exchange::{Carrier, likely_sender};
+use crate::flow::{Slot, Transport};
+use crate::packet::Datagram;
+use crate::portion::Output;
+use crate::rows;
+use crate::stream::{Arrival, Side};
+use crate::tcp::Receiver as _;
+use crate::udp::Datagrams;
+
+impl<O: Output> Run<O> {
+    pub(super) fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
+        let (source, destination) = (datagram.source, datagram.destination);
+        let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
+            Slot::Open(index, from) => (index, from),
+            Slot::New | Slot::Stray => match self.moved(datagram, seen) {
+                Some(index) => (index, Side::Client),
+                None => self.open_udp(datagram, seen),
+            },
+        };
+        let Some(flow) = self.flows.flow(index) else { return Ok(()) };
+        let (stream, traffic) = (flow.stream, &mut flow.content);
+        let (arrived, seen) = (seen, traffic.told(seen).of(from));
+        if self.ahead != self.begun_ahead {
+            self.tally.lasts(seen.at);
+        }
+        let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
+        let chunk = udp.datagram(from, datagram, seen);
+        if let Some(chunk) = chunk {
+            traffic.speech.data(from, chunk);
+            while let Some(cid) = traffic.speech.next_connection_id() {
+                self.routes.add(&cid, index, stream);
+            }
+            traffic.report(stream, &mut self.out)?;
+        }
+        if self.chooser.is_detailed() || self.chooser.explains(stream) {
+            self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
+        }
+        if self.chooser.sights() && chunk.is_some() {
+            self.out.sighting(rows::sighted_datagram(stream, datagram, seen, from))?;
+        }
+        self.make_room(arrived)
+    }
+
+    /// The QUIC connection that a client goes on with from an endpoint that is not known (RFC 9000 section 9).
+    fn moved(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Option<usize> {
+        let (index, stream) = self.routes.of(datagram.payload)?;
+        let flow = self.flows.flow(index)?;
+        let is_it = flow.stream == stream && flow.ends.server == datagram.destination;
+        (is_it && self.flows.go_on(index, datagram.source, datagram.destination, seen.at)).then_some(index)
+    }
+
+    /// Opens a UDP conversation; says who sent its first datagram.
+    fn open_udp(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> (usize, Side) {
+        /// Ports that programs without privileges do not get: whoever sends from one answers.
+        const SYSTEM_PORTS: std::ops::Range<u16> = 0..1024;
+        let is_answer =
+            SYSTEM_PORTS.contains(&datagram.source.port) && !SYSTEM_PORTS.contains(&datagram.destination.port);
+        let from = likely_sender(Carrier::Datagrams, datagram.payload).unwrap_or(if is_answer {
+            Side::Server
+        } else {
+            Side::Client
+        });
+        let ends = by_side(from, datagram.source, datagram.destination);
+        let packets =
+            Packets::Udp(Box::new(Datagrams::new(Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from))));
+        (self.open(Transport::Udp, ends, seen, packets, false), from)
+    }
+}

@@ -1,0 +1,151 @@
+"""A client of HTTP/3 by aioquic.
+
+    ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update]
+           [--rebind] [--cipher NAME] [--version 1|2]
+
+Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
+connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
+with the ticket alone. ``--update`` changes the keys between
+requests, ``--rebind`` the client's port, as an address translation does after a pause. In: the PEM file of the
+authority that signed the certificate. Out: secrets in KEYS, a qlog of each connection, and on standard output one
+JSON object for each request: ``connection``, ``stream``, ``path``, ``status``, ``bytes``, ``asked_at``, ``first_at``
+and ``done_at`` by this program's clock, nanoseconds since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from aioquic.asyncio import QuicConnectionProtocol, connect
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import QuicEvent
+from aioquic.quic.logger import QuicFileLogger
+from aioquic.quic.packet import QuicProtocolVersion
+from aioquic.tls import CipherSuite, SessionTicket
+
+PORT = 443
+VERSIONS = {"1": QuicProtocolVersion.VERSION_1, "2": QuicProtocolVersion.VERSION_2}
+TICKET_SECONDS = 0.1
+"""After the answers: until the ticket has come, and acknowledgements have gone."""
+
+
+@dataclass(kw_only=True)
+class Request:
+    """What became of a request."""
+
+    connection: int
+    stream: int
+    path: str
+    asked_at: int
+    status: int | None = None
+    bytes: int = 0
+    first_at: int | None = None
+    done_at: int | None = None
+
+
+class Asking(QuicConnectionProtocol):
+    """One connection: sends requests, keeps what comes back."""
+
+    def __init__(self, quic: QuicConnection, stream_handler: object = None) -> None:
+        """Begin HTTP/3 at once: with early data, requests go before the handshake ends."""
+        super().__init__(quic)
+        self._http = H3Connection(quic)
+        self.requests: dict[int, Request] = {}
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+
+    def ask(self, name: str, path: str, connection: int) -> asyncio.Future[None]:
+        """Send a request; what is returned is done when the answer is whole."""
+        stream = self._quic.get_next_available_stream_id()
+        headers = [(":method", "GET"), (":scheme", "https"), (":authority", name), (":path", path)]
+        self.requests[stream] = Request(connection=connection, stream=stream, path=path, asked_at=time.time_ns())
+        self._waiting[stream] = self._loop.create_future()
+        self._http.send_headers(stream, [(key.encode(), value.encode()) for key, value in headers], end_stream=True)
+        return self._waiting[stream]
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        """Hand what QUIC delivers to HTTP/3, and take answers."""
+        for each in self._http.handle_event(event):
+            if not isinstance(each, HeadersReceived | DataReceived):
+                continue
+            request = self.requests[each.stream_id]
+            request.first_at = request.first_at or time.time_ns()
+            if isinstance(each, HeadersReceived):
+                request.status = int(dict(each.headers)[b":status"])
+            else:
+                request.bytes += len(each.data)
+            if each.stream_ended:
+                request.done_at = time.time_ns()
+                self._waiting[each.stream_id].set_result(None)
+
+    async def rebind(self) -> None:
+        """Go on from another port of this host."""
+        before = self._transport
+        await self._loop.create_datagram_endpoint(lambda: self, local_addr=("::", 0))
+        before.close()
+
+
+async def visit(said: argparse.Namespace, configuration: QuicConfiguration, connection: int, *, early: bool) -> None:
+    """Ask for all paths on a connection."""
+    tickets: list[SessionTicket] = []
+    async with connect(
+        said.name, PORT, configuration=configuration, create_protocol=Asking,
+        session_ticket_handler=tickets.append, wait_connected=not early,
+    ) as asking:  # fmt: skip
+        assert isinstance(asking, Asking)
+        for paths in [[path] for path in said.paths] if said.one_by_one else [said.paths]:
+            if asking.requests and said.update:
+                asking.request_key_update()
+            if asking.requests and said.rebind:
+                await asking.rebind()
+            answers = [asking.ask(said.name, path, connection) for path in paths]
+            asking.transmit()
+            await asyncio.gather(*answers)
+        await asyncio.sleep(TICKET_SECONDS)
+    for request in asking.requests.values():
+        sys.stdout.write(json.dumps(asdict(request)) + "\n")
+    configuration.session_ticket = tickets[-1] if tickets else None
+
+
+async def main(words: Sequence[str] | None = None) -> None:
+    """Read the command line, visit once or twice."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    for name in ("name", "authority"):
+        parser.add_argument(name)
+    parser.add_argument("keys", type=Path)
+    parser.add_argument("qlog")
+    parser.add_argument("paths", nargs="+", metavar="PATH")
+    parser.add_argument("--again", choices=("early", "ticket", "full"), default="full")
+    parser.add_argument("--visits", type=int, default=1)
+    for name in ("--one-by-one", "--update", "--rebind"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--cipher", choices=[suite.name for suite in CipherSuite])
+    parser.add_argument("--version", choices=VERSIONS, default="1")
+    said = parser.parse_args(words)
+    version = VERSIONS[said.version]
+    with said.keys.open("a") as keys:
+        configuration = QuicConfiguration(
+            alpn_protocols=H3_ALPN, cafile=said.authority, secrets_log_file=keys, server_name=said.name,
+            quic_logger=QuicFileLogger(said.qlog), supported_versions=[version], original_version=version,
+            cipher_suites=[CipherSuite[said.cipher]] if said.cipher else None, max_data=1 << 24,
+            max_stream_data=1 << 24,
+        )  # fmt: skip
+        for number in range(said.visits):
+            ticket = configuration.session_ticket if said.again != "full" else None
+            if ticket and said.again == "ticket":
+                ticket = replace(ticket, max_early_data_size=None)
+            configuration.session_ticket = ticket
+            await visit(said, configuration, number, early=bool(ticket) and said.again == "early")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

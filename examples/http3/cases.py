@@ -1,0 +1,170 @@
+"""The cases: what the line does, who serves, who asks, and what is to be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CHROMIUM = "chromium"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One capture."""
+
+    title: str
+    ask: tuple[str, ...]
+    """Options and paths of ``ask.py``; ``chromium`` and a path: that browser."""
+    see: str
+    serve: tuple[str, ...] = ()
+    """Options of ``serve.py``."""
+    caddy: bool = False
+    """Caddy serves, and not aioquic."""
+    long_chain: bool = False
+    """The server's certificate has many names, and its authority's authority comes with it."""
+    delay_ms: float = 10
+    """One way."""
+    loss: float = 0
+    rules: tuple[str, ...] = ()
+    seed: int = 1
+
+
+PAGE = "/bytes-3000"
+SLOW_PAGE = "/wait-20/bytes-3000"
+
+CASES = {
+    "one": Case(
+        title="One request over HTTP/3",
+        ask=(SLOW_PAGE,),
+        see="""\
+- ClientHello and ServerHello in Initial packets, the rest of the server's flight in a Handshake packet of the same
+  datagram. The client's Finished and its SETTINGS share a datagram.
+- The request is on stream 0. The server thinks for 20 ms; three packets bring the answer.""",
+    ),
+    "visits": Case(
+        title="Three connections, one request each",
+        ask=("--visits", "3", PAGE),
+        see="""\
+- Three full handshakes: each takes one round trip, and so does each request.""",
+    ),
+    "parallel": Case(
+        title="Twenty requests at once",
+        ask=tuple(f"/wait-{5 * n % 35}/bytes-{1000 + 100 * n}" for n in range(20)),
+        see="""\
+- Streams 0, 4, 8 … 76. The server thinks for 0 to 30 ms, so that answers overtake each other.""",
+    ),
+    "download": Case(
+        title="A download of 200,000 bytes",
+        ask=("/bytes-200000",),
+        see="""\
+- The server's congestion window begins at 10 packets and doubles with each round trip (RFC 9002 section 7.3.1).""",
+    ),
+    "lossy": Case(
+        title="Twenty downloads while 3 % of the packets get lost",
+        loss=0.03,
+        seed=7,
+        ask=tuple(f"/bytes-{4000 + 400 * n}" for n in range(20)),
+        see="""\
+- `truth.json` has what each end took for lost, by packet number. What is sent again has a new number.""",
+    ),
+    "retry": Case(
+        title="A server that answers each first packet with a Retry",
+        serve=("--retry",),
+        ask=("--visits", "3", PAGE),
+        see="""\
+- Three connections. Each begins with an Initial packet, a Retry, and the same ClientHello once more, with the token
+  of the Retry: one round trip more than in the case `visits`.""",
+    ),
+    "early": Case(
+        title="A resumed session with early data",
+        ask=("--visits", "2", "--again", "early", SLOW_PAGE),
+        see="""\
+- The second connection sends its request in a 0-RTT packet, in the datagram after its ClientHello. The server answers
+  before the handshake is complete.""",
+    ),
+    "early-refused": Case(
+        title="Early data that the server refuses",
+        serve=("--forget",),
+        ask=("--visits", "2", "--again", "early", SLOW_PAGE),
+        see="""\
+- The second connection sends its request in a 0-RTT packet. The server has forgotten the ticket: a full handshake, and
+  the client sends its request again in a 1-RTT packet.""",
+    ),
+    "resumed": Case(
+        title="Resumed sessions without early data",
+        delay_ms=30,
+        ask=("--visits", "4", "--again", "ticket", SLOW_PAGE),
+        see="""\
+- From the second connection on, the ClientHello has a ticket and no extension `early_data`, although the server's
+  ticket allows it (`max_early_data_size`).""",
+    ),
+    "version-2": Case(
+        title="QUIC version 2",
+        ask=("--version", "2", PAGE),
+        see="""\
+- Version 0x6b3343cf (RFC 9369): other types of long headers, other salts and labels of the keys.""",
+    ),
+    "chacha20": Case(
+        title="ChaCha20-Poly1305",
+        ask=("--cipher", "CHACHA20_POLY1305_SHA256", PAGE),
+        see="""\
+- Headers are protected by ChaCha20, too (RFC 9001 section 5.4.4). Initial packets are AES-128-GCM as always.""",
+    ),
+    "key-update": Case(
+        title="New keys between requests",
+        ask=("--one-by-one", "--update", *(f"/bytes-{n}000" for n in range(1, 5))),
+        see="""\
+- Four requests, one after the other. Before each but the first, the client changes its keys, and the server follows
+  (RFC 9001 section 6). `keys.log` has the first secrets alone.""",
+    ),
+    "rebind": Case(
+        title="The client's port changes between requests",
+        ask=("--one-by-one", "--rebind", *(f"/bytes-{n}000" for n in range(1, 4))),
+        see="""\
+- Three requests, each from another port, with the same connection IDs, as after a NAT's timeout. The server validates
+  each new path (PATH_CHALLENGE) and sends no more than three times what it got until it is answered.""",
+    ),
+    "first-lost": Case(
+        title="The client's first packet is lost",
+        rules=("drop:from=left,kind=udp,number=1",),
+        ask=(PAGE,),
+        see="""\
+- Nothing comes back. After 200 ms, its probe timeout, the client sends its ClientHello again.""",
+    ),
+    "flight-lost": Case(
+        title="The server's first flight is lost",
+        rules=("drop:from=right,kind=udp,number=1-2",),
+        ask=(PAGE,),
+        see="""\
+- Both datagrams of the server are lost: its flight, and what it sends to the client's probe after 200 ms.""",
+    ),
+    "tail-lost": Case(
+        title="The last packet of an answer is lost",
+        rules=("drop:from=right,kind=udp,number=6",),
+        ask=(SLOW_PAGE,),
+        see="""\
+- Nothing follows the lost packet that could tell the server of the loss: it waits for its probe timeout.""",
+    ),
+    "long-chain": Case(
+        title="A certificate too long for three times the first packet",
+        long_chain=True,
+        ask=("--visits", "3", PAGE),
+        see="""\
+- The client's first datagram has 1,200 bytes, so that the server may send 3,600 before it knows the client's address
+  (RFC 9000 section 8.1). Its flight is longer. The rest comes one round trip later.""",
+    ),
+    "caddy": Case(
+        title="aioquic asks Caddy",
+        caddy=True,
+        ask=tuple(f"/wait-20/bytes-{1000 * n}" for n in range(1, 6)),
+        see="""\
+- Five requests at once. Caddy's Initial acknowledgement comes before its flight.""",
+    ),
+    "chromium": Case(
+        title="Chromium loads a page from Caddy",
+        caddy=True,
+        ask=(CHROMIUM, "/wait-20/page"),
+        see="""\
+- A page and the four requests that it makes a browser ask, with PRIORITY_UPDATE frames on the control stream.
+- Chromium takes a packet of its ClientHello for lost that has arrived: the server acknowledged too soon.""",
+    ),
+}

@@ -1,0 +1,86 @@
+"""An HTTP/3 server by aioquic: /bytes-N is answered with N bytes, /wait-MS/bytes-N after MS milliseconds.
+
+    serve.py ADDRESS PORT CERTIFICATE KEY QLOG_FOLDER [--retry] [--forget]
+
+``--retry`` answers each first packet with a Retry. ``--forget`` gives tickets and
+knows none of them afterwards: early data is refused. The folder
+gets a qlog of each connection when it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import signal
+
+from aioquic.asyncio import QuicConnectionProtocol, serve
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ProtocolNegotiated, QuicEvent
+from aioquic.quic.logger import QuicFileLogger
+from aioquic.tls import SessionTicket
+
+PATH = re.compile(rb"(?:/wait-(\d+))?/bytes-(\d+)")
+
+
+class Answering(QuicConnectionProtocol):
+    """One connection: each request on its stream."""
+
+    _http: H3Connection | None = None
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        """Hand what QUIC delivers to HTTP/3, and answer requests."""
+        if isinstance(event, ProtocolNegotiated):
+            self._http = H3Connection(self._quic)
+        if self._http is None:
+            return
+        for each in self._http.handle_event(event):
+            if isinstance(each, HeadersReceived):
+                said = PATH.fullmatch(dict(each.headers)[b":path"])
+                wait_ms, length = (int(number or 0) for number in said.groups()) if said else (0, -1)
+                self._loop.call_later(wait_ms / 1000, self._answer, each.stream_id, length)
+
+    def _answer(self, stream_id: int, length: int) -> None:
+        """Answer with so many bytes; with fewer than none: not found."""
+        assert self._http is not None
+        status = b"404" if length < 0 else b"200"
+        headers = [(b":status", status), (b"server", b"aioquic"), (b"content-length", b"%d" % max(length, 0))]
+        self._http.send_headers(stream_id, headers, end_stream=length <= 0)
+        if length > 0:
+            self._http.send_data(stream_id, b"x" * length, end_stream=True)
+        self.transmit()
+
+
+async def main() -> None:
+    """Read the command line and serve until we are ended."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("address")
+    parser.add_argument("port", type=int)
+    for name in ("certificate", "key", "qlog"):
+        parser.add_argument(name)
+    for name in ("--retry", "--forget"):
+        parser.add_argument(name, action="store_true")
+    said = parser.parse_args()
+    logger = QuicFileLogger(said.qlog)
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_data=1 << 24)
+    configuration.load_cert_chain(said.certificate, said.key)
+    tickets: dict[bytes, SessionTicket] = {}
+
+    def keep(ticket: SessionTicket) -> None:
+        tickets[ticket.ticket] = ticket
+
+    await serve(
+        said.address, said.port, configuration=configuration, create_protocol=Answering, retry=said.retry,
+        session_ticket_handler=keep, session_ticket_fetcher=(lambda _: None) if said.forget else tickets.get,
+    )  # fmt: skip
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
+    await ended.wait()
+    for trace in list(logger._traces):  # noqa: SLF001  the connections whose CONNECTION_CLOSE was lost
+        logger.end_trace(trace)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

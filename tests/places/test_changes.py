@@ -1,0 +1,100 @@
+"""What was changed, overtaken or sent needlessly between two places, as the labs' rules did it."""
+
+import pytest
+
+import conchart
+from conchart import Trace
+from conchart.telling.places import changes as told
+from tests.conftest import ROOT, places_of
+
+
+def read(case: str) -> Trace:
+    return conchart.read(places=places_of(ROOT / "captures/places" / case))
+
+
+def changes(trace: Trace) -> set[tuple[object, ...]]:
+    return set(trace.sql("SELECT field, sender, from_place, to_place, before, after FROM changes").fetchall())
+
+
+def test_a_firewall_is_told_by_each_field_that_its_rules_change() -> None:
+    with read("firewall") as trace:
+        assert changes(trace) == {
+            ("ttl", "client", "client", "lb", "64", "63"),
+            ("ttl", "server", "lb", "client", "64", "63"),
+            ("mss", "client", "client", "lb", "1460", "1300"),
+            ("mss", "server", "lb", "client", "1460", "1300"),
+            ("sack_permitted", "client", "client", "lb", "present", None),
+            ("timestamps", "client", "client", "lb", "present", None),
+            ("dscp", "client", "client", "lb", "0", "18"),
+            ("ecn", "client", "client", "lb", "not ECT", "CE"),
+            ("tls", "client", "lb", "lb", "TLSv1.3", None),
+        }
+        assert trace.sql("FROM losses").fetchall() == [], "a SYN without its options is the same packet"
+        first = trace.sql("SELECT from_frame, to_frame FROM changes WHERE stream = 0 AND field = 'mss'").fetchall()
+        seen = trace.sql("SELECT frame FROM sightings WHERE stream = 0 AND contains(flags, 'S')").fetchall()
+        assert {frame for pair in first for frame in pair} == {frame for (frame,) in seen}
+
+
+def test_an_address_translation_changes_both_addresses_and_the_port() -> None:
+    with read("nat") as trace:
+        found = {(field, before, after) for field, _, _, _, before, after in changes(trace)}
+        assert ("client_ip", "10.93.1.10", "10.93.3.1") in found
+        assert ("server_ip", "10.93.1.1", "10.93.3.20") in found
+        assert {field for field, _, _ in found} == {"client_ip", "client_port", "server_ip", "ttl", "tls"}
+
+
+def test_tls_that_is_passed_through_is_told_from_tls_that_ends() -> None:
+    with read("passthrough") as trace:
+        assert changes(trace) == {("tls_passed_through", "client", "lb", "lb", "TLSv1.3", "TLSv1.3")}
+
+
+def test_a_handshake_that_a_middlebox_answers_is_split() -> None:
+    with read("syn-proxy") as trace:
+        rows = trace.sql("""
+            SELECT count(*) FILTER (field = 'handshake'), count(*) FILTER (field = 'isn'), count(DISTINCT stream)
+            FROM changes WHERE stream IN (SELECT stream FROM paths WHERE position = 1)
+        """).fetchall()
+        assert rows == [(3, 3, 3)]
+        assert trace.sql("FROM losses").fetchall() == []
+        ((offset_ns, uncertainty_ns),) = trace.sql(
+            "SELECT offset_ns, uncertainty_ns FROM clocks WHERE place = 'lb'"
+        ).fetchall()
+        assert abs(offset_ns - 37_000_000) < uncertainty_ns, "packets that the middlebox made are no clock's"
+
+
+def test_a_direction_that_goes_another_way_is_not_lost() -> None:
+    with read("detour") as trace:
+        assert trace.sql("FROM losses").fetchall() == []
+
+
+def test_packets_that_were_held_back_are_overtaken_and_sent_again() -> None:
+    with read("reordered") as trace:
+        rows = trace.sql("""
+            SELECT kind, disorders.sender::VARCHAR, from_place, to_place, here.bytes = disorders.bytes,
+                here.packet = there.packet, other.bytes > 0, late_ns > 0
+            FROM disorders JOIN sightings here ON here.frame = disorders.frame
+            JOIN sightings there ON there.frame = to_frame JOIN sightings other ON other.frame = other_frame
+            ORDER BY ALL
+        """).fetchall()
+        assert rows == [
+            ("needless", "client", "client", "lb", True, True, True, True),
+            ("needless", "server", "lb", "client", True, True, True, True),
+            ("reordered", "client", "client", "lb", True, True, True, True),
+            ("reordered", "server", "lb", "client", True, True, True, True),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ["plain", "asymmetric", "whose-fault-2"])
+def test_nothing_is_changed_or_overtaken_on_a_plain_line(case: str) -> None:
+    with read(case) as trace:
+        assert {field for field, *_ in changes(trace)} == {"tls"}
+        assert trace.sql("FROM disorders").fetchall() == []
+
+
+def test_what_is_changed_is_told_in_a_few_words() -> None:
+    with read("firewall") as trace:
+        assert list(told(trace)) == [
+            "client → lb: DSCP 0 → 18, ECN not ECT → CE, maximum segment size 1460 → 1300, SACK removed, "
+            "timestamps removed",
+            "lb → client: maximum segment size 1460 → 1300",
+        ]
