@@ -254,9 +254,10 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="logged",
         key="stream, exchange",
-        known="back_stream, back_exchange, opened, inferred",
+        known="opened, inferred",
         worked_out="""
-            stream INTEGER, exchange INTEGER, back_stream INTEGER, back_exchange INTEGER, opened BOOLEAN,
+            stream INTEGER, exchange INTEGER, back_stream INTEGER, back_exchange INTEGER, confidence DOUBLE,
+            opened BOOLEAN,
             nginx_request_ns BIGINT, nginx_upstream_connect_ns BIGINT, nginx_upstream_header_ns BIGINT,
             nginx_upstream_response_ns BIGINT,
             haproxy_th_ns BIGINT, haproxy_ti_ns BIGINT, haproxy_head_ns BIGINT, haproxy_tw_ns BIGINT,
