@@ -580,7 +580,7 @@ impl Crossings {
 mod _native {
     #[pymodule_export]
     use super::{
-        CaptureError, Crossings, annotate_captures, fit_clock, link_exchanges, pack_columns,
-        read_capture, share_waits, spill_flows, survey_pools,
+        CaptureError, Crossings, annotate_captures, fit_clock, link_exchanges, pack_columns, read_capture, share_waits,
+        spill_flows, survey_pools,
     };
 }

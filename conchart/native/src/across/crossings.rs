@@ -10,6 +10,8 @@
 //! N log N. No IO, no clock.
 
 pub mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::hash::BuildHasher;
 
@@ -108,7 +110,7 @@ pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
             }
         }
     }
-    lone.sort_by_key(|seen| (seen.by_client, seen.begins));
+    lone.sort_by_key(|seen| (seen.by_client, seen.begins, seen.part));
     for same in lone.chunk_by(|one, other| (one.by_client, one.begins) == (other.by_client, other.begins)) {
         let is_met = same.iter().all(|seen| seen.begins.is_some())
             && same.len() > 1
@@ -156,7 +158,8 @@ impl Found {
         parts.dedup();
         for (place, &one) in parts.iter().enumerate() {
             for &other in parts.get(place + 1..).unwrap_or(&[]) {
-                let mut both: Vec<(Seen, Seen)> = pairs(met, one, other).map(|(_, here, there)| (here, there)).collect();
+                let mut both: Vec<(Seen, Seen)> =
+                    pairs(met, one, other).map(|(_, here, there)| (here, there)).collect();
                 if both.is_empty() {
                     continue;
                 }
@@ -192,10 +195,15 @@ impl Found {
                     nearer = (path, positions(path, here) < positions(path, there));
                 }
                 let outward = one.by_client == nearer.1;
-                let times_set = [(one.frame, &sets[0]), (other.frame, &sets[1])].map(|(frame, sets)| times(sets, frame));
+                let times_set =
+                    [(one.frame, &sets[0]), (other.frame, &sets[1])].map(|(frame, sets)| times(sets, frame));
                 let point = Point {
                     at: one.at,
-                    ahead_ns: other.at.saturating_sub(one.at).saturating_add(if outward { off_there } else { -off_here }),
+                    ahead_ns: other.at.saturating_sub(one.at).saturating_add(if outward {
+                        off_there
+                    } else {
+                        -off_here
+                    }),
                     outward,
                     frames: [one.frame, other.frame],
                     segment: times_set[0].saturating_mul(super::clocks::SETS).saturating_add(times_set[1]),

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema};
 
 use super::{Apart, Found, JITTER_NS, Member, Seen, alike, pair};
@@ -83,9 +81,11 @@ impl Crossings {
         let columns = Columns { batch };
         let longs = |name| columns.get::<Int64Array>(name);
         let (path, part, position) = (longs("path")?, longs("part")?, longs("position")?);
-        self.positions.extend((0..batch.num_rows()).map(|row| {
-            ((path.value(row), usize::try_from(part.value(row)).unwrap_or_default()), position.value(row))
-        }));
+        self.positions.extend(
+            (0..batch.num_rows()).map(|row| {
+                ((path.value(row), usize::try_from(part.value(row)).unwrap_or_default()), position.value(row))
+            }),
+        );
         Ok(())
     }
 
