@@ -99,11 +99,11 @@ _STEPS = """
             if(alone, start_at, least(end_at, max(greatest(start_at, asked_at)) OVER near)) AS there_at,
             greatest(start_at, min(least(end_at, if(alone, start_at + answered_at - asked_at,
                 answered_at))) OVER near) AS back_at,
-            bool_and(answered_at IS NOT NULL AND asked_at IS NOT NULL) OVER near AS known
+            answered_at IS NOT NULL AND asked_at IS NOT NULL AS known
         FROM known_by WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
     legs AS (
         SELECT *, greatest(there_at, back_at) AS left_at,
-            lead(place) OVER near AS farther, lead(known) OVER near AS farther_known,
+            lead(place) OVER near AS farther,
             least(lead(there_at) OVER near, lead(greatest(there_at, back_at)) OVER near) AS farther_there_at,
             lead(greatest(there_at, back_at)) OVER near AS farther_left_at
         FROM ordered WHERE known

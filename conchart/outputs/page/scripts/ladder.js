@@ -9,7 +9,7 @@ import { brief, clip, count, el, exact, inMs, plural, svg } from "./format.js";
 
 /* Of the picture to scale, in pixels: its width, what is left and right of client and server, its least height per arrow. */
 const PICTURE = 920;
-const NARROW = 320;
+const NARROWEST = 320;
 const ASIDE = 150;
 const HEAD = 26;
 const LEAST_STEP = 7;
@@ -150,7 +150,7 @@ const endArrows = (rungs, away) => rungs.map((rung) => ({
  * @param {{start: number, end: number, zero: number, room: number, bands: [number, number, Row][], silences: Row[], explained: boolean}} about
  */
 export function drawArrows(columns, arrows, { start, end, zero, room, bands, silences, explained }) {
-  const width = Math.max(NARROW, Math.min(PICTURE, room || PICTURE));
+  const width = Math.max(NARROWEST, Math.min(PICTURE, room || PICTURE));
   const aside = Math.min(ASIDE, width / 4);
   const letters = Math.floor((aside - 14) / 6);
   const span = Math.max(1, end - start);
