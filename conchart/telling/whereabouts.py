@@ -15,7 +15,7 @@ from conchart.words.units import format_ns
 PARTS = """
     WITH turned AS (
         SELECT told.stream, told.exchange, phase, told.kind, start_at, end_at, uncertainty_ns,
-            coalesce(there.position > back.position, false) AS backwards,
+            told.kind = 'path' AND coalesce(there.position > back.position, false) AS backwards,
             if(backwards, to_place, told.place) AS place, if(backwards, told.place, to_place) AS to_place
         FROM whereabouts told
         LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
