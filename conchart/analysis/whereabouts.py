@@ -135,6 +135,15 @@ DOUBTS = """
     FROM known one JOIN known other ON one.place <> other.place
 """
 """By how many ns the clocks of two places may be wrong against each other; NULL where nothing is known."""
+# A proxy's front that its own place alone saw: the wait is the proxy's, or that of its backends.
+_ALONE = """
+    INSERT INTO whereabouts BY NAME
+    SELECT phases.stream, exchange, handshake, phases.kind AS phase, start_at, end_at, 'host' AS kind, paths.place,
+        0 AS ahead_ns, phases.stream AS of_stream, exchange AS of_exchange, inferred
+    FROM phases JOIN paths USING (stream)
+    WHERE phases.kind = 'wait' AND end_at > start_at AND phases.stream IN (SELECT front_stream FROM links)
+        AND phases.stream NOT IN (SELECT stream FROM paths WHERE position = 1)
+"""
 _BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = f"""
@@ -265,7 +274,9 @@ _BEHIND = """
             AND opening.opened_at >= own.start_at - own.ahead_ns
             AND back_exchange = 0
         WHERE own.kind = 'host' AND own.phase = 'wait' AND own.of_stream <> back_stream
-            AND own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)),
+            AND (own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)
+                -- What another place alone saw of a proxy's connections, it sent on behind this one.
+                OR own.place NOT IN (SELECT place FROM paths WHERE stream = back_stream))),
     -- Where several are under way, the one that ends last is waited for.
     alone AS (
         SELECT *, greatest(from_at, coalesce(max(until_at) OVER earlier, from_at)) AS since_at FROM caused
@@ -308,7 +319,7 @@ def place_phases(tables: Tables) -> None:
     """Fill ``whereabouts``."""
     if not tables.have_places:
         return
-    for statement in (_TURNS, _SEEN, _BY_BYTES, _STEPS, _BETWEEN, _PHASES):
+    for statement in (_TURNS, _SEEN, _BY_BYTES, _STEPS, _BETWEEN, _PHASES, _ALONE):
         tables.execute(statement)
     for charged, statement, phases in (
         ("lost", _LOST, _WAITED_FOR),

@@ -100,7 +100,7 @@ class Journey:
 _LONGEST = f"""
     SELECT stream, number AS exchange, wait_ns, request_at, response_done_at, method, target
     FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
-    WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
+    WHERE {OF_USERS} AND stream IN (SELECT stream FROM whereabouts)
         AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
     ORDER BY wait_ns DESC, stream, number LIMIT $most
 """
@@ -192,7 +192,7 @@ _LANES = """
 
 
 def journeys(tables: Tables, most: int) -> Iterator[Journey]:
-    """Give the exchanges whose users waited the longest; none of those that one place alone saw."""
+    """Give the exchanges whose users waited the longest, of those that are known by place."""
     for found in list(rows(tables, _LONGEST, {"most": most})):
         yield _journey(tables, found)
     tables.execute("DROP TABLE IF EXISTS caused; DROP TABLE IF EXISTS besides")

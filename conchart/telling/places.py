@@ -113,12 +113,16 @@ class Spent:
         """Address and port."""
         return endpoint(self.server_ip, self.server_port)
 
+    @property
+    def rest_ns(self) -> int:
+        """Time of which the captures do not tell where it was spent."""
+        return self.total_ns - sum(part.total_ns for part in self.parts)
+
     def __str__(self) -> str:
         """``of 84.0 ms: path client–lb 21.3 ms, at lb 1.10 ms, at app 61.6 ms``."""
         told = [f"{part.words} {part.length}" for part in self.parts]
-        rest = self.total_ns - sum(part.total_ns for part in self.parts)
-        if rest:
-            told.append(f"not known {format_ns(rest)}")
+        if self.rest_ns:
+            told.append(f"not known {format_ns(self.rest_ns)}")
         return f"of {format_ns(self.total_ns)}: {', '.join(told)}"
 
 
@@ -220,7 +224,8 @@ def losses(tables: Tables) -> Iterator[Lost]:
             FROM losses GROUP BY ALL)
         SELECT from_place, to_place, (
             SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
-                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets,
+                AND (stream IN (SELECT stream FROM paths WHERE place = to_place)
+                    OR frame IN (SELECT frame FROM losses WHERE losses.to_place = lost.to_place))) AS packets,
             lost, uncaptured, frame, streams
         FROM lost ORDER BY lost DESC, uncaptured DESC, from_place, to_place
         """,
@@ -244,7 +249,7 @@ _CHANGED = """
 
 
 def changes(tables: Tables) -> Iterator[str]:
-    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``. TTL and TLS are not told."""
+    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``; not TTL and TLS."""
     told: dict[tuple[str, str], list[str]] = {}
     for row in rows(tables, _CHANGED):
         words = _WORDS.get(row["field"], row["field"].replace("_", " "))

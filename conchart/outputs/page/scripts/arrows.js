@@ -118,7 +118,7 @@ function pictureOfPlaces(journey, width) {
       if (lane.chosen) write(x1, x2, top + 12, [places.kinds[kind]]);
     }
   }
-  for (const packet of arrows) drawPacket(journey, packet, rows, x, add);
+  for (const packet of arrows) if (packet.lost === null) drawPacket(journey, packet, rows, x, add);
   // Over the arrows, so that they can be read.
   for (const { lane, first, title, top } of rows) {
     if (first) {
@@ -129,6 +129,7 @@ function pictureOfPlaces(journey, width) {
     const words = `#${lane.stream} to ${lane.server}`;
     add("text", { x: LANES_SIDE, y: top - 3, class: "soft over" }, clip(lane.chosen ? words : `${words}, at the same time`, Math.floor(inner / LETTER_WIDE)));
   }
+  for (const packet of arrows) if (packet.lost !== null) drawPacket(journey, packet, rows, x, add);
 
   const step = tickStep(until - from, Math.max(2, Math.floor(inner / 80)), false);
   for (let at = 0; start + at <= until; at += step) {
