@@ -1,13 +1,16 @@
 """What page and terminal tell of where a wait was spent: each host and each path once, and no nanosecond is missing."""
 
+import io
 import itertools
-from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import conchart
 from conchart import Trace
-from conchart.questions.explain import connections, ladder
+from conchart.outputs.terminal.ladder import print_ladder
+from conchart.outputs.terminal.sheet import Sheet
+from conchart.questions.explain import Ladder, connections, ladder
 from conchart.telling.places import Part
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
@@ -61,7 +64,45 @@ def test_explain_tells_the_same_of_each_request() -> None:
     assert all(one.startswith(("syn", "tls")) for one in facts[:2])
 
 
-def test_one_place_has_no_such_fact(tmp_path: Path) -> None:
+def test_one_place_has_no_such_fact() -> None:
     with conchart.read(places_of(PLACES / "plain")["client"]) as trace:
         found = itertools.chain.from_iterable(ladder(one).facts for one in connections(trace))
         assert [fact for fact in found if fact[0] == "where"] == []
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_the_columns_of_all_places_fit_a_narrow_terminal(count: int) -> None:
+    """The same capture under another name is another place."""
+    files = places_of(PLACES / "one-host")
+    names = ["lb", "app", "bridge", "copy", "five"][:count]
+    paths = [files[place] for place in ("lb", "app", "bridge", "bridge", "app")]
+    where_from = dict(zip(names, paths[:count], strict=True))
+    with conchart.read(places={name: [path] for name, path in where_from.items()}) as trace:
+        most = "SELECT stream FROM paths GROUP BY stream ORDER BY count(*) DESC, stream LIMIT 1"
+        ((stream,),) = trace.sql(most).fetchall()
+        (found,) = connections(trace, stream)
+        told = ladder(found)
+    assert {name for name, _ in told.places} == set(names)
+    lines = printed(told)
+    assert max(map(len, lines)) <= 80
+    packets = [line for line in lines if sum(arrow in line for arrow in ("──▶", "◀──"))]
+    assert all(line.count("──▶") + line.count("◀──") == count - 1 for line in packets)
+    ends = {line.index(".") for line in packets}
+    assert len(ends) == 1, "columns stand below each other"
+
+
+@pytest.mark.parametrize("case", ["loss", "nat", "offload", "reordered", "detour", "midstream", "udp"])
+def test_the_ladder_of_any_connection_fits(case: str) -> None:
+    with read(case) as trace:
+        for found in connections(trace):
+            told = ladder(found)
+            lines = printed(told)
+            assert max(map(len, lines)) <= 84  # so long is the heading of connections that one place saw
+            lost = sum(rung.lost_to is not None for rung in told.rungs)
+            assert sum("✕" in line for line in lines) == lost
+
+
+def printed(told: Ladder) -> list[str]:
+    out = io.StringIO()
+    print_ladder(told, Sheet(Console(file=out, width=80)))
+    return out.getvalue().partition("What other programs")[0].splitlines()
