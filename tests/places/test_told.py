@@ -11,7 +11,9 @@ from conchart import Trace
 from conchart.outputs.terminal.ladder import print_ladder
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
-from conchart.telling.places import Part
+from conchart.telling.axis import time_axis
+from conchart.telling.delays import delays
+from conchart.telling.places import Part, losses, spent
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
@@ -106,3 +108,40 @@ def printed(told: Ladder) -> list[str]:
     out = io.StringIO()
     print_ladder(told, Sheet(Console(file=out, width=80)))
     return out.getvalue().partition("What other programs")[0].splitlines()
+
+
+def test_a_proxys_own_place_is_enough_to_follow_a_request() -> None:
+    """Nobody captured at the client: the wait is divided between load balancer, path and application all the same."""
+    files = places_of(PLACES / "plain")
+    with conchart.read(places={"lb": [files["lb"]], "app": [files["app"]]}) as trace:
+        streams = [stream for (stream,) in trace.sql("SELECT DISTINCT front_stream FROM links ORDER BY ALL").fetchall()]
+        told = [one for stream in streams for one in whereabouts(trace, stream)]
+        (whole,) = (one for one in spent(trace) if one.server_port == 443)
+    assert [one.phase for one in told] == ["wait"] * 9
+    assert {tuple(part.words for part in one.parts) for one in told} == {("at lb", "path lb–app", "at app")}
+    assert all(sum(part.total_ns for part in one.parts) == one.total_ns for one in told)
+    # The way to the client is behind the load balancer: nobody can say where that was spent.
+    assert whole.rest_ns == whole.total_ns - sum(one.total_ns for one in told)
+    with read("plain") as trace:
+        (three,) = (one for one in spent(trace) if one.server_port == 443)
+    for words in ("path lb–app", "at app"):
+        (one,), (other,) = ([part for part in told.parts if part.words == words] for told in (whole, three))
+        assert one.total_ns == pytest.approx(other.total_ns, rel=1e-3)
+
+
+def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
+    with read("one-host") as trace:
+        (told,) = (one for one in whereabouts(trace, 0) if one.exchange == 0)
+    words = ["at client", "path bridge–lb", "at lb", "path lb–bridge", "path bridge–app", "at app"]
+    assert [part.words for part in told.parts] == words
+    assert sum(part.total_ns for part in told.parts) == told.total_ns
+
+
+def test_a_loss_is_counted_among_the_packets_that_left() -> None:
+    """Of UDP, a place may see nothing of a connection whose only packet was lost."""
+    with read("udp") as trace:
+        told = {(one.from_place, one.to_place): one for one in losses(trace)}
+        ((left,),) = trace.sql("SELECT count(*) FROM sightings WHERE place = 'client' AND sender = 'client'").fetchall()
+        ways = {(one.from_place, one.to_place): one for one in delays(trace, time_axis(trace))}
+    assert told["client", "lb"].packets == left
+    assert all(one.lost + one.packets == told[way].packets for way, one in ways.items() if way in told)
