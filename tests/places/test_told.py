@@ -13,6 +13,7 @@ from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
 from conchart.telling.axis import time_axis
 from conchart.telling.delays import delays
+from conchart.telling.journeys import MAX_ARROWS, journeys
 from conchart.telling.places import Part, losses, spent
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
@@ -145,3 +146,33 @@ def test_a_loss_is_counted_among_the_packets_that_left() -> None:
         ways = {(one.from_place, one.to_place): one for one in delays(trace, time_axis(trace))}
     assert told["client", "lb"].packets == left
     assert all(one.lost + one.packets == told[way].packets for way, one in ways.items() if way in told)
+
+
+def test_of_a_long_transfer_both_ends_and_every_loss_are_shown() -> None:
+    with read("queue") as trace:
+        one = next(one for one in journeys(trace, 20) if one.more)
+        ((lost,),) = trace.sql(f"""
+            SELECT count(*) FROM losses WHERE NOT captured_elsewhere AND stream = {one.stream} AND bytes > 0
+                AND seen_at BETWEEN {one.start_at} AND {one.end_at}
+        """).fetchall()
+    assert len(one.arrows) + one.more > MAX_ARROWS
+    assert sum(arrow.lost_to is not None for arrow in one.arrows) == lost > 4
+    assert {one.start_at, one.end_at} <= {at for arrow in one.arrows for _, at in arrow.seen}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lanes_of_a_place_lie_where_it_saw_their_packets(case: str) -> None:
+    """Bars of a lane touch; and the wait of a place begins when it saw the last packet of the request."""
+    with read(case) as trace:
+        told = list(journeys(trace, 5))
+        for one in told:
+            for lane in one.lanes:
+                assert all(a.end_at == b.start_at or a.end_at <= b.start_at for a, b in itertools.pairwise(lane.bars))
+                assert all(bar.end_at >= bar.start_at for bar in lane.bars)
+            marked = next((arrow for arrow in one.arrows if arrow.marks == "response" and not arrow.lost_to), None)
+            if marked is None or marked.stream != one.stream:
+                continue
+            for place, at in marked.seen:
+                (lane,) = (lane for lane in one.lanes if (lane.place, lane.stream) == (place, one.stream))
+                ends = {bar.end_at for bar in lane.bars if bar.kind == "wait"}
+                assert at in ends, (case, place)
