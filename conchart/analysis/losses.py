@@ -31,7 +31,7 @@ _LOST = """
         FROM next_places JOIN paths USING (stream, place) JOIN connections USING (stream)
         GROUP BY ALL HAVING count(DISTINCT next) = 1 AND count(next) = count(*)),
     following AS (
-        FROM next_places
+        FROM next_places WHERE stream IN (SELECT stream FROM paths WHERE lacking > 0)
         UNION ALL
         SELECT stream, place, lone.sender::VARCHAR, next
         FROM lone JOIN usual USING (place, transport, client_ip, server_ip, server_port)
@@ -62,7 +62,8 @@ _LOST = """
         WHERE bytes > 0 AND seq IS NOT NULL AND (stream, sender, place) IN (
             SELECT (stream, sender, next) FROM missed WHERE bytes > 0)
             AND packet NOT IN (
-                SELECT packet FROM sightings WHERE packet IS NOT NULL GROUP BY packet, bytes HAVING count(*) > 1)),
+                SELECT packet FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM missed)
+                GROUP BY packet, bytes HAVING count(*) > 1)),
     covered AS (
         SELECT missed.stream, frame, missed.seq,
             sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
@@ -71,10 +72,12 @@ _LOST = """
             AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
         WHERE missed.bytes > 0 GROUP BY ALL),
     sent_again AS (
-        SELECT DISTINCT stream, sender, place, seq FROM sightings WHERE bytes > 0
+        SELECT DISTINCT stream, sender, place, seq FROM sightings
+        WHERE bytes > 0 AND stream IN (SELECT stream FROM missed)
         QUALIFY count(*) OVER (PARTITION BY stream, sender, place, seq) > 1),
     acknowledged AS (
-        SELECT stream, sender, max(ack) AS ack FROM sightings WHERE contains(flags, 'A') GROUP BY ALL)
+        SELECT stream, sender, max(ack) AS ack FROM sightings
+        WHERE contains(flags, 'A') AND stream IN (SELECT stream FROM missed) GROUP BY ALL)
     SELECT missed.stream, missed.sender, missed.place AS from_place, next AS to_place, missed.frame, seen_at, flags,
         missed.seq, missed.bytes,
         seen_behind OR coalesce(missed.bytes > 0 AND sent_again.seq IS NULL

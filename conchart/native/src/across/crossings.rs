@@ -13,11 +13,13 @@ pub mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
 use crate::across::clocks::Point;
+use crate::packet::Seq;
 
 /// A clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent.
 const JITTER_NS: i64 = 1_000;
@@ -42,6 +44,8 @@ pub struct Seen {
     pub at: i64,
     /// The connection's client sent it.
     pub by_client: bool,
+    /// The numbers of its first byte and of the one after its last.
+    pub carries: Option<(Seq, Seq)>,
     /// Equal where all of it is that routers leave as it is.
     pub alike: u64,
     /// The number of its first byte, SYN or FIN; none of a bare acknowledgement.
@@ -50,6 +54,8 @@ pub struct Seen {
     pub ttl: Option<i32>,
     /// Its row.
     pub row: usize,
+    /// Its number among those of its connection: `pair` counts them.
+    pub nth: usize,
 }
 
 /// What tells a packet from others of its connection.
@@ -79,6 +85,19 @@ pub struct Apart {
     pub hops: [Option<f64>; 2],
 }
 
+/// What a place has of a connection, compared with the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    pub path: i64,
+    pub part: usize,
+    /// Packets that another place has.
+    pub lacking: usize,
+    /// Packets that passed this place after one that they were ahead of at the first place that has them.
+    pub overtaken: usize,
+    /// Segments that begin before the end of an earlier one.
+    pub late: usize,
+}
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -86,11 +105,18 @@ pub struct Found {
     pub packets: Vec<(usize, usize)>,
     pub met: Vec<Met>,
     pub apart: Vec<Apart>,
+    pub shares: Vec<Share>,
+    /// Of each packet of the connection that is looked at, the first that is the same.
+    firsts: Vec<usize>,
 }
 
 /// Finds what is the same among the packets of one connection, which stand in the order of places and frames.
-pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
+pub fn pair(path: i64, places: usize, seen: &mut [Seen], found: &mut Found) {
     let begun = found.met.len();
+    found.firsts = (0..seen.len()).collect();
+    for (nth, seen) in seen.iter_mut().enumerate() {
+        seen.nth = nth;
+    }
     let mut order: Vec<&Seen> = seen.iter().collect();
     order.sort_by_key(|seen| seen.alike);
     let mut lone: Vec<&Seen> = Vec::new();
@@ -122,6 +148,7 @@ pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
         }
     }
     found.compare(path, begun);
+    found.share(path, seen);
 }
 
 impl Found {
@@ -147,6 +174,39 @@ impl Found {
     fn same(&mut self, same: &[&Seen]) {
         if let Some(first) = same.first() {
             self.packets.extend(same.iter().map(|seen| (seen.row, first.row)));
+            for seen in same {
+                if let Some(known) = self.firsts.get_mut(seen.nth) {
+                    *known = first.nth;
+                }
+            }
+        }
+    }
+
+    /// Counts what each place has.
+    fn share(&mut self, path: i64, seen: &[Seen]) {
+        let packets = self.firsts.iter().enumerate().filter(|(nth, first)| nth == *first).count();
+        let mut firsts = self.firsts.iter().map(|first| seen.get(*first));
+        for of_place in seen.chunk_by(|one, other| one.part == other.part) {
+            let Some(Seen { part, .. }) = of_place.first() else { continue };
+            // Of each sender and each other place, the last of its frames; of each sender, the end of its bytes.
+            let mut ahead: HashMap<(bool, usize), i64, FixedState> = HashMap::default();
+            let mut ends: [Option<Seq>; 2] = [None; 2];
+            let (mut overtaken, mut late) = (0, 0);
+            for (one, first) in of_place.iter().zip(&mut firsts) {
+                if let Some(first) = first {
+                    let last = ahead.entry((one.by_client, first.part)).or_insert(first.frame);
+                    overtaken += usize::from(first.frame < *last);
+                    *last = first.frame.max(*last);
+                }
+                let [of_client, of_server] = &mut ends;
+                let end = if one.by_client { of_client } else { of_server };
+                if let Some((from, to)) = one.carries {
+                    late += usize::from(end.is_some_and(|end| from.since(end) < 0));
+                    *end = Some(end.filter(|end| to.since(*end) < 0).unwrap_or(to));
+                }
+            }
+            let lacking = packets - of_place.len();
+            self.shares.push(Share { path, part: *part, lacking, overtaken, late });
         }
     }
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema};
 
-use super::{Apart, Found, JITTER_NS, Member, Seen, alike, pair};
+use super::{Apart, Found, JITTER_NS, Member, Seen, Share, alike, pair};
 use crate::across::clocks::Point;
 use crate::across::columns::{Columns, at};
+use crate::packet::Seq;
 
 /// Sequence numbers begin again.
 const AROUND: i64 = 1 << 32;
@@ -17,7 +18,7 @@ const AROUND: i64 = 1 << 32;
 #[derive(Debug, Default)]
 pub struct Crossings {
     batches: Vec<RecordBatch>,
-    members: HashMap<(i64, i32), Member>,
+    members: Members,
     /// What the clock of each place shows at least, in nanoseconds.
     grains: Vec<i64>,
     /// How far from the client a place is, on each connection.
@@ -37,12 +38,12 @@ impl Crossings {
         let (of_client, of_server) = (longs("isn_client")?, longs("isn_server")?);
         let local = columns.get::<Int32Array>("local")?;
         let turned = columns.get::<BooleanArray>("turned")?;
-        self.members.extend((0..batch.num_rows()).map(|row| {
+        for row in 0..batch.num_rows() {
             let isns = at!(of_client, row).zip(at!(of_server, row)).map(<[i64; 2]>::from);
             let places = usize::try_from(places.value(row)).unwrap_or_default();
             let member = Member { path: path.value(row), turned: turned.value(row), places, isns };
-            ((part.value(row), local.value(row)), member)
-        }));
+            self.members.put(part.value(row), local.value(row), member);
+        }
         Ok(())
     }
 
@@ -68,7 +69,7 @@ impl Crossings {
             let Some((path, places, _)) = one.first() else { continue };
             of_path.clear();
             of_path.extend(one.iter().map(|(_, _, seen)| *seen));
-            pair(*path, *places, &of_path, &mut self.found);
+            pair(*path, *places, &mut of_path, &mut self.found);
         }
         Ok(())
     }
@@ -137,8 +138,7 @@ impl Crossings {
     fn with_packets(&self, batch: &RecordBatch, packets: &[Option<i64>]) -> Result<RecordBatch, ArrowError> {
         let columns = Columns { batch };
         let (part, stream) = (columns.get::<Int64Array>("part")?, columns.get::<Int32Array>("stream")?);
-        let members = Members::of(&self.members);
-        let known = || (0..batch.num_rows()).map(|row| members.get(part.value(row), stream.value(row)));
+        let known = || (0..batch.num_rows()).map(|row| self.members.get(part.value(row), stream.value(row)));
         let path: Int64Array = known().map(|member| member.map(|member| member.path)).collect();
         let turned: BooleanArray = known().map(|member| member.map(|member| member.turned)).collect();
         let packet = Int64Array::from_iter(packets.iter().copied());
@@ -155,25 +155,22 @@ impl Crossings {
 }
 
 /// Members by part and stream: a stream's number is where it stands.
+#[derive(Debug, Default)]
 struct Members(Vec<Vec<Option<Member>>>);
 
 impl Members {
-    fn of(members: &HashMap<(i64, i32), Member>) -> Self {
-        let mut told: Vec<Vec<Option<Member>>> = Vec::new();
-        for ((part, stream), member) in members {
-            let (Ok(part), Ok(stream)) = (usize::try_from(*part), usize::try_from(*stream)) else { continue };
-            if told.len() <= part {
-                told.resize(part + 1, Vec::new());
-            }
-            let Some(streams) = told.get_mut(part) else { continue };
-            if streams.len() <= stream {
-                streams.resize(stream + 1, None);
-            }
-            if let Some(place) = streams.get_mut(stream) {
-                *place = Some(*member);
-            }
+    fn put(&mut self, part: i64, stream: i32, member: Member) {
+        let (Ok(part), Ok(stream)) = (usize::try_from(part), usize::try_from(stream)) else { return };
+        if self.0.len() <= part {
+            self.0.resize(part + 1, Vec::new());
         }
-        Self(told)
+        let Some(streams) = self.0.get_mut(part) else { return };
+        if streams.len() <= stream {
+            streams.resize(stream + 1, None);
+        }
+        if let Some(place) = streams.get_mut(stream) {
+            *place = Some(member);
+        }
     }
 
     fn get(&self, part: i64, stream: i32) -> Option<&Member> {
@@ -185,11 +182,10 @@ impl Members {
 fn read(
     batch: &RecordBatch,
     first: usize,
-    members: &HashMap<(i64, i32), Member>,
+    members: &Members,
     grains: &mut Vec<i64>,
     into: &mut Vec<(i64, usize, Seen)>,
 ) -> Result<(), ArrowError> {
-    let members = Members::of(members);
     let columns = Columns { batch };
     let longs = |name| columns.get::<Int64Array>(name);
     let ints = |name| columns.get::<Int32Array>(name);
@@ -231,14 +227,37 @@ fn read(
             at,
             by_client,
             alike: alike(by_client, [seq, ack], bytes, flags, at!(print, row)),
+            carries: seq.zip(bytes.filter(|bytes| *bytes > 0)).map(|(seq, bytes)| {
+                let from = u32::try_from(seq & (AROUND - 1)).unwrap_or_default();
+                (Seq(from), Seq(from.wrapping_add(bytes.unsigned_abs())))
+            }),
             begins: seq.filter(|_| is_placed),
             ip_id: at!(ip_id, row).unwrap_or_default(),
             ttl: at!(ttl, row),
             row: first + row,
+            nth: 0,
         };
         into.push((member.path, member.places, one));
     }
     Ok(())
+}
+
+/// What each place has of each connection, with the columns that `places/joining.py` takes.
+///
+/// # Errors
+/// When the columns do not fit their names: never.
+pub fn share_rows(shares: &[Share]) -> Result<RecordBatch, ArrowError> {
+    let longs = |of: fn(&Share) -> usize| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| i64::try_from(of(share)).unwrap_or(i64::MAX))))
+    };
+    let columns: [(&str, ArrayRef); 5] = [
+        ("path", Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| share.path)))),
+        ("part", longs(|share| share.part)),
+        ("lacking", longs(|share| share.lacking)),
+        ("overtaken", longs(|share| share.overtaken)),
+        ("late", longs(|share| share.late)),
+    ];
+    RecordBatch::try_from_iter(columns)
 }
 
 /// How far the times of places are apart, connection by connection, with the columns that `places/clocks.py` takes.
