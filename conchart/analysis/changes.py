@@ -22,7 +22,11 @@ _LIKE = """
     HAVING count(*) > 1 AND (sum(lacking + overtaken) > 0 OR count(DISTINCT isn_client) > 1
         OR count(DISTINCT isn_server) > 1)
     UNION
-    SELECT stream FROM headers WHERE NOT is_plain
+    SELECT stream FROM headers WHERE NOT is_plain;
+    CREATE OR REPLACE TEMP TABLE compared AS
+    FROM sightings WHERE packet IS NOT NULL AND stream IN (FROM unlike)
+    UNION ALL
+    FROM sightings WHERE packet IS NOT NULL AND contains(flags, 'S') AND stream NOT IN (FROM unlike)
 """
 
 _CROSSED = """
@@ -42,9 +46,8 @@ _CROSSED = """
         here.window_scale AS from_scale, there.window_scale AS to_scale,
         here.options AS from_options, there.options AS to_options
     FROM hops
-    JOIN sightings here ON here.stream = hops.stream AND here.place = from_place AND here.sender::VARCHAR = hops.sender
-    JOIN sightings there ON there.stream = here.stream AND there.packet = here.packet AND there.place = to_place
-    WHERE here.packet IS NOT NULL AND (contains(here.flags, 'S') OR hops.stream IN (FROM unlike))
+    JOIN compared here ON here.stream = hops.stream AND here.place = from_place AND here.sender::VARCHAR = hops.sender
+    JOIN compared there ON there.stream = here.stream AND there.packet = here.packet AND there.place = to_place
 """
 
 _ECN = "['not ECT', 'ECT(1)', 'ECT(0)', 'CE'][{} % 4 + 1]"
@@ -203,6 +206,8 @@ _OVERTAKEN = """
 
 # Whose bytes the last place on the way had already: those of one packet, or of several that were new then.
 _NEEDLESS = """
+    CREATE OR REPLACE TEMP TABLE repeating AS
+    FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE late > 0);
     INSERT INTO disorders BY NAME
     WITH ends AS (
         SELECT stream, 'client' AS sender, arg_min(place, position) AS from_place, arg_max(place, position) AS to_place
@@ -211,14 +216,14 @@ _NEEDLESS = """
         SELECT stream, 'server', arg_max(place, position), arg_min(place, position)
         FROM paths GROUP BY stream HAVING count(*) > 1 AND sum(late) > 0),
     arrived AS (
-        SELECT sightings.*, (seq - isn + 4294967296) % 4294967296 AS starts, starts + bytes AS ends_at, from_place
-        FROM ends JOIN sightings ON sightings.stream = ends.stream AND sightings.place = to_place
-            AND sightings.sender::VARCHAR = ends.sender
+        SELECT repeating.*, (seq - isn + 4294967296) % 4294967296 AS starts, starts + bytes AS ends_at, from_place
+        FROM ends JOIN repeating ON repeating.stream = ends.stream AND repeating.place = to_place
+            AND repeating.sender::VARCHAR = ends.sender
         JOIN (SELECT stream, 'client' AS side, place, coalesce(isn_client, 0) AS isn FROM paths
             UNION ALL SELECT stream, 'server', place, coalesce(isn_server, 0) FROM paths) numbers
-            ON numbers.stream = sightings.stream AND numbers.place = sightings.place
-                AND side = sightings.sender::VARCHAR
-        WHERE bytes > 0 AND seq IS NOT NULL AND packet IS NOT NULL),
+            ON numbers.stream = repeating.stream AND numbers.place = repeating.place
+                AND side = repeating.sender::VARCHAR
+        WHERE bytes > 0 AND seq IS NOT NULL),
     placed AS (
         SELECT *, coalesce(starts < max(ends_at) OVER (
             PARTITION BY stream, sender ORDER BY frame
@@ -240,14 +245,14 @@ _NEEDLESS = """
         late.seen_at - before.seen_at AS late_ns
     FROM had JOIN placed late ON late.stream = had.stream AND late.frame = had.frame
     JOIN placed before ON before.stream = had.stream AND before.frame = coalesce(whole_frame, frame_before)
-    LEFT JOIN sightings here ON here.stream = late.stream AND here.packet = late.packet AND here.place = late.from_place
+    LEFT JOIN repeating here ON here.stream = late.stream AND here.packet = late.packet AND here.place = late.from_place
     -- Its sender sent it once, and it came twice.
-    LEFT JOIN sightings first_one ON here.frame IS NULL AND first_one.stream = before.stream
+    LEFT JOIN repeating first_one ON here.frame IS NULL AND first_one.stream = before.stream
         AND first_one.packet = before.packet AND first_one.place = late.from_place
     WHERE (whole_frame IS NOT NULL OR had.bytes >= late.bytes) AND coalesce(here.frame, first_one.frame) IS NOT NULL
 """
 
-FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "hops", "crossed"))
+FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "compared", "hops", "crossed", "repeating"))
 
 
 def compare_places(tables: Tables) -> None:

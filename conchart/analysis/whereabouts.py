@@ -41,19 +41,21 @@ _TURNS = """
 
 # Who is waited for is behind the last place in that direction which saw the packets.
 _STEPS = """
+    CREATE OR REPLACE TEMP TABLE bounding AS
+    SELECT packet, position, seen_at
+    FROM sightings JOIN paths USING (stream, place)
+    WHERE packet IN (SELECT start_packet FROM turns UNION SELECT end_packet FROM turns);
     CREATE OR REPLACE TEMP TABLE steps AS
     WITH places_behind AS (
-        SELECT turns.*, paths.place, if(end_by = 'server', paths.position - turns.position,
+        SELECT turns.*, paths.place, paths.position AS its_position, if(end_by = 'server', paths.position - turns.position,
             turns.position - paths.position)
                 AS away
         FROM turns JOIN paths USING (stream)),
     seen AS (
         SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
         FROM (FROM places_behind WHERE away >= 0) behind
-        LEFT JOIN sightings asked ON asked.stream = behind.stream AND asked.packet = start_packet
-            AND asked.place = behind.place
-        LEFT JOIN sightings answered ON answered.stream = behind.stream AND answered.packet = end_packet
-            AND answered.place = behind.place),
+        LEFT JOIN bounding asked ON asked.packet = start_packet AND asked.position = its_position
+        LEFT JOIN bounding answered ON answered.packet = end_packet AND answered.position = its_position),
     -- No packet is before the one that caused it, and each place lies behind the one before it.
     ordered AS (
         SELECT *, start_by = end_by AS alone,
@@ -164,7 +166,7 @@ _REPLACE = """
     INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM own;
     INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM behind;
 """
-FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("turns", "steps", "doubts", "behind", "own"))
+FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("turns", "bounding", "steps", "doubts", "behind", "own"))
 
 
 def place_phases(tables: Tables) -> None:
