@@ -57,13 +57,14 @@ impl Crossings {
     /// # Errors
     /// When a column is missing, or of another type.
     pub fn meet(&mut self) -> Result<(), ArrowError> {
-        let mut seen: Vec<(i64, usize, Seen)> = Vec::new();
+        let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
+        let mut seen: Vec<(i64, usize, Seen)> = Vec::with_capacity(rows);
         let mut first = 0;
         for batch in &self.batches {
             read(batch, first, &self.members, &mut self.grains, &mut seen)?;
             first += batch.num_rows();
         }
-        seen.sort_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
+        seen.sort_unstable_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
         let mut of_path = Vec::new();
         for one in seen.chunk_by(|one, other| one.0 == other.0) {
             let Some((path, places, _)) = one.first() else { continue };
@@ -121,8 +122,8 @@ impl Crossings {
         }
         let mut packets: Vec<Option<i64>> = vec![None; rows];
         for &(row, of) in &self.found.packets {
-            if let Some(packet) = packets.get_mut(row) {
-                *packet = frames.get(of).copied();
+            if let Some(packet) = packets.get_mut(row as usize) {
+                *packet = frames.get(of as usize).copied();
             }
         }
         self.found.packets = Vec::new();
@@ -194,7 +195,6 @@ fn read(
     let (stream, bytes, ip_id, ttl) = (ints("stream")?, ints("bytes")?, ints("ip_id")?, ints("ttl")?);
     let by_client = columns.get::<BooleanArray>("by_client")?;
     let flags = columns.get::<StringArray>("flags")?;
-    into.reserve(batch.num_rows());
     for row in 0..batch.num_rows() {
         let (at, place) = (seen_at.value(row), usize::try_from(part.value(row)).unwrap_or_default());
         if grains.len() <= place {
@@ -222,19 +222,17 @@ fn read(
         let is_placed =
             bytes.is_some_and(|bytes| bytes > 0) || flags.contains('F') || flags.contains('S') && member.isns.is_none();
         let one = Seen {
-            part: place,
+            part: u16::try_from(place).unwrap_or(u16::MAX),
             frame: frame.value(row),
             at,
             by_client,
             alike: alike(by_client, [seq, ack], bytes, flags, at!(print, row)),
-            carries: seq.zip(bytes.filter(|bytes| *bytes > 0)).map(|(seq, bytes)| {
-                let from = u32::try_from(seq & (AROUND - 1)).unwrap_or_default();
-                (Seq(from), Seq(from.wrapping_add(bytes.unsigned_abs())))
-            }),
-            begins: seq.filter(|_| is_placed),
+            // Modulo 2^32, like all of them.
+            begins: seq.filter(|_| is_placed).and_then(|seq| u32::try_from(seq & (AROUND - 1)).ok()).map(Seq),
+            bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or_default(),
             ip_id: at!(ip_id, row).unwrap_or_default(),
-            ttl: at!(ttl, row),
-            row: first + row,
+            ttl: at!(ttl, row).and_then(|ttl| u8::try_from(ttl).ok()),
+            row: u32::try_from(first + row).unwrap_or(u32::MAX),
             nth: 0,
         };
         into.push((member.path, member.places, one));
