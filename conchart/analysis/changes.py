@@ -227,17 +227,27 @@ _NEEDLESS = """
     placed AS (
         SELECT *, coalesce(starts < max(ends_at) OVER (
             PARTITION BY stream, sender ORDER BY frame
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again,
+            lag(frame) OVER (PARTITION BY stream, sender, starts, bytes ORDER BY frame) AS same_frame
         FROM arrived),
+    -- Of those with the same bytes the first one, by blocks: each is compared with few others.
+    laid AS (
+        SELECT stream, sender, starts, ends_at, frame, again,
+            unnest(range(starts // 65536, (ends_at - 1) // 65536 + 1)) AS block
+        FROM placed WHERE same_frame IS NULL),
     had AS (
+        SELECT stream, frame, same_frame AS whole_frame, same_frame AS frame_before, bytes
+        FROM placed WHERE again AND same_frame IS NOT NULL
+        UNION ALL BY NAME
         SELECT late.stream, late.frame, arg_max(earlier.frame, earlier.frame) FILTER (
                 earlier.starts <= late.starts AND late.ends_at <= earlier.ends_at) AS whole_frame,
             max(earlier.frame) AS frame_before,
             sum(least(late.ends_at, earlier.ends_at) - greatest(late.starts, earlier.starts))
                 FILTER (NOT earlier.again) AS bytes
-        FROM (FROM placed WHERE again) late JOIN placed earlier ON earlier.stream = late.stream
-            AND earlier.sender = late.sender AND earlier.frame < late.frame
+        FROM (FROM laid WHERE again) late JOIN laid earlier ON earlier.stream = late.stream
+            AND earlier.sender = late.sender AND earlier.block = late.block AND earlier.frame < late.frame
             AND earlier.starts < late.ends_at AND late.starts < earlier.ends_at
+            AND greatest(earlier.starts, late.starts) // 65536 = late.block
         GROUP BY ALL)
     SELECT late.stream, late.sender, if(here.frame IS NULL, 'duplicated', 'needless') AS kind, late.from_place,
         late.place AS to_place, coalesce(here.frame, first_one.frame) AS frame, late.frame AS to_frame,
@@ -252,7 +262,9 @@ _NEEDLESS = """
     WHERE (whole_frame IS NOT NULL OR had.bytes >= late.bytes) AND coalesce(here.frame, first_one.frame) IS NOT NULL
 """
 
-FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "compared", "hops", "crossed", "repeating"))
+FORGET = "; ".join(
+    f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "compared", "hops", "crossed", "repeating")
+)
 
 
 def compare_places(tables: Tables) -> None:

@@ -64,13 +64,21 @@ _LOST = """
             AND packet NOT IN (
                 SELECT packet FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM missed)
                 GROUP BY packet, bytes HAVING count(*) > 1)),
+    -- By blocks: each is compared with few others.
+    laid AS (
+        SELECT stream, sender, next, frame, seq, bytes,
+            unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block
+        FROM missed WHERE bytes > 0 AND seq IS NOT NULL),
     covered AS (
         SELECT missed.stream, frame, missed.seq,
             sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
-        FROM missed JOIN other_segments other ON other.stream = missed.stream AND other.sender = missed.sender
-            AND other.place = missed.next
+        FROM laid missed JOIN (
+            SELECT *, unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block FROM other_segments
+        ) other ON other.stream = missed.stream AND other.sender = missed.sender
+            AND other.place = missed.next AND other.block = missed.block
             AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
-        WHERE missed.bytes > 0 GROUP BY ALL),
+            AND greatest(missed.seq, other.seq) // 65536 = missed.block
+        GROUP BY ALL),
     sent_again AS (
         SELECT DISTINCT stream, sender, place, seq FROM sightings
         WHERE bytes > 0 AND stream IN (SELECT stream FROM missed)

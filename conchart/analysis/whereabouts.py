@@ -47,9 +47,8 @@ _STEPS = """
     WHERE packet IN (SELECT start_packet FROM turns UNION SELECT end_packet FROM turns);
     CREATE OR REPLACE TEMP TABLE steps AS
     WITH places_behind AS (
-        SELECT turns.*, paths.place, paths.position AS its_position, if(end_by = 'server', paths.position - turns.position,
-            turns.position - paths.position)
-                AS away
+        SELECT turns.*, paths.place, paths.position AS its_position,
+            if(end_by = 'server', paths.position - turns.position, turns.position - paths.position) AS away
         FROM turns JOIN paths USING (stream)),
     seen AS (
         SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
