@@ -109,6 +109,13 @@ class Crossings:
     def apart(self) -> object:
         """Give a batch: of each connection and two places (``one``, ``other``) how their times and hop limits differ."""
 
+    def shares(self) -> object:
+        """Give a batch: what each place (``part``) has of each connection (``path``) that several saw.
+
+        It says how many packets of the others it is ``lacking``, how many were ``overtaken`` on the way from another
+        place, and how many segments are ``late``: they begin before the end of an earlier one.
+        """
+
     def route(self, routes: object) -> None:
         """Take rows that speak Arrow: ``path``, ``part``, and ``position``, counted from the client."""
 

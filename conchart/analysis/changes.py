@@ -10,14 +10,34 @@ does not matter.
 
 from conchart.store.tables import Tables
 
+# Most connections have the same packets everywhere, in one order and with the same headers: their first packets do.
+_LIKE = """
+    CREATE OR REPLACE TEMP TABLE headers AS
+    SELECT stream, place, sender, min(ttl) AS ttl, min(tos) AS tos, count(*) AS packets, min(frame) AS frame,
+        count(ttl) IN (0, count(*)) AND count(tos) IN (0, count(*))
+            AND min(ttl) IS NOT DISTINCT FROM max(ttl) AND min(tos) IS NOT DISTINCT FROM max(tos) AS is_plain
+    FROM sightings WHERE stream IN (SELECT stream FROM paths WHERE position = 1) GROUP BY ALL;
+    CREATE OR REPLACE TEMP TABLE unlike AS
+    SELECT stream FROM paths GROUP BY stream
+    HAVING count(*) > 1 AND (sum(lacking + overtaken) > 0 OR count(DISTINCT isn_client) > 1
+        OR count(DISTINCT isn_server) > 1)
+    UNION
+    SELECT stream FROM headers WHERE NOT is_plain;
+    CREATE OR REPLACE TEMP TABLE compared AS
+    FROM sightings WHERE packet IS NOT NULL AND stream IN (FROM unlike)
+    UNION ALL
+    FROM sightings WHERE packet IS NOT NULL AND contains(flags, 'S') AND stream NOT IN (FROM unlike)
+"""
+
 _CROSSED = """
-    CREATE OR REPLACE TEMP TABLE crossed AS
+    CREATE OR REPLACE TEMP TABLE hops AS
     WITH near AS (
-        SELECT stream, place, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next FROM paths),
-    hops AS (
+        SELECT stream, place, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next FROM paths)
+    FROM (
         SELECT stream, 'client' AS sender, place AS from_place, next AS to_place FROM near WHERE next IS NOT NULL
         UNION ALL
-        SELECT stream, 'server', next, place FROM near WHERE next IS NOT NULL)
+        SELECT stream, 'server', next, place FROM near WHERE next IS NOT NULL);
+    CREATE OR REPLACE TEMP TABLE crossed AS
     SELECT hops.stream, hops.sender, from_place, to_place,
         here.frame AS from_frame, there.frame AS to_frame, here.seen_at AS from_at, there.seen_at AS to_at,
         here.flags, here.bytes, there.bytes AS to_bytes, here.seq,
@@ -26,9 +46,8 @@ _CROSSED = """
         here.window_scale AS from_scale, there.window_scale AS to_scale,
         here.options AS from_options, there.options AS to_options
     FROM hops
-    JOIN sightings here ON here.stream = hops.stream AND here.place = from_place AND here.sender::VARCHAR = hops.sender
-    JOIN sightings there ON there.stream = here.stream AND there.packet = here.packet AND there.place = to_place
-    WHERE here.packet IS NOT NULL
+    JOIN compared here ON here.stream = hops.stream AND here.place = from_place AND here.sender::VARCHAR = hops.sender
+    JOIN compared there ON there.stream = here.stream AND there.packet = here.packet AND there.place = to_place
 """
 
 _ECN = "['not ECT', 'ECT(1)', 'ECT(0)', 'CE'][{} % 4 + 1]"
@@ -37,7 +56,15 @@ _HEADERS = f"""
     WITH alike AS (
         SELECT stream, from_place, to_place, sender, from_ttl, to_ttl, from_tos, to_tos, count(*) AS packets,
             arg_min(to_frame, from_frame) AS to_frame, min(from_frame) AS from_frame
-        FROM crossed WHERE from_ttl <> to_ttl OR from_tos <> to_tos GROUP BY ALL),
+        FROM crossed WHERE (from_ttl <> to_ttl OR from_tos <> to_tos) AND stream IN (FROM unlike) GROUP BY ALL
+        UNION ALL BY NAME
+        SELECT hops.stream, from_place, to_place, hops.sender, here.ttl AS from_ttl, there.ttl AS to_ttl,
+            here.tos AS from_tos, there.tos AS to_tos, here.packets, here.frame AS from_frame, there.frame AS to_frame
+        FROM hops
+        JOIN headers here ON here.stream = hops.stream AND here.place = from_place
+            AND here.sender::VARCHAR = hops.sender
+        JOIN headers there ON there.stream = here.stream AND there.place = to_place AND there.sender = here.sender
+        WHERE hops.stream NOT IN (FROM unlike) AND (here.ttl <> there.ttl OR here.tos <> there.tos)),
     told AS (
         SELECT * EXCLUDE (from_ttl, to_ttl, from_tos, to_tos, field), field.*
         FROM (SELECT *, unnest([
@@ -171,7 +198,7 @@ _OVERTAKEN = """
         SELECT *, max({'from_frame': from_frame, 'to_frame': to_frame, 'to_at': to_at}) OVER (
             PARTITION BY stream, sender, from_place, to_place ORDER BY to_frame
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead
-        FROM crossed)
+        FROM crossed WHERE stream IN (FROM unlike))
     SELECT stream, sender, 'reordered' AS kind, from_place, to_place, from_frame AS frame, to_frame,
         ahead.to_frame AS other_frame, seq, bytes, to_at - ahead.to_at AS late_ns
     FROM ranked WHERE ahead.from_frame > from_frame
@@ -179,36 +206,48 @@ _OVERTAKEN = """
 
 # Whose bytes the last place on the way had already: those of one packet, or of several that were new then.
 _NEEDLESS = """
+    CREATE OR REPLACE TEMP TABLE repeating AS
+    FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE late > 0);
     INSERT INTO disorders BY NAME
     WITH ends AS (
         SELECT stream, 'client' AS sender, arg_min(place, position) AS from_place, arg_max(place, position) AS to_place
-        FROM paths GROUP BY stream HAVING count(*) > 1
+        FROM paths GROUP BY stream HAVING count(*) > 1 AND sum(late) > 0
         UNION ALL
         SELECT stream, 'server', arg_max(place, position), arg_min(place, position)
-        FROM paths GROUP BY stream HAVING count(*) > 1),
+        FROM paths GROUP BY stream HAVING count(*) > 1 AND sum(late) > 0),
     arrived AS (
-        SELECT sightings.*, (seq - isn + 4294967296) % 4294967296 AS starts, starts + bytes AS ends_at, from_place
-        FROM ends JOIN sightings ON sightings.stream = ends.stream AND sightings.place = to_place
-            AND sightings.sender::VARCHAR = ends.sender
+        SELECT repeating.*, (seq - isn + 4294967296) % 4294967296 AS starts, starts + bytes AS ends_at, from_place
+        FROM ends JOIN repeating ON repeating.stream = ends.stream AND repeating.place = to_place
+            AND repeating.sender::VARCHAR = ends.sender
         JOIN (SELECT stream, 'client' AS side, place, coalesce(isn_client, 0) AS isn FROM paths
             UNION ALL SELECT stream, 'server', place, coalesce(isn_server, 0) FROM paths) numbers
-            ON numbers.stream = sightings.stream AND numbers.place = sightings.place
-                AND side = sightings.sender::VARCHAR
-        WHERE bytes > 0 AND seq IS NOT NULL AND packet IS NOT NULL),
+            ON numbers.stream = repeating.stream AND numbers.place = repeating.place
+                AND side = repeating.sender::VARCHAR
+        WHERE bytes > 0 AND seq IS NOT NULL),
     placed AS (
         SELECT *, coalesce(starts < max(ends_at) OVER (
             PARTITION BY stream, sender ORDER BY frame
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false) AS again,
+            lag(frame) OVER (PARTITION BY stream, sender, starts, bytes ORDER BY frame) AS same_frame
         FROM arrived),
+    -- Of those with the same bytes the first one, by blocks: each is compared with few others.
+    laid AS (
+        SELECT stream, sender, starts, ends_at, frame, again,
+            unnest(range(starts // 65536, (ends_at - 1) // 65536 + 1)) AS block
+        FROM placed WHERE same_frame IS NULL),
     had AS (
+        SELECT stream, frame, same_frame AS whole_frame, same_frame AS frame_before, bytes
+        FROM placed WHERE again AND same_frame IS NOT NULL
+        UNION ALL BY NAME
         SELECT late.stream, late.frame, arg_max(earlier.frame, earlier.frame) FILTER (
                 earlier.starts <= late.starts AND late.ends_at <= earlier.ends_at) AS whole_frame,
             max(earlier.frame) AS frame_before,
             sum(least(late.ends_at, earlier.ends_at) - greatest(late.starts, earlier.starts))
                 FILTER (NOT earlier.again) AS bytes
-        FROM (FROM placed WHERE again) late JOIN placed earlier ON earlier.stream = late.stream
-            AND earlier.sender = late.sender AND earlier.frame < late.frame
+        FROM (FROM laid WHERE again) late JOIN laid earlier ON earlier.stream = late.stream
+            AND earlier.sender = late.sender AND earlier.block = late.block AND earlier.frame < late.frame
             AND earlier.starts < late.ends_at AND late.starts < earlier.ends_at
+            AND greatest(earlier.starts, late.starts) // 65536 = late.block
         GROUP BY ALL)
     SELECT late.stream, late.sender, if(here.frame IS NULL, 'duplicated', 'needless') AS kind, late.from_place,
         late.place AS to_place, coalesce(here.frame, first_one.frame) AS frame, late.frame AS to_frame,
@@ -216,19 +255,21 @@ _NEEDLESS = """
         late.seen_at - before.seen_at AS late_ns
     FROM had JOIN placed late ON late.stream = had.stream AND late.frame = had.frame
     JOIN placed before ON before.stream = had.stream AND before.frame = coalesce(whole_frame, frame_before)
-    LEFT JOIN sightings here ON here.stream = late.stream AND here.packet = late.packet AND here.place = late.from_place
+    LEFT JOIN repeating here ON here.stream = late.stream AND here.packet = late.packet AND here.place = late.from_place
     -- Its sender sent it once, and it came twice.
-    LEFT JOIN sightings first_one ON here.frame IS NULL AND first_one.stream = before.stream
+    LEFT JOIN repeating first_one ON here.frame IS NULL AND first_one.stream = before.stream
         AND first_one.packet = before.packet AND first_one.place = late.from_place
     WHERE (whole_frame IS NOT NULL OR had.bytes >= late.bytes) AND coalesce(here.frame, first_one.frame) IS NOT NULL
 """
 
-FORGET = "DROP TABLE IF EXISTS crossed"
+FORGET = "; ".join(
+    f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "compared", "hops", "crossed", "repeating")
+)
 
 
 def compare_places(tables: Tables) -> None:
     """Fill ``changes`` and ``disorders``."""
     if not tables.have_places:
         return
-    for statement in (_CROSSED, _HEADERS, _OPTIONS, _ENDS, _SPLIT, _OF_PROXIES, _OVERTAKEN, _NEEDLESS):
+    for statement in (_LIKE, _CROSSED, _HEADERS, _OPTIONS, _ENDS, _SPLIT, _OF_PROXIES, _OVERTAKEN, _NEEDLESS):
         tables.execute(statement)

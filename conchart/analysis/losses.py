@@ -31,7 +31,7 @@ _LOST = """
         FROM next_places JOIN paths USING (stream, place) JOIN connections USING (stream)
         GROUP BY ALL HAVING count(DISTINCT next) = 1 AND count(next) = count(*)),
     following AS (
-        FROM next_places
+        FROM next_places WHERE stream IN (SELECT stream FROM paths WHERE lacking > 0)
         UNION ALL
         SELECT stream, place, lone.sender::VARCHAR, next
         FROM lone JOIN usual USING (place, transport, client_ip, server_ip, server_port)
@@ -62,19 +62,30 @@ _LOST = """
         WHERE bytes > 0 AND seq IS NOT NULL AND (stream, sender, place) IN (
             SELECT (stream, sender, next) FROM missed WHERE bytes > 0)
             AND packet NOT IN (
-                SELECT packet FROM sightings WHERE packet IS NOT NULL GROUP BY packet, bytes HAVING count(*) > 1)),
+                SELECT packet FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM missed)
+                GROUP BY packet, bytes HAVING count(*) > 1)),
+    -- By blocks: each is compared with few others.
+    laid AS (
+        SELECT stream, sender, next, frame, seq, bytes,
+            unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block
+        FROM missed WHERE bytes > 0 AND seq IS NOT NULL),
     covered AS (
         SELECT missed.stream, frame, missed.seq,
             sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
-        FROM missed JOIN other_segments other ON other.stream = missed.stream AND other.sender = missed.sender
-            AND other.place = missed.next
+        FROM laid missed JOIN (
+            SELECT *, unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block FROM other_segments
+        ) other ON other.stream = missed.stream AND other.sender = missed.sender
+            AND other.place = missed.next AND other.block = missed.block
             AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
-        WHERE missed.bytes > 0 GROUP BY ALL),
+            AND greatest(missed.seq, other.seq) // 65536 = missed.block
+        GROUP BY ALL),
     sent_again AS (
-        SELECT DISTINCT stream, sender, place, seq FROM sightings WHERE bytes > 0
+        SELECT DISTINCT stream, sender, place, seq FROM sightings
+        WHERE bytes > 0 AND stream IN (SELECT stream FROM missed)
         QUALIFY count(*) OVER (PARTITION BY stream, sender, place, seq) > 1),
     acknowledged AS (
-        SELECT stream, sender, max(ack) AS ack FROM sightings WHERE contains(flags, 'A') GROUP BY ALL)
+        SELECT stream, sender, max(ack) AS ack FROM sightings
+        WHERE contains(flags, 'A') AND stream IN (SELECT stream FROM missed) GROUP BY ALL)
     SELECT missed.stream, missed.sender, missed.place AS from_place, next AS to_place, missed.frame, seen_at, flags,
         missed.seq, missed.bytes,
         seen_behind OR coalesce(missed.bytes > 0 AND sent_again.seq IS NULL

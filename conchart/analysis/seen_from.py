@@ -34,6 +34,7 @@ SENDERS = {
     "handshakes": {
         "hello_at": "hello_by",
         "server_hello_at": "if(hello_by = 'server', 'client', 'server')",
+        "retry_at": "if(hello_by = 'server', 'client', 'server')",
         "server_done_at": "if(hello_by = 'server', 'client', 'server')",
         "client_finished_at": "coalesce(hello_by, 'client')",
         "ready_at": "ready_by",

@@ -47,18 +47,19 @@ _TURNS = """
 
 # Who is waited for is behind the last place in that direction which saw the packets.
 _SEEN = """
+    CREATE OR REPLACE TEMP TABLE bounding AS
+    SELECT packet, position, seen_at
+    FROM sightings JOIN paths USING (stream, place)
+    WHERE packet IN (SELECT start_packet FROM turns UNION SELECT end_packet FROM turns);
     CREATE OR REPLACE TEMP TABLE seen AS
     WITH places_behind AS (
-        SELECT turns.*, paths.place, if(end_by = 'server', paths.position - turns.position,
-            turns.position - paths.position)
-                AS away
+        SELECT turns.*, paths.place, paths.position AS its_position,
+            if(end_by = 'server', paths.position - turns.position, turns.position - paths.position) AS away
         FROM turns JOIN paths USING (stream))
     SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
     FROM (FROM places_behind WHERE away >= 0) behind
-    LEFT JOIN sightings asked ON asked.stream = behind.stream AND asked.packet = start_packet
-        AND asked.place = behind.place
-    LEFT JOIN sightings answered ON answered.stream = behind.stream AND answered.packet = end_packet
-        AND answered.place = behind.place
+    LEFT JOIN bounding asked ON asked.packet = start_packet AND asked.position = its_position
+    LEFT JOIN bounding answered ON answered.packet = end_packet AND answered.position = its_position
 """
 # Offloading may have cut or joined segments: a place saw a packet when it saw the first of its bytes.
 _BY_BYTES = """
@@ -311,7 +312,20 @@ _FEWER = """
 """
 FORGET = "; ".join(
     f"DROP TABLE IF EXISTS {name}"
-    for name in ("turns", "seen", "by_bytes", "steps", "doubts", "lost", "resent", "paced", "divided", "behind", "own")
+    for name in (
+        "turns",
+        "bounding",
+        "seen",
+        "by_bytes",
+        "steps",
+        "doubts",
+        "lost",
+        "resent",
+        "paced",
+        "divided",
+        "behind",
+        "own",
+    )
 )
 
 

@@ -54,9 +54,10 @@ def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[P
             else:
                 rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
                 tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
+        tables.lend_batch("shares", crossings.shares())
         tables.execute(_PATHS)
         tables.execute(_PLACES)
-        tables.execute("DROP TABLE streams")
+        tables.execute("DROP TABLE streams; DROP TABLE shares")
     tables.add("clocks", [row for clock in clocks for row in _rows(clock, places[0].name)])
 
 
@@ -138,9 +139,10 @@ _PATHS = """
     INSERT INTO paths BY NAME
     SELECT streams.stream, position, place, rows.stream AS place_stream, rows.first_frame + before AS first_frame,
         rows.last_frame + before AS last_frame, client_ip, client_port, server_ip, server_port,
-        mss_client, mss_server, ttl_client, ttl_server, isn_client, isn_server
+        mss_client, mss_server, ttl_client, ttl_server, isn_client, isn_server, lacking, overtaken, late
     FROM routes JOIN streams USING (path) JOIN parts ON parts.part = routes.part
     JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local
+    LEFT JOIN shares ON shares.path = routes.path AND shares.part = routes.part
 """
 
 _PLACES = """

@@ -333,7 +333,7 @@ TABLES: tuple[Table, ...] = (
             first_frame BIGINT, last_frame BIGINT,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
-            isn_client BIGINT, isn_server BIGINT
+            isn_client BIGINT, isn_server BIGINT, lacking BIGINT, overtaken BIGINT, late BIGINT
         """,
     ),
     Table(

@@ -430,6 +430,11 @@ MADE_OF = {
     "lookups": "exchanges",
     "held": "stalled",
     "secured": "handshakes",
+    "clocks": "places",
+    "changes": "places",
+    "disorders": "places",
+    "losses": "places",
+    "whereabouts": "places",
 }
 """What has no row where the table that it is made of has none."""
 

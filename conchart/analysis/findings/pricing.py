@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -310,11 +311,12 @@ def _worth_asking(tables: Tables, known: Steps, rules: tuple[Rule, ...], thresho
     needs no evidence.
     """
     wanted = {table for rule in rules for table in rule.needs}
+    has_rows = cache(tables.count)
     for table in sorted(wanted, key=lambda table: (table in EVIDENCE, table)):
         asking = [rule for rule in rules if table in rule.needs]
         if asking:
             met = set()
-            if table not in MADE_OF or tables.count(MADE_OF[table]):
+            if table not in MADE_OF or has_rows(MADE_OF[table]):
                 known.provide((table,))
                 met = _met(tables, table, asking, thresholds)
             rules = tuple(rule for rule in rules if table not in rule.needs or rule.needs[table] in met)

@@ -551,6 +551,11 @@ impl Crossings {
         Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
     }
 
+    fn shares(&self, py: Python<'_>) -> PyResult<Batch> {
+        let rows = self.with(py, |inner| crossings::rows::share_rows(&inner.found.shares)).map_err(failed)?;
+        Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+    }
+
     fn route(&self, py: Python<'_>, routes: &Bound<'_, PyAny>) -> PyResult<()> {
         for batch in batches(routes)? {
             let batch = batch.map_err(failed)?;

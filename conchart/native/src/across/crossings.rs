@@ -13,11 +13,13 @@ pub mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
 use crate::across::clocks::Point;
+use crate::packet::Seq;
 
 /// A clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent.
 const JITTER_NS: i64 = 1_000;
@@ -34,22 +36,26 @@ pub struct Member {
     pub isns: Option<[i64; 2]>,
 }
 
-/// A packet of a connection that several places saw.
+/// A packet of a connection that several places saw. It is small: there are as many as packets in the captures.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    pub part: usize,
-    pub frame: i64,
-    pub at: i64,
+    pub part: u16,
+    pub ttl: Option<u8>,
     /// The connection's client sent it.
     pub by_client: bool,
+    /// So many bytes it carries.
+    pub bytes: u32,
+    pub frame: i64,
+    pub at: i64,
     /// Equal where all of it is that routers leave as it is.
     pub alike: u64,
     /// The number of its first byte, SYN or FIN; none of a bare acknowledgement.
-    pub begins: Option<i64>,
+    pub begins: Option<Seq>,
     pub ip_id: i32,
-    pub ttl: Option<i32>,
     /// Its row.
-    pub row: usize,
+    pub row: u32,
+    /// Its number among those of its connection: `pair` counts them.
+    pub nth: u32,
 }
 
 /// What tells a packet from others of its connection.
@@ -62,9 +68,12 @@ pub fn alike(by_client: bool, numbers: [Option<i64>; 2], bytes: Option<i32>, fla
 #[derive(Clone, Copy, Debug)]
 pub struct Met {
     /// The same number: the same packet.
-    pub packet: usize,
+    pub packet: u32,
+    pub part: u16,
+    pub by_client: bool,
     pub path: i64,
-    pub seen: Seen,
+    pub frame: i64,
+    pub at: i64,
 }
 
 /// How the times of two places differ on a connection.
@@ -79,20 +88,43 @@ pub struct Apart {
     pub hops: [Option<f64>; 2],
 }
 
+/// What a place has of a connection, compared with the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    pub path: i64,
+    pub part: usize,
+    /// Packets that another place has.
+    pub lacking: usize,
+    /// Packets that passed this place after one that they were ahead of at the first place that has them.
+    pub overtaken: usize,
+    /// Segments that begin before the end of an earlier one.
+    pub late: usize,
+}
+
 /// What was found so far.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Rows and the first row of the same packet.
-    pub packets: Vec<(usize, usize)>,
+    pub packets: Vec<(u32, u32)>,
     pub met: Vec<Met>,
     pub apart: Vec<Apart>,
+    pub shares: Vec<Share>,
+    /// Of each packet of the connection that is looked at, the first that is the same.
+    firsts: Vec<u32>,
+    /// What is met of it: packets, and their numbers among those of the connection.
+    pairs: Vec<(u32, u32)>,
 }
 
 /// Finds what is the same among the packets of one connection, which stand in the order of places and frames.
-pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
-    let begun = found.met.len();
+pub fn pair(path: i64, places: usize, seen: &mut [Seen], found: &mut Found) {
+    found.firsts.clear();
+    found.pairs.clear();
+    for (nth, seen) in (0..).zip(seen.iter_mut()) {
+        seen.nth = nth;
+        found.firsts.push(nth);
+    }
     let mut order: Vec<&Seen> = seen.iter().collect();
-    order.sort_by_key(|seen| seen.alike);
+    order.sort_unstable_by_key(|seen| (seen.alike, seen.nth));
     let mut lone: Vec<&Seen> = Vec::new();
     for same in order.chunk_by(|one, other| one.alike == other.alike) {
         let mut runs = same.chunk_by(|one, other| one.part == other.part).map(<[_]>::len);
@@ -105,12 +137,12 @@ pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
             _ if most == least && of_places == places => found.ranked(same),
             _ => {
                 let mut by_id = same.to_vec();
-                by_id.sort_by_key(|seen| seen.ip_id);
+                by_id.sort_unstable_by_key(|seen| (seen.ip_id, seen.nth));
                 by_id.chunk_by(|one, other| one.ip_id == other.ip_id).for_each(|same| found.ranked(same));
             }
         }
     }
-    lone.sort_by_key(|seen| (seen.by_client, seen.begins, seen.part));
+    lone.sort_unstable_by_key(|seen| (seen.by_client, seen.begins.map(|begins| begins.0), seen.nth));
     for same in lone.chunk_by(|one, other| (one.by_client, one.begins) == (other.by_client, other.begins)) {
         let is_met = same.iter().all(|seen| seen.begins.is_some())
             && same.len() > 1
@@ -121,14 +153,19 @@ pub fn pair(path: i64, places: usize, seen: &[Seen], found: &mut Found) {
             found.packets.extend(same.iter().map(|seen| (seen.row, seen.row)));
         }
     }
-    found.compare(path, begun);
+    found.compare(path, seen);
+    found.share(path, seen);
 }
 
 impl Found {
     /// One packet, at each place once.
     fn meet(&mut self, path: i64, same: &[&Seen]) {
-        let packet = self.met.len();
-        self.met.extend(same.iter().map(|seen| Met { packet, path, seen: **seen }));
+        let packet = same.first().map_or(0, |first| first.row);
+        self.pairs.extend(same.iter().map(|seen| (packet, seen.nth)));
+        self.met.extend(same.iter().map(|seen| {
+            let Seen { part, by_client, frame, at, .. } = **seen;
+            Met { packet, part, by_client, path, frame, at }
+        }));
         self.same(same);
     }
 
@@ -147,28 +184,66 @@ impl Found {
     fn same(&mut self, same: &[&Seen]) {
         if let Some(first) = same.first() {
             self.packets.extend(same.iter().map(|seen| (seen.row, first.row)));
+            for seen in same {
+                if let Some(known) = self.firsts.get_mut(seen.nth as usize) {
+                    *known = first.nth;
+                }
+            }
         }
     }
 
-    /// Compares the times of each two places, of what they met since `begun`.
-    fn compare(&mut self, path: i64, begun: usize) {
-        let met = self.met.get(begun..).unwrap_or(&[]);
-        let mut parts: Vec<_> = met.iter().map(|met| met.seen.part).collect();
-        parts.sort_unstable();
+    /// Counts what each place has.
+    fn share(&mut self, path: i64, seen: &[Seen]) {
+        let packets = (0..).zip(&self.firsts).filter(|(nth, first)| nth == *first).count();
+        let mut firsts = self.firsts.iter().map(|first| seen.get(*first as usize));
+        for of_place in seen.chunk_by(|one, other| one.part == other.part) {
+            let Some(Seen { part, .. }) = of_place.first() else { continue };
+            // Of each sender and each other place, the last of its frames; of each sender, the end of its bytes.
+            let mut ahead: HashMap<(bool, u16), i64, FixedState> = HashMap::default();
+            let mut ends: [Option<Seq>; 2] = [None; 2];
+            let (mut overtaken, mut late) = (0, 0);
+            for (one, first) in of_place.iter().zip(&mut firsts) {
+                if let Some(first) = first {
+                    let last = ahead.entry((one.by_client, first.part)).or_insert(first.frame);
+                    overtaken += usize::from(first.frame < *last);
+                    *last = first.frame.max(*last);
+                }
+                let [of_client, of_server] = &mut ends;
+                let end = if one.by_client { of_client } else { of_server };
+                if let Some(from) = one.begins.filter(|_| one.bytes > 0) {
+                    let to = from.plus(one.bytes);
+                    late += usize::from(end.is_some_and(|end| from.since(end) < 0));
+                    *end = Some(end.filter(|end| to.since(*end) < 0).unwrap_or(to));
+                }
+            }
+            let lacking = packets - of_place.len();
+            self.shares.push(Share { path, part: usize::from(*part), lacking, overtaken, late });
+        }
+    }
+
+    /// Compares the times of each two places.
+    fn compare(&mut self, path: i64, seen: &[Seen]) {
+        let met: Vec<(u32, &Seen)> =
+            self.pairs.iter().filter_map(|(packet, nth)| Some((*packet, seen.get(*nth as usize)?))).collect();
+        let mut parts: Vec<_> = seen.iter().map(|seen| seen.part).collect();
         parts.dedup();
         for (place, &one) in parts.iter().enumerate() {
             for &other in parts.get(place + 1..).unwrap_or(&[]) {
-                let mut both: Vec<(Seen, Seen)> =
-                    pairs(met, one, other).map(|(_, here, there)| (here, there)).collect();
+                let same = met.chunk_by(|one, other| one.0 == other.0);
+                let both_of = same.filter_map(|same| {
+                    let at = |part| same.iter().find(|(_, seen)| seen.part == part).map(|(_, seen)| **seen);
+                    Some((at(one)?, at(other)?))
+                });
+                let mut both: Vec<(Seen, Seen)> = both_of.collect();
                 if both.is_empty() {
                     continue;
                 }
-                both.sort_by_key(|(_, there)| there.frame);
+                both.sort_unstable_by_key(|(_, there)| there.frame);
                 let ahead = apart(path, &both);
                 for pair in &mut both {
                     std::mem::swap(&mut pair.0, &mut pair.1);
                 }
-                both.sort_by_key(|(_, there)| there.frame);
+                both.sort_unstable_by_key(|(_, there)| there.frame);
                 self.apart.extend([ahead, apart(path, &both)].into_iter().flatten());
             }
         }
@@ -190,7 +265,8 @@ impl Found {
         let [off_here, off_there] = grains.map(|grain| grain - 1);
         let mut nearer = (i64::MIN, false);
         let mut points: Vec<(i64, Point)> = pairs(&self.met, here, there)
-            .map(|(path, one, other)| {
+            .map(|(one, other)| {
+                let path = one.path;
                 if nearer.0 != path {
                     nearer = (path, positions(path, here) < positions(path, there));
                 }
@@ -211,7 +287,7 @@ impl Found {
                 (times_set[0].saturating_add(times_set[1]), point)
             })
             .collect();
-        points.sort_by_key(|(times, point)| (*times, point.segment, point.frames[1]));
+        points.sort_unstable_by_key(|(times, point)| (*times, point.segment, point.frames[1]));
         points.into_iter().map(|(_, point)| point).collect()
     }
 }
@@ -221,11 +297,10 @@ fn times(sets: &[i64], frame: i64) -> i64 {
 }
 
 /// The packets that two places met, with what each saw.
-fn pairs(met: &[Met], one: usize, other: usize) -> impl Iterator<Item = (i64, Seen, Seen)> {
+fn pairs(met: &[Met], one: usize, other: usize) -> impl Iterator<Item = (&Met, &Met)> {
     met.chunk_by(|one, other| one.packet == other.packet).filter_map(move |same| {
-        let at = |part| same.iter().find(|met| met.seen.part == part);
-        let (here, there) = (at(one)?, at(other)?);
-        Some((here.path, here.seen, there.seen))
+        let at = |part| same.iter().find(|met| usize::from(met.part) == part);
+        Some((at(one)?, at(other)?))
     })
 }
 
@@ -244,7 +319,13 @@ fn apart(path: i64, both: &[(Seen, Seen)]) -> Option<Apart> {
         median(of_side.filter_map(|(one, other)| Some(i64::from(one.ttl?) - i64::from(other.ttl?))).collect())
     };
     let hops = [hops(true), hops(false)];
-    Some(Apart { path, one: one.part, other: other.part, slower_ns: median(turns.collect()), hops })
+    Some(Apart {
+        path,
+        one: usize::from(one.part),
+        other: usize::from(other.part),
+        slower_ns: median(turns.collect()),
+        hops,
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "it is compared with microseconds")]

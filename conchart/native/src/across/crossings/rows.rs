@@ -6,9 +6,10 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, Field, Schema};
 
-use super::{Apart, Found, JITTER_NS, Member, Seen, alike, pair};
+use super::{Apart, Found, JITTER_NS, Member, Seen, Share, alike, pair};
 use crate::across::clocks::Point;
 use crate::across::columns::{Columns, at};
+use crate::packet::Seq;
 
 /// Sequence numbers begin again.
 const AROUND: i64 = 1 << 32;
@@ -17,7 +18,7 @@ const AROUND: i64 = 1 << 32;
 #[derive(Debug, Default)]
 pub struct Crossings {
     batches: Vec<RecordBatch>,
-    members: HashMap<(i64, i32), Member>,
+    members: Members,
     /// What the clock of each place shows at least, in nanoseconds.
     grains: Vec<i64>,
     /// How far from the client a place is, on each connection.
@@ -37,12 +38,12 @@ impl Crossings {
         let (of_client, of_server) = (longs("isn_client")?, longs("isn_server")?);
         let local = columns.get::<Int32Array>("local")?;
         let turned = columns.get::<BooleanArray>("turned")?;
-        self.members.extend((0..batch.num_rows()).map(|row| {
+        for row in 0..batch.num_rows() {
             let isns = at!(of_client, row).zip(at!(of_server, row)).map(<[i64; 2]>::from);
             let places = usize::try_from(places.value(row)).unwrap_or_default();
             let member = Member { path: path.value(row), turned: turned.value(row), places, isns };
-            ((part.value(row), local.value(row)), member)
-        }));
+            self.members.put(part.value(row), local.value(row), member);
+        }
         Ok(())
     }
 
@@ -56,19 +57,20 @@ impl Crossings {
     /// # Errors
     /// When a column is missing, or of another type.
     pub fn meet(&mut self) -> Result<(), ArrowError> {
-        let mut seen: Vec<(i64, usize, Seen)> = Vec::new();
+        let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
+        let mut seen: Vec<(i64, usize, Seen)> = Vec::with_capacity(rows);
         let mut first = 0;
         for batch in &self.batches {
             read(batch, first, &self.members, &mut self.grains, &mut seen)?;
             first += batch.num_rows();
         }
-        seen.sort_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
+        seen.sort_unstable_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
         let mut of_path = Vec::new();
         for one in seen.chunk_by(|one, other| one.0 == other.0) {
             let Some((path, places, _)) = one.first() else { continue };
             of_path.clear();
             of_path.extend(one.iter().map(|(_, _, seen)| *seen));
-            pair(*path, *places, &of_path, &mut self.found);
+            pair(*path, *places, &mut of_path, &mut self.found);
         }
         Ok(())
     }
@@ -120,8 +122,8 @@ impl Crossings {
         }
         let mut packets: Vec<Option<i64>> = vec![None; rows];
         for &(row, of) in &self.found.packets {
-            if let Some(packet) = packets.get_mut(row) {
-                *packet = frames.get(of).copied();
+            if let Some(packet) = packets.get_mut(row as usize) {
+                *packet = frames.get(of as usize).copied();
             }
         }
         self.found.packets = Vec::new();
@@ -137,8 +139,7 @@ impl Crossings {
     fn with_packets(&self, batch: &RecordBatch, packets: &[Option<i64>]) -> Result<RecordBatch, ArrowError> {
         let columns = Columns { batch };
         let (part, stream) = (columns.get::<Int64Array>("part")?, columns.get::<Int32Array>("stream")?);
-        let members = Members::of(&self.members);
-        let known = || (0..batch.num_rows()).map(|row| members.get(part.value(row), stream.value(row)));
+        let known = || (0..batch.num_rows()).map(|row| self.members.get(part.value(row), stream.value(row)));
         let path: Int64Array = known().map(|member| member.map(|member| member.path)).collect();
         let turned: BooleanArray = known().map(|member| member.map(|member| member.turned)).collect();
         let packet = Int64Array::from_iter(packets.iter().copied());
@@ -155,25 +156,22 @@ impl Crossings {
 }
 
 /// Members by part and stream: a stream's number is where it stands.
+#[derive(Debug, Default)]
 struct Members(Vec<Vec<Option<Member>>>);
 
 impl Members {
-    fn of(members: &HashMap<(i64, i32), Member>) -> Self {
-        let mut told: Vec<Vec<Option<Member>>> = Vec::new();
-        for ((part, stream), member) in members {
-            let (Ok(part), Ok(stream)) = (usize::try_from(*part), usize::try_from(*stream)) else { continue };
-            if told.len() <= part {
-                told.resize(part + 1, Vec::new());
-            }
-            let Some(streams) = told.get_mut(part) else { continue };
-            if streams.len() <= stream {
-                streams.resize(stream + 1, None);
-            }
-            if let Some(place) = streams.get_mut(stream) {
-                *place = Some(*member);
-            }
+    fn put(&mut self, part: i64, stream: i32, member: Member) {
+        let (Ok(part), Ok(stream)) = (usize::try_from(part), usize::try_from(stream)) else { return };
+        if self.0.len() <= part {
+            self.0.resize(part + 1, Vec::new());
         }
-        Self(told)
+        let Some(streams) = self.0.get_mut(part) else { return };
+        if streams.len() <= stream {
+            streams.resize(stream + 1, None);
+        }
+        if let Some(place) = streams.get_mut(stream) {
+            *place = Some(member);
+        }
     }
 
     fn get(&self, part: i64, stream: i32) -> Option<&Member> {
@@ -185,11 +183,10 @@ impl Members {
 fn read(
     batch: &RecordBatch,
     first: usize,
-    members: &HashMap<(i64, i32), Member>,
+    members: &Members,
     grains: &mut Vec<i64>,
     into: &mut Vec<(i64, usize, Seen)>,
 ) -> Result<(), ArrowError> {
-    let members = Members::of(members);
     let columns = Columns { batch };
     let longs = |name| columns.get::<Int64Array>(name);
     let ints = |name| columns.get::<Int32Array>(name);
@@ -198,7 +195,6 @@ fn read(
     let (stream, bytes, ip_id, ttl) = (ints("stream")?, ints("bytes")?, ints("ip_id")?, ints("ttl")?);
     let by_client = columns.get::<BooleanArray>("by_client")?;
     let flags = columns.get::<StringArray>("flags")?;
-    into.reserve(batch.num_rows());
     for row in 0..batch.num_rows() {
         let (at, place) = (seen_at.value(row), usize::try_from(part.value(row)).unwrap_or_default());
         if grains.len() <= place {
@@ -226,19 +222,40 @@ fn read(
         let is_placed =
             bytes.is_some_and(|bytes| bytes > 0) || flags.contains('F') || flags.contains('S') && member.isns.is_none();
         let one = Seen {
-            part: place,
+            part: u16::try_from(place).unwrap_or(u16::MAX),
             frame: frame.value(row),
             at,
             by_client,
             alike: alike(by_client, [seq, ack], bytes, flags, at!(print, row)),
-            begins: seq.filter(|_| is_placed),
+            // Modulo 2^32, like all of them.
+            begins: seq.filter(|_| is_placed).and_then(|seq| u32::try_from(seq & (AROUND - 1)).ok()).map(Seq),
+            bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or_default(),
             ip_id: at!(ip_id, row).unwrap_or_default(),
-            ttl: at!(ttl, row),
-            row: first + row,
+            ttl: at!(ttl, row).and_then(|ttl| u8::try_from(ttl).ok()),
+            row: u32::try_from(first + row).unwrap_or(u32::MAX),
+            nth: 0,
         };
         into.push((member.path, member.places, one));
     }
     Ok(())
+}
+
+/// What each place has of each connection, with the columns that `places/joining.py` takes.
+///
+/// # Errors
+/// When the columns do not fit their names: never.
+pub fn share_rows(shares: &[Share]) -> Result<RecordBatch, ArrowError> {
+    let longs = |of: fn(&Share) -> usize| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| i64::try_from(of(share)).unwrap_or(i64::MAX))))
+    };
+    let columns: [(&str, ArrayRef); 5] = [
+        ("path", Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| share.path)))),
+        ("part", longs(|share| share.part)),
+        ("lacking", longs(|share| share.lacking)),
+        ("overtaken", longs(|share| share.overtaken)),
+        ("late", longs(|share| share.late)),
+    ];
+    RecordBatch::try_from_iter(columns)
 }
 
 /// How far the times of places are apart, connection by connection, with the columns that `places/clocks.py` takes.
