@@ -276,8 +276,9 @@ _BEHIND = """
             AND back_exchange = 0
         WHERE own.kind = 'host' AND own.phase = 'wait' AND own.of_stream <> back_stream
             AND (own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)
-                -- What another place alone saw of a proxy's connections, it sent on behind this one.
-                OR own.place NOT IN (SELECT place FROM paths WHERE stream = back_stream))),
+                -- What other places alone saw of a proxy's connections, it sent on behind the front's last place.
+                OR own.place NOT IN (SELECT place FROM paths WHERE stream = back_stream)
+                AND own.place = (SELECT arg_max(place, position) FROM paths WHERE stream = of_stream))),
     -- Where several are under way, the one that ends last is waited for.
     alone AS (
         SELECT *, greatest(from_at, coalesce(max(until_at) OVER earlier, from_at)) AS since_at FROM caused

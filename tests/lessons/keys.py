@@ -1,6 +1,7 @@
 """Where the figures in the lessons' answers come from, lesson by lesson: what a key says, and what it is held to.
 
-``FIGURES``: a capture (or a folder with those of several places) and the SQL that gives the figure: nanoseconds, or per cent. ``{zero}`` is the first instant.
+``FIGURES``: a capture, or a folder with those of several places, and the SQL that gives the figure: nanoseconds, or per
+cent. ``{zero}`` is the first instant.
 ``GIVEN``: what no capture tells: set up so, supposed, of an older study; or worked out from a table beside it.
 Tables between marks (``<!-- table: … -->``) are generated from ``results.json``; each lesson's tests hold them to it.
 """

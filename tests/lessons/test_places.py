@@ -65,7 +65,8 @@ def test_the_client_s_capture_alone_makes_the_cases_look_alike() -> None:
 @pytest.mark.parametrize(("case", "fault"), FAULTS.items())
 def test_the_page_of_all_three_shows_whose_fault_it_is(case: str, fault: str) -> None:
     """In the bar of all waits, but for the line to the client, and in each exchange that can be chosen."""
-    with conchart.read(places={name: [path] for name, path in places_of(ROOT / "captures/places" / case).items()}) as trace:
+    places = {name: [path] for name, path in places_of(ROOT / "captures/places" / case).items()}
+    with conchart.read(places=places) as trace:
         (whole,) = (one for one in spent(trace) if one.server_port == 443)
         told = list(journeys(trace, 20))
     parts = {part.words: part.total_ns for part in whole.parts if part.words != "path client–lb"}

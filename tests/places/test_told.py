@@ -138,6 +138,14 @@ def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
     assert sum(part.total_ns for part in told.parts) == told.total_ns
 
 
+def test_a_client_that_waits_for_its_timer_is_not_taken_for_a_proxy() -> None:
+    """The request arrived, its answer was lost: until the client sends again, the time is the client's."""
+    with read("queue") as trace:
+        (told,) = (one for one in whereabouts(trace, 1) if one.exchange == 3 and one.phase == "wait")
+    assert [part.words for part in told.parts] == ["at client", "path client–lb", "at lb"]
+    assert told.parts[0].total_ns > 200_000_000
+
+
 def test_a_loss_is_counted_among_the_packets_that_left() -> None:
     """Of UDP, a place may see nothing of a connection whose only packet was lost."""
     with read("udp") as trace:

@@ -61,17 +61,20 @@ def _column(ladder: Ladder, sheet: Sheet) -> int:
 
 def _columns(ladder: Ladder, column: int) -> Iterator[Text]:
     """Name the places above their columns, and how far their clocks may be wrong."""
-    doubts = "".join(
-        f"{'' if number == 0 else 'unknown' if ns is None else f'± {format_ns(ns)}':>{column}}{'':{_GAP}}"
+    known = [
+        "" if number == 0 else "unknown" if ns is None else f"± {format_ns(ns)}"
         for number, (_, ns) in enumerate(ladder.places)
-    )
+    ]
+    doubts = "".join(f"{one:>{column}}{'':{_GAP}}" for one in known)
     names = "".join(f"{fit(place, column).strip():>{column}}{'':{_GAP}}" for place, _ in ladder.places)
     yield Text(f"{names}{'frame':>{_FRAME - 2}}", "bold")
     yield Text(doubts, "dim")
 
 
 def _rung(rung: Rung, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
-    head = _way(rung, ladder, _column(ladder, sheet)) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
+    head = (
+        _way(rung, ladder, _column(ladder, sheet)) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
+    )
     # Many columns leave no room for words: these stand below.
     room = sheet.width - len(head)
     lines = list(wrapped(rung.label or "…", room if room >= _LEAST_ROOM else sheet.width - _INDENT))
