@@ -35,7 +35,8 @@ def test_the_frames_of_a_finding_are_of_more_than_one_place(case: str, finding: 
         assert rows
         for row in rows:
             places = trace.fetch(
-                "SELECT DISTINCT place FROM sightings WHERE frame IN (SELECT unnest($frames))", {"frames": row["frames"]}
+                "SELECT DISTINCT place FROM sightings WHERE frame IN (SELECT unnest($frames))",
+                {"frames": row["frames"]},
             )
             # Both instants of a host's delay are of its own place: one clock.
             assert len(places) == 1 if finding == "host-delay" else len(places) >= 2, row["frames"]
@@ -67,7 +68,7 @@ def test_the_step_of_a_clock_is_the_lab_s() -> None:
             {"frames": row["frames"]},
         )
         ((before,), (after,)) = at_lb
-        assert last_before - 10 < before <= last_before < after < last_before + 10
+        assert last_before - 20 < before <= last_before < after < last_before + 20
 
 
 def test_two_milliseconds_out_and_18_back_are_told_only_by_clocks_that_are_right(tmp_path: Path) -> None:
@@ -83,7 +84,9 @@ def test_two_milliseconds_out_and_18_back_are_told_only_by_clocks_that_are_right
         assert found(trace, "asymmetric-path") == []
     with conchart.read(places=files, trusted_clocks=("lb", "app")) as trace:
         rows = [row for row in found(trace, "asymmetric-path") if row["server_port"] == 443]
-        assert [row["evidence"].split(": ")[1].split(" (")[0] for row in rows] == ["at least 2.0 ms there, 18.0 ms back"]
+        assert [row["evidence"].split(": ")[1].split(" (")[0] for row in rows] == [
+            "at least 2.0 ms there, 18.0 ms back"
+        ]
 
 
 def test_a_client_that_waits_for_a_middlebox_is_not_slow() -> None:
