@@ -231,33 +231,3 @@ def losses(tables: Tables) -> Iterator[Lost]:
         """,
     ):
         yield Lost(**row)
-
-
-_WORDS = {
-    "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP",
-    "ecn": "ECN", "isn": "sequence numbers", "handshake": "handshake answered by a middlebox",
-    "proxy_header": "PROXY header", "tls_passed_through": "TLS passed through",
-}  # fmt: skip
-_VALUED = ("mss", "window_scale", "dscp", "ecn")
-_CHANGED = """
-    SELECT from_place, to_place,
-        CASE WHEN ends_with(field, '_ip') OR ends_with(field, '_port') THEN 'addresses' ELSE field END AS field,
-        min(before) AS before, min(after) AS after, count(DISTINCT (before, after)) AS ways,
-        count(DISTINCT stream) AS streams
-    FROM changes WHERE field NOT IN ('ttl', 'tls') GROUP BY ALL ORDER BY from_place, to_place, field
-"""
-
-
-def changes(tables: Tables) -> Iterator[str]:
-    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``; not TTL and TLS."""
-    told: dict[tuple[str, str], list[str]] = {}
-    for row in rows(tables, _CHANGED):
-        words = _WORDS.get(row["field"], row["field"].replace("_", " "))
-        if row["field"] in _VALUED and row["ways"] == 1:
-            words += f" {row['before'] or 'none'} → {row['after'] or 'none'}"
-        elif row["before"] == "present" and row["after"] is None:
-            words += " removed"
-        told.setdefault((row["from_place"], row["to_place"]), []).append(words)
-    for (here, there), words in told.items():
-        where = printable(here) if here == there else f"{printable(here)} → {printable(there)}"
-        yield f"{where}: {', '.join(words)}"
