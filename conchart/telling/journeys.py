@@ -94,7 +94,7 @@ class Journey:
     """Place by place, from the client on."""
     arrows: tuple[Arrow, ...]
     more: int
-    """Packets that are left out in the middle."""
+    """Packets that are left out in the middle; none that was lost."""
 
 
 _LONGEST = f"""
@@ -202,12 +202,14 @@ def _journey(tables: Tables, found: Row) -> Journey:
     which = {"stream": found["stream"], "exchange": found["exchange"]}
     tables.execute(_CAUSED, which | {"request_at": found["request_at"]})
     arrows = [_arrow(row) for row in rows(tables, _ARROWS)]
-    instants = [at for arrow in arrows for _, at in arrow.seen] or [found["request_at"], found["response_done_at"]]
-    from_at, until_at = min(instants), max(instants)
+    instants = [at for arrow in arrows for _, at in arrow.seen]
+    from_at = min([found["request_at"], *instants])
+    until_at = max([found["response_done_at"], *instants])
     window = {"from_at": from_at, "until_at": until_at}
     tables.execute(f"CREATE OR REPLACE TEMP TABLE besides AS {_BESIDES}", window | {"most": _MOST_BESIDES})
     lanes = list(_lanes(rows(tables, _LANES, window | {"margin": (until_at - from_at) // 20})))
-    shown = arrows if len(arrows) <= MAX_ARROWS else arrows[: MAX_ARROWS - _LAST] + arrows[-_LAST:]
+    middle = range(MAX_ARROWS - _LAST, len(arrows) - _LAST)
+    shown = [arrow for number, arrow in enumerate(arrows) if number not in middle or arrow.lost_to]
     of_wait = [one for one in whereabouts(tables, found["stream"]) if one.exchange == found["exchange"]]
     return Journey(
         stream=found["stream"],

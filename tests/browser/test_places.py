@@ -13,6 +13,7 @@ from selenium.webdriver.support.select import Select
 import conchart
 from conchart import Trace
 from conchart.outputs.page.page import render, write_html
+from conchart.questions.explain import connections, ladder
 from conchart.telling.axis import time_axis
 from conchart.telling.delays import delays
 from conchart.telling.journeys import Journey, journeys
@@ -195,3 +196,28 @@ def test_the_page_of_one_capture_has_nothing_of_it() -> None:
         assert set(scripts(render(trace)).values()) == {False}
     with read("plain") as trace:
         assert set(scripts(render(trace)).values()) == {True}
+
+
+def test_a_ladder_has_a_column_for_each_place(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    """Three of one host saw the backend's connection; each packet goes through all of them."""
+    page, _ = opened("one-host", chromium, tmp_path)
+    page.run("document.querySelector('tr[data-stream=\"2\"]').click()")
+    with read("one-host") as trace:
+        (found,) = connections(trace, 2)
+        expected = ladder(found)
+    facts = page.run("return [...document.querySelectorAll('.ladder dt')].map(dt => dt.nextSibling.textContent)")
+    assert [says for name, says in expected.facts if name == "where"] == [one for one in facts if " = path " in one]
+    page.run("document.querySelector('[data-scale=\"true\"]').click()")
+    names = page.run("return [...document.querySelectorAll('.ladder text.place')].map(text => text.firstChild.data)")
+    assert names == [name for name, _ in expected.places] == ["lb", "bridge", "app"]
+    lines = page.run(
+        "return [...document.querySelectorAll('.ladder g[data-frame]')]"
+        ".map(group => group.querySelectorAll('line').length)"
+    )
+    assert lines == [len(rung.seen) - 1 for rung in expected.rungs]
+    overlaps = page.run(
+        "const box = (group, name) => group.querySelector(name)?.getBoundingClientRect();"
+        "return [...document.querySelectorAll('.ladder g.by-client')].filter(group => box(group, '.time')"
+        " && box(group, '.time').right > box(group, '.word').left).map(group => group.textContent)"
+    )
+    assert overlaps == []
