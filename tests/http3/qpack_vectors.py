@@ -57,9 +57,14 @@ def _conversation(capacity: int) -> Iterator[str]:
         encoder.feed_decoder(acknowledged)
 
 
+def vectors() -> str:
+    """Gives the text of the file: the same each time."""
+    return "".join(f"{line}\n" for capacity in CAPACITIES for line in _conversation(capacity))
+
+
 def main() -> None:
     """Writes the file."""
-    WRITTEN.write_text("".join(f"{line}\n" for capacity in CAPACITIES for line in _conversation(capacity)))
+    WRITTEN.write_text(vectors())
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 //! The keys of one connection: of each level and side, as far as they are known.
 //!
-//! RFC 9001 sections 5.1 (levels), 6 (key updates). In: secrets, when the hellos have told whose they are; packets. Out:
-//! what [`Protection`](super::protection) opens. A tag that verifies is proof, so the keys of an update are found by
-//! trying them: at most three tries for each packet. Non-goals: Initial packets, whose keys everybody knows.
+//! RFC 9001 sections 5.1 (levels), 6 (key updates). In: secrets, when the hellos have told whose they are; packets.
+//! Out: what [`Protection`](super::protection) opens. A tag that verifies is proof, so the keys of an update are found
+//! by trying them: at most three tries for each packet. Non-goals: Initial packets, whose keys everybody knows.
 
 use super::packet::{Kind, Long, Version};
 use super::protection::{HeaderKey, Opened, PacketKey, Protection, labels};

@@ -1,13 +1,13 @@
 //! QUIC (RFC 9000, RFC 9001, RFC 9369): with keys all of it, without them what its handshake shows to everyone.
 //!
-//! In: the datagrams of one UDP conversation, of both sides, in the order of the capture; secrets, where they are known.
-//! Out: [`Event`]s: the CRYPTO streams (without secrets those of the Initial level, that is ClientHello and ServerHello),
-//! the streams of data in order, what ends them; and [`Milestones`]: version, Retry, when packets of each type came first.
-//! Non-goals: what TLS says in CRYPTO frames (see `tls`), what streams mean, several connections at the same ports at the
-//! same time. Start at [`Quic`].
+//! In: the datagrams of one UDP conversation, of both sides, in the order of the capture; secrets, where they are
+//! known. Out: [`Event`]s: the CRYPTO streams (without secrets those of the Initial level, that is ClientHello and
+//! ServerHello), the streams of data in order, what ends them; and [`Milestones`]: version, Retry, when packets of each
+//! type came first. Non-goals: what TLS says in CRYPTO frames (see `tls`), what streams mean, several connections at
+//! the same ports at the same time. Start at [`Quic`].
 //!
-//! The way of a packet: `packet` cuts it off its datagram → `initial` and `keyring` have its keys, which `protection` opens
-//! it with → `frame` → `ordered` (CRYPTO) and `streams`.
+//! The way of a packet: `packet` cuts it off its datagram → `initial` and `keyring` have its keys, which `protection`
+//! opens it with → `frame` → `ordered` (CRYPTO) and `streams`.
 //!
 //! Bounded: keys of [`MAX_KEYS`] connection IDs, the windows of CRYPTO streams, what `streams` allows. A packet is only
 //! believed when its tag is right; where keys are missing, facts stand on headers that anyone could have written.
@@ -142,7 +142,8 @@ pub enum Level {
 pub enum Event<'a> {
     /// The next bytes of a side's CRYPTO stream at that level: in order, each once.
     Crypto { level: Level, from: Side, offset: u64, bytes: &'a [u8], seen: Moment },
-    /// The client begins again after a Retry. Its hello should be the same (RFC 9000 section 17.2.5.2), and is not always.
+    /// The client begins again after a Retry. Its hello should be the same (RFC 9000 section 17.2.5.2), and is not
+    /// always.
     Again,
     /// Another connection begins: after Version Negotiation, or at the same ports. This is what was known of the last.
     Over(Box<Milestones>),

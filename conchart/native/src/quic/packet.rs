@@ -1,8 +1,8 @@
 //! QUIC packets: cuts a datagram into them (RFC 9000 section 12.2) and reads what every header says in clear.
 //!
-//! Wire format: RFC 9000 section 17, RFC 8999 for versions that are not read further, RFC 9369 section 3.2 for the other
-//! type bits of version 2. In: the payload of one UDP datagram. Out: [`Packet`]s that borrow from it. Non-goals: header
-//! protection and what lies under it (see `protection`); Google's own versions, of which only the name is told.
+//! Wire format: RFC 9000 section 17, RFC 8999 for versions that are not read further, RFC 9369 section 3.2 for the
+//! other type bits of version 2. In: the payload of one UDP datagram. Out: [`Packet`]s that borrow from it. Non-goals:
+//! header protection and what lies under it (see `protection`); Google's own versions, of which only the name is told.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,8 @@ use crate::bytes::Fields;
 /// Longest connection ID of the versions read here (RFC 9000 section 17.2).
 const MAX_CID: usize = 20;
 
-/// Packets that are read of one datagram: there are four encryption levels, and opening a packet costs more than sending
-/// a forged one.
+/// Packets that are read of one datagram: there are four encryption levels, and opening a packet costs more than
+/// sending a forged one.
 const MAX_PACKETS: u8 = 16;
 
 /// The Version field of a long header (RFC 9000 section 15).

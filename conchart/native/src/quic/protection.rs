@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn the_chacha20_packet_of_the_rfcs_is_opened() {
-        // RFC 9001 appendix A.5 and RFC 9369 appendix A.5: a short header without connection ID, number 654360564, a PING.
+        // RFC 9001 appendix A.5 and RFC 9369 appendix A.5: a short header without connection ID, number 654360564, a
+        // PING.
         let secret = hex("9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b");
         let suite = Suite::of(0x1303, 0x0304).unwrap();
         for (version, packet) in [

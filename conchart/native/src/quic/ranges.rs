@@ -1,7 +1,7 @@
 //! A set of numbers that mostly follow one another: packets that were acknowledged, streams that are over.
 //!
-//! In: ranges. Out: whether a number is in one. Bounded by [`MOST`] ranges: of more, the two lowest become one, with what
-//! lies between them.
+//! In: ranges. Out: whether a number is in one. Bounded by [`MOST`] ranges: of more, the two lowest become one, with
+//! what lies between them.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! What was lost and sent again, and how long packets take: packet numbers against ACK ranges (RFC 9002).
 //!
-//! In: the packets of one packet number space that were opened, and what their ACK frames say. Out: [`Held`], one for each
-//! range of bytes that was sent again, and the shortest round trip to each end. A side that repeats bytes after later ones
-//! were acknowledged knew of the loss (section 6.1); otherwise a timer ran out (section 6.2). Bounded: [`MOST`] packets of
-//! each side are remembered. Non-goals: losses that nobody repaired.
+//! In: the packets of one packet number space that were opened, and what their ACK frames say. Out: [`Held`], one for
+//! each range of bytes that was sent again, and the shortest round trip to each end. A side that repeats bytes after
+//! later ones were acknowledged knew of the loss (section 6.1); otherwise a timer ran out (section 6.2). Bounded:
+//! [`MOST`] packets of each side are remembered. Non-goals: losses that nobody repaired.
 
 use std::collections::VecDeque;
 
@@ -142,8 +142,8 @@ impl Recovery {
         held
     }
 
-    /// `by` acknowledges what its peer sent; gives the round trip between the capture point and `by`, where that shows, and
-    /// packets that had only been taken for lost.
+    /// `by` acknowledges what its peer sent; gives the round trip between the capture point and `by`, where that shows,
+    /// and packets that had only been taken for lost.
     pub fn acknowledged(
         &mut self,
         by: Side,

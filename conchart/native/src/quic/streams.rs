@@ -1,8 +1,8 @@
 //! The streams of one connection (RFC 9000 sections 2 and 3): STREAM frames in, ordered bytes out.
 //!
-//! In: frames of packets that were opened. Out: [`Event::Stream`], [`Event::Missing`]. A stream ends with its FIN, or when
-//! it is reset; what is sent again after that is known to be a copy. Bounded: [`MAX_STREAMS`] are followed at once, the
-//! oldest is given up; [`MAX_HELD`] bytes wait for missing ones. Non-goals: what the bytes mean.
+//! In: frames of packets that were opened. Out: [`Event::Stream`], [`Event::Missing`]. A stream ends with its FIN, or
+//! when it is reset; what is sent again after that is known to be a copy. Bounded: [`MAX_STREAMS`] are followed at
+//! once, the oldest is given up; [`MAX_HELD`] bytes wait for missing ones. Non-goals: what the bytes mean.
 
 use std::collections::BTreeMap;
 

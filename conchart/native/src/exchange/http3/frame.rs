@@ -1,7 +1,7 @@
 //! Frames of HTTP/3 (RFC 9114 section 7): where each begins and ends in its stream.
 //!
-//! In: the bytes of one side of one stream, in order. Out: headers of frames, stretches of their payloads. Bounded: of a
-//! header 16 bytes are kept. Non-goals: what a payload says.
+//! In: the bytes of one side of one stream, in order. Out: headers of frames, stretches of their payloads. Bounded: of
+//! a header 16 bytes are kept. Non-goals: what a payload says.
 
 use crate::bytes::Fields;
 

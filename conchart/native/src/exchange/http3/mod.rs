@@ -1,8 +1,9 @@
-//! HTTP/3 (RFC 9114): frames on the streams of QUIC are followed, field sections read, and every request is one exchange.
+//! HTTP/3 (RFC 9114): frames on the streams of QUIC are followed, field sections read, and every request is one
+//! exchange.
 //!
 //! In: the streams of both sides, each in order. Out: exchanges in the [`Ledger`], as of HTTP/2, whose [`Streams`] they
-//! share: stream 0 here is stream 1 there, 4 is 3. A field section that refers to entries which have not come is kept until
-//! they come; that is told as a delay. Where bytes of a stream are missing, the rest of that stream is not read.
+//! share: stream 0 here is stream 1 there, 4 is 3. A field section that refers to entries which have not come is kept
+//! until they come; that is told as a delay. Where bytes of a stream are missing, the rest of that stream is not read.
 //!
 //! Bounded: sections are read up to [`MAX_BLOCK`] bytes, [`MAX_BLOCKED`] of them wait, [`MAX_STREAMS`] are followed.
 //! Non-goals: what is pushed, and streams that a server opens both ways (RFC 9114 section 6.1 forbids them).

@@ -1,13 +1,13 @@
 //! Reads field sections: QPACK (RFC 9204), what one side of a connection sends.
 //!
-//! In: that side's encoder stream, in order, and its encoded field sections. Out: fields, or word that a section refers to
-//! entries that have not come. Where bytes of the encoder stream are missing, or its reader's settings, what refers to the
-//! dynamic table is handed out as unknown: without the settings, nobody knows how many entries a section needs (section
-//! 4.5.1.1).
+//! In: that side's encoder stream, in order, and its encoded field sections. Out: fields, or word that a section refers
+//! to entries that have not come. Where bytes of the encoder stream are missing, or its reader's settings, what refers
+//! to the dynamic table is handed out as unknown: without the settings, nobody knows how many entries a section needs
+//! (section 4.5.1.1).
 //!
-//! Why not a crate: `ls-qpack` and `ls-qpack-rs` bind C; `quiver-qpack`, `simoom-qpack` and `wtransport-proto` end a section
-//! at the first entry that they do not know, where the rest of it can still be read. Bounded: entries count what the RFC says (section 3.2.1), at most [`MAX_TABLE`]; an instruction is kept
-//! up to [`MAX_INSTRUCTION`] bytes.
+//! Why not a crate: `ls-qpack` and `ls-qpack-rs` bind C; `quiver-qpack`, `simoom-qpack` and `wtransport-proto` end a
+//! section at the first entry that they do not know, where the rest of it can still be read. Bounded: entries count
+//! what the RFC says (section 3.2.1), at most [`MAX_TABLE`]; an instruction is kept up to [`MAX_INSTRUCTION`] bytes.
 
 use std::collections::VecDeque;
 

@@ -1,9 +1,9 @@
 //! QUIC: its handshake, and what is said on its streams where keys open them (RFC 9000, RFC 9001).
 //!
-//! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, the time after a handshake
-//! is a stretch of which nobody can say what went on: every packet of that time is protected, acknowledgements too.
-//! Packets, frames and streams are the business of [`crate::quic`], messages that of [`crate::tls`], requests that of
-//! [`Http3`], and of [`Calls`] where another protocol was agreed on.
+//! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, the time after a
+//! handshake is a stretch of which nobody can say what went on: every packet of that time is protected,
+//! acknowledgements too. Packets, frames and streams are the business of [`crate::quic`], messages that of
+//! [`crate::tls`], requests that of [`Http3`], and of [`Calls`] where another protocol was agreed on.
 
 mod calls;
 pub(super) mod inside;
