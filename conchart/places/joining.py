@@ -28,9 +28,7 @@ _DURATIONS = {
 """Durations between two instants of the same row: on a clock that drifts, they change as the instants do."""
 
 
-def join_places(
-    tables: Tables, crossings: _native.Crossings, places: Sequence[Place], clocks: Sequence[Clock]
-) -> None:
+def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[Place], clocks: Sequence[Clock]) -> None:
     """Fill the tables."""
     befores, before, captures = [], 0, []
     for place in places:

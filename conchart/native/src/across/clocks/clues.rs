@@ -10,8 +10,8 @@
 
 use super::{Corridor, Point};
 
-/// Shorter gaps are no clue: packets of several queues stand in the capture in another order than they came.
-const LEAST_NS: i64 = 20_000_000;
+/// Shorter gaps are no clue: a round trip may take as long.
+const LEAST_NS: i64 = 250_000_000;
 /// So many gaps of a place are looked at, the longest ones.
 const MOST: usize = 64;
 /// So many packets, before and after.
@@ -76,6 +76,14 @@ pub fn clues(points: Vec<([usize; 2], Vec<Point>)>) -> Vec<Clue> {
             gap.is_set = !gap.is_set;
         }
     }
+    for _ in 0..2 {
+        for at in 0..gaps.len() {
+            let Some(passed) = gaps.get(at).filter(|gap| gap.is_set).and_then(|gap| gap.passed(&gaps)) else { continue };
+            if let Some(gap) = gaps.get_mut(at) {
+                gap.clue.ns = gap.clue.ns.saturating_sub(passed);
+            }
+        }
+    }
     // No step where a line explains the packets without one. The smallest ones first.
     let mut order: Vec<usize> = (0..gaps.len()).collect();
     order.sort_by_key(|at| gaps.get(*at).map(|gap| gap.clue.ns.saturating_abs()));
@@ -84,14 +92,6 @@ pub fn clues(points: Vec<([usize; 2], Vec<Point>)>) -> Vec<Clue> {
         let is_set = gaps.get(at).is_some_and(|gap| gap.is_set && !is_needless(gap));
         if let Some(gap) = gaps.get_mut(at) {
             gap.is_set = is_set;
-        }
-    }
-    for _ in 0..2 {
-        for at in 0..gaps.len() {
-            let Some(passed) = gaps.get(at).filter(|gap| gap.is_set).and_then(|gap| gap.passed(&gaps)) else { continue };
-            if let Some(gap) = gaps.get_mut(at) {
-                gap.clue.ns = gap.clue.ns.saturating_sub(passed);
-            }
         }
     }
     gaps.into_iter().filter(|gap| gap.is_set).map(|gap| gap.clue).collect()
