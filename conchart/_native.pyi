@@ -119,8 +119,23 @@ class Crossings:
     def route(self, routes: object) -> None:
         """Take rows that speak Arrow: ``path``, ``part``, and ``position``, counted from the client."""
 
-    def steps(self, here: int, there: int) -> list[tuple[int | None, list[int], list[int], int]]:
+    def clues(self, places: int) -> list[tuple[int, int, int, int]]:
+        """Find clocks that were set, by the gaps between the frames of each place. It needs routes.
+
+        Returns:
+            Of each step: the place, the last frame before it and the first one after it, by how much more the clock
+            shows since.
+        """
+
+    def steps(
+        self, here: int, there: int, known: list[list[tuple[int, int]]]
+    ) -> list[tuple[int | None, list[int], list[int], int]]:
         """Find where one of two clocks was set. It needs routes.
+
+        Args:
+            here: The one place.
+            there: The other one.
+            known: Steps of each of the two that are known: from which frame on it shows how much more.
 
         Returns:
             Of each step: whether the clock of ``here`` (0) or ``there`` (1) was set, or None if both are possible; at

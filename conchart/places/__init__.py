@@ -50,13 +50,14 @@ def read_places(
         progress: Called after each place with the bytes and packets read so far.
 
     Raises:
-        UsageError: There are fewer than two places, or none has a trusted name.
+        UsageError: There are fewer than two places, none has a trusted name, or a file is named twice.
         CaptureError: Nothing could be read of a place.
     """
     if len(places) < 2:  # noqa: PLR2004
         raise UsageError("places: name two places at least: --at client=a.pcap --at server=b.pcap")
     if unknown := sorted(set(trusted) - places.keys()):
         raise UsageError(f"clock: there is no place {unknown[0]}; --at names {', '.join(places)}")
+    _check_files(places)
     with temporary_folder(None) as work, ExitStack() as stack:
         surveyed = _surveyed(places, wanted, work, executor, progress)
         named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
@@ -74,6 +75,18 @@ def read_places(
             crossings = stack.enter_context(_matched(tables, named))
         clocks = set_clocks(tables, crossings, named, trusted, steps)
         join_places(tables, crossings, named, clocks)
+
+
+def _check_files(places: Mapping[str, Sequence[str]]) -> None:
+    """A file that two places have would look like a path that takes no time."""
+    of_place: dict[Path, str] = {}
+    for place, paths in places.items():
+        for path in paths:
+            other = of_place.setdefault(Path(path).resolve(), place)
+            if other != place:
+                raise UsageError(
+                    f"places: {path} is named for {other} and for {place}: each place has files of its own"
+                )
 
 
 def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:

@@ -2,7 +2,8 @@
 
 In: what the core found of packets. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
 
-``native/src/across/clocks/steps.rs`` finds the steps of each pair of places. Where both may have been set, because no
+``native/src/across/clocks/clues.rs`` finds those that show between the frames of a place itself, and
+``native/src/across/clocks/steps.rs`` the others, of each pair of places. Where both may have been set, because no
 packet was under way, another pair decides, or where less time would have passed.
 """
 
@@ -39,10 +40,13 @@ def find_steps(
     tables: Tables, crossings: _native.Crossings, places: Sequence[Place], trusted: Collection[str]
 ) -> dict[int, list[Step]]:
     """Give the steps of each place whose clock was set, in the order of frames."""
-    sure: list[Found] = []
+    sure = [Found(*clue) for clue in crossings.clues(len(places))]
+    clued: dict[int, list[tuple[int, int]]] = {}
+    for one in sure:
+        clued.setdefault(one.part, []).append((one.after, one.ns))
     unsure: list[tuple[Found, Found]] = []
     for here, there in combinations([place.number for place in places], 2):
-        for of, before, after, ns in crossings.steps(here, there):
+        for of, before, after, ns in crossings.steps(here, there, [clued.get(here, []), clued.get(there, [])]):
             both = (Found(here, before[0], after[0], -ns), Found(there, before[1], after[1], ns))
             if of is None:
                 unsure.append(both)
@@ -53,11 +57,12 @@ def find_steps(
         others = [one for pair in unsure if pair is not both for one in pair]
         sure = _joined(sure, seen or min(both, key=lambda one: (
             not any(one.is_same(other) for other in others), _silence(tables, one), -one.part)))  # fmt: skip
-    steps: dict[int, list[Step]] = {}
+    steps: dict[int, dict[int, int]] = {}
     for one in sure:
         if places[one.part].name not in trusted:
-            steps.setdefault(one.part, []).append((_gap(tables, one)[0], one.ns))
-    return {part: sorted(found) for part, found in steps.items()}
+            of_place, frame = steps.setdefault(one.part, {}), _gap(tables, one)[0]
+            of_place[frame] = of_place.get(frame, 0) + one.ns
+    return {part: sorted(found.items()) for part, found in steps.items()}
 
 
 def _joined(known: Iterable[Found], new: Found) -> list[Found]:

@@ -29,6 +29,12 @@ class Clock:
     offset_ns: int
     drift_ppb: int
     uncertainty_ns: int | None
+    through: str | None
+    """The place whose packets bound the clock."""
+    through_ahead_ns: int | None
+    """How far the clock is ahead of that place's."""
+    through_ns: int | None
+    """How much that can be wrong."""
     packets: int
     piece: int
     pieces: int
@@ -50,15 +56,22 @@ class Clock:
         if self.method == "unknown":
             return f"unknown: {printable(self.place)} shares neither packets nor requests with the places before it"
         since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
-        doubt = "" if self.uncertainty_ns is None else f" ± {format_ns(self.uncertainty_ns)}"
-        side = "ahead of" if self.offset_ns >= 0 else "behind"
-        told = f"{since}{format_ns(abs(self.offset_ns))}{doubt} {side} {printable(self.reference)}"
-        if self.uncertainty_ns is None:
-            told += " at least: packets went in one direction alone"
+        by = "no packet in common: by what was handed on"
+        if self.method != "causality":
+            by = count_of(self.packets, "packet")
+        if self.uncertainty_ns is None and self.through is not None and self.through != self.reference:
+            ahead = _ahead(self.through_ahead_ns or 0, self.through_ns, self.through)
+            return f"{since}{ahead}; nothing bounds both against {printable(self.reference)} ({by})"
+        told = since + _ahead(self.offset_ns, self.uncertainty_ns, self.reference)
         if self.keeps_rate and (ppm := round(self.drift_ppb / _PPM)):
             told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
-        by = "what was handed on" if self.method == "causality" else count_of(self.packets, "packet")
         return f"{told} ({by})"
+
+
+def _ahead(offset_ns: int, doubt_ns: int | None, other: str) -> str:
+    doubt = "" if doubt_ns is None else f" ± {format_ns(doubt_ns)}"
+    why = " at least: packets went in one direction alone" if doubt_ns is None else ""
+    return f"{format_ns(abs(offset_ns))}{doubt} {'ahead of' if offset_ns >= 0 else 'behind'} {printable(other)}{why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +172,11 @@ def clocks(tables: Tables) -> list[Clock]:
         for row in rows(
             tables,
             """
-            SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, clocks.packets,
+            SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, through, through_ns,
+                offset_ns - (
+                    SELECT arg_max(other.offset_ns, other.from_at) FROM clocks other
+                    WHERE other.place = clocks.through AND other.from_at <= clocks.from_at) AS through_ahead_ns,
+                clocks.packets,
                 row_number() OVER (PARTITION BY place ORDER BY from_at) AS piece,
                 count(*) OVER (PARTITION BY place) AS pieces,
                 from_at - (SELECT min(opened_at) FROM connections) AS from_ns, to_at - from_at AS lasts_ns

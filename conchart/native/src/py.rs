@@ -564,8 +564,22 @@ impl Crossings {
         Ok(())
     }
 
-    fn steps(&self, py: Python<'_>, here: usize, there: usize) -> Vec<ClockStep> {
-        let found = self.with(py, |inner| clocks::steps::steps(inner.points([here, there], &[Vec::new(), Vec::new()])));
+    fn clues(&self, py: Python<'_>, places: usize) -> Vec<(usize, i64, i64, i64)> {
+        let pairs = (0..places).flat_map(|here| (here + 1..places).map(move |there| [here, there]));
+        let found = self.with(py, |inner| {
+            let unset = [Vec::new(), Vec::new()];
+            clocks::clues::clues(pairs.map(|pair| (pair, inner.points(pair, &unset))).collect())
+        });
+        found.into_iter().map(|clue| (clue.part, clue.before, clue.after, clue.ns)).collect()
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
+    fn steps(&self, py: Python<'_>, here: usize, there: usize, known: [Vec<(i64, i64)>; 2]) -> Vec<ClockStep> {
+        let found = self.with(py, |inner| {
+            let mut points = inner.points([here, there], &[Vec::new(), Vec::new()]);
+            clocks::steps::without(&mut points, &known);
+            clocks::steps::steps(points)
+        });
         found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect()
     }
 

@@ -10,6 +10,7 @@
 //! [`Step`]s of clocks that were set (`steps.rs`). Linear in the number of points but for finding where pieces end, which
 //! takes a logarithm more. No IO, no clock. Only packets that both places captured count, never acknowledgements.
 
+pub mod clues;
 pub mod steps;
 
 use arrow_array::{BooleanArray, Int64Array, RecordBatch};
@@ -17,8 +18,9 @@ use arrow_schema::ArrowError;
 
 use crate::across::columns::Columns;
 
-/// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux corrects one by 0.0005 at most.
-const MAX_DRIFT: f64 = 0.0007;
+/// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux slews one by 0.0005 at most
+/// (adjtimex), against its error.
+const MAX_DRIFT: f64 = 0.0005;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
 const MAX_PIECES: usize = 64;
 /// Segments are numbered by how often both clocks were set, the reference's times this: more than a clock is set.
@@ -64,6 +66,19 @@ pub fn fit(points: &[Point]) -> Vec<Piece> {
     for segment in points.chunk_by(|one, other| one.segment == other.segment) {
         fit_segment(segment, &mut pieces);
     }
+    let cells = lasting(&pieces);
+    pieces.retain(|piece| cells.contains(&piece.segment));
+    // Where packets went in one direction alone, the stretch ends before the next one begins.
+    let mut next = i64::MAX;
+    let mut kept: Vec<Piece> = Vec::new();
+    for piece in pieces.into_iter().rev() {
+        if piece.uncertainty_ns.is_some() || piece.from_at < next {
+            next = piece.from_at;
+            kept.push(piece);
+        }
+    }
+    let mut pieces = kept;
+    pieces.reverse();
     for index in 1..pieces.len() {
         let next = pieces.get(index).map(|piece| piece.from_at);
         if let (Some(before), Some(next)) = (pieces.get_mut(index - 1), next) {
@@ -71,6 +86,35 @@ pub fn fit(points: &[Point]) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+/// The segments that follow each other in time.
+///
+/// Where both clocks were set while packets were under way, some of these left before one clock was set and arrived after
+/// the other: no instant is like that. Of two segments of which neither can be the later one, the one that has bounds
+/// lasts, or has more packets.
+fn lasting(pieces: &[Piece]) -> Vec<i64> {
+    let mut segments: Vec<(bool, i64, i64)> = pieces
+        .chunk_by(|one, other| one.segment == other.segment)
+        .filter_map(|same| {
+            let is_bounded = same.iter().any(|piece| piece.uncertainty_ns.is_some());
+            Some((!is_bounded, -same.iter().map(|piece| piece.points).sum::<i64>(), same.first()?.segment))
+        })
+        .collect();
+    segments.sort_unstable();
+    let mut kept: Vec<i64> = Vec::new();
+    for (_, _, segment) in segments {
+        let cell = |segment: i64| (segment / SETS, segment % SETS);
+        let (here, there) = cell(segment);
+        let follows = |other: &i64| {
+            let (other_here, other_there) = cell(*other);
+            (here <= other_here && there <= other_there) || (here >= other_here && there >= other_there)
+        };
+        if kept.iter().all(follows) {
+            kept.push(segment);
+        }
+    }
+    kept
 }
 
 fn fit_segment(points: &[Point], pieces: &mut Vec<Piece>) {

@@ -21,6 +21,19 @@ pub struct Step {
     pub ns: i64,
 }
 
+/// Takes away what is known of the steps of two clocks: from which frame on each shows how much more.
+pub fn without(points: &mut [Point], known: &[Vec<(i64, i64)>; 2]) {
+    let [here, there] = known;
+    let set = |steps: &[(i64, i64)], frame: i64| -> i64 {
+        steps.iter().filter(|(first, _)| frame >= *first).map(|(_, ns)| *ns).fold(0, i64::saturating_add)
+    };
+    for point in points {
+        let (of_here, of_there) = (set(here, frame(point, 0)), set(there, frame(point, 1)));
+        point.at = point.at.saturating_sub(of_here);
+        point.ahead_ns = point.ahead_ns.saturating_add(of_here).saturating_sub(of_there);
+    }
+}
+
 /// Finds the steps.
 #[must_use]
 pub fn steps(points: Vec<Point>) -> Vec<Step> {
