@@ -44,6 +44,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "window-limited",
         "zero-window",
     ),
+    "SPACE": ("data", "handshake", "initial"),
     "DETAIL": (
         "ack",
         "black-hole",
@@ -221,6 +222,15 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, kind STALL, detail DETAIL, side SIDE, start_at BIGINT, end_at BIGINT,
             start_by SIDE, end_by SIDE,
             start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+        """,
+    ),
+    Table(
+        name="lost_packets",
+        key="stream, told_at, sender, space, number",
+        known="told_frame, arrived",
+        columns="""
+            stream INTEGER, sender SIDE, space SPACE, number BIGINT, frame BIGINT, sent_at BIGINT,
+            told_frame BIGINT, told_at BIGINT, arrived BOOLEAN
         """,
     ),
     Table(

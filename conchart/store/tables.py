@@ -295,6 +295,11 @@ class Tables:
         return self._table("stalls")
 
     @property
+    def lost_packets(self) -> duckdb.DuckDBPyRelation:
+        """Packets of QUIC that their sender took for lost, with keys."""
+        return self._table("lost_packets")
+
+    @property
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._table("packets")

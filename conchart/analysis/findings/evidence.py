@@ -385,14 +385,18 @@ _HELD = """
         if(side = 'client', answering, asking) AS receiver,
         client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
     FROM stalled JOIN (
-        SELECT *, if(hop = 'backend', 'proxy', 'client') AS asking,
-            if(hop = 'backend', 'backend', 'server') AS answering
+        SELECT stream, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls, 'tcp' AS transport,
+            if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
         FROM setups
         WHERE NOT probe
             AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
+        UNION ALL
+        SELECT stream, client_ip, server_ip, server_port, server_name, 'server', rtt_client_ns + rtt_server_ns, true,
+            transport, 'client', 'server'
+        FROM connections WHERE transport = 'udp'
     ) USING (stream)
     LEFT JOIN again USING (stream, exchange)
-    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello'
+    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello' AND (transport = 'tcp' OR kind IN ('loss', 'pto'))
 """
 
 # Who tries many servers of which few answer does not wait for any.

@@ -9,6 +9,7 @@ use arrow_schema::ArrowError;
 use crate::exchange::{ContentMessage, Exchange};
 use crate::naming::ServerName;
 use crate::phases::Phase;
+use crate::quic::Lost;
 use crate::rows;
 use crate::stalls::Stall;
 use crate::stream::BySide;
@@ -45,6 +46,7 @@ pub struct Portion {
     contents: Vec<(i32, ContentMessage)>,
     phases: Vec<(i32, Phase)>,
     stalls: Vec<(i32, Stall)>,
+    lost: Vec<(i32, Lost)>,
     /// With the IP packet that carried it, where that is wanted.
     packets: Vec<(PacketRow<'static>, Option<Box<[u8]>>)>,
     records: Vec<(i32, i32, RecordSeen)>,
@@ -100,6 +102,9 @@ impl Portion {
         }
         for (stream, stall) in self.stalls.drain(..) {
             tables.stall(rows::stall(stream, &stall))?;
+        }
+        for (stream, lost) in self.lost.drain(..) {
+            tables.lost_packet(rows::lost_packet(stream, &lost))?;
         }
         for (packet, segment) in self.packets.drain(..) {
             tables.packet(PacketRow { segment: segment.as_deref(), ..packet })?;
@@ -172,6 +177,11 @@ impl<O: Output> Outbox<O> {
 
     pub fn stall(&mut self, stream: i32, stall: Stall) -> Result<(), Stopped> {
         self.portion.stalls.push((stream, stall));
+        self.added()
+    }
+
+    pub fn lost(&mut self, stream: i32, lost: Lost) -> Result<(), Stopped> {
+        self.portion.lost.push((stream, lost));
         self.added()
     }
 

@@ -11,11 +11,12 @@ use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, traffic_class};
 use crate::phases::Phase;
+use crate::quic::Lost;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, MessageRow, PacketRow, PhaseRow,
-    RecordRow, SightingRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, LostPacketRow, MessageRow, PacketRow,
+    PhaseRow, RecordRow, SightingRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
@@ -349,6 +350,20 @@ pub fn stall(stream: i32, stall: &Stall) -> StallRow {
         released_frame: stall.released.map(|released| released.frame().cast_signed()),
         ack_delay_ns: stall.ack_delay_ns,
         confidence: Some(stall.confidence),
+    }
+}
+
+pub fn lost_packet(stream: i32, lost: &Lost) -> LostPacketRow {
+    LostPacketRow {
+        stream: Some(stream),
+        sender: Some(side(lost.sender)),
+        space: Some(lost.level.name()),
+        number: Some(lost.number.cast_signed()),
+        frame: lost.sent.map(|sent| sent.frame().cast_signed()),
+        sent_at: lost.sent.map(|sent| sent.at),
+        told_frame: Some(lost.told.frame().cast_signed()),
+        told_at: Some(lost.told.at),
+        arrived: Some(lost.arrived),
     }
 }
 

@@ -292,6 +292,13 @@ table! {
     }
 }
 table! {
+    /// A packet of QUIC that its sender took for lost.
+    LostPackets of LostPacketRow as "lost_packets" {
+        stream: Int32, sender: Word, space: Word, number: Int64, frame: Int64, sent_at: Int64, told_frame: Int64,
+        told_at: Int64, arrived: Bool,
+    }
+}
+table! {
     /// A front exchange and a back exchange that it caused.
     Links of LinkRow as "links" {
         front_stream: Int32, front_exchange: Int32, back_stream: Int32, back_exchange: Int32, method: Text,
@@ -338,6 +345,7 @@ pub struct Tables {
     exchange_messages: ExchangeMessages,
     phases: Phases,
     stalls: Stalls,
+    lost_packets: LostPackets,
     links: Links,
     packets: Packets,
     sightings: Sightings,
@@ -387,6 +395,7 @@ impl Default for Tables {
             exchange_messages: ExchangeMessages::new(),
             phases: Phases::new(),
             stalls: Stalls::new(),
+            lost_packets: LostPackets::new(),
             links: Links::new(),
             packets: Packets::new(),
             sightings: Sightings::new(),
@@ -411,6 +420,7 @@ impl Tables {
         exchange_message(ExchangeMessageRow) => exchange_messages: ExchangeMessages;
         phase(PhaseRow) => phases: Phases;
         stall(StallRow) => stalls: Stalls;
+        lost_packet(LostPacketRow) => lost_packets: LostPackets;
         link(LinkRow) => links: Links;
         packet(PacketRow) => packets: Packets;
         sighting(SightingRow) => sightings: Sightings;

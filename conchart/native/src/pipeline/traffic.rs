@@ -6,7 +6,7 @@
 use super::Failure;
 use super::clock_steps::dated;
 use super::syn::Syn;
-use crate::exchange::{Carrier, Conversation, Exchange, Statements};
+use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
@@ -269,6 +269,9 @@ impl Traffic {
         if let Packets::Udp(udp) = packets {
             udp.rtt = conversation.rtt();
             while let Some(delay) = conversation.next_delay() {
+                if let Delay::Lost(lost) = delay {
+                    out.lost(stream, lost)?;
+                }
                 stalls.delay(delay);
             }
         }

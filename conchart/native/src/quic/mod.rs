@@ -15,6 +15,7 @@
 mod frame;
 mod initial;
 mod keyring;
+mod lost;
 mod ordered;
 mod packet;
 mod protection;
@@ -24,6 +25,7 @@ mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use lost::Lost;
 pub use packet::{Kind, Long, Packet, Packets, Version};
 pub use recovery::{Held, Spurious, Why};
 
@@ -33,6 +35,7 @@ use crate::tls::Suite;
 use frame::{Ack, Frame, frames};
 use initial::Keys;
 use keyring::Keyring;
+use lost::Losses;
 use ordered::{CRYPTO_WINDOW, Ordered};
 use protection::Opened;
 use recovery::{Passed, Range, Recovery};
@@ -137,6 +140,17 @@ pub enum Level {
     OneRtt,
 }
 
+impl Level {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::Handshake => "handshake",
+            Self::OneRtt => "data",
+        }
+    }
+}
+
 /// What [`Quic::packet`] tells as it goes.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
@@ -157,6 +171,8 @@ pub enum Event<'a> {
     Held(Held),
     /// What was held up by a loss had not been lost.
     Late(Spurious),
+    /// The peer's acknowledgements leave a packet out.
+    Lost(Lost),
     /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
     Reset { from: Side, id: u64, code: u64, seen: Moment },
     /// STOP_SENDING: that side does not want more of this stream.
@@ -172,6 +188,7 @@ struct Space {
     /// How far each side's CRYPTO stream goes.
     crypto_end: BySide<u64>,
     recovery: Recovery,
+    losses: BySide<Losses>,
 }
 
 /// One UDP conversation that speaks QUIC.
@@ -188,6 +205,14 @@ pub struct Quic {
     /// Shortest round trip between the capture point and each side.
     rtt: BySide<Option<i64>>,
     facts: Milestones,
+}
+
+impl Space {
+    /// What that side has sent was refused as a whole: it was not lost.
+    fn forget(&mut self, side: Side) {
+        self.recovery.forget(side);
+        self.losses[side].forget();
+    }
 }
 
 #[derive(Default)]
@@ -251,7 +276,7 @@ impl Quic {
 
     /// The server has refused the client's early data (RFC 9001 section 4.6.2): it comes again.
     pub fn refuse_early(&mut self) {
-        self.spaces.data.recovery.forget(Side::Client);
+        self.spaces.data.forget(Side::Client);
     }
 
     /// Are there keys for what that side says after the handshake?
@@ -262,7 +287,27 @@ impl Quic {
 
     /// Nothing more will come: what waited for missing packets goes to `tell`.
     pub fn finish(&mut self, mut tell: impl FnMut(Event<'_>)) {
-        self.streams.finish(&mut tell);
+        self.end(&mut tell);
+    }
+
+    fn end(&mut self, tell: &mut impl FnMut(Event<'_>)) {
+        self.streams.finish(tell);
+        for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
+            for sender in [Side::Client, Side::Server] {
+                let mut told = Vec::new();
+                self.spaces.of(level).losses[sender].finish((level, sender), &mut |lost| told.push(lost));
+                told.into_iter().for_each(|lost| self.lost(lost, tell));
+            }
+        }
+    }
+
+    fn lost(&self, lost: Lost, tell: &mut impl FnMut(Event<'_>)) {
+        let Spaces { initial, handshake, data } = &self.spaces;
+        let others = [(Level::Initial, initial), (Level::Handshake, handshake), (Level::OneRtt, data)];
+        let mut others = others.iter().filter(|(level, _)| *level != lost.level);
+        if lost.sent.is_some() || !others.any(|(_, space)| space.losses[lost.sender].knows(lost.number)) {
+            tell(Event::Lost(lost));
+        }
     }
 
     /// Shortest round trip between the capture point and each side, in nanoseconds.
@@ -301,8 +346,8 @@ impl Quic {
             Kind::Retry if from == Side::Server => {
                 self.facts.retry.get_or_insert(seen);
                 // The server has forgotten what it refused: it comes again, and was not lost.
-                self.spaces.initial.recovery.forget(Side::Client);
-                self.spaces.data.recovery.forget(Side::Client);
+                self.spaces.initial.forget(Side::Client);
+                self.spaces.data.forget(Side::Client);
             }
             Kind::ZeroRtt if from == Side::Client => {
                 self.facts.zero_rtt.get_or_insert(seen);
@@ -359,6 +404,7 @@ impl Quic {
     fn opened(&mut self, level: Level, from: Side, opened: &Opened, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         let space = self.spaces.of(level);
         space.largest[from] = space.largest[from].max(Some(opened.number));
+        space.losses[from].sent(opened.number, seen);
         let mut passed = Passed { number: opened.number, seen, elicits_ack: false, range: None, is_behind: false };
         for frame in frames(&opened.payload) {
             passed.elicits_ack |= frame.elicits_ack();
@@ -423,8 +469,12 @@ impl Quic {
     fn acknowledged(&mut self, level: Level, by: Side, ack: &Ack<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         // RFC 9002 section 5.3: before the handshake is over, nobody delays.
         let has_delay = level == Level::OneRtt;
-        let recovery = &mut self.spaces.of(level).recovery;
+        let Space { recovery, losses, .. } = self.spaces.of(level);
+        let lost = losses[by.peer()].acknowledged((level, by.peer()), ack, seen);
         let sample = recovery.acknowledged(by, ack, seen, has_delay, |late| tell(Event::Late(late)));
+        if let Some(lost) = lost {
+            self.lost(lost, tell);
+        }
         if let Some(sample) = sample {
             self.rtt[by] = Some(self.rtt[by].map_or(sample, |known| known.min(sample)));
         }
@@ -446,7 +496,7 @@ impl Quic {
         let keys = Keys::of(packet.version, &dcid)?;
         let opened = keys.open(from, packet, largest).or_else(|| keys.open(from, packet, None))?;
         if from == Side::Client && self.begins_anew(packet) {
-            self.streams.finish(tell);
+            self.end(tell);
             let before = std::mem::take(self);
             tell(Event::Over(Box::new(before.facts)));
         } else if from == Side::Client && self.facts.retry.is_some() && self.spaces.initial.crypto.server.next() == 0 {

@@ -216,6 +216,8 @@ impl Stalls {
                 let stall = Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence: 1.0 };
                 self.found.push_lost(stall, (lost, lost.saturating_add(1)));
             }
+            // One packet more or less need not keep anybody waiting.
+            Delay::Lost(_) => {}
             Delay::Late(Spurious { side, lost }) => self.found.was_late(side, (lost, lost.saturating_add(1))),
         }
     }

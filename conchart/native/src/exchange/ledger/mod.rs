@@ -13,7 +13,7 @@ use self::beginnings::Beginnings;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
-use crate::quic::{Held, Spurious};
+use crate::quic::{Held, Lost, Spurious};
 use crate::stream::{BySide, Moment, Side};
 use crate::tls::{Handshake, Transcript};
 
@@ -28,6 +28,8 @@ pub enum Delay {
     Held(Held),
     /// An earlier one of them was no loss.
     Late(Spurious),
+    /// A packet that the peer's acknowledgements leave out.
+    Lost(Lost),
 }
 
 /// An exchange that is still going on.

@@ -116,6 +116,7 @@ impl OverQuic {
             Event::ConnectionId { .. } => {}
             Event::Held(held) => ledger.delay(Delay::Held(held)),
             Event::Late(late) => ledger.delay(Delay::Late(late)),
+            Event::Lost(lost) => ledger.delay(Delay::Lost(lost)),
             Event::Again => {
                 if let Some(handshake) = handshake {
                     handshake.again();
@@ -222,14 +223,16 @@ impl Reader for OverQuic {
     fn fin(&mut self, _ledger: &mut Ledger, _from: Side, _seen: Moment) {}
 
     fn finish(&mut self, ledger: &mut Ledger) {
-        if let Some(mut inside) = self.inside.take() {
-            self.quic.finish(|event| match event {
-                Event::Stream { from, id, offset, bytes, fin, seen } => {
-                    inside.part(ledger, from, Part { id, offset, bytes, fin, seen });
-                }
-                Event::Missing { from, id, gap } => inside.missing(ledger, from, id, gap),
-                _ => {}
-            });
+        let mut inside = self.inside.take();
+        self.quic.finish(|event| match (event, &mut inside) {
+            (Event::Stream { from, id, offset, bytes, fin, seen }, Some(inside)) => {
+                inside.part(ledger, from, Part { id, offset, bytes, fin, seen });
+            }
+            (Event::Missing { from, id, gap }, Some(inside)) => inside.missing(ledger, from, id, gap),
+            (Event::Lost(lost), _) => ledger.delay(Delay::Lost(lost)),
+            _ => {}
+        });
+        if let Some(mut inside) = inside {
             inside.finish(ledger);
         }
         let facts = *self.quic.facts();

@@ -1,0 +1,56 @@
+"""Packet numbers, spaces and streams of QUIC, held against tshark with the same keys.
+
+In: captures/http3, and captures of CONCHART_CORPUS that have a key log beside them and QUIC inside. tshark tells the
+packet numbers of each frame; what conchart calls a lost packet has that number there, or no frame has it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import conchart
+from tests.http3.test_truth import AFTER_RETRY, CAPTURES, CASES
+from tests.tshark import ask, needs_tshark
+
+CORPUS = Path(os.environ.get("CONCHART_CORPUS", "/nonexistent"))
+FIELDS = ("frame.number", "quic.packet_number", "quic.stream.stream_id")
+OURS = [(CAPTURES / case / "input.pcap", CAPTURES / case / "keys.log") for case in sorted(set(CASES) - AFTER_RETRY)]
+FOREIGN = [(log.with_suffix(""), log) for log in sorted(CORPUS.glob("*.keylog"))]
+
+pytestmark = needs_tshark
+
+
+def _told(capture: Path, keys: Path) -> dict[int, tuple[set[int], set[int]]]:
+    """Give the packet numbers and stream ids of each frame."""
+    words: list[str | Path] = ["-r", capture, "-o", f"tls.keylog_file:{keys}", "-Y", "quic.packet_number"]
+    text = ask([*words, "-T", "fields", *(word for field in FIELDS for word in ("-e", field))])
+    told = {}
+    for line in text.splitlines():
+        frame, numbers, streams = ([int(each) for each in cell.split(",") if each] for cell in line.split("\t"))
+        told[frame[0]] = (set(numbers), set(streams))
+    return told
+
+
+@pytest.mark.parametrize(("capture", "keys"), [*OURS, *FOREIGN], ids=lambda path: "-".join(path.parts[-2:]))
+def test_tshark_sees_the_same_packet_numbers_and_streams(capture: Path, keys: Path) -> None:
+    told = _told(capture, keys)
+    if not told:
+        pytest.skip("no QUIC")
+    with conchart.read(capture, keylog=keys, packets=True) as trace:
+        lost = trace.sql("SELECT stream, sender, frame, number FROM lost_packets").fetchall()
+        sides = trace.sql("SELECT frame, stream, sender FROM packets").fetchall()
+        asked = trace.sql("""
+            SELECT request_frame, stream, count(*) FROM exchanges WHERE protocol IN ('h3', 'quic', 'grpc')
+            GROUP BY ALL""").fetchall()
+    seen = defaultdict[tuple[int, str], set[int]](set)
+    for frame, stream, sender in sides:
+        seen[stream, sender] |= told.get(frame, (set(), set()))[0]
+    for stream, sender, frame, number in lost:
+        assert number in told[frame][0] if frame else number not in seen[stream, sender]
+    for frame, _, count in asked:
+        requests = {stream for stream in told[frame][1] if stream % 4 == 0}
+        assert len(requests) >= count
