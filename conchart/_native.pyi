@@ -128,7 +128,9 @@ class Crossings:
             after it.
         """
 
-    def fit(self, here: int, there: int, sets: list[list[int]]) -> list[tuple[int, int, int, int, int | None, int, int]]:
+    def fit(
+        self, here: int, there: int, sets: list[list[int]]
+    ) -> list[tuple[int, int, int, int, int | None, int, int]]:
         """Tell how far the clocks of two places are apart, as ``fit_clock`` does. It needs routes.
 
         Args:

@@ -13,7 +13,7 @@ import pytest
 
 import conchart
 from conchart.outputs.pictures.picture import draw_empty
-from tests.conftest import ROOT
+from tests.conftest import ROOT, places_of
 from tests.lessons.keys import FIGURES, GIVEN
 
 
@@ -143,7 +143,9 @@ def test_every_figure_of_a_key_has_its_source(lesson: str) -> None:
 def test_a_key_says_what_the_capture_gives(figure: str, capture: str, sql: str) -> None:
     """To the digits that it is told with: the same tables as those of the page that is projected."""
     number, unit = figure.split()
-    with conchart.read(ROOT / f"captures/{capture}/input.pcap") as trace:
+    path = ROOT / f"captures/{capture}/input.pcap"
+    places = {place: [file] for place, file in places_of(path.parent).items()}
+    with conchart.read(places=places) if places else conchart.read(path) as trace:
         ((value,),) = trace.sql(sql.format(zero="(SELECT min(opened_at) FROM connections)")).fetchall()
     decimals = len(number.partition(".")[2])
     assert f"{float(value) / UNITS[unit]:,.{decimals}f}" == number

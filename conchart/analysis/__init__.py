@@ -19,6 +19,7 @@ from conchart.analysis.findings.pricing import find
 from conchart.analysis.findings.rule import Rule
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
+from conchart.analysis.logged import log_exchanges
 from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
@@ -85,7 +86,10 @@ def plan(
         ),
         _Part(
             work=place_phases,
-            reads=("captures", "connections", "exchanges", "phases", "places", "sightings", "paths", "clocks", "links"),
+            reads=(
+                *("captures", "connections", "exchanges", "phases", "stalled"),
+                *("places", "sightings", "paths", "clocks", "losses", "links"),
+            ),
             writes=("whereabouts",),
             forget=whereabouts.FORGET,
         ),
@@ -113,7 +117,8 @@ def plan(
         writes=("findings", "explained"),
         forget=findings.FORGET,
     )
-    return [_step(tables, part) for part in (*parts, finding)]
+    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
+    return [_step(tables, part) for part in (*parts, finding, logging)]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -252,6 +252,22 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="logged",
+        key="stream, exchange",
+        known="opened, inferred",
+        worked_out="""
+            stream INTEGER, exchange INTEGER, back_stream INTEGER, back_exchange INTEGER, confidence DOUBLE,
+            opened BOOLEAN,
+            nginx_request_ns BIGINT, nginx_upstream_connect_ns BIGINT, nginx_upstream_header_ns BIGINT,
+            nginx_upstream_response_ns BIGINT,
+            haproxy_th_ns BIGINT, haproxy_ti_ns BIGINT, haproxy_head_ns BIGINT, haproxy_tw_ns BIGINT,
+            haproxy_tc_ns BIGINT, haproxy_answer_ns BIGINT, haproxy_ta_ns BIGINT,
+            apache_ns BIGINT,
+            envoy_request_ns BIGINT, envoy_response_ns BIGINT, envoy_response_tx_ns BIGINT, envoy_ns BIGINT,
+            buffered_ns BIGINT, inferred BOOLEAN
+        """,
+    ),
+    Table(
         name="packets",
         key="frame",
         known="stream, seen_at, sender, flags, bytes",

@@ -370,6 +370,11 @@ class Tables:
         return self._table("nodes")
 
     @property
+    def logged(self) -> duckdb.DuckDBPyRelation:
+        """What the access log of a proxy would have said of each request that it handed on."""
+        return self._table("logged")
+
+    @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
         return self._table("splits")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from conchart.store.sql import OF_USERS, SERVED
 from conchart.store.tables import Tables
+from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
 from conchart.telling.splits import POOL_WAIT, splits
 from conchart.words.phases import PHASE_BY_NAME
@@ -175,7 +176,7 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
         word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
     hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
     own = _own_time(tables, asked) if part.phase == "wait" and not behind else ""
-    said = [*_facts(tables, part.phase, asked), behind or own, _worst(worst, names=names)]
+    said = [*_facts(tables, part.phase, asked), _place(tables, asked) or behind or own, _worst(worst, names=names)]
     if stall and 2 * stall["ns"] >= part.ns:
         kind = stall_kind(stall["kind"], stall["told_detail"])
         said.append(f"{kind.word} {format_ns(stall['ns'])}: {kind.meaning}")
@@ -242,6 +243,18 @@ def _own_time(tables: Tables, asked: Row) -> str:
     if 2 * way > row["wait_ns"]:
         return f"{format_share(way, row['wait_ns'])} of it the way there and back"
     return f"{format_share(own, row['wait_ns'])} of it the server's own time"
+
+
+def _place(tables: Tables, asked: Row) -> str:
+    """Say where most of what users waited for at a server was spent; empty where no places were named."""
+    if not tables.have_places:
+        return ""
+    for one in spent(tables):
+        if (one.server_ip, one.server_port) == (asked["ip"], asked["port"]):
+            part = max(one.parts, key=lambda part: part.total_ns)
+            share = format_share(part.total_ns, one.total_ns)
+            return f"{part.length} ({share}) of all {format_ns(one.total_ns)} there {part.spent}"
+    return ""
 
 
 def _hop(tables: Tables, asked: Row) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """What captures of several places tell together: their clocks, where the time was spent, what got lost between them.
 
 In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`,
-:class:`Lost`, :class:`Journey`; nothing where nobody named places.
+:class:`Lost`; nothing where nobody named places.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,8 @@ from conchart.telling.rows import rows
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_count, format_ns, format_share
 
+_ONE_WAY = {"loss": "losses", "pace": "pace"}
+"""What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _PPM = 1000
 """Parts of 10⁹ in one of 10⁶."""
 
@@ -72,10 +74,22 @@ class Part:
 
     @property
     def words(self) -> str:
-        """``path client–lb`` or ``app``."""
+        """``path client–lb``, ``at app``, ``losses lb → client`` or ``pace lb → client``."""
         if self.kind == "host":
             return f"at {printable(self.place)}"
+        if self.kind in _ONE_WAY:
+            word = _ONE_WAY[self.kind]
+            return f"{word} {printable(self.place)} → {printable(self.to_place)}" if self.to_place else word
         return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+
+    @property
+    def spent(self) -> str:
+        """``on the path client–lb``, ``at app`` or ``until lost packets came again (losses lb → client)``."""
+        if self.kind == "loss":
+            return f"until lost packets came again ({self.words})"
+        if self.kind == "pace":
+            return f"waiting for acknowledgements ({self.words})"
+        return self.words if self.kind == "host" else f"on the {self.words}"
 
     @property
     def length(self) -> str:
@@ -99,12 +113,16 @@ class Spent:
         """Address and port."""
         return endpoint(self.server_ip, self.server_port)
 
+    @property
+    def rest_ns(self) -> int:
+        """Time of which the captures do not tell where it was spent."""
+        return self.total_ns - sum(part.total_ns for part in self.parts)
+
     def __str__(self) -> str:
         """``of 84.0 ms: path client–lb 21.3 ms, at lb 1.10 ms, at app 61.6 ms``."""
         told = [f"{part.words} {part.length}" for part in self.parts]
-        rest = self.total_ns - sum(part.total_ns for part in self.parts)
-        if rest:
-            told.append(f"not known {format_ns(rest)}")
+        if self.rest_ns:
+            told.append(f"not known {format_ns(self.rest_ns)}")
         return f"of {format_ns(self.total_ns)}: {', '.join(told)}"
 
 
@@ -159,24 +177,26 @@ _SPENT = f"""
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
-    ways AS (
+    parts AS (
         -- Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
-        SELECT connections.server_ip, connections.server_port, whereabouts.kind,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), to_place, whereabouts.place) AS place,
-            if(coalesce(there.position, 0) > coalesce(back.position, 9999), whereabouts.place, to_place) AS to_place,
-            sum(end_at - start_at)::BIGINT AS total_ns,
-            (abs(sum(if(coalesce(there.position, 0) > coalesce(back.position, 9999), -1, 1) * uncertainty_ns)))::BIGINT
-                AS uncertainty_ns,
-            count(*) FILTER (whereabouts.kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
-            min(whereabouts.of_stream) AS of_stream, min(coalesce(there.position, 0)) AS position
+        SELECT whereabouts.*, connections.server_ip, connections.server_port,
+            coalesce(there.position, 0) AS position,
+            whereabouts.kind = 'path' AND coalesce(there.position, 0) > coalesce(back.position, 9999) AS is_back
         FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
         LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
-        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place
-        GROUP BY ALL)
+        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place),
+    ways AS (
+        SELECT server_ip, server_port, kind, if(is_back, to_place, place) AS place,
+            if(is_back, place, to_place) AS to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+            (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
+            count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            min(of_stream) AS of_stream, min(position) AS position
+        FROM parts GROUP BY server_ip, server_port, kind, 4, 5)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
         if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
     FROM totals JOIN ways USING (server_ip, server_port)
-    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind = 'path', place
+    ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind <> 'host', kind,
+        place
 """
 
 
@@ -204,160 +224,10 @@ def losses(tables: Tables) -> Iterator[Lost]:
             FROM losses GROUP BY ALL)
         SELECT from_place, to_place, (
             SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
-                AND stream IN (SELECT stream FROM paths WHERE place = to_place)) AS packets,
+                AND (stream IN (SELECT stream FROM paths WHERE place = to_place)
+                    OR frame IN (SELECT frame FROM losses WHERE losses.to_place = lost.to_place))) AS packets,
             lost, uncaptured, frame, streams
         FROM lost ORDER BY lost DESC, uncaptured DESC, from_place, to_place
         """,
     ):
         yield Lost(**row)
-
-
-_WORDS = {
-    "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP",
-    "ecn": "ECN", "isn": "sequence numbers", "handshake": "handshake answered by a middlebox",
-    "proxy_header": "PROXY header", "tls_passed_through": "TLS passed through",
-}  # fmt: skip
-_VALUED = ("mss", "window_scale", "dscp", "ecn")
-_CHANGED = """
-    SELECT from_place, to_place,
-        CASE WHEN ends_with(field, '_ip') OR ends_with(field, '_port') THEN 'addresses' ELSE field END AS field,
-        min(before) AS before, min(after) AS after, count(DISTINCT (before, after)) AS ways,
-        count(DISTINCT stream) AS streams
-    FROM changes WHERE field NOT IN ('ttl', 'tls') GROUP BY ALL ORDER BY from_place, to_place, field
-"""
-
-
-def changes(tables: Tables) -> Iterator[str]:
-    """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed``. TTL and TLS are not told."""
-    told: dict[tuple[str, str], list[str]] = {}
-    for row in rows(tables, _CHANGED):
-        words = _WORDS.get(row["field"], row["field"].replace("_", " "))
-        if row["field"] in _VALUED and row["ways"] == 1:
-            words += f" {row['before'] or 'none'} → {row['after'] or 'none'}"
-        elif row["before"] == "present" and row["after"] is None:
-            words += " removed"
-        told.setdefault((row["from_place"], row["to_place"]), []).append(words)
-    for (here, there), words in told.items():
-        where = printable(here) if here == there else f"{printable(here)} → {printable(there)}"
-        yield f"{where}: {', '.join(words)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrow:
-    """A packet on its way through the places."""
-
-    frame: int
-    sender: str
-    bytes: int
-    flags: str
-    seen: tuple[tuple[str, int], ...]
-    """Each place in the order of the way, and when it saw the packet: ns after the first of all packets."""
-    lost: bool
-    """The next place did not see it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journey:
-    """The packets of one exchange, and of what it caused, from place to place."""
-
-    stream: int
-    exchange: int
-    places: tuple[str, ...]
-    """From the client on."""
-    arrows: tuple[Arrow, ...]
-    more: int
-    """Packets that are left out."""
-    wait_ns: int
-    whereabouts: str
-    """What the wait consists of."""
-
-
-_MOST_ARROWS = 60
-
-_LONGEST = f"""
-    SELECT stream, number AS exchange, wait_ns, request_at, response_done_at
-    FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
-    WHERE {OF_USERS} AND stream IN (SELECT stream FROM paths WHERE position = 1)
-        AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
-    ORDER BY wait_ns DESC, stream, number LIMIT $most
-"""
-
-_ARROWS = """
-    WITH RECURSIVE caused(stream, number, depth) AS (
-        SELECT $stream, $exchange, 0
-        UNION
-        SELECT back_stream, back_exchange, depth + 1 FROM caused JOIN links
-            ON front_stream = stream AND front_exchange = number WHERE back_exchange IS NOT NULL AND depth < 8),
-    spans AS (
-        SELECT stream, min(request_at) AS from_at, max(response_done_at) AS until_at, min(depth) AS depth
-        FROM caused JOIN exchanges USING (stream, number) GROUP BY stream),
-    mine AS (
-        SELECT stream, packet, frame, sightings.sender, bytes, flags, place, seen_at, depth, position
-        FROM sightings JOIN spans USING (stream) JOIN paths USING (stream, place)
-        WHERE (bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F')) AND packet IS NOT NULL
-        QUALIFY bool_or(seen_at BETWEEN from_at AND until_at) OVER (PARTITION BY stream, packet))
-    SELECT min(frame) AS frame, sender, max(bytes) AS bytes, any_value(flags) AS flags, depth,
-        list(place ORDER BY if(sender = 'client', position, -position)) AS places,
-        list(seen_at ORDER BY if(sender = 'client', position, -position)) AS seen,
-        bool_or(frame IN (SELECT frame FROM losses WHERE NOT captured_elsewhere)) AS lost
-    FROM mine GROUP BY stream, packet, sender, depth
-    ORDER BY min(seen_at), frame
-"""
-
-
-def journeys(tables: Tables, most: int) -> Iterator[Journey]:
-    """Give the packets of the exchanges whose users waited the longest; none of those that one place alone saw."""
-    for found in list(rows(tables, _LONGEST, {"most": most})):
-        told = list(rows(tables, _ARROWS, {"stream": found["stream"], "exchange": found["exchange"]}))
-        first_at = min((at for row in told for at in row["seen"]), default=0)
-        order = rows(
-            tables,
-            """
-            SELECT place, min(position + 2 * depth) AS rank FROM paths JOIN (
-                SELECT $stream AS stream, 0 AS depth
-                UNION ALL SELECT back_stream, 1 FROM links WHERE front_stream = $stream) USING (stream)
-            GROUP BY place ORDER BY rank, place
-            """,
-            {"stream": found["stream"]},
-        )
-        places = [row["place"] for row in order]
-        places += [place for row in told for place in row["places"] if place not in places]
-        parts = rows(
-            tables,
-            """
-            SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
-                (abs(sum(signed_ns)))::BIGINT AS uncertainty_ns,
-                count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown
-            FROM (SELECT start_at, end_at, kind, uncertainty_ns,
-                if(place < to_place, 1, -1) * uncertainty_ns AS signed_ns,
-                if(to_place < place, to_place, place) AS place,
-                if(to_place < place, place, to_place) AS to_place,
-                min(start_at) OVER (PARTITION BY kind, place) AS since
-                FROM whereabouts WHERE stream = $stream AND exchange = $exchange AND phase = 'wait')
-            GROUP BY kind, place, to_place ORDER BY min(since), kind DESC
-            """,
-            {"stream": found["stream"], "exchange": found["exchange"]},
-        )
-        of_wait = tuple(
-            Part(**row | {"uncertainty_ns": None if row.pop("unknown") else row["uncertainty_ns"] or 0})
-            for row in parts
-        )
-        yield Journey(
-            stream=found["stream"],
-            exchange=found["exchange"],
-            places=tuple(dict.fromkeys(places)),
-            arrows=tuple(
-                Arrow(
-                    frame=row["frame"],
-                    sender=row["sender"],
-                    bytes=row["bytes"],
-                    flags=row["flags"],
-                    seen=tuple((place, at - first_at) for place, at in zip(row["places"], row["seen"], strict=True)),
-                    lost=row["lost"],
-                )
-                for row in told[:_MOST_ARROWS]
-            ),
-            more=max(0, len(told) - _MOST_ARROWS),
-            wait_ns=found["wait_ns"],
-            whereabouts=", ".join(f"{part.words} {part.length}" for part in of_wait),
-        )

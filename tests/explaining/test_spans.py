@@ -84,6 +84,9 @@ def pipelined(count: int) -> tuple[int, int]:
             said=nothing,
             phases=nothing,
             stalls=nothing,
+            places=nothing,
+            seen=nothing,
+            parts=nothing,
         )
     )
     return exchanges.taken, len(told)

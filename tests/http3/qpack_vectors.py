@@ -1,8 +1,8 @@
 """Writes what the core's tests of QPACK read: sections that ls-qpack made, with the fields that it had been given.
 
-``python -m tests.http3.qpack_vectors`` writes ``vectors.txt`` beside the decoder. Each conversation begins with the capacity
-that the settings allow; ``instructions`` are of the encoder stream, ``section`` is a field section, the lines below it are its
-fields. Instructions may come after the section that needs them.
+``python -m tests.http3.qpack_vectors`` writes ``vectors.txt`` beside the decoder. Each conversation begins with the
+capacity that the settings allow; ``instructions`` are of the encoder stream, ``section`` is a field section, the lines
+below it are its fields. Instructions may come after the section that needs them.
 """
 
 import random

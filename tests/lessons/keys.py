@@ -1,6 +1,6 @@
 """Where the figures in the lessons' answers come from, lesson by lesson: what a key says, and what it is held to.
 
-``FIGURES``: a capture and the SQL that gives the figure: nanoseconds, or per cent. ``{zero}`` is the first instant.
+``FIGURES``: a capture (or a folder with those of several places) and the SQL that gives the figure: nanoseconds, or per cent. ``{zero}`` is the first instant.
 ``GIVEN``: what no capture tells: set up so, supposed, of an older study; or worked out from a table beside it.
 Tables between marks (``<!-- table: … -->``) are generated from ``results.json``; each lesson's tests hold them to it.
 """
@@ -16,6 +16,19 @@ _SLOW, _BEFORE, _AFTER = (
 )
 _RESUMED = "stalls/resumed-nodelay-client"
 _BUYERS = "SELECT median(wait_ns) FROM exchanges WHERE method = 'Query' AND target LIKE '% FROM buyer %'"
+
+_WAITS = """
+    SELECT stream, exchange, kind, place, to_place, sum(end_at - start_at) AS ns
+    FROM whereabouts JOIN connections USING (stream) WHERE server_port = 443 AND phase = 'wait' GROUP BY ALL
+"""
+_FAULTS = [f"places/whose-fault-{number}" for number in (1, 2, 3)]
+_TO_APP = f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'lb' AND to_place = 'app'"
+_TO_LB = f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'client' AND to_place = 'lb'"
+_BETWEEN = f"SELECT 2 * median(ns) FROM ({_WAITS}) WHERE kind = 'path' AND 'app' IN (place, to_place)"
+_BEHIND_LB = f"""
+    SELECT median(ns) FROM (SELECT sum(ns) AS ns FROM ({_WAITS})
+    WHERE place <> 'client' AND to_place IS DISTINCT FROM 'client' GROUP BY stream, exchange)
+"""
 
 FIGURES: dict[str, list[tuple[str, str, str]]] = {
     "reverse-proxy": [
@@ -63,6 +76,16 @@ FIGURES: dict[str, list[tuple[str, str, str]]] = {
         ("0.6 ms", "far-away/directory-ldaps-kept", "SELECT median(wait_ns + transfer_ns) FROM exchanges"),
     ],
     "quiz": [("70 ms", _BEFORE, "SELECT median(ready_at - hello_at) FROM handshakes")],
+    "places": [
+        *(("20 ms", case, "SELECT median(rtt_server_ns) FROM connections WHERE server_port = 443") for case in _FAULTS),
+        ("34 ms", _FAULTS[0], _TO_APP),
+        *(("1 ms", case, _TO_APP) for case in _FAULTS[1:]),
+        *(("10 ms", case, _TO_LB) for case in _FAULTS),
+        ("68 ms", _FAULTS[0], _BETWEEN),
+        ("77 ms", _FAULTS[0], _BEHIND_LB),
+        ("74 ms", _FAULTS[1], f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'app' AND kind = 'host'"),
+        ("44 ms", _FAULTS[2], f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'lb' AND kind = 'host'"),
+    ],
     "one-page": [
         ("1.15 ms", "one-page/n-plus-one-1ms", _BUYERS),
         ("0.99 ms", "one-page/n-plus-one-1ms", "SELECT median(ack_at - syn_at) FROM connections WHERE app = 'mysql'"),
@@ -80,6 +103,10 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "how long the backend sleeps": ("250 ms",),
         "the line as it is set up": ("20 ms",),
         "the median of the queries, less the round trip, rounded up": ("0.2 ms",),
+    },
+    "places": {
+        "the line as it is set up, and half of the difference of its directions": ("28 ms", "40 ms", "6 ms"),
+        "the wait of the question, less the round trip": ("75 ms",),
     },
     "one-page": {"worked out from the table: measured over predicted, four pages in a row": ("3 %", "20.4 ms")},
     "handshake-cost": {"of the study of 1997": ("45 ms",)},

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
-from tests.lessons.running import make_captures, skip_unless_root_with
+import conchart
+from conchart.telling.journeys import journeys
+from conchart.telling.places import spent
+from tests.conftest import ROOT, places_of
+from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
 from tests.places.truth import Truth
 
 LESSON = ROOT / "examples/places"
+FAULTS = {"whose-fault-1": "path lb–app", "whose-fault-2": "at app", "whose-fault-3": "at lb"}
 PROGRAMS = ("ip", "tcpdump", "openssl", "nginx", "haproxy", "dnsmasq", "dig", "curl", "sysctl")
 
 
@@ -34,3 +38,52 @@ def test_the_lesson_s_table_is_that_of_its_results() -> None:
     for leg, row in zip(("client", "lb, from the client", "lb, to the app", "app"), rows, strict=True):
         waits = [f"{results[case][leg]} ms" for case in results]
         assert [cell.strip() for cell in row.split("|")[2:-1]] == waits
+
+
+COMMANDS = conchart_commands(LESSON / "README.md")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=range(len(COMMANDS)))
+def test_a_command_of_the_page_writes_its_page(command: str, tmp_path: Path) -> None:
+    run_conchart(command, tmp_path)
+    (page,) = tmp_path.glob("*.html")
+    text = page.read_text(encoding="utf-8")
+    alone = "--at" not in command
+    assert ("Where it was spent" in text) != alone
+    assert ("One exchange, from place to place" in text) != alone
+
+
+def test_the_client_s_capture_alone_makes_the_cases_look_alike() -> None:
+    """Some 95 ms each, 20 of them the round trip; and it says nothing of where the rest is spent."""
+    for case in FAULTS:
+        with conchart.read(ROOT / "captures/places" / case / "client.pcap") as trace:
+            ((wait,),) = trace.sql("SELECT median(wait_ns) / 1e6 FROM exchanges").fetchall()
+            assert wait == pytest.approx(95, abs=3)
+            assert trace.sql("FROM whereabouts").fetchall() == []
+
+
+@pytest.mark.parametrize(("case", "fault"), FAULTS.items())
+def test_the_page_of_all_three_shows_whose_fault_it_is(case: str, fault: str) -> None:
+    """In the bar of all waits, but for the line to the client, and in each exchange that can be chosen."""
+    with conchart.read(places={name: [path] for name, path in places_of(ROOT / "captures/places" / case).items()}) as trace:
+        (whole,) = (one for one in spent(trace) if one.server_port == 443)
+        told = list(journeys(trace, 20))
+    parts = {part.words: part.total_ns for part in whole.parts if part.words != "path client–lb"}
+    assert max(parts, key=lambda words: parts[words]) == fault
+    assert len(told) == 20
+    for one in told:
+        assert one.wait is not None
+        waited = {part.words: part.total_ns for part in one.wait.parts if part.words != "path client–lb"}
+        # The first of four requests at once does not wait in the load balancer.
+        assert max(waited, key=lambda words: waited[words]) in {fault, *({"at app"} if fault == "at lb" else ())}
+
+
+def test_no_capture_tells_the_halves_of_a_path() -> None:
+    """28 ms there and 40 ms back look like 34 and 34: the truth lies within the ± that is told."""
+    with conchart.read(places={n: [p] for n, p in places_of(ROOT / "captures/places/whose-fault-1").items()}) as trace:
+        ((there, doubt),) = trace.sql("""
+            SELECT median(end_at - start_at) / 1e6, max(uncertainty_ns) / 1e6 FROM whereabouts
+            WHERE phase = 'wait' AND place = 'lb' AND to_place = 'app' AND uncertainty_ns > 0
+        """).fetchall()
+    assert (round(there), round(doubt)) == (34, 34)
+    assert abs(there - 28) <= doubt

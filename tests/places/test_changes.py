@@ -1,10 +1,13 @@
 """What was changed, overtaken or sent needlessly between two places, as the labs' rules did it."""
 
+import re
+
 import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.places import changes as told
+from conchart.telling.ways import changes as told
+from conchart.telling.ways import disorders, queues
 from tests.conftest import ROOT, places_of
 
 
@@ -91,10 +94,53 @@ def test_nothing_is_changed_or_overtaken_on_a_plain_line(case: str) -> None:
         assert trace.sql("FROM disorders").fetchall() == []
 
 
-def test_what_is_changed_is_told_in_a_few_words() -> None:
-    with read("firewall") as trace:
-        assert list(told(trace)) == [
-            "client → lb: DSCP 0 → 18, ECN not ECT → CE, maximum segment size 1460 → 1300, SACK removed, "
-            "timestamps removed",
-            "lb → client: maximum segment size 1460 → 1300",
+@pytest.mark.parametrize(("case", "lines"), [
+    ("plain", ["lb: TLS ended (TLSv1.3 → none)"]),
+    ("passthrough", ["lb: TLS passed through (TLSv1.3)"]),
+    ("nat", [
+        "client → lb: client's address 10.93.1.10 → 10.93.3.1, server's address 10.93.1.1 → 10.93.3.20, "
+        "TTL 64 → 63 (1 router)",
+        "lb → client: TTL 64 → 63 (1 router)",
+        "lb: TLS ended (TLSv1.3 → none)",
+    ]),
+    ("firewall", [
+        "client → lb: DSCP 0 → 18, ECN not ECT → CE, maximum segment size 1460 → 1300, SACK removed, "
+        "timestamps removed, TTL 64 → 63 (1 router)",
+        "lb → client: maximum segment size 1460 → 1300, TTL 64 → 63 (1 router)",
+        "lb: TLS ended (TLSv1.3 → none)",
+    ]),
+])  # fmt: skip
+def test_what_is_changed_is_told_in_a_few_words(case: str, lines: list[str]) -> None:
+    with read(case) as trace:
+        assert [line.replace("\u2009", " ") for line in told(trace)] == lines
+
+
+def test_packets_that_were_overtaken_or_sent_needlessly_are_told_with_frames_of_both_places() -> None:
+    with read("reordered") as trace:
+        lines = list(disorders(trace))
+        assert [line.partition(", up to")[0] for line in lines] == [
+            "client → lb: 1 packet sent again though it had arrived",
+            "client → lb: 1 packet overtaken",
+            "lb → client: 1 packet sent again though it had arrived",
+            "lb → client: 1 packet overtaken",
         ]
+        for line, sender in zip(lines, ("client", "client", "server", "server"), strict=True):
+            first, second, other = map(int, re.findall(r"frame (\d+) → (\d+), \D+ (\d+)$", line)[0])
+            seen = {
+                frame: (place, told_by)
+                for frame, place, told_by in trace.fetch("SELECT frame, place, sender::VARCHAR FROM sightings")
+            }
+            near, far = ("client", "lb") if sender == "client" else ("lb", "client")
+            assert [seen[frame] for frame in (first, second, other)] == [(near, sender), (far, sender), (far, sender)]
+        assert list(queues(trace)) == []
+
+
+def test_a_queue_is_told_where_it_is_and_nowhere_else() -> None:
+    with read("queue") as trace:
+        (line,) = queues(trace)
+        assert line.startswith("lb → client: ")
+        most_ms = float(re.findall(r"up to ([\d.]+)\sms", line)[0])
+        assert 70 <= most_ms <= 20_000 * 8 / 2_000_000 * 1000 + 2, "20,000 bytes at 2 Mbit/s"
+    for case in ("plain", "loss", "whose-fault-1"):
+        with read(case) as trace:
+            assert list(queues(trace)) == [], case

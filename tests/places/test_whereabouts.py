@@ -1,10 +1,12 @@
 """Where the time of phases was spent: laws of all our captures at several places, and what their labs were made of."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 import conchart
+from conchart.telling.longest import longest
 from tests.conftest import IN_PLACES, ROOT, name_of, places_of
 
 MS = 1_000_000
@@ -26,7 +28,9 @@ def test_parts_lie_in_their_phase_one_after_the_other(folder: Path) -> None:
         assert outside == []
 
 
-@pytest.mark.parametrize("case", ["plain", "asymmetric", "whose-fault-1", "whose-fault-2"])
+@pytest.mark.parametrize(
+    "case", ["plain", "asymmetric", "loss", "nat", "offload", "queue", "whose-fault-1", "whose-fault-2"]
+)
 def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
         waits = trace.sql("""
@@ -61,3 +65,60 @@ def test_each_part_of_a_wait_is_what_the_lab_made_it(case: str, path_ms: int, be
         assert parts["host", "app"] == pytest.approx(app_ms * MS, abs=5 * MS)
         assert parts["host", "lb"] < 3 * MS
         assert parts["path", "client"] == pytest.approx(path_ms * MS, abs=2 * MS)
+
+
+@pytest.mark.parametrize(("case", "hosts_ms"), [("loss", {"client": 1, "lb": 30}), ("nat", {"client": 1, "lb": 10})])
+def test_a_host_that_waits_for_its_timer_is_not_at_fault(case: str, hosts_ms: dict[str, int]) -> None:
+    """Each wait for a lost packet is told by where it got lost; client and load balancer answer within milliseconds."""
+    with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
+        (held,) = trace.sql("""
+            SELECT sum(end_at - start_at) FROM stalled WHERE kind IN ('rto', 'fast-retransmit')
+                AND phase IN ('wait', 'transfer') AND stream IN (SELECT stream FROM paths WHERE place = 'client')
+        """).fetchone() or (0,)
+        lost = dict(
+            trace.sql("""
+            SELECT concat(place, '-', to_place), sum(end_at - start_at) FROM whereabouts
+            WHERE kind = 'loss' AND phase IN ('wait', 'transfer') GROUP BY ALL
+        """).fetchall()
+        )
+        assert set(lost) == {"client-lb", "lb-client"}
+        assert sum(lost.values()) == pytest.approx(held, abs=MS)
+        hosts = dict(
+            trace.sql("""
+            SELECT place, sum(end_at - start_at) FROM whereabouts
+            WHERE kind = 'host' AND phase = 'wait' AND place <> 'app' GROUP BY ALL
+        """).fetchall()
+        )
+        assert all(hosts.get(place, 0) < most * MS for place, most in hosts_ms.items()), hosts
+
+
+def test_a_sender_that_waits_for_acknowledgements_goes_at_the_pace_of_the_path() -> None:
+    """300,000 bytes over 2 Mbit/s: nginx has them at once. What the line drops is told apart."""
+    with conchart.read(places=places_of(ROOT / "captures/places/queue")) as trace:
+        spent = dict(
+            trace.sql("""
+            SELECT kind, sum(end_at - start_at) FROM whereabouts
+            WHERE phase = 'transfer' AND stream = 0 AND place = 'lb' GROUP BY ALL
+        """).fetchall()
+        )
+        assert spent["pace"] > 350 * MS
+        assert spent["loss"] > 340 * MS
+        assert spent["host"] < 520 * MS
+
+
+def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
+    """The client's capture has what two segments carried in one; it does not answer for them."""
+    with conchart.read(places=places_of(ROOT / "captures/places/offload")) as trace:
+        (host,) = trace.sql("""
+            SELECT sum(end_at - start_at) FROM whereabouts WHERE kind = 'host' AND place = 'client'
+        """).fetchone() or (0,)
+        assert host < 40 * MS
+
+
+def test_the_largest_wait_says_where_it_was_spent() -> None:
+    with conchart.read(places=places_of(ROOT / "captures/places/whose-fault-1")) as trace:
+        (largest, *_) = longest(trace, 1)
+        assert re.search(r"1\.57 s \(68 %\) of all 2\.32 s there on the path lb–app", largest.detail)
+    with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
+        (largest, *_) = longest(trace, 1)
+        assert "until lost packets came again (losses lb → client)" in largest.detail

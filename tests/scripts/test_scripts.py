@@ -31,7 +31,7 @@ from tests.conftest import ROOT, capture_of, empty_trace, name_of
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "conchart/outputs/page/scripts"
 MODULES = sorted(path.stem for path in SCRIPTS.glob("*.js"))
-PAGES = {"page": page.SCRIPTS, "comparison": comparison.SCRIPTS}
+PAGES = {"page": page.SCRIPTS, "places": page.SCRIPTS_OF_PLACES, "comparison": comparison.SCRIPTS}
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(not NODE, reason="no node on this machine")

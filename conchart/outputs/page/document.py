@@ -44,6 +44,7 @@ def render_document(
     scripts: tuple[str, ...],
     data: object,
     blocks: Mapping[str, str] = MappingProxyType({}),
+    more: Mapping[str, object] = MappingProxyType({}),
     **values: Any,  # noqa: ANN401
 ) -> str:
     """Return a page as text, to be encoded as UTF-8.
@@ -53,6 +54,7 @@ def render_document(
         scripts: Their names, in the order in which they build on each other.
         data: What scripts need, as JSON.
         blocks: Tables that they need, packed.
+        more: The same as ``data``, for single scripts, by the id of its block.
         values: What else the template names, of any type.
     """
     fixed = prepare(template, scripts)
@@ -63,6 +65,7 @@ def render_document(
         loading=fixed.loading,
         blocks=[("data", None, compress_json(data))]
         + [(f"data-{name}", name, block) for name, block in blocks.items()]
+        + [(name, None, compress_json(told)) for name, told in more.items()]
         + [("plotly", None, fixed.plotly)],
         script=fixed.script,
         **values,

@@ -9,8 +9,9 @@ from typing import Any
 
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
+from conchart.outputs.page import places
 from conchart.outputs.page.document import prepare, render_document
-from conchart.outputs.page.places import between, drawn_journeys
+from conchart.outputs.page.places import between
 from conchart.outputs.page.swimlanes import swimlanes
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
@@ -47,10 +48,11 @@ SCRIPTS = (
         "tree",
         "chart",
     ),
-    *("describe", "ladder", "overview", "lanes", "ranks", "range", "places", "series", "statistics", "language", "search"),
+    *("describe", "ladder", "overview", "lanes", "ranks", "range", "series", "statistics", "language", "search"),
     *("listings", "table", "help", "main"),
 )
 """In the order in which they build on each other."""
+SCRIPTS_OF_PLACES = (*SCRIPTS[:-1], *places.SCRIPTS, SCRIPTS[-1])
 
 TEMPLATE = "page.html.j2"
 
@@ -89,11 +91,13 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
     answer = verdict(tables, names=options.names)
     found = findings(tables, names=options.names, most=PAGE.findings) if options.findings else []
     wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
+    by_place = between(tables)
     return render_document(
         TEMPLATE,
-        SCRIPTS,
-        lanes.data | {"findings": _places(wrong)} | drawn_journeys(tables),
+        SCRIPTS if by_place is None else SCRIPTS_OF_PLACES,
+        lanes.data | {"findings": _places(wrong)},
         lanes.blocks,
+        {} if by_place is None else {"places": places.drawn(tables, by_place)},
         title=title or title_of(files),
         files=[
             {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
@@ -114,7 +118,7 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stalls=stall_costs(tables),
         findings=wrong,
         more_findings=sum(one.count for one in tally_findings(tables, without=found)),
-        between=between(tables),
+        between=by_place,
         servers=_bars(listed[: PAGE.servers], whole.longest_ns),
         more_servers=max(0, whole.count - PAGE.servers),
         waited_ns=whole.waited_ns,

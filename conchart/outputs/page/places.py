@@ -1,16 +1,31 @@
-"""The page's section about several places: bars, losses, clocks; the packets of some exchanges for its scripts.
+"""The page's section about several places: bars, losses, clocks; what its own scripts draw.
 
-In: a trace. Out: plain values for the template and for ``places.js``; nothing where nobody named places.
+In: a trace. Out: plain values for the template, and for ``arrows.js`` and ``delays.js``; nothing where nobody named
+places.
 """
 
+from collections import Counter
 from typing import Any
 
-from conchart.store.tables import Tables
-from conchart.telling.places import Arrow, Journey, clocks, journeys, losses, spent
-from conchart.words.units import format_bytes, format_count, format_ns
+from markupsafe import Markup
 
-MAX_JOURNEYS = 8
+from conchart.outputs.page.document import resource
+from conchart.store.tables import Tables
+from conchart.telling.axis import TimeAxis, time_axis
+from conchart.telling.delays import Delays, delays
+from conchart.telling.journeys import Arrow, Journey, PlaceLane, Stay, journeys
+from conchart.telling.places import Clock, clocks, losses, spent
+from conchart.words.phases import PHASES
+from conchart.words.printable import printable
+from conchart.words.units import count_of, format_bytes, format_ns
+
+SCRIPTS = ("arrows", "delays")
+"""Of pages of several places alone."""
+MAX_JOURNEYS = 20
 """Exchanges of which the page has the packets: those that users waited for longest."""
+MAX_PATHS = 12
+"""Charts of delays."""
+_NAME = 60
 _LETTERS = {"S": "SYN", "F": "FIN", "R": "RST"}
 
 
@@ -18,39 +33,103 @@ def between(tables: Tables) -> dict[str, Any] | None:
     """Give what the template shows."""
     if not tables.have_places:
         return None
-    return {"spent": spent(tables), "losses": list(losses(tables)), "clocks": clocks(tables)}
-
-
-def drawn_journeys(tables: Tables) -> dict[str, Any]:
-    """Give what the script draws: of each exchange its packets, with the places by number."""
-    if not tables.have_places:
-        return {}
-    return {"journeys": [_told(one) for one in journeys(tables, MAX_JOURNEYS)]}
-
-
-def _told(one: Journey) -> dict[str, Any]:
-    number = {place: n for n, place in enumerate(one.places)}
-    more = f" {format_count(one.more)} more packets are not drawn." if one.more else ""
+    ways = list(delays(tables, time_axis(tables)))
     return {
-        "title": f"connection {one.stream}, request {one.exchange}: waited {format_ns(one.wait_ns)}",
-        "says": f"A wait of {format_ns(one.wait_ns)}: {one.whereabouts}.{more}",
-        "places": one.places,
-        "arrows": [
-            {
-                "frame": arrow.frame,
-                "up": arrow.sender == "client",
-                "bytes": arrow.bytes,
-                "flags": arrow.flags,
-                "label": _said(arrow),
-                "way": [[number[place], at] for place, at in arrow.seen],
-                "lost": arrow.lost,
-            }
-            for arrow in one.arrows
-        ],
+        "spent": spent(tables),
+        "losses": list(losses(tables)),
+        "clocks": clocks(tables),
+        "delays": ways[:MAX_PATHS],
+        "more_delays": max(0, len(ways) - MAX_PATHS),
+        "style": Markup(resource("templates", "places.css")),
+    }
+
+
+def drawn(tables: Tables, told: dict[str, Any]) -> dict[str, Any]:
+    """Give what the scripts draw; ``told``: what the template has."""
+    axis = time_axis(tables)
+    clock_of: dict[str, Clock] = {}
+    for clock in told["clocks"]:
+        clock_of.setdefault(clock.place, clock)
+    return {
+        "span_ns": axis.span,
+        "kinds": {kind.name: kind.title for kind in PHASES},
+        "journeys": [_journey(one, axis, clock_of) for one in journeys(tables, MAX_JOURNEYS)],
+        "delays": [_delays(one) for one in told["delays"]],
+    }
+
+
+def _journey(one: Journey, axis: TimeAxis, clock_of: dict[str, Clock]) -> dict[str, Any]:
+    number = {(lane.stream, lane.place): n for n, lane in enumerate(one.lanes)}
+    name = f" {one.name}" if one.name else ""
+    name = name if len(name) <= _NAME else f"{name[:_NAME]}…"
+    more = f" {count_of(one.more, 'packet')} in the middle are not drawn." if one.more else ""
+    consists = f"{one.wait}." if one.wait else ""
+    lost = Counter((arrow.seen[-1][0], arrow.lost_to) for arrow in one.arrows if arrow.lost_to)
+    missed = "".join(
+        f" Lost between {printable(here)} and {printable(there)}: {count_of(count, 'packet')}."
+        for (here, there), count in lost.items()
+    )
+    return {
+        "title": f"#{one.stream}, request {one.exchange}{name}: waited {format_ns(one.wait_ns)}",
+        "stream": one.stream,
+        "says": f"{consists[:1].upper()}{consists[1:]}{missed}{more}",
+        "start": axis.at(one.start_at),
+        "end": axis.at(one.end_at),
+        "stays": [_stay(stay, axis) for stay in one.stays],
+        "lanes": [_lane(lane, axis, clock_of) for lane in one.lanes],
+        "arrows": [_arrow(arrow, axis, number) for arrow in one.arrows if arrow.seen],
+    }
+
+
+def _stay(stay: Stay, axis: TimeAxis) -> dict[str, Any]:
+    here = printable(stay.place)
+    words = f"{here} → {printable(stay.to_place)}" if stay.to_place else here
+    doubt = "" if not stay.uncertainty_ns else f" ± {format_ns(stay.uncertainty_ns)}"
+    if stay.uncertainty_ns is None and stay.kind == "path":
+        doubt = " (clocks unknown)"
+    return {
+        "kind": stay.kind,
+        "words": words,
+        "length": f"{format_ns(stay.end_at - stay.start_at)}{doubt}",
+        "start": axis.at(stay.start_at),
+        "end": axis.at(stay.end_at),
+    }
+
+
+def _lane(lane: PlaceLane, axis: TimeAxis, clock_of: dict[str, Clock]) -> dict[str, Any]:
+    clock = clock_of.get(lane.place)
+    return {
+        "place": printable(lane.place),
+        "clock": "" if clock is None else str(clock) if clock.method == "reference" else f"clock {clock}",
+        "stream": lane.stream,
+        "server": lane.server,
+        "chosen": lane.chosen,
+        "bars": [[bar.kind, axis.at(bar.start_at), axis.at(bar.end_at)] for bar in lane.bars],
+    }
+
+
+def _arrow(arrow: Arrow, axis: TimeAxis, number: dict[tuple[int, str], int]) -> dict[str, Any]:
+    return {
+        "frame": arrow.frame,
+        "up": arrow.sender == "client",
+        "label": _said(arrow),
+        "way": [[number[arrow.stream, place], axis.at(at)] for place, at in arrow.seen],
+        "lost": number.get((arrow.stream, arrow.lost_to)) if arrow.lost_to else None,
+        "marks": arrow.marks,
     }
 
 
 def _said(arrow: Arrow) -> str:
-    """Say what a packet is: ``SYN``, ``1.4 kB``."""
+    """Say what a packet is: ``SYN``, ``request, 1.4 kB``."""
     words = [word for letter, word in _LETTERS.items() if letter in arrow.flags]
-    return " ".join([*words, *([format_bytes(arrow.bytes)] if arrow.bytes else [])])
+    words += [f"{arrow.marks} begins"] if arrow.marks else []
+    return ", ".join([*words, *([format_bytes(arrow.bytes)] if arrow.bytes else [])])
+
+
+def _delays(one: Delays) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "says": str(one),
+        "bucket": one.bucket_ns,
+        "points": [[p.start_ns, p.packets, p.median_ns, p.most_ns, p.lost] for p in one.points],
+    }

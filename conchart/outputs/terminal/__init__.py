@@ -58,11 +58,11 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
         sheet.label("Findings", finding_lines(tables, sheet.room, names=names))
     sheet.tell(waits(tables, listed))
     sheet.tell(hints(tables))
+    sheet.section(PLACES, place_lines(tables, width))
     sheet.section(
         "Where the time went (what users waited for, then the rest)",
         attribution(listed[: TERMINAL.servers], totals(tables).count, width, colours=colours),
     )
-    sheet.section(PLACES, place_lines(tables, width))
     sheet.section("Why the next byte did not come (part of the times above)", causes(tables, width))
     sheet.section("Queries by shape (what was waited for most first)", query_lines(tables, width))
     sheet.section("When (one line per connection)", lanes(tables, width, colours=colours, names=names))

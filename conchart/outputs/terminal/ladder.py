@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _INDENT = 26
 _COLUMN = 12
+_LEAST_COLUMN = 8
 _GAP = 5
+_FRAME = 10
 _LEAST_ROOM = 24
 _ARROWS = {True: " ──▶ ", False: " ◀── "}
 _LOST = {True: " ──✕ ", False: " ✕── "}
@@ -35,7 +37,7 @@ def print_ladder(ladder: Ladder, sheet: Sheet) -> None:
     """Write all of it."""
     sheet.show(Text(f"Connection {ladder.stream} ({ladder.filter}): {ladder.client} → {ladder.server}", "bold"))
     sheet.tell(ladder.facts)
-    of_places = "when each place saw them, in milliseconds since the first; all times are by one clock"
+    of_places = "ms since the first packet, when each place saw them, by one clock"
     of_one = "milliseconds since the first, frame, → client to server, ← server to client"
     sheet.section(f"Packets: {of_places if ladder.places else of_one}", _rungs(ladder, sheet))
     sheet.section("What other programs would print", _clocks(ladder.clocks, sheet))
@@ -44,26 +46,32 @@ def print_ladder(ladder: Ladder, sheet: Sheet) -> None:
 def _rungs(ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
     silences = {silence.start_frame: silence for silence in ladder.silences}
     if ladder.places:
-        yield from _columns(ladder)
+        yield from _columns(ladder, _column(ladder, sheet))
     for rung in ladder.rungs:
         yield from _rung(rung, ladder, sheet)
         if rung.frame in silences:
             yield from _silence(silences[rung.frame], sheet)
 
 
-def _columns(ladder: Ladder) -> Iterator[Text]:
+def _column(ladder: Ladder, sheet: Sheet) -> int:
+    """Give the width of the column of a place: many places have narrow ones."""
+    fits = (sheet.width - _FRAME) // max(1, len(ladder.places)) - _GAP
+    return max(_LEAST_COLUMN, min(_COLUMN, fits))
+
+
+def _columns(ladder: Ladder, column: int) -> Iterator[Text]:
     """Name the places above their columns, and how far their clocks may be wrong."""
     doubts = "".join(
-        f"{'' if number == 0 else 'clock unknown' if ns is None else f'± {format_ns(ns)}':>{_COLUMN}}{'':{_GAP}}"
+        f"{'' if number == 0 else 'unknown' if ns is None else f'± {format_ns(ns)}':>{column}}{'':{_GAP}}"
         for number, (_, ns) in enumerate(ladder.places)
     )
-    names = "".join(f"{fit(place, _COLUMN).strip():>{_COLUMN}}{'':{_GAP}}" for place, _ in ladder.places)
-    yield Text(names + "   frame", "bold")
+    names = "".join(f"{fit(place, column).strip():>{column}}{'':{_GAP}}" for place, _ in ladder.places)
+    yield Text(f"{names}{'frame':>{_FRAME - 2}}", "bold")
     yield Text(doubts, "dim")
 
 
 def _rung(rung: Rung, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
-    head = _way(rung, ladder) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
+    head = _way(rung, ladder, _column(ladder, sheet)) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
     # Many columns leave no room for words: these stand below.
     room = sheet.width - len(head)
     lines = list(wrapped(rung.label or "…", room if room >= _LEAST_ROOM else sheet.width - _INDENT))
@@ -79,12 +87,12 @@ def _moment(rung: Rung, after_ns: int) -> str:
     return f"{after_ns / 1_000_000:12.3f} {rung.frame:>8}  {'→' if rung.sender == 'client' else '←'}  "
 
 
-def _way(rung: Rung, ladder: Ladder) -> str:
+def _way(rung: Rung, ladder: Ladder, column: int) -> str:
     """Draw the packet from place to place: when each saw it, in its column, and an arrow where it went on."""
     seen = dict(rung.seen)
     names = [place for place, _ in ladder.places]
     ahead = rung.sender == "client"
-    cells = [f"{(seen[name] - ladder.opened_at) / 1_000_000:{_COLUMN}.3f}" if name in seen else "" for name in names]
+    cells = [f"{(seen[name] - ladder.opened_at) / 1_000_000:{column}.3f}" if name in seen else "" for name in names]
     drawn = ""
     for number, (name, cell) in enumerate(zip(names, cells, strict=True)):
         farther = names[number + 1] if number + 1 < len(names) else None
@@ -94,8 +102,8 @@ def _way(rung: Rung, ladder: Ladder) -> str:
         elif farther and cell and any(cells[number + 1 :]):
             gap = _ARROWS[ahead]
         elif farther and not cell and any(cells[:number]) and any(cells[number + 1 :]):
-            cell, gap = "─" * _COLUMN, _ARROWS[ahead]
-        drawn += f"{cell:>{_COLUMN}}{gap:^{_GAP}}"
+            cell, gap = "─" * column, _ARROWS[ahead]
+        drawn += f"{cell:>{column}}{gap:^{_GAP}}"
     return f"{drawn}{rung.frame:>8}  "
 
 

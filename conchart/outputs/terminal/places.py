@@ -6,7 +6,8 @@ from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
 from conchart.store.tables import Tables
-from conchart.telling.places import changes, clocks, losses, spent
+from conchart.telling.places import clocks, losses, spent
+from conchart.telling.ways import changes, disorders, queues
 from conchart.words.printable import printable
 
 TITLE = "Where it was spent (hosts, and paths between places)"
@@ -23,6 +24,9 @@ def place_lines(tables: Tables, width: int, most: int | None = None) -> Iterator
         yield from (Text(f"  {line}") for line in lines)
     for lost in losses(tables):
         yield from (Text(line) for line in wrapped(f"lost   {lost}", width, indent="       "))
+    for label, ways in (("order  ", disorders), ("queue  ", queues)):
+        for told_of in ways(tables):
+            yield from (Text(line) for line in wrapped(f"{label}{told_of}", width, indent="       "))
     for changed in changes(tables):
         yield from (Text(line) for line in wrapped(f"changed {changed}", width, indent="       "))
     for clock in clocks(tables):

@@ -61,8 +61,8 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     drawn = list(lanes(tables, width, colours=colours, names=names, room=room - len(servers)))
     return [
         *top,
-        *_section("Where the time went (what users waited for, then the rest)", servers),
         *between,
+        *_section("Where the time went (what users waited for, then the rest)", servers),
         *_section("When (one line per connection)", drawn),
         Text(),
         *asked,

@@ -12,6 +12,7 @@ from conchart.store.sql import ANSWER, COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.messages import BY_EXCHANGE
 from conchart.telling.rows import Row, rows
+from conchart.telling.whereabouts import PARTS
 from conchart.words.stalls import DETAIL
 
 _TABLES = {
@@ -43,6 +44,7 @@ _OF_PLACES = {
             any_value(to_place) AS lost_to
         FROM sightings JOIN paths USING (stream, place) JOIN own USING (stream) LEFT JOIN lost USING (frame)
         GROUP BY stream, sender, coalesce(packet, -1 - frame) ORDER BY stream, seen_at, frame""",
+    "parts": PARTS,
 }
 """Only where places are named."""
 
@@ -68,6 +70,8 @@ class Connection:
     """Those that saw it, from the client on, and how much the clock may be wrong against the one before."""
     seen: list[Row]
     """Each packet, with the places that saw it in the order of its way, and when."""
+    parts: list[Row]
+    """What each host and path has of each phase."""
 
     @property
     def stream(self) -> int:

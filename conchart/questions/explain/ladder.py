@@ -14,6 +14,7 @@ from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
 from conchart.telling.messages import told
 from conchart.telling.rows import Row
+from conchart.telling.whereabouts import where
 from conchart.words.printable import endpoint
 from conchart.words.stalls import stall_kind
 from conchart.words.units import count_of, format_ns
@@ -94,6 +95,11 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     names = [f"{kind} {format_ns(ns)}" for kind, ns in _phases(connection)]
     if names:
         yield "phases", ", ".join(names)
+    told_where = [one for one in where(connection.parts) if one.phase in ("syn", "tls", "wait")]
+    for one in told_where[:_MOST_TOLD]:
+        yield "where", f"{one}" if one.exchange is None else f"request {one.exchange}: {one}"
+    if len(told_where) > _MOST_TOLD:
+        yield "where", f"{len(told_where) - _MOST_TOLD} more: conchart query … 'FROM whereabouts'"
 
 
 def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:

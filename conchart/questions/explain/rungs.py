@@ -71,7 +71,9 @@ def several_places(connection: Connection, steps: list[Rung]) -> list[Rung]:
         lost = f"It was lost between {seen[-1][0]} and {row['lost_to']}." if row["lost_to"] else ""
         says = " ".join(filter(None, (step.says, lost)))
         found.append(replace(step, seen=seen, lost_to=row["lost_to"], says=says))
-    return sorted([*found, *own.values()], key=lambda step: (min([step.seen_at, *(at for _, at in step.seen)]), step.frame))
+    return sorted(
+        [*found, *own.values()], key=lambda step: (min([step.seen_at, *(at for _, at in step.seen)]), step.frame)
+    )
 
 
 _FLAGS = (("S", "SYN"), ("R", "RST"), ("F", "FIN"))

@@ -356,7 +356,8 @@ fn short(keys: &protection::Protection, phase: bool, number: u16, frames: &[u8])
 
 fn stream(id: u8, offset: u16, bytes: &[u8], fin: bool) -> Vec<u8> {
     let kind = 0x0e | u8::from(fin);
-    [&[kind, id][..], &(0x4000 | offset).to_be_bytes(), &[bytes.len() as u8], bytes].concat()
+    let [offset, len] = [offset, bytes.len() as u16].map(|number| (0x4000 | number).to_be_bytes());
+    [&[kind, id][..], &offset, &len, bytes].concat()
 }
 
 #[test]

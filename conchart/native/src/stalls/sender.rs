@@ -340,6 +340,12 @@ impl Sender {
         }
         let small = self.small.filter(|small| self.acked >= small.end);
         let first = small.map_or(wait.latest, |small| small.seen);
+        // Between the two, acknowledgements let the sender go on: the congestion window keeps it.
+        let knew_by = wait.latest.at - wait.path.near;
+        let went_on = self.acks.iter().any(|ack| first.at < ack.seen.at && ack.seen.at <= knew_by);
+        if went_on && knew_by - first.at >= LEAST_PAUSE_NS {
+            return None;
+        }
         // What was lost counts from when it was sent again.
         let first = self.repeated.map_or(first, |repeated| first.max(repeated));
         let frees = |release: &Release| match small {

@@ -511,6 +511,21 @@ fn a_small_segment_behind_any_other_number_waited_for_the_small_one_before() {
 }
 
 #[test]
+fn the_end_of_what_the_congestion_window_keeps_is_not_held() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, 200);
+    for segment in 0..8 {
+        wire.data(0.0, S, 200 + segment * MSS, 300, MSS);
+    }
+    wire.ack(80.0, C, 100);
+    wire.data(80.1, S, 200 + 8 * MSS, 300, MSS);
+    wire.ack(90.0, C, 200);
+    wire.data(90.1, S, 200 + 9 * MSS, 300, 117);
+    let found = wire.found(phases::Kind::Transfer);
+    assert!(found.iter().all(|found| found.0 != Kind::Nagle), "{found:?}");
+}
+
+#[test]
 fn a_first_window_of_fewer_than_ten_segments_is_a_small_one() {
     for (count, detail) in [(4, Some(Detail::SmallWindow)), (9, Some(Detail::SmallWindow)), (10, None), (11, None)] {
         let slow_start = [(Kind::SlowStart, detail, S, 0, 20)];

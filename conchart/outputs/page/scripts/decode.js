@@ -191,16 +191,16 @@ export class Table {
 }
 
 /**
- * Read what the page says of the whole.
+ * Read what the page says of the whole, or another part of it.
  * @param {Document} document
  * @returns {Promise<any>}
  */
-export async function readHead(document) {
-  const bytes = await unpack(document.getElementById("data"), "data");
+export async function readHead(document, part = "data") {
+  const bytes = await unpack(document.getElementById(part), part);
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
-    throw new Damaged("data");
+    throw new Damaged(part);
   }
 }
 

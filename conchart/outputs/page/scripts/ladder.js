@@ -9,7 +9,7 @@ import { brief, clip, count, el, exact, inMs, plural, svg } from "./format.js";
 
 /* Of the picture to scale, in pixels: its width, what is left and right of client and server, its least height per arrow. */
 const PICTURE = 920;
-const NARROW = 320;
+const NARROWEST = 320;
 const ASIDE = 150;
 const HEAD = 26;
 const LEAST_STEP = 7;
@@ -150,7 +150,7 @@ const endArrows = (rungs, away) => rungs.map((rung) => ({
  * @param {{start: number, end: number, zero: number, room: number, bands: [number, number, Row][], silences: Row[], explained: boolean}} about
  */
 export function drawArrows(columns, arrows, { start, end, zero, room, bands, silences, explained }) {
-  const width = Math.max(NARROW, Math.min(PICTURE, room || PICTURE));
+  const width = Math.max(NARROWEST, Math.min(PICTURE, room || PICTURE));
   const aside = Math.min(ASIDE, width / 4);
   const letters = Math.floor((aside - 14) / 6);
   const span = Math.max(1, end - start);
@@ -200,8 +200,9 @@ export function drawArrows(columns, arrows, { start, end, zero, room, bands, sil
     add("title", {}, `Frame ${rung.frame}, ${exact(rung.seen_at - zero)}: ${rung.label}${explained && rung.says ? `. ${rung.says}` : ""}`, group);
     if (!labelled.has(arrow)) continue;
     const told = y(way[0][1]);
-    add("text", { x: up ? x(way[0][0]) - 8 : x(way[0][0]) + 8, y: told + 4, "text-anchor": up ? "end" : "start", class: "word" }, clip(rung.label, up && way[0][0] === 0 ? letters - 9 > 4 ? letters - 4 : letters : letters), group);
-    if (width === PICTURE) add("text", { x: 12, y: told + 4, class: "time" }, `${inMs(rung.seen_at - zero)} ms`, group);
+    const [timed, time] = [width === PICTURE, `${inMs(rung.seen_at - zero)} ms`];
+    add("text", { x: up ? x(way[0][0]) - 8 : x(way[0][0]) + 8, y: told + 4, "text-anchor": up ? "end" : "start", class: "word" }, clip(rung.label, timed && !way[0][0] ? letters - time.length : letters), group);
+    if (timed) add("text", { x: 12, y: told + 4, class: "time" }, time, group);
   }
   picture.setAttribute("aria-label", `${plural(arrows.length, "packet")} between ${columns.map(({ name }) => name).join(", ")}, to scale`);
   return picture;

@@ -11,7 +11,6 @@ import { ladderPanel } from "./ladder.js";
 import { Lanes } from "./lanes.js";
 import { filterOf } from "./listings.js";
 import { readModel } from "./model.js";
-import { showJourneys } from "./places.js";
 import { Search } from "./search.js";
 import { State, findingAfter, goBack, narrow, possible, seeFromNext } from "./state.js";
 import { Statistics } from "./statistics.js";
@@ -338,7 +337,6 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
-showJourneys(model.journeys, document.getElementById("journey"));
 if (seenFrom) seenFrom.value = state.shown.seenFrom; // browsers keep what was chosen before a page is loaded again
 applyFilters(false);
 state.change({ explanations: asked.get("explanations") !== "closed" });

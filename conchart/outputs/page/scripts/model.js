@@ -112,8 +112,6 @@ export class Model {
     this.stallKinds = data.stall_kinds;
     /** Why other programs print other figures. @type {string[]} */
     this.clocksDiffer = data.clocks_differ;
-    /** Exchanges whose packets several places saw. @type {Row[]} */
-    this.journeys = data.journeys || [];
     /** The stream at whose ladder the page opens. @type {number | null} */
     this.explained = data.explained;
     /** Of the capture, in ns. @type {number} */

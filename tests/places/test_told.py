@@ -1,0 +1,178 @@
+"""What page and terminal tell of where a wait was spent: each host and each path once, and no nanosecond is missing."""
+
+import io
+import itertools
+
+import pytest
+from rich.console import Console
+
+import conchart
+from conchart import Trace
+from conchart.outputs.terminal.ladder import print_ladder
+from conchart.outputs.terminal.sheet import Sheet
+from conchart.questions.explain import Ladder, connections, ladder
+from conchart.telling.axis import time_axis
+from conchart.telling.delays import delays
+from conchart.telling.journeys import MAX_ARROWS, journeys
+from conchart.telling.places import Part, losses, spent
+from conchart.telling.whereabouts import Where, whereabouts
+from tests.conftest import ROOT, places_of
+
+PLACES = ROOT / "captures/places"
+CASES = sorted(folder.name for folder in PLACES.iterdir())
+
+
+def read(case: str) -> Trace:
+    return conchart.read(places={place: [path] for place, path in places_of(PLACES / case).items()})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_parts_are_told_once_and_add_up(case: str) -> None:
+    with read(case) as trace:
+        for (stream,) in trace.sql("SELECT stream FROM connections").fetchall():
+            for told in whereabouts(trace, stream):
+                names = [(part.kind, part.place, part.to_place) for part in told.parts]
+                assert len(names) == len(set(names))
+                assert sum(part.total_ns for part in told.parts) <= told.total_ns
+        whole = "SELECT coalesce(sum(end_at - start_at), 0) FROM whereabouts"
+        ((expected,),) = trace.sql(whole).fetchall()
+        streams = [stream for (stream,) in trace.sql("SELECT stream FROM connections").fetchall()]
+        told_ns = [part.total_ns for stream in streams for one in whereabouts(trace, stream) for part in one.parts]
+        assert sum(told_ns) == expected
+
+
+def test_a_place_that_sees_one_direction_does_not_hide_those_behind_it() -> None:
+    """The way back goes around the router: the path from client to load balancer is told all the same."""
+    with read("detour") as trace:
+        (told,) = (one for one in whereabouts(trace, 0) if (one.phase, one.exchange) == ("wait", 0))
+    assert [part.words for part in told.parts] == ["path client–lb", "at lb"]
+    assert told.parts[0].total_ns == pytest.approx(10_000_000, rel=0.05)  # the line's 10 ms out; back it is none
+
+
+def test_words() -> None:
+    path = Part(kind="path", place="client", to_place="lb", total_ns=21_300_000, uncertainty_ns=310_000)
+    host = Part(kind="host", place="app", to_place=None, total_ns=62_400_000, uncertainty_ns=0)
+    told = Where(phase="wait", exchange=0, total_ns=84_000_000, parts=(path, host))
+    assert str(told) == "wait 84.0 ms = path client–lb 21.3 ms ± 310 µs, at app 62.4 ms, not known 300 µs"
+
+
+def test_explain_tells_the_same_of_each_request() -> None:
+    with read("plain") as trace:
+        (found,) = connections(trace, 0)
+        facts = [says for name, says in ladder(found).facts if name == "where"]
+        expected = whereabouts(trace, 0)
+    waits = [f"request {one.exchange}: {one}" for one in expected if one.phase == "wait"]
+    assert len(waits) == 4
+    assert facts[2:] == waits
+    assert all(one.startswith(("syn", "tls")) for one in facts[:2])
+
+
+def test_one_place_has_no_such_fact() -> None:
+    with conchart.read(places_of(PLACES / "plain")["client"]) as trace:
+        found = itertools.chain.from_iterable(ladder(one).facts for one in connections(trace))
+        assert [fact for fact in found if fact[0] == "where"] == []
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_the_columns_of_all_places_fit_a_narrow_terminal(count: int) -> None:
+    """The same capture under another name is another place."""
+    files = places_of(PLACES / "one-host")
+    names = ["lb", "app", "bridge", "copy", "five"][:count]
+    paths = [files[place] for place in ("lb", "app", "bridge", "bridge", "app")]
+    where_from = dict(zip(names, paths[:count], strict=True))
+    with conchart.read(places={name: [path] for name, path in where_from.items()}) as trace:
+        most = "SELECT stream FROM paths GROUP BY stream ORDER BY count(*) DESC, stream LIMIT 1"
+        ((stream,),) = trace.sql(most).fetchall()
+        (found,) = connections(trace, stream)
+        told = ladder(found)
+    assert {name for name, _ in told.places} == set(names)
+    lines = printed(told)
+    assert max(map(len, lines)) <= 80
+    packets = [line for line in lines if sum(arrow in line for arrow in ("──▶", "◀──"))]
+    assert all(line.count("──▶") + line.count("◀──") == count - 1 for line in packets)
+    ends = {line.index(".") for line in packets}
+    assert len(ends) == 1, "columns stand below each other"
+
+
+@pytest.mark.parametrize("case", ["loss", "nat", "offload", "reordered", "detour", "midstream", "udp"])
+def test_the_ladder_of_any_connection_fits(case: str) -> None:
+    with read(case) as trace:
+        for found in connections(trace):
+            told = ladder(found)
+            lines = printed(told)
+            assert max(map(len, lines)) <= 84  # so long is the heading of connections that one place saw
+            lost = sum(rung.lost_to is not None for rung in told.rungs)
+            assert sum("✕" in line for line in lines) == lost
+
+
+def printed(told: Ladder) -> list[str]:
+    out = io.StringIO()
+    print_ladder(told, Sheet(Console(file=out, width=80)))
+    return out.getvalue().partition("What other programs")[0].splitlines()
+
+
+def test_a_proxys_own_place_is_enough_to_follow_a_request() -> None:
+    """Nobody captured at the client: the wait is divided between load balancer, path and application all the same."""
+    files = places_of(PLACES / "plain")
+    with conchart.read(places={"lb": [files["lb"]], "app": [files["app"]]}) as trace:
+        streams = [stream for (stream,) in trace.sql("SELECT DISTINCT front_stream FROM links ORDER BY ALL").fetchall()]
+        told = [one for stream in streams for one in whereabouts(trace, stream)]
+        (whole,) = (one for one in spent(trace) if one.server_port == 443)
+    assert [one.phase for one in told] == ["wait"] * 9
+    assert {tuple(part.words for part in one.parts) for one in told} == {("at lb", "path lb–app", "at app")}
+    assert all(sum(part.total_ns for part in one.parts) == one.total_ns for one in told)
+    # The way to the client is behind the load balancer: nobody can say where that was spent.
+    assert whole.rest_ns == whole.total_ns - sum(one.total_ns for one in told)
+    with read("plain") as trace:
+        (three,) = (one for one in spent(trace) if one.server_port == 443)
+    for words in ("path lb–app", "at app"):
+        (one,), (other,) = ([part for part in told.parts if part.words == words] for told in (whole, three))
+        assert one.total_ns == pytest.approx(other.total_ns, rel=1e-3)
+
+
+def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
+    with read("one-host") as trace:
+        (told,) = (one for one in whereabouts(trace, 0) if one.exchange == 0)
+    words = ["at client", "path bridge–lb", "at lb", "path lb–bridge", "path bridge–app", "at app"]
+    assert [part.words for part in told.parts] == words
+    assert sum(part.total_ns for part in told.parts) == told.total_ns
+
+
+def test_a_loss_is_counted_among_the_packets_that_left() -> None:
+    """Of UDP, a place may see nothing of a connection whose only packet was lost."""
+    with read("udp") as trace:
+        told = {(one.from_place, one.to_place): one for one in losses(trace)}
+        ((left,),) = trace.sql("SELECT count(*) FROM sightings WHERE place = 'client' AND sender = 'client'").fetchall()
+        ways = {(one.from_place, one.to_place): one for one in delays(trace, time_axis(trace))}
+    assert told["client", "lb"].packets == left
+    assert all(one.lost + one.packets == told[way].packets for way, one in ways.items() if way in told)
+
+
+def test_of_a_long_transfer_both_ends_and_every_loss_are_shown() -> None:
+    with read("queue") as trace:
+        one = next(one for one in journeys(trace, 20) if one.more)
+        ((lost,),) = trace.sql(f"""
+            SELECT count(*) FROM losses WHERE NOT captured_elsewhere AND stream = {one.stream} AND bytes > 0
+                AND seen_at BETWEEN {one.start_at} AND {one.end_at}
+        """).fetchall()
+    assert len(one.arrows) + one.more > MAX_ARROWS
+    assert sum(arrow.lost_to is not None for arrow in one.arrows) == lost > 4
+    assert {one.start_at, one.end_at} <= {at for arrow in one.arrows for _, at in arrow.seen}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_lanes_of_a_place_lie_where_it_saw_their_packets(case: str) -> None:
+    """Bars of a lane touch; and the wait of a place begins when it saw the last packet of the request."""
+    with read(case) as trace:
+        told = list(journeys(trace, 5))
+        for one in told:
+            for lane in one.lanes:
+                assert all(a.end_at == b.start_at or a.end_at <= b.start_at for a, b in itertools.pairwise(lane.bars))
+                assert all(bar.end_at >= bar.start_at for bar in lane.bars)
+            marked = next((arrow for arrow in one.arrows if arrow.marks == "response" and not arrow.lost_to), None)
+            if marked is None or marked.stream != one.stream:
+                continue
+            for place, at in marked.seen:
+                (lane,) = (lane for lane in one.lanes if (lane.place, lane.stream) == (place, one.stream))
+                ends = {bar.end_at for bar in lane.bars if bar.kind == "wait"}
+                assert at in ends, (case, place)
