@@ -23,14 +23,33 @@ _AT_ONCE_NS = 1_000_000
 _MOST_HOPS = 8
 """Proxies in a row that are followed."""
 
+# A connection of a proxy that one place alone saw: that place is the proxy, if it saw the proxy's other side too.
+_ENDS = """
+    CREATE OR REPLACE TEMP TABLE ends AS
+    WITH single AS (SELECT stream, any_value(place) AS place FROM paths GROUP BY stream HAVING count(*) = 1),
+    linked AS (
+        SELECT single.stream, 'server' AS side, bool_or(other.place = single.place) AS is_here
+        FROM single JOIN links ON front_stream = single.stream JOIN paths other ON other.stream = back_stream
+        GROUP BY single.stream
+        UNION ALL
+        SELECT single.stream, 'client', bool_or(other.place = single.place)
+        FROM single JOIN links ON back_stream = single.stream JOIN paths other ON other.stream = front_stream
+        GROUP BY single.stream)
+    -- Where the other side of the proxy was seen elsewhere, this place is at the other end of the connection.
+    SELECT stream, bool_or(if(side = 'server', is_here, NOT is_here)) AS at_server,
+        bool_or(if(side = 'client', is_here, NOT is_here)) AS at_client
+    FROM linked GROUP BY stream
+"""
+
 _TURNS = """
     CREATE OR REPLACE TEMP TABLE turns AS
     WITH mine AS (
         SELECT stream, place, position FROM paths JOIN connections USING (stream) JOIN captures USING (capture, place)),
     spoken AS (
-        SELECT stream, packet, sender, seen_at, frame, position
+        SELECT stream, coalesce(packet, frame) AS packet, sender, seen_at, frame, position
         FROM sightings JOIN mine USING (stream, place) JOIN connections USING (stream)
-        WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE position = 1)
+        WHERE (packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE position = 1)
+            OR stream IN (SELECT stream FROM ends))
             AND (sightings.bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F') OR seen_at = ack_at)),
     changes AS (
         SELECT *, sender IS DISTINCT FROM lag(sender) OVER of_stream AS begins,
@@ -54,7 +73,7 @@ _SEEN = """
     WITH places_behind AS (
         SELECT turns.*, paths.place, paths.position AS its_position,
             if(end_by = 'server', paths.position - turns.position, turns.position - paths.position) AS away
-        FROM turns JOIN paths USING (stream))
+        FROM (FROM turns ANTI JOIN ends USING (stream)) turns JOIN paths USING (stream))
     SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
     FROM (FROM places_behind WHERE away >= 0) behind
     LEFT JOIN bounding asked ON asked.packet = start_packet AND asked.position = its_position
@@ -119,6 +138,11 @@ _STEPS = """
         SELECT stream, there_at, left_at, 'host', place, NULL, alone,
             if(alone, start_at - asked_at, 0) FROM legs WHERE farther IS NULL)
     SELECT * FROM parts WHERE end_at > start_at
+    UNION ALL
+    SELECT turns.stream, start_at, end_at,
+        if(end_by = 'server', if(at_server, 'host', 'behind'), if(at_client, 'host', 'before')), place, NULL,
+        start_by = end_by, 0
+    FROM turns JOIN ends USING (stream) JOIN paths USING (stream)
 """
 
 DOUBTS = """
@@ -135,15 +159,6 @@ DOUBTS = """
     FROM known one JOIN known other ON one.place <> other.place
 """
 """By how many ns the clocks of two places may be wrong against each other; NULL where nothing is known."""
-# A proxy's front that its own place alone saw: the wait is the proxy's, or that of its backends.
-_ALONE = """
-    INSERT INTO whereabouts BY NAME
-    SELECT phases.stream, exchange, handshake, phases.kind AS phase, start_at, end_at, 'host' AS kind, paths.place,
-        0 AS ahead_ns, phases.stream AS of_stream, exchange AS of_exchange, inferred
-    FROM phases JOIN paths USING (stream)
-    WHERE phases.kind = 'wait' AND end_at > start_at AND phases.stream IN (SELECT front_stream FROM links)
-        AND phases.stream NOT IN (SELECT stream FROM paths WHERE position = 1)
-"""
 _BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = f"""
@@ -273,7 +288,7 @@ _BEHIND = """
         LEFT JOIN connections opening ON opening.stream = back_stream
             AND opening.opened_at >= own.start_at - own.ahead_ns
             AND back_exchange = 0
-        WHERE own.kind = 'host' AND own.phase = 'wait' AND own.of_stream <> back_stream
+        WHERE own.kind IN ('host', 'behind') AND own.phase = 'wait' AND own.of_stream <> back_stream
             AND (own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)
                 -- What another place alone saw of a proxy's connections, it sent on behind this one.
                 OR own.place NOT IN (SELECT place FROM paths WHERE stream = back_stream))),
@@ -292,13 +307,14 @@ _BEHIND = """
         AND back.start_at < until_at AND since_at < back.end_at
     -- The proxy's own time stays its own.
     WHERE since_at < until_at AND NOT (back.kind = 'host' AND back.place = alone.place)
+        AND back.kind <> 'before'
 """
 _FEWER = """
     CREATE OR REPLACE TEMP TABLE own AS
     WITH cut AS (
         SELECT own.*, behind.start_at AS taken_at, behind.end_at AS given_at
         FROM whereabouts own JOIN behind ON behind.stream = own.stream AND behind.own_start_at = own.start_at
-            AND own.kind = 'host'),
+            AND own.kind IN ('host', 'behind')),
     edges AS (
         SELECT * EXCLUDE (taken_at, given_at), coalesce(lag(given_at) OVER own, start_at) AS from_at,
             taken_at AS until_at
@@ -312,6 +328,7 @@ _FEWER = """
 FORGET = "; ".join(
     f"DROP TABLE IF EXISTS {name}"
     for name in (
+        "ends",
         "turns",
         "bounding",
         "seen",
@@ -332,7 +349,7 @@ def place_phases(tables: Tables) -> None:
     """Fill ``whereabouts``."""
     if not tables.have_places:
         return
-    for statement in (_TURNS, _SEEN, _BY_BYTES, _STEPS, _BETWEEN, _PHASES, _ALONE):
+    for statement in (_ENDS, _TURNS, _SEEN, _BY_BYTES, _STEPS, _BETWEEN, _PHASES):
         tables.execute(statement)
     for charged, statement, phases in (
         ("lost", _LOST, _WAITED_FOR),
@@ -354,7 +371,7 @@ def _replace(tables: Tables, divided: str, *parts: str) -> None:
     """Put parts in the place of the hosts' time that they divide."""
     tables.execute(f"""
         DELETE FROM whereabouts
-        WHERE kind = 'host' AND (stream, start_at) IN (SELECT (stream, own_start_at) FROM {divided})
+        WHERE kind IN ('host', 'behind') AND (stream, start_at) IN (SELECT (stream, own_start_at) FROM {divided})
     """)
     for part in parts:
         tables.execute(f"INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM {part}")

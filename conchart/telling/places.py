@@ -15,6 +15,8 @@ from conchart.words.units import count_of, format_count, format_ns, format_share
 
 _ONE_WAY = {"loss": "losses", "pace": "pace"}
 """What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
+_AT_ONE = {"host": "at", "before": "before", "behind": "behind"}
+"""What is told of one place: its host, and the path and the host on either side of it that no other place saw."""
 _PPM = 1000
 """Parts of 10⁹ in one of 10⁶."""
 
@@ -74,9 +76,9 @@ class Part:
 
     @property
     def words(self) -> str:
-        """``path client–lb``, ``at app``, ``losses lb → client`` or ``pace lb → client``."""
-        if self.kind == "host":
-            return f"at {printable(self.place)}"
+        """``path client–lb``, ``at app``, ``behind lb``, ``losses lb → client`` or ``pace lb → client``."""
+        if self.kind in _AT_ONE:
+            return f"{_AT_ONE[self.kind]} {printable(self.place)}"
         if self.kind in _ONE_WAY:
             word = _ONE_WAY[self.kind]
             return f"{word} {printable(self.place)} → {printable(self.to_place)}" if self.to_place else word
@@ -89,7 +91,7 @@ class Part:
             return f"until lost packets came again ({self.words})"
         if self.kind == "pace":
             return f"waiting for acknowledgements ({self.words})"
-        return self.words if self.kind == "host" else f"on the {self.words}"
+        return self.words if self.kind in _AT_ONE else f"on the {self.words}"
 
     @property
     def length(self) -> str:

@@ -121,6 +121,6 @@ def queues(tables: Tables) -> Iterator[str]:
     for row in rows(tables, _QUEUED):
         yield (
             f"{_way(row['place'], row['to_place'])}: {count_of(row['packets'], 'packet')} took "
-            f"{format_ns(row['usual_ns'])} longer than the fastest one (the median), up to {format_ns(row['most_ns'])}: "
-            f"frame {row['frame']} → {row['to_frame']}"
+            f"{format_ns(row['usual_ns'])} longer than the fastest one (the median), "
+            f"up to {format_ns(row['most_ns'])}: frame {row['frame']} → {row['to_frame']}"
         )

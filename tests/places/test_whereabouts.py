@@ -122,3 +122,47 @@ def test_the_largest_wait_says_where_it_was_spent() -> None:
     with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
         (largest, *_) = longest(trace, 1)
         assert "until lost packets came again (losses lb → client)" in largest.detail
+
+
+TOTALS = """
+    SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT FROM (
+        SELECT * REPLACE (least(place, coalesce(to_place, place)) AS place,
+            if(to_place IS NULL, NULL, greatest(place, to_place)) AS to_place)
+        FROM whereabouts)
+    WHERE stream IN (SELECT stream FROM connections WHERE server_port = 443) AND phase = 'wait' GROUP BY ALL
+"""
+
+
+@pytest.mark.parametrize("case", ["plain", "whose-fault-1", "whose-fault-2", "whose-fault-3"])
+@pytest.mark.parametrize("names", [("lb", "app"), ("client", "lb")], ids="-".join)
+def test_what_one_place_alone_saw_is_divided_as_far_as_it_saw(case: str, names: tuple[str, ...]) -> None:
+    files = {place: str(ROOT / "captures/places" / case / f"{place}.pcap") for place in (*names, "client", "lb", "app")}
+    with conchart.read(places={place: files[place] for place in names}) as trace:
+        phases = trace.sql("""
+            SELECT phases.kind, end_at - start_at, (
+                SELECT sum(parts.end_at - parts.start_at) FROM whereabouts parts
+                WHERE parts.stream = phases.stream
+                    AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
+            FROM phases JOIN connections USING (stream)
+            WHERE server_port = 443 AND kind IN ('syn', 'tls', 'request', 'wait', 'transfer') AND end_at > start_at
+        """).fetchall()
+        assert {kind for kind, *_ in phases} >= {"syn", "tls", "wait"}
+        assert [row for row in phases if row[1] != row[2]] == [], "no phase of a front is left undivided"
+        told = {row[:3]: row[3] for row in trace.sql(TOTALS).fetchall()}
+        ((linked, fronts),) = trace.sql("""
+            SELECT count(*) FILTER ((stream, number) IN (SELECT (front_stream, front_exchange) FROM links)), count(*)
+            FROM exchanges JOIN connections USING (stream) WHERE server_port = 443 AND wait_ns IS NOT NULL
+        """).fetchall()
+    with conchart.read(places={place: files[place] for place in ("client", "lb", "app")}) as trace:
+        whole = {row[:3]: row[3] for row in trace.sql(TOTALS).fetchall()}
+    if names == ("client", "lb"):
+        # The load balancer's own part is the same to the nanosecond, whoever else looked.
+        assert told["host", "lb", None] == whole["host", "lb", None]
+        beyond = sum(ns for (_, place, to_place), ns in whole.items() if "app" in (place, to_place))
+        assert told["behind", "lb", None] == beyond
+        assert sum(told.values()) == sum(whole.values())
+    else:
+        assert linked >= fronts - 1
+        if linked == fronts:
+            assert told["host", "app", None] == pytest.approx(whole["host", "app", None], abs=MS)
+        assert ("before", "lb", None) not in told, "a wait is the server's turn"
