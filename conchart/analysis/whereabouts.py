@@ -67,8 +67,7 @@ _TURNS = """
 # Who is waited for is behind the last place in that direction which saw the packets.
 _SEEN = """
     CREATE OR REPLACE TEMP TABLE bounding AS
-    SELECT packet, position, seen_at
-    FROM sightings JOIN paths USING (stream, place)
+    SELECT packet, position, seen_at FROM sightings JOIN paths USING (stream, place)
     WHERE packet IN (SELECT start_packet FROM turns UNION SELECT end_packet FROM turns);
     CREATE OR REPLACE TEMP TABLE seen AS
     WITH places_behind AS (
