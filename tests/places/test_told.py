@@ -1,6 +1,7 @@
 """What page and terminal tell of where a wait was spent: each host and each path once, and no nanosecond is missing."""
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.questions.explain import connections, ladder
-from conchart.telling.places import Part
+from conchart.telling.places import Part, clocks
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
@@ -65,3 +66,22 @@ def test_one_place_has_no_such_fact(tmp_path: Path) -> None:
     with conchart.read(places_of(PLACES / "plain")["client"]) as trace:
         found = itertools.chain.from_iterable(ladder(one).facts for one in connections(trace))
         assert [fact for fact in found if fact[0] == "where"] == []
+
+
+def test_a_clock_that_is_bound_to_an_unknown_one_alone_is_told_by_that_one() -> None:
+    """Client and application share nothing, and no request is named: only app and load balancer are compared."""
+    files = places_of(PLACES / "plain")
+    other = places_of(PLACES / "udp")
+    with conchart.read(places={"client": [other["client"]], "lb": [files["lb"]], "app": [files["app"]]}) as trace:
+        told = {clock.place: str(clock) for clock in clocks(trace)}
+    assert told["lb"] == "unknown: lb shares neither packets nor requests with the places before it"
+    assert re.fullmatch(
+        r"2\.04 s ± 1\.0\d ms behind lb; nothing bounds both against client \(\d+ packets\)", told["app"]
+    )
+
+
+def test_a_clock_by_causality_says_so() -> None:
+    with read("one-host") as trace:
+        told = [str(clock) for clock in clocks(trace) if clock.method == "causality"]
+    assert told
+    assert all(one.endswith("(no packet in common: by what was handed on)") and " ± " in one for one in told)
