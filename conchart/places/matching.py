@@ -111,7 +111,8 @@ _BY_ADDRESSES = f"""
 
 _OTHERS = f"""
     INSERT INTO members
-    SELECT (SELECT coalesce(max(path), 0) FROM members) + row_number() OVER (ORDER BY first_frame), part, stream, false, true
+    SELECT (SELECT coalesce(max(path), 0) FROM members) + row_number() OVER (ORDER BY first_frame), part, stream,
+        false, true
     FROM all_connections new WHERE part = $part AND {_UNKNOWN}
 """
 

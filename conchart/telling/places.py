@@ -176,8 +176,10 @@ def clocks(tables: Tables) -> list[Clock]:
             """
             SELECT place, clocks.reference, method, offset_ns, drift_ppb, uncertainty_ns, through, through_ns,
                 offset_ns - (
-                    SELECT arg_max(other.offset_ns, other.from_at) FROM clocks other
-                    WHERE other.place = clocks.through AND other.from_at <= clocks.from_at) AS through_ahead_ns,
+                    SELECT coalesce(
+                        arg_max(other.offset_ns, other.from_at) FILTER (other.from_at <= clocks.from_at),
+                        arg_min(other.offset_ns, other.from_at))
+                    FROM clocks other WHERE other.place = clocks.through) AS through_ahead_ns,
                 clocks.packets,
                 row_number() OVER (PARTITION BY place ORDER BY from_at) AS piece,
                 count(*) OVER (PARTITION BY place) AS pieces,

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 
 import pytest
 from rich.console import Console
@@ -14,7 +15,7 @@ from conchart.questions.explain import Ladder, connections, ladder
 from conchart.telling.axis import time_axis
 from conchart.telling.delays import delays
 from conchart.telling.journeys import MAX_ARROWS, journeys
-from conchart.telling.places import Part, losses, spent
+from conchart.telling.places import Part, clocks, losses, spent
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
@@ -188,3 +189,22 @@ def test_lanes_of_a_place_lie_where_it_saw_their_packets(case: str) -> None:
                 (lane,) = (lane for lane in one.lanes if (lane.place, lane.stream) == (place, one.stream))
                 ends = {bar.end_at for bar in lane.bars if bar.kind == "wait"}
                 assert at in ends, (case, place)
+
+
+def test_a_clock_that_is_bound_to_an_unknown_one_alone_is_told_by_that_one() -> None:
+    """Client and application share nothing, and no request is named: only app and load balancer are compared."""
+    files = places_of(PLACES / "plain")
+    other = places_of(PLACES / "udp")
+    with conchart.read(places={"client": [other["client"]], "lb": [files["lb"]], "app": [files["app"]]}) as trace:
+        told = {clock.place: str(clock) for clock in clocks(trace)}
+    assert told["lb"] == "unknown: lb shares neither packets nor requests with the places before it"
+    assert re.fullmatch(
+        r"2\.04 s ± 1\.0\d ms behind lb; nothing bounds both against client \(\d+ packets\)", told["app"]
+    )
+
+
+def test_a_clock_by_causality_says_so() -> None:
+    with read("one-host") as trace:
+        told = [str(clock) for clock in clocks(trace) if clock.method == "causality"]
+    assert told
+    assert all(one.endswith("(no packet in common: by what was handed on)") and " ± " in one for one in told)

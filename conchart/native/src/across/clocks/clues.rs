@@ -78,7 +78,9 @@ pub fn clues(points: Vec<([usize; 2], Vec<Point>)>) -> Vec<Clue> {
     }
     for _ in 0..2 {
         for at in 0..gaps.len() {
-            let Some(passed) = gaps.get(at).filter(|gap| gap.is_set).and_then(|gap| gap.passed(&gaps)) else { continue };
+            let Some(passed) = gaps.get(at).filter(|gap| gap.is_set).and_then(|gap| gap.passed(&gaps)) else {
+                continue;
+            };
             if let Some(gap) = gaps.get_mut(at) {
                 gap.clue.ns = gap.clue.ns.saturating_sub(passed);
             }
