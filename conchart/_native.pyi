@@ -107,7 +107,7 @@ class Crossings:
         """Tell how many nanoseconds two times of a place differ at least, if they do."""
 
     def apart(self) -> object:
-        """Give a batch: of each connection and two places (``one``, ``other``) how their times and hop limits differ."""
+        """Give a batch: of each connection and two places (``one``, ``other``) how times and hop limits differ."""
 
     def shares(self) -> object:
         """Give a batch: what each place (``part``) has of each connection (``path``) that several saw.

@@ -1,7 +1,7 @@
 """How far the clocks of places are apart, and which of two places a packet passed first.
 
-In: what the core found of packets. Out: of each place its :class:`Clock` against the first place, and the temporary table ``routes``:
-the places of each connection, from the client on.
+In: what the core found of packets. Out: of each place its :class:`Clock` against the first place, and the temporary
+table ``routes``: the places of each connection, from the client on.
 
 A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/across/clocks.rs``.
 Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
@@ -125,8 +125,10 @@ def set_clocks(
         ]
         if not fitted:
             for place in left:
-                clocks = (_fitted(known, place, _caused(tables, crossings, known.place.number, place.number, steps), steps)
-                    for known in aligned.values())  # fmt: skip
+                clocks = [
+                    _fitted(known, place, _caused(tables, crossings, known.place.number, place.number, steps), steps)
+                    for known in aligned.values()
+                ]
                 fitted += [replace(clock, method="causality") for clock in clocks if clock.pieces]
         if fitted:
             best = min(map(_worst, fitted))
