@@ -28,6 +28,7 @@ ORDER = {
     "records": ("stream", "number"),
     "messages": ("stream", "number"),
     "exchange_messages": ("stream", "exchange", "sender", "number"),
+    "lost_packets": ("stream", "sender", "space", "number"),
 }
 RESULTS = (
     "connections",
@@ -39,6 +40,7 @@ RESULTS = (
     "records",
     "messages",
     "exchange_messages",
+    "lost_packets",
 )
 """The tables that depend on the packets alone, not on the file that holds them."""
 
@@ -62,6 +64,7 @@ class Tables:
     records: list[Row] = field(default_factory=list)
     messages: list[Row] = field(default_factory=list)
     exchange_messages: list[Row] = field(default_factory=list)
+    lost_packets: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
         """The tables that depend on the packets alone: without what the link layer says."""

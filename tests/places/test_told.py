@@ -3,6 +3,8 @@
 import io
 import itertools
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -76,11 +78,13 @@ def test_one_place_has_no_such_fact() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])
-def test_the_columns_of_all_places_fit_a_narrow_terminal(count: int) -> None:
-    """The same capture under another name is another place."""
+def test_the_columns_of_all_places_fit_a_narrow_terminal(count: int, tmp_path: Path) -> None:
+    """A copy of a capture is another place."""
     files = places_of(PLACES / "one-host")
+    for place in ("bridge", "app"):
+        shutil.copyfile(files[place], tmp_path / f"{place}.pcap")
     names = ["lb", "app", "bridge", "copy", "five"][:count]
-    paths = [files[place] for place in ("lb", "app", "bridge", "bridge", "app")]
+    paths = [files["lb"], files["app"], files["bridge"], tmp_path / "bridge.pcap", tmp_path / "app.pcap"]
     where_from = dict(zip(names, paths[:count], strict=True))
     with conchart.read(places={name: [path] for name, path in where_from.items()}) as trace:
         most = "SELECT stream FROM paths GROUP BY stream ORDER BY count(*) DESC, stream LIMIT 1"
@@ -144,10 +148,10 @@ def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
 
 
 def test_a_client_that_waits_for_its_timer_is_not_taken_for_a_proxy() -> None:
-    """The request arrived, its answer was lost: until the client sends again, the time is the client's."""
+    """The request arrived, its answer was lost: until the client sends again, the time is the loss's."""
     with read("queue") as trace:
         (told,) = (one for one in whereabouts(trace, 1) if one.exchange == 3 and one.phase == "wait")
-    assert [part.words for part in told.parts] == ["at client", "path client–lb", "at lb"]
+    assert [part.words for part in told.parts] == ["losses lb → client", "path client–lb"]
     assert told.parts[0].total_ns > 200_000_000
 
 

@@ -438,6 +438,7 @@ MADE_OF = {
     "changes": "places",
     "disorders": "places",
     "losses": "places",
+    "paths": "places",
     "whereabouts": "places",
 }
 """What has no row where the table that it is made of has none."""
