@@ -76,6 +76,16 @@ def _ahead(offset_ns: int, doubt_ns: int | None, other: str) -> str:
     return f"{format_ns(abs(offset_ns))}{doubt} {'ahead of' if offset_ns >= 0 else 'behind'} {printable(other)}{why}"
 
 
+def words_of(kind: str, place: str, to_place: str | None) -> str:
+    """Name a part of a wait: ``path client–lb``, ``at app``, ``behind lb`` or ``losses lb → client``."""
+    if kind in _AT_ONE:
+        return f"{_AT_ONE[kind]} {printable(place)}"
+    if kind in _ONE_WAY:
+        word = _ONE_WAY[kind]
+        return f"{word} {printable(place)} → {printable(to_place)}" if to_place else word
+    return f"path {printable(place)}–{printable(to_place or '')}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """What users waited for in one host, or on the way between two places."""
@@ -90,12 +100,7 @@ class Part:
     @property
     def words(self) -> str:
         """``path client–lb``, ``at app``, ``behind lb``, ``losses lb → client`` or ``pace lb → client``."""
-        if self.kind in _AT_ONE:
-            return f"{_AT_ONE[self.kind]} {printable(self.place)}"
-        if self.kind in _ONE_WAY:
-            word = _ONE_WAY[self.kind]
-            return f"{word} {printable(self.place)} → {printable(self.to_place)}" if self.to_place else word
-        return f"path {printable(self.place)}–{printable(self.to_place or '')}"
+        return words_of(self.kind, self.place, self.to_place)
 
     @property
     def spent(self) -> str:

@@ -14,7 +14,7 @@ from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.delays import Delays, delays
 from conchart.telling.journeys import Arrow, Journey, PlaceLane, Stay, journeys
-from conchart.telling.places import Clock, clocks, losses, spent
+from conchart.telling.places import Clock, clocks, losses, spent, words_of
 from conchart.words.phases import PHASES
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_ns
@@ -84,6 +84,8 @@ def _journey(one: Journey, axis: TimeAxis, clock_of: dict[str, Clock]) -> dict[s
 def _stay(stay: Stay, axis: TimeAxis) -> dict[str, Any]:
     here = printable(stay.place)
     words = f"{here} → {printable(stay.to_place)}" if stay.to_place else here
+    if stay.kind not in ("host", "path"):
+        words = words_of(stay.kind, stay.place, stay.to_place)
     doubt = "" if not stay.uncertainty_ns else f" ± {format_ns(stay.uncertainty_ns)}"
     if stay.uncertainty_ns is None and stay.kind == "path":
         doubt = " (clocks unknown)"
