@@ -77,6 +77,8 @@ def read_parts(
         if any(len(one.torn) >= MOST_TORN for one in surveyed):
             raise NotInParts("too many fragmented packets are not whole")
         shared = share(surveyed, pieces, work)
+        if shared.moved:
+            raise NotInParts("a QUIC client may have changed its port from one part to another")
         stitched = _stitched(executor, surveyed, shared, wanted, work) if shared.parts else []
         join(tables, surveyed, stitched, shared)
 

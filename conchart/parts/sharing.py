@@ -45,6 +45,8 @@ class Shared:
     """Between these addresses, fragmented packets lie in two parts."""
     listed: str
     """A Parquet file with the same flows."""
+    moved: bool
+    """A QUIC client may have gone on from another port in a later part (RFC 9000 section 9): only one reading tells."""
 
     @property
     def parts(self) -> list[int]:
@@ -90,12 +92,13 @@ def share(surveyed: Sequence[Surveyed], files: int, work: Path) -> Shared:
         listed = str(work / "shared.parquet")
         database.execute(f"COPY ({asked}) TO {literal(listed)}")
         found = database.execute(f"FROM read_parquet({literal(listed)})").fetchall()
+        ((moved,),) = database.execute(_MOVED.format(files=f"[{names}]")).fetchall()
     finally:
         database.close()
     flows: dict[int, list[tuple[Flow, int]]] = {one.part.number: [] for one in _torn_parts(surveyed, torn)}
     for part, transport, one, port, other, its_port, dealt in found:
         flows.setdefault(part, []).append(((transport, one, port, other, its_port), dealt % files))
-    return Shared(placed=placed, flows=flows, files=files, torn=torn, listed=listed)
+    return Shared(placed=placed, flows=flows, files=files, torn=torn, listed=listed, moved=moved)
 
 
 def _placed(surveyed: Sequence[Surveyed]) -> Iterator[Placed]:
@@ -160,4 +163,19 @@ _SHARED = f"""
     SELECT DISTINCT part, transport::VARCHAR AS transport, low[1] AS one, low[2] AS port, high[1] AS other,
         high[2] AS its_port, (hash(transport, low, high) >> 1)::BIGINT AS dealt
     FROM linked
+"""
+
+_MOVED = """
+    WITH ends AS (
+        SELECT part, series, app, row(client_ip, client_port) AS client, row(server_ip, server_port) AS server,
+            least(client, server) AS low, greatest(client, server) AS high
+        FROM read_parquet({files}, filename = true) JOIN placed USING (filename) WHERE transport = 'udp'),
+    quic AS (FROM ends WHERE app = 'quic'),
+    -- What went on between the same ends is shared as any other flow.
+    strangers AS (
+        FROM (FROM ends WHERE app = 'unknown') later ANTI JOIN quic USING (series, low, high)),
+    begun AS (SELECT series, server, min(part) AS part FROM quic GROUP BY ALL)
+    SELECT count(*) > 0
+    FROM (SELECT part, series, unnest([client, server]) AS server FROM strangers) later
+    JOIN begun USING (series, server) WHERE later.part > begun.part
 """
