@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
+from typing import final
+
+from typing_extensions import Self
 
 __all__ = [
     "CaptureError",
@@ -90,10 +93,11 @@ def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int,
         be wrong (None if packets went in one direction alone), the number of packets, the segment.
     """
 
+@final
 class Crossings:
     """The packets of several places, and which are the same."""
 
-    def __init__(self, sightings: object, streams: object) -> None:
+    def __new__(cls, sightings: object, streams: object) -> Self:
         """Find the packets that are the same.
 
         Args:
