@@ -195,6 +195,19 @@ def clocks(tables: Tables) -> list[Clock]:
     ]
 
 
+TURNED = """
+    SELECT told.* EXCLUDE (place, to_place), coalesce(there.position, 0) AS position,
+        told.kind = 'path' AND coalesce(there.position > back.position, false) AS is_back,
+        if(is_back, told.to_place, told.place) AS place, if(is_back, told.place, told.to_place) AS to_place
+    FROM whereabouts told
+    LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
+    LEFT JOIN paths back ON back.stream = of_stream AND back.place = told.to_place
+"""
+"""Rows of ``whereabouts``, with both directions of a path as one way, from the client on.
+
+A clock's error adds to one direction and lacks in the other, which is marked: ``is_back``.
+"""
+
 _SPENT = f"""
     WITH waits AS (
         SELECT server_ip, server_port, stream, start_at, end_at FROM phases JOIN connections USING (stream)
@@ -203,21 +216,13 @@ _SPENT = f"""
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
-    parts AS (
-        -- Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
-        SELECT whereabouts.*, connections.server_ip, connections.server_port,
-            coalesce(there.position, 0) AS position,
-            whereabouts.kind = 'path' AND coalesce(there.position, 0) > coalesce(back.position, 9999) AS is_back
-        FROM whereabouts JOIN connections ON connections.stream = whereabouts.stream
-        LEFT JOIN paths there ON there.stream = of_stream AND there.place = whereabouts.place
-        LEFT JOIN paths back ON back.stream = of_stream AND back.place = whereabouts.to_place),
+    parts AS ({TURNED}),
     ways AS (
-        SELECT server_ip, server_port, kind, if(is_back, to_place, place) AS place,
-            if(is_back, place, to_place) AS to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+        SELECT server_ip, server_port, kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
             (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
             count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
             min(of_stream) AS of_stream, min(position) AS position
-        FROM parts GROUP BY server_ip, server_port, kind, 4, 5)
+        FROM parts JOIN connections USING (stream) GROUP BY server_ip, server_port, kind, place, to_place)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
         if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
     FROM totals JOIN ways USING (server_ip, server_port)

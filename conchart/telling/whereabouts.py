@@ -7,26 +7,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conchart.store.tables import Tables
-from conchart.telling.places import Part
+from conchart.telling.places import TURNED, Part
 from conchart.telling.rows import Row, rows
 from conchart.words.units import format_ns
 
-# Both directions are one way, from the client on. The clocks' error adds to one and lacks in the other.
-PARTS = """
-    WITH turned AS (
-        SELECT told.stream, told.exchange, phase, told.kind, start_at, end_at, uncertainty_ns,
-            told.kind = 'path' AND coalesce(there.position > back.position, false) AS backwards,
-            if(backwards, to_place, told.place) AS place, if(backwards, told.place, to_place) AS to_place
-        FROM whereabouts told
-        LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
-        LEFT JOIN paths back ON back.stream = of_stream AND back.place = told.to_place),
+PARTS = f"""
+    WITH turned AS ({TURNED}),
     lasted AS (
         SELECT stream, exchange, kind AS phase, sum(end_at - start_at)::BIGINT AS whole_ns
         FROM phases GROUP BY ALL)
     SELECT turned.stream, turned.exchange, turned.phase, any_value(whole_ns) AS whole_ns, turned.kind, place, to_place,
         sum(end_at - start_at)::BIGINT AS total_ns, min(start_at) AS since_at,
         if(bool_or(turned.kind = 'path' AND uncertainty_ns IS NULL), NULL,
-            coalesce(abs(sum(if(backwards, -uncertainty_ns, uncertainty_ns))), 0)::BIGINT) AS uncertainty_ns
+            coalesce(abs(sum(if(is_back, -uncertainty_ns, uncertainty_ns))), 0)::BIGINT) AS uncertainty_ns
     FROM turned JOIN lasted ON lasted.stream = turned.stream AND lasted.phase = turned.phase
         AND lasted.exchange IS NOT DISTINCT FROM turned.exchange
     GROUP BY ALL ORDER BY stream, since_at, kind DESC, place
