@@ -253,7 +253,7 @@ def _place(tables: Tables, asked: Row) -> str:
         if (one.server_ip, one.server_port) == (asked["ip"], asked["port"]):
             part = max(one.parts, key=lambda part: part.total_ns)
             share = format_share(part.total_ns, one.total_ns)
-            return f"{part.length} ({share}) of all {format_ns(one.total_ns)} there {part.spent}"
+            return f"of {format_ns(one.total_ns)} waited there, {part.length} ({share}) went by {part.spent}"
     return ""
 
 

@@ -118,7 +118,7 @@ def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
 def test_the_largest_wait_says_where_it_was_spent() -> None:
     with conchart.read(places=places_of(ROOT / "captures/places/whose-fault-1")) as trace:
         (largest, *_) = longest(trace, 1)
-        assert re.search(r"1\.57 s \(68 %\) of all 2\.32 s there on the path lb–app", largest.detail)
+        assert re.search(r"of 2\.32 s waited there, 1\.57 s \(68 %\) went by on the path lb–app", largest.detail)
     with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
         (largest, *_) = longest(trace, 1)
         assert "until lost packets came again (losses lb → client)" in largest.detail
