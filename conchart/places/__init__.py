@@ -20,7 +20,7 @@ from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part
 from conchart.parts.model import Surveyed, Wanted
 from conchart.parts.survey import survey
-from conchart.places.clocks import order_places, set_clocks
+from conchart.places.clocks import Step, order_places, set_clocks
 from conchart.places.joining import join_places
 from conchart.places.matching import match_flows, match_packets
 from conchart.places.steps import find_steps
@@ -28,6 +28,9 @@ from conchart.places.views import Place, read_files
 from conchart.store.tables import Tables
 
 __all__ = ["read_places"]
+
+_ROUNDS = 4
+"""Two clocks that were set close to each other look like one: what the first round leaves is found by the next one."""
 
 
 def read_places(
@@ -62,16 +65,20 @@ def read_places(
         surveyed = _surveyed(places, wanted, work, executor, progress)
         named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
         crossings = stack.enter_context(_matched(tables, named))
-        steps = find_steps(tables, crossings, named, trusted)
-        if steps:
+        steps: dict[int, list[Step]] = {}
+        for _ in range(_ROUNDS):
+            found = find_steps(tables, crossings, named, trusted, steps)
+            if found == steps:
+                break
             stack.close()
             del crossings
             named = [
-                replace(place, surveyed=_again(place, replace(wanted, steps=tuple(steps[place.number])), work))
-                if place.number in steps
+                replace(place, surveyed=_again(place, replace(wanted, steps=tuple(found[place.number])), work))
+                if found.get(place.number) != steps.get(place.number)
                 else place
                 for place in named
             ]
+            steps = found
             crossings = stack.enter_context(_matched(tables, named))
         clocks = set_clocks(tables, crossings, named, trusted, steps)
         join_places(tables, crossings, named, clocks)

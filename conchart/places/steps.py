@@ -7,7 +7,7 @@ In: what the core found of packets. Out: :data:`conchart.places.clocks.Step` of 
 packet was under way, another pair decides, or where less time would have passed.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,6 +15,9 @@ from conchart import _native
 from conchart.places.clocks import Step
 from conchart.places.views import Place
 from conchart.store.tables import Tables
+
+_LEAST_LEFT_NS = 100_000_000
+"""Where steps are known, less than that is no other one: they are as uncertain as packets were delayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,21 @@ class Found:
 
 
 def find_steps(
-    tables: Tables, crossings: _native.Crossings, places: Sequence[Place], trusted: Collection[str]
+    tables: Tables,
+    crossings: _native.Crossings,
+    places: Sequence[Place],
+    trusted: Collection[str],
+    known: Mapping[int, Sequence[Step]],
 ) -> dict[int, list[Step]]:
-    """Give the steps of each place whose clock was set, in the order of frames."""
+    """Give the steps of each place whose clock was set, in the order of frames.
+
+    Args:
+        tables: With ``all_sightings``.
+        crossings: The packets that places share.
+        places: Read without the steps that are known.
+        trusted: Names of those whose clocks are right.
+        known: Steps that were found before. What is left of them is added.
+    """
     sure = [Found(*clue) for clue in crossings.clues(len(places))]
     clued: dict[int, list[tuple[int, int]]] = {}
     for one in sure:
@@ -56,13 +71,24 @@ def find_steps(
         seen = next((one for one in both if any(one.is_same(other) for other in sure)), None)
         others = [one for pair in unsure if pair is not both for one in pair]
         sure = _joined(sure, seen or min(both, key=lambda one: (
-            not any(one.is_same(other) for other in others), _silence(tables, one), -one.part)))  # fmt: skip
-    steps: dict[int, dict[int, int]] = {}
+            not any(one.is_same(other) for other in others), not _known(known, one), _silence(tables, one), -one.part
+        )))  # fmt: skip
+    steps = {part: dict(found) for part, found in known.items()}
     for one in sure:
-        if places[one.part].name not in trusted:
-            of_place, frame = steps.setdefault(one.part, {}), _gap(tables, one)[0]
-            of_place[frame] = of_place.get(frame, 0) + one.ns
+        known_at = next(iter(_known(known, one)), None)
+        is_rest = bool(known) and known_at is None and abs(one.ns) < _LEAST_LEFT_NS
+        if places[one.part].name not in trusted and not is_rest:
+            at = one if known_at is None else replace(one, before=known_at - 1, after=known_at)
+            frame, passed_ns = _gap(tables, at)
+            mine = steps.setdefault(one.part, {})
+            # Frames are captured one after the other: no less than nothing passed since the one before.
+            mine[frame] = mine.get(frame, 0) + min(one.ns, passed_ns)
     return {part: sorted(found.items()) for part, found in steps.items()}
+
+
+def _known(known: Mapping[int, Sequence[Step]], found: Found) -> list[int]:
+    """Give the frames at which the same clock is known to have been set, where a step may be what is left of it."""
+    return [frame for frame, _ in known.get(found.part, ()) if found.before < frame <= found.after]
 
 
 def _joined(known: Iterable[Found], new: Found) -> list[Found]:

@@ -31,8 +31,6 @@ TIMELESS = {
 }
 """What clocks have no part in."""
 THOROUGH = [pytest.param(seed, marks=pytest.mark.thorough) for seed in range(QUICK_SEEDS, SEEDS)]
-NOT_YET = {"corridor": {14}, "ways": {44}}
-"""Seeds that fail. 14: three clocks were set within 23 ms, one of them twice. 44: not understood yet."""
 Rights = Callable[[Path], Truth]
 Timeless = Callable[[Truth], dict[str, list[tuple[object, ...]]]]
 ONE_CLOCK = [case for case in CASES if case not in APART]
@@ -82,16 +80,7 @@ def run(request: pytest.FixtureRequest, right_of: Rights, tmp_path_factory: pyte
         yield Run(right=right, wrong=wrong, trace=trace)
 
 
-def expect_failure(request: pytest.FixtureRequest, what: str) -> None:
-    """Mark the seed that fails: if it passes, this is told."""
-    if request.node.callspec.params["run"] in NOT_YET[what]:
-        request.applymarker(pytest.mark.xfail(strict=True, reason="see NOT_YET"))
-
-
-def test_the_true_offset_lies_inside_the_corridor_and_the_corridor_is_narrow(
-    run: Run, request: pytest.FixtureRequest
-) -> None:
-    expect_failure(request, "corridor")
+def test_the_true_offset_lies_inside_the_corridor_and_the_corridor_is_narrow(run: Run) -> None:
     rows = run.trace.sql(
         "SELECT place, reference, from_at, to_at, offset_ns, drift_ppb, uncertainty_ns FROM clocks "
         "WHERE uncertainty_ns IS NOT NULL"
@@ -118,12 +107,11 @@ def test_the_true_offset_lies_inside_the_corridor_and_the_corridor_is_narrow(
                     assert min(row[6] for row in holding) <= stretch.most_ns, f"{between} at {writes}"
 
 
-def test_one_way_delays_are_right_within_what_is_told(run: Run, request: pytest.FixtureRequest) -> None:
+def test_one_way_delays_are_right_within_what_is_told(run: Run) -> None:
     """On the reference's clock, of each place and the one through which it is aligned.
 
     A clock's own rate and resolution come on top of the doubt: the true delay is by another clock.
     """
-    expect_failure(request, "ways")
     seen_at = {row[:2]: row[2] for row in run.trace.sql("SELECT place, frame, seen_at FROM sightings").fetchall()}
     doubts = run.trace.sql(
         "SELECT place, through, max(through_ns) FROM clocks WHERE uncertainty_ns IS NOT NULL AND through IS NOT NULL "

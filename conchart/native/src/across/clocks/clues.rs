@@ -76,16 +76,7 @@ pub fn clues(points: Vec<([usize; 2], Vec<Point>)>) -> Vec<Clue> {
             gap.is_set = !gap.is_set;
         }
     }
-    for _ in 0..2 {
-        for at in 0..gaps.len() {
-            let Some(passed) = gaps.get(at).filter(|gap| gap.is_set).and_then(|gap| gap.passed(&gaps)) else {
-                continue;
-            };
-            if let Some(gap) = gaps.get_mut(at) {
-                gap.clue.ns = gap.clue.ns.saturating_sub(passed);
-            }
-        }
-    }
+    measure(&mut gaps);
     // No step where a line explains the packets without one. The smallest ones first.
     let mut order: Vec<usize> = (0..gaps.len()).collect();
     order.sort_by_key(|at| gaps.get(*at).map(|gap| gap.clue.ns.saturating_abs()));
@@ -196,24 +187,206 @@ fn same(one: &Clue, other: &Clue) -> bool {
     (one.part, one.after) == (other.part, other.after)
 }
 
-impl Gap {
-    /// How much time really passed between the two frames, as the other places have it.
-    fn passed(&self, gaps: &[Gap]) -> Option<i64> {
-        let near = self.near.iter().max_by_key(|near| near.orders.first().map_or(0, Vec::len))?;
-        let side = near.parts.iter().position(|part| *part == self.clue.part)?;
-        let (before, after): (Vec<&Point>, Vec<&Point>) =
-            near.orders.first()?.iter().partition(|point| frame(point, side) < self.clue.after);
-        let nearest = |points: &[&Point], outward: bool| {
-            let ahead = points.iter().filter(|point| point.outward == outward);
-            let ahead = ahead.map(|point| near.without(point, gaps, &self.clue, true).ahead_ns);
-            if outward { ahead.min() } else { ahead.max() }
+/// Takes from each step the time that really passed meanwhile.
+///
+/// First where packets before and after it have no other step between them that is not measured yet: two clocks that
+/// were set close to each other would take each other's time.
+fn measure(gaps: &mut [Gap]) {
+    let mut left: Vec<usize> = (0..gaps.len()).filter(|at| gaps.get(*at).is_some_and(|gap| gap.is_set)).collect();
+    while !left.is_empty() {
+        let unmeasured: Vec<Clue> = left.iter().filter_map(|at| gaps.get(*at)).map(|gap| gap.clue).collect();
+        let passed = |at: &usize| gaps.get(*at).map_or((0, 0), |gap| gap.passed(gaps, &unmeasured));
+        let told = left.iter().map(passed).enumerate();
+        let Some((index, (_, ns))) = told.max_by_key(|(index, (points, _))| (*points, std::cmp::Reverse(*index)))
+        else {
+            break;
         };
-        let grown: Vec<i64> = [true, false]
-            .into_iter()
-            .filter_map(|outward| Some(nearest(&after, outward)?.saturating_sub(nearest(&before, outward)?)))
-            .collect();
-        let grown = grown.iter().sum::<i64>() / i64::try_from(grown.len()).ok().filter(|len| *len > 0)?;
+        if let Some(gap) = gaps.get_mut(left.remove(index)) {
+            gap.clue.ns = gap.clue.ns.saturating_sub(ns);
+        }
+    }
+}
+
+/// What packets before and after a step, with no other step between them, say of the time that passed.
+struct Told {
+    /// How many packets there are on that side that has fewer.
+    points: usize,
+    /// One line explains all of them, if so much passed.
+    least: i64,
+    most: i64,
+    /// The packets that were fastest, before and after, took equally long, if so much passed.
+    equal: i64,
+}
+
+impl Gap {
+    /// How many packets tell how much time really passed between the two frames, and how much it was.
+    fn passed(&self, gaps: &[Gap], unmeasured: &[Clue]) -> (usize, i64) {
+        let mut told: Vec<Told> = self.near.iter().flat_map(|near| self.told_by(near, gaps, unmeasured)).collect();
+        told.sort_by_key(|one| std::cmp::Reverse(one.points));
+        let Some(first) = told.first() else { return (0, 0) };
+        let (mut least, mut most) = (first.least, first.most);
+        for one in &told {
+            if one.least.max(least) <= one.most.min(most) {
+                (least, most) = (one.least.max(least), one.most.min(most));
+            }
+        }
+        let is_bounded = least > i64::MIN && most < i64::MAX;
+        (first.points, if is_bounded { least.midpoint(most) } else { first.equal.max(least).min(most) })
+    }
+
+    fn told_by(&self, near: &Near, gaps: &[Gap], unmeasured: &[Clue]) -> Vec<Told> {
+        let Some(side) = near.parts.iter().position(|part| *part == self.clue.part) else { return Vec::new() };
+        let others = |point: &Point| {
+            let set = |side: usize, clue: &Clue| {
+                near.parts.get(side) == Some(&clue.part) && !same(clue, &self.clue) && frame(point, side) >= clue.after
+            };
+            [0, 1].map(|side| unmeasured.iter().filter(|clue| set(side, clue)).count())
+        };
+        let mut points: Vec<([usize; 2], Point)> =
+            near.orders.iter().take(1).flatten().map(|point| (others(point), *point)).collect();
+        points.sort_by_key(|(others, _)| *others);
+        let same_others = points.chunk_by(|(one, _), (other, _)| one == other);
+        same_others.filter_map(|points| self.told_of(near, side, gaps, points)).collect()
+    }
+
+    fn told_of(&self, near: &Near, side: usize, gaps: &[Gap], points: &[([usize; 2], Point)]) -> Option<Told> {
+        // How far the other place is ahead at most and at least, before the step and after it.
+        let mut bounds = [[i64::MAX, i64::MIN]; 2];
+        let mut counts = [0; 2];
+        for (_, point) in points {
+            let after = usize::from(frame(point, side) >= self.clue.after);
+            let ahead_ns = near.without(point, gaps, &self.clue, true).ahead_ns;
+            let [most, least] = bounds.get_mut(after)?;
+            if point.outward {
+                *most = ahead_ns.min(*most);
+            } else {
+                *least = ahead_ns.max(*least);
+            }
+            *counts.get_mut(after)? += 1;
+        }
+        let known = |bound: i64| (bound != i64::MAX && bound != i64::MIN).then_some(bound);
+        let grown = |after: i64, before: i64| Some(known(after)?.saturating_sub(known(before)?));
+        let [[most_before, least_before], [most_after, least_after]] = bounds;
+        let (least, most) = (grown(least_after, most_before), grown(most_after, least_before));
+        let equal: Vec<i64> =
+            [grown(most_after, most_before), grown(least_after, least_before)].into_iter().flatten().collect();
+        let equal = equal.iter().sum::<i64>().checked_div(i64::try_from(equal.len()).ok()?)?;
+        let [before, after] = counts;
+        let told =
+            Told { points: before.min(after), least: least.unwrap_or(i64::MIN), most: most.unwrap_or(i64::MAX), equal };
         // Without all of the gap, the place's clock lags behind by what really passed.
-        Some(if side == 1 { -grown } else { grown })
+        let turned = Told {
+            least: most.map_or(i64::MIN, i64::saturating_neg),
+            most: least.map_or(i64::MAX, i64::saturating_neg),
+            equal: -equal,
+            ..told
+        };
+        Some(if side == 1 { turned } else { told })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Captures of packets: true times at each place that saw one, in nanoseconds.
+    struct Captures {
+        seen: Vec<Vec<i64>>,
+        /// From when on which place's clock shows how much more.
+        sets: Vec<(usize, i64, i64)>,
+    }
+
+    impl Captures {
+        fn frame(&self, part: usize, at: i64) -> i64 {
+            let mut seen = self.seen[part].clone();
+            seen.sort_unstable();
+            i64::try_from(seen.partition_point(|one| *one < at)).unwrap()
+        }
+
+        fn shown(&self, part: usize, at: i64) -> i64 {
+            let sets = self.sets.iter().filter(|(of, from, _)| *of == part && at >= *from);
+            at + sets.map(|(_, _, ns)| ns).sum::<i64>()
+        }
+
+        fn points(&self, parts: [usize; 2], times: &[([i64; 2], bool)]) -> ([usize; 2], Vec<Point>) {
+            let of = |&(at, outward): &([i64; 2], bool)| {
+                let shown = [0, 1].map(|side| self.shown(parts[side], at[side]));
+                let frames = [0, 1].map(|side| self.frame(parts[side], at[side]));
+                Point { at: shown[0], ahead_ns: shown[1] - shown[0], outward, frames, segment: 0 }
+            };
+            (parts, times.iter().map(of).collect())
+        }
+    }
+
+    /// Requests from place 0 through place 1 to place 2 and back, one each 22 ms.
+    fn three_places(sets: Vec<(usize, i64, i64)>) -> Vec<Clue> {
+        let mut legs = [Vec::new(), Vec::new()];
+        let mut seen = vec![Vec::new(); 3];
+        for n in 0..40 {
+            let at = n * 22_000_000;
+            let times = [at, at + 10_000_000, at + 10_100_000, at + 11_100_000, at + 11_200_000, at + 12_200_000];
+            legs[0].extend([([times[0], times[1]], true), ([at + 22_300_000, times[5]], false)]);
+            legs[1].extend([([times[2], times[3]], true), ([times[5], times[4]], false)]);
+            seen[0].extend([at, at + 22_300_000]);
+            seen[1].extend([times[1], times[2], times[5]]);
+            seen[2].extend([times[3], times[4]]);
+        }
+        let captures = Captures { seen, sets };
+        clues(vec![captures.points([0, 1], &legs[0]), captures.points([1, 2], &legs[1])])
+    }
+
+    #[test]
+    fn clocks_that_were_set_between_the_same_two_packets_do_not_take_each_others_time() {
+        let set_at = 400_000_000;
+        let mut found = three_places(vec![(1, set_at, -900_000_000), (2, set_at + 3_000_000, 700_000_000)]);
+        found.sort_by_key(|clue| clue.part);
+        assert_eq!(found.iter().map(|clue| clue.part).collect::<Vec<_>>(), [1, 2]);
+        assert!((found[0].ns + 900_000_000).abs() < 100_000, "{found:?}");
+        assert!((found[1].ns - 700_000_000).abs() < 100_000, "{found:?}");
+    }
+
+    #[test]
+    fn time_in_which_no_packet_came_is_no_step() {
+        let pair = |silence: i64, sets: Vec<(usize, i64, i64)>| {
+            let at = |n: i64| n * 5_000_000 + if n >= 60 { silence } else { 0 };
+            let times: Vec<([i64; 2], bool)> =
+                (0..100).map(|n| ([at(n), at(n) + 2_000_000 - n % 2 * 4_000_000], n % 2 == 0)).collect();
+            let seen = [0, 1].map(|side| times.iter().map(|(at, _)| at[side]).collect()).to_vec();
+            let captures = Captures { seen, sets };
+            clues(vec![captures.points([0, 1], &times)])
+        };
+        assert_eq!(pair(3_000_000_000, vec![]), []);
+        let found = pair(3_000_000_000, vec![(0, 100_000_001, 800_000_000)]);
+        assert_eq!(found.iter().map(|clue| clue.part).collect::<Vec<_>>(), [0]);
+        assert!((found[0].ns - 800_000_000).abs() < 10_000, "{found:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_is_found_at_its_frame(
+            sent in prop::collection::vec((0i64..4_000_000, 0i64..3_000_000, any::<bool>()), 200..400),
+            set in 0usize..2,
+            share in 3usize..7,
+            step in prop::sample::select(vec![-3_600_000_000_000i64, -400_000_000, 400_000_000, 5_000_000_000]),
+        ) {
+            let mut at = 0;
+            let mut times = Vec::new();
+            for (gap, delay, outward) in &sent {
+                at += gap + 1;
+                let arrived = at + 10_000_000 + delay;
+                times.push(if *outward { ([at, arrived], true) } else { ([arrived, at], false) });
+            }
+            let set_at = times[sent.len() * share / 10].0[set];
+            let seen = [0, 1].map(|side| times.iter().map(|(at, _)| at[side]).collect()).to_vec();
+            let captures = Captures { seen, sets: vec![(set, set_at, step)] };
+            let found = clues(vec![captures.points([0, 1], &times)]);
+            prop_assert_eq!(found.len(), 1, "{:?}", found);
+            let first = captures.frame(set, set_at);
+            prop_assert_eq!((found[0].part, found[0].before, found[0].after), (set, first - 1, first));
+            prop_assert!((found[0].ns - step).abs() < 6_000_000, "{:?}", found);
+        }
     }
 }
