@@ -87,6 +87,13 @@ FIGURES: dict[str, list[tuple[str, str, str]]] = {
         ("74 ms", _FAULTS[1], f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'app' AND kind = 'host'"),
         ("44 ms", _FAULTS[2], f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'lb' AND kind = 'host'"),
     ],
+    "versions": [
+        (
+            "58 bytes",
+            "versions/h2-80ms",
+            "SELECT median(bytes) FROM packets WHERE sender = 'server' AND bytes > 0 AND frame BETWEEN 40 AND 61",
+        ),
+    ],
     "one-page": [
         ("1.15 ms", "one-page/n-plus-one-1ms", _BUYERS),
         ("0.99 ms", "one-page/n-plus-one-1ms", "SELECT median(ack_at - syn_at) FROM connections WHERE app = 'mysql'"),
@@ -109,6 +116,7 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "the line as it is set up, and half of the difference of its directions": ("28 ms", "40 ms", "6 ms"),
         "the wait of the question, less the round trip": ("75 ms",),
     },
+    "versions": {"24 pictures of 8 kB, and the kernel's shortest timer": ("200 kB", "200 ms")},
     "one-page": {"worked out from the table: measured over predicted, four pages in a row": ("3 %", "20.4 ms")},
     "handshake-cost": {"of the study of 1997": ("45 ms",)},
     "large-transfers": {"the padding, MAC and IV of CBC, less what TLS 1.3 adds to a record": ("35 bytes",)},
