@@ -405,15 +405,17 @@ impl Quic {
         let space = self.spaces.of(level);
         space.largest[from] = space.largest[from].max(Some(opened.number));
         space.losses[from].sent(opened.number, seen);
-        let mut passed = Passed { number: opened.number, seen, elicits_ack: false, range: None, is_behind: false };
+        let crypto_before = space.crypto_end[from];
+        let mut passed = Passed::new(opened.number, seen);
         for frame in frames(&opened.payload) {
             passed.elicits_ack |= frame.elicits_ack();
             match frame {
                 Frame::Crypto { offset, bytes } => {
                     let Space { crypto, crypto_end, .. } = self.spaces.of(level);
                     let end = offset.saturating_add(bytes.len() as u64);
-                    passed.range.get_or_insert(Range { stream: None, offset, end });
-                    passed.is_behind |= offset < crypto_end[from];
+                    passed.carries(Range { stream: None, offset, end });
+                    // A ClientHello's pieces may be in any order within a packet.
+                    passed.is_behind |= offset < crypto_before;
                     crypto_end[from] = crypto_end[from].max(end);
                     let mut at = crypto[from].next();
                     crypto[from].frame(CRYPTO_WINDOW, offset, bytes, seen, |bytes, seen| {
@@ -429,7 +431,7 @@ impl Quic {
                 _ if level != Level::OneRtt => {}
                 Frame::Stream { id, offset, bytes, fin } => {
                     let end = offset.saturating_add(bytes.len() as u64);
-                    passed.range.get_or_insert(Range { stream: Some(id), offset, end });
+                    passed.carries(Range { stream: Some(id), offset, end });
                     passed.is_behind |= self.streams.frame(from, Piece { id, offset, bytes, fin }, seen, tell);
                 }
                 frame => self.control(from, frame, seen, tell),

@@ -18,6 +18,9 @@ const LEAST_PTO_NS: i64 = 5_000_000;
 /// So many packets may be lost at the end of a flight, with their probes, for that end to be told.
 const MOST_PROBES: u64 = 8;
 
+/// So many pieces of a ClientHello in one packet are remembered.
+const MOST_PIECES: usize = 64;
+
 /// What the other end may wait before it acknowledges, in units of 2^3 microseconds unless it says otherwise (RFC 9000
 /// section 18.2).
 const DELAY_UNIT_NS: u64 = 8_000;
@@ -74,13 +77,15 @@ impl Range {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Sent {
     number: u64,
     seen: Moment,
     elicits_ack: bool,
     /// The first bytes that it carries.
     range: Option<Range>,
+    /// Others, see [`Passed::others`].
+    others: Vec<Range>,
     acked: bool,
     /// Its bytes were sent again.
     repeated: bool,
@@ -103,15 +108,33 @@ pub(super) struct Recovery {
 }
 
 /// A packet, as far as it matters here.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Passed {
     pub number: u64,
     pub seen: Moment,
     pub elicits_ack: bool,
     /// The first bytes that it carries.
     pub range: Option<Range>,
+    /// What else it carries of a handshake: some clients cut a ClientHello into many pieces, in any order.
+    others: Vec<Range>,
     /// Some of its bytes lie before others that were sent: they are sent again, or come late.
     pub is_behind: bool,
+}
+
+impl Passed {
+    /// A packet of which nothing is known yet but its number.
+    pub const fn new(number: u64, seen: Moment) -> Self {
+        Self { number, seen, elicits_ack: false, range: None, others: Vec::new(), is_behind: false }
+    }
+
+    /// It carries these bytes.
+    pub fn carries(&mut self, range: Range) {
+        if self.range.is_none() {
+            self.range = Some(range);
+        } else if range.stream.is_none() && self.others.len() < MOST_PIECES {
+            self.others.push(range);
+        }
+    }
 }
 
 impl Recovery {
@@ -130,15 +153,15 @@ impl Recovery {
         let held = packet.range.and_then(|range| match latest {
             // It was overtaken: what it carries was not sent before.
             Some((number, _)) if packet.number < number => None,
-            _ if packet.is_behind => flight.repairs(side, range, packet),
-            Some(latest) if range.offset > 0 => flight.goes_on(side, latest, packet),
+            _ if packet.is_behind => flight.repairs(side, range, &packet),
+            Some(latest) if range.offset > 0 => flight.goes_on(side, latest, &packet),
             _ => None,
         });
         if flight.sent.len() >= MOST {
             flight.sent.pop_front();
         }
-        let Passed { number, seen, elicits_ack, range, .. } = packet;
-        flight.sent.push_back(Sent { number, seen, elicits_ack, range, acked: false, repeated: false });
+        let Passed { number, seen, elicits_ack, range, others, .. } = packet;
+        flight.sent.push_back(Sent { number, seen, elicits_ack, range, others, acked: false, repeated: false });
         held
     }
 
@@ -155,7 +178,7 @@ impl Recovery {
         let side = by.peer();
         let flight = &mut self.flights[side];
         let lowest = flight.sent.iter().map(|sent| sent.number).min()?;
-        let mut newest: Option<Sent> = None;
+        let mut newest: Option<(u64, bool, Moment)> = None;
         for (from, to) in ack.ranges().take(MOST).take_while(|&(_, to)| to >= lowest) {
             // Packets are nearly always in order: those of the range stand together.
             let begin = flight.sent.partition_point(|sent| sent.number < from);
@@ -170,12 +193,14 @@ impl Recovery {
                 if sent.range.is_some() && flight.acked.is_none_or(|(number, _)| number < sent.number) {
                     flight.acked = Some((sent.number, seen));
                 }
-                newest = newest.filter(|newest| newest.number > sent.number).or(Some(*sent));
+                if newest.is_none_or(|newest| newest.0 <= sent.number) {
+                    newest = Some((sent.number, sent.elicits_ack, sent.seen));
+                }
             }
         }
-        let newest = newest.filter(|newest| newest.number == ack.largest && newest.elicits_ack)?;
+        let (.., newest) = newest.filter(|&(number, elicits_ack, _)| number == ack.largest && elicits_ack)?;
         let delay = if has_delay { ack.delay.saturating_mul(DELAY_UNIT_NS) } else { 0 };
-        let sample = seen.at.checked_sub(newest.seen.at).filter(|&sample| sample >= 0)?;
+        let sample = seen.at.checked_sub(newest.at).filter(|&sample| sample >= 0)?;
         Some(sample.saturating_sub(i64::try_from(delay).unwrap_or(i64::MAX)).max(0))
     }
 }
@@ -183,7 +208,7 @@ impl Recovery {
 impl Flight {
     /// A stream goes on after a silence, and numbers are missing that would have been of packets in it: of them, the
     /// bytes that come now.
-    fn goes_on(&self, side: Side, (before, start): (u64, Moment), packet: Passed) -> Option<Held> {
+    fn goes_on(&self, side: Side, (before, start): (u64, Moment), packet: &Passed) -> Option<Held> {
         let is_silent = packet.seen.at.saturating_sub(start.at) >= LEAST_PTO_NS;
         let is_missing = packet.number > before.saturating_add(1) && packet.number - before <= MOST_PROBES;
         let (why, end, lost) = (Why::Pto, packet.seen, before.saturating_add(1));
@@ -191,8 +216,11 @@ impl Flight {
     }
 
     /// What is known of bytes that are sent again, or late, in this packet.
-    fn repairs(&mut self, side: Side, range: Range, packet: Passed) -> Option<Held> {
-        let carries = |sent: &Sent| sent.range.is_some_and(|carried| carried.overlaps(&range));
+    fn repairs(&mut self, side: Side, range: Range, packet: &Passed) -> Option<Held> {
+        let carries = |sent: &Sent| {
+            let mut carried = sent.range.iter().chain(&sent.others);
+            carried.any(|carried| carried.overlaps(&range) || packet.others.iter().any(|range| carried.overlaps(range)))
+        };
         let lost = self.sent.iter_mut().rev().find(|sent| !sent.acked && !sent.repeated && carries(sent));
         let (number, start) = match lost {
             Some(lost) => {
@@ -206,7 +234,9 @@ impl Flight {
                 };
                 // Without it, packets were late and not lost.
                 let first = self.sent.iter().find(after).filter(|first| first.number < packet.number)?;
-                if self.sent.iter().any(carries) {
+                // A packet may carry what lies ahead of the one before, and was not sent again for that.
+                let is_there = range.stream.is_none() && self.sent.iter().any(|sent| sent.number + 1 == first.number);
+                if is_there || self.sent.iter().any(carries) {
                     return None;
                 }
                 (first.number.saturating_sub(1), first.seen)
@@ -231,9 +261,18 @@ mod tests {
 
     /// The server sends `bytes`; is it behind what it had sent?
     fn send(recovery: &mut Recovery, number: u64, at: i64, (offset, end): (u64, u64), is_behind: bool) -> Option<Held> {
-        let range = Some(Range { stream: Some(0), offset, end });
-        let seen = moment(at, Side::Server);
-        recovery.sent(Side::Server, Passed { number, seen, elicits_ack: true, range, is_behind })
+        let mut packet = Passed { elicits_ack: true, is_behind, ..Passed::new(number, moment(at, Side::Server)) };
+        packet.carries(Range { stream: Some(0), offset, end });
+        recovery.sent(Side::Server, packet)
+    }
+
+    /// The client sends pieces of its ClientHello.
+    fn hello(recovery: &mut Recovery, number: u64, at: i64, pieces: &[(u64, u64)], is_behind: bool) -> Option<Held> {
+        let mut packet = Passed { elicits_ack: true, is_behind, ..Passed::new(number, moment(at, Side::Client)) };
+        for &(offset, end) in pieces {
+            packet.carries(Range { stream: None, offset, end });
+        }
+        recovery.sent(Side::Client, packet)
     }
 
     fn ack(recovery: &mut Recovery, frame: &[u8], at: i64) -> (Option<i64>, Vec<u64>) {
@@ -287,5 +326,18 @@ mod tests {
         assert_eq!((held.why, held.start.at, held.lost), (Why::Loss, 102, 1));
         // Overtaken on its way.
         assert_eq!(send(&mut recovery, 1, 310, (10, 20), true), None);
+    }
+
+    #[test]
+    fn a_hello_of_many_pieces_in_any_order_is_lost_packet_by_packet() {
+        // Chromium's: two packets, the second one is lost.
+        let mut recovery = Recovery::default();
+        assert_eq!(hello(&mut recovery, 1, 0, &[(35, 36), (0, 35), (996, 1877)], false), None);
+        assert_eq!(hello(&mut recovery, 2, 40, &[(55, 287), (957, 996), (36, 55), (287, 957)], true), None, "new");
+        let Some(Frame::Ack(ack)) = frames(&[2, 1, 0, 0, 0]).next() else { unreachable!() };
+        recovery.acknowledged(Side::Server, &ack, moment(87_000, Side::Server), false, |_| ());
+        let held = hello(&mut recovery, 4, 191_000, &[(800, 996), (36, 800)], true).unwrap();
+        assert_eq!((held.why, held.start.at, held.end.at, held.lost), (Why::Pto, 40, 191_000, 2));
+        assert_eq!((held.is_tail, held.released), (true, None));
     }
 }
