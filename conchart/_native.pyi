@@ -10,6 +10,7 @@ __all__ = [
     "CaptureError",
     "Crossings",
     "annotate_captures",
+    "divide_turns",
     "fit_clock",
     "link_exchanges",
     "pack_columns",
@@ -164,6 +165,20 @@ class Crossings:
         Args:
             befores: Of each place, how many frames stand before its own.
         """
+
+def divide_turns(sightings: object, stops: object, losses: object) -> list[object]:
+    """Divide the turns of connections into the parts that hosts and paths have.
+
+    Args:
+        sightings: Rows that speak Arrow: of ``sightings``, with ``by_client`` in place of ``sender``, and ``says``: a
+            packet carries bytes, SYN or FIN.
+        stops: Of each connection and place: ``position``; ``tells``: its capture tells of the connection; ``ack_at``;
+            both initial sequence numbers; ``at_server`` and ``at_client``, where the place of a proxy alone saw it.
+        losses: With ``frame``.
+
+    Returns:
+        Two batches: parts of turns; stretches in which a sender waited for acknowledgements.
+    """
 
 def link_exchanges(exchanges: object) -> list[object]:
     """Link the exchanges of proxies' two sides.

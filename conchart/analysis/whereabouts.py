@@ -14,12 +14,11 @@ while it waits for an acknowledgement before it may send on: that is the pace of
 further, by the connections that it caused (``links``).
 """
 
+from conchart import _native
 from conchart.store.tables import Tables
 
 _WAITED_FOR = ("syn", "tls", "request", "wait", "transfer")
 """The phases that are divided."""
-_AT_ONCE_NS = 1_000_000
-"""A segment that follows an acknowledgement within so much was waiting for it."""
 _MOST_HOPS = 8
 """Proxies in a row that are followed."""
 
@@ -41,109 +40,21 @@ _ENDS = """
     FROM linked GROUP BY stream
 """
 
-_TURNS = """
-    CREATE OR REPLACE TEMP TABLE turns AS
-    WITH mine AS (
-        SELECT stream, place, position FROM paths JOIN connections USING (stream) JOIN captures USING (capture, place)),
-    spoken AS (
-        SELECT stream, coalesce(packet, frame) AS packet, sender, seen_at, frame, position
-        FROM sightings JOIN mine USING (stream, place) JOIN connections USING (stream)
-        WHERE (packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE position = 1)
-            OR stream IN (SELECT stream FROM ends))
-            AND (sightings.bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F') OR seen_at = ack_at)),
-    changes AS (
-        SELECT *, sender IS DISTINCT FROM lag(sender) OVER of_stream AS begins,
-            sender IS DISTINCT FROM lead(sender) OVER of_stream AS ends
-        FROM spoken WINDOW of_stream AS (PARTITION BY stream ORDER BY seen_at, frame)),
-    bounds AS (FROM changes WHERE begins OR ends)
-    SELECT stream, position, packet AS start_packet, sender AS start_by, seen_at AS start_at,
-        lead(packet) OVER of_stream AS end_packet, lead(sender) OVER of_stream AS end_by,
-        lead(seen_at) OVER of_stream AS end_at
-    FROM bounds
-    WINDOW of_stream AS (PARTITION BY stream ORDER BY seen_at, frame)
-    QUALIFY end_at IS NOT NULL AND end_at > start_at
+_SIGHTINGS = """
+    SELECT stream, place, frame, packet, seen_at, sender = 'client' AS by_client, bytes, seq,
+        bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F') AS says
+    FROM sightings
+"""
+_STOPS = """
+    SELECT paths.stream, paths.place, position, paths.place = captures.place AS tells, ack_at,
+        paths.isn_client, paths.isn_server,
+        if(ends.stream IS NOT NULL, coalesce(at_server, false), NULL) AS at_server,
+        if(ends.stream IS NOT NULL, coalesce(at_client, false), NULL) AS at_client
+    FROM paths JOIN connections USING (stream) JOIN captures USING (capture) LEFT JOIN ends USING (stream)
 """
 
-# Who is waited for is behind the last place in that direction which saw the packets.
-_SEEN = """
-    CREATE OR REPLACE TEMP TABLE bounding AS
-    SELECT packet, position, seen_at FROM sightings JOIN paths USING (stream, place)
-    WHERE packet IN (SELECT start_packet FROM turns UNION SELECT end_packet FROM turns);
-    CREATE OR REPLACE TEMP TABLE seen AS
-    WITH places_behind AS (
-        SELECT turns.*, paths.place, paths.position AS its_position,
-            if(end_by = 'server', paths.position - turns.position, turns.position - paths.position) AS away
-        FROM (FROM turns ANTI JOIN ends USING (stream)) turns JOIN paths USING (stream))
-    SELECT behind.*, asked.seen_at AS asked_at, answered.seen_at AS answered_at
-    FROM (FROM places_behind WHERE away >= 0) behind
-    LEFT JOIN bounding asked ON asked.packet = start_packet AND asked.position = its_position
-    LEFT JOIN bounding answered ON answered.packet = end_packet AND answered.position = its_position
-"""
-# Offloading may have cut or joined segments: a place saw a packet when it saw the first of its bytes.
-_BY_BYTES = """
-    CREATE OR REPLACE TEMP TABLE by_bytes AS
-    WITH missing AS (
-        SELECT stream, place, start_packet AS packet FROM seen WHERE asked_at IS NULL
-        UNION
-        SELECT stream, place, end_packet FROM seen WHERE answered_at IS NULL),
-    wanted AS (
-        SELECT DISTINCT missing.*, own.sender, own.seq
-        FROM missing JOIN sightings own ON own.stream = missing.stream AND own.frame = missing.packet
-        WHERE own.bytes > 0 AND own.seq IS NOT NULL AND own.frame NOT IN (SELECT frame FROM losses)
-            AND missing.stream IN (
-            SELECT stream FROM paths GROUP BY stream
-            HAVING count(DISTINCT isn_client) <= 1 AND count(DISTINCT isn_server) <= 1)),
-    segments AS (
-        SELECT stream, place, sender, seq, max(bytes) AS bytes, min(seen_at) AS seen_at
-        FROM sightings WHERE bytes > 0 AND seq IS NOT NULL AND (stream, place) IN (SELECT (stream, place) FROM wanted)
-        GROUP BY ALL)
-    SELECT wanted.stream, wanted.place, packet, segments.seen_at
-    FROM wanted ASOF JOIN segments ON segments.stream = wanted.stream AND segments.place = wanted.place
-        AND segments.sender = wanted.sender AND wanted.seq >= segments.seq
-    WHERE wanted.seq < segments.seq + segments.bytes
-"""
-_STEPS = """
-    CREATE OR REPLACE TEMP TABLE steps AS
-    WITH known_by AS (
-        SELECT seen.* REPLACE (
-            coalesce(asked_at, asked.seen_at) AS asked_at, coalesce(answered_at, answered.seen_at) AS answered_at)
-        FROM seen
-        LEFT JOIN by_bytes asked ON asked.stream = seen.stream AND asked.place = seen.place
-            AND asked.packet = start_packet
-        LEFT JOIN by_bytes answered ON answered.stream = seen.stream AND answered.place = seen.place
-            AND answered.packet = end_packet),
-    -- No packet is before the one that caused it, and each place lies behind the one before it.
-    ordered AS (
-        SELECT *, start_by = end_by AS alone,
-            if(alone, start_at, least(end_at, max(greatest(start_at, asked_at)) OVER near)) AS there_at,
-            greatest(start_at, min(least(end_at, if(alone, start_at + answered_at - asked_at,
-                answered_at))) OVER near) AS back_at,
-            answered_at IS NOT NULL AND asked_at IS NOT NULL AS known
-        FROM known_by WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
-    legs AS (
-        SELECT *, greatest(there_at, back_at) AS left_at,
-            lead(place) OVER near AS farther,
-            least(lead(there_at) OVER near, lead(greatest(there_at, back_at)) OVER near) AS farther_there_at,
-            lead(greatest(there_at, back_at)) OVER near AS farther_left_at
-        FROM ordered WHERE known
-        WINDOW near AS (PARTITION BY stream, start_at ORDER BY away)),
-    parts AS (
-        SELECT stream, there_at AS start_at, farther_there_at AS end_at, 'path' AS kind, place,
-            farther AS to_place, alone,
-            NULL::BIGINT AS ahead_ns
-        FROM legs WHERE farther IS NOT NULL
-        UNION ALL
-        SELECT stream, farther_left_at, left_at, 'path', farther, place, alone, NULL FROM legs WHERE farther IS NOT NULL
-        UNION ALL
-        SELECT stream, there_at, left_at, 'host', place, NULL, alone,
-            if(alone, start_at - asked_at, 0) FROM legs WHERE farther IS NULL)
-    SELECT * FROM parts WHERE end_at > start_at
-    UNION ALL
-    SELECT turns.stream, start_at, end_at,
-        if(end_by = 'server', if(at_server, 'host', 'behind'), if(at_client, 'host', 'before')), place, NULL,
-        start_by = end_by, 0
-    FROM turns JOIN ends USING (stream) JOIN paths USING (stream)
-"""
+# In the time of the place that saw it.
+_PACED = "CREATE OR REPLACE TEMP TABLE paced AS SELECT *, place AS seen_by, 'pace' AS kind FROM paces"
 
 DOUBTS = """
     WITH known AS (
@@ -211,38 +122,6 @@ _RESENT = """
     WINDOW earlier AS (PARTITION BY stream, seen_by ORDER BY lost_at, end_at DESC
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     QUALIFY end_at > start_at
-"""
-# A sender that sends as soon as an acknowledgement comes had to wait for it. In the time of the place that saw it.
-_PACED = f"""
-    CREATE OR REPLACE TEMP TABLE paced AS
-    WITH nearest AS (
-        SELECT stream, 'client' AS sender, arg_min(place, position) AS place, min_by(place, position, 2)[2] AS to_place
-        FROM paths GROUP BY stream HAVING count(*) > 1
-        UNION ALL
-        SELECT stream, 'server', arg_max(place, position), max_by(place, position, 2)[2]
-        FROM paths GROUP BY stream HAVING count(*) > 1),
-    events AS (
-        SELECT stream, nearest.sender, place, to_place, seen_at, frame, bytes > 0 AS is_data,
-            sightings.sender::VARCHAR = nearest.sender AS is_own
-        FROM sightings JOIN nearest USING (stream, place)),
-    ordered AS (
-        SELECT *, lag(seen_at) OVER of_stream AS before_at, lag(NOT is_own AND NOT is_data) OVER of_stream AS after_ack,
-            -- Since its own last segment, nothing but acknowledgements came.
-            max(seen_at) FILTER (is_own) OVER earlier AS sent_at,
-            max(seen_at) FILTER (NOT is_own AND is_data) OVER earlier AS asked_at
-        FROM events WINDOW of_stream AS (PARTITION BY stream, sender ORDER BY seen_at, frame),
-            earlier AS (PARTITION BY stream, sender ORDER BY seen_at, frame
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
-    waited AS (
-        SELECT stream, sender, place, to_place, sent_at AS start_at, before_at AS end_at FROM ordered
-        WHERE is_own AND is_data AND after_ack AND seen_at - before_at <= {_AT_ONCE_NS} AND before_at > sent_at
-            AND coalesce(asked_at < sent_at, true)),
-    bursts AS (
-        SELECT *, sum(is_first::INTEGER) OVER (PARTITION BY stream, sender ORDER BY start_at) AS burst FROM (
-            SELECT *, coalesce(start_at - lag(end_at) OVER (PARTITION BY stream, sender ORDER BY start_at)
-                > {_AT_ONCE_NS}, true) AS is_first FROM waited))
-    SELECT stream, place AS seen_by, min(start_at) AS start_at, max(end_at) AS end_at, 'pace' AS kind, place, to_place
-    FROM bursts GROUP BY stream, sender, place, to_place, burst
 """
 _DIVIDED = """
     CREATE OR REPLACE TEMP TABLE divided AS
@@ -330,14 +209,11 @@ FORGET = "; ".join(
     f"DROP TABLE IF EXISTS {name}"
     for name in (
         "ends",
-        "turns",
-        "bounding",
-        "seen",
-        "by_bytes",
         "steps",
         "doubts",
         "lost",
         "resent",
+        "paces",
         "paced",
         "divided",
         "behind",
@@ -350,14 +226,18 @@ def place_phases(tables: Tables) -> None:
     """Fill ``whereabouts``."""
     if not tables.have_places:
         return
-    for statement in (_ENDS, _TURNS, _SEEN, _BY_BYTES, _STEPS, _BETWEEN, _PHASES):
+    tables.execute(_ENDS)
+    told = (_SIGHTINGS, _STOPS, "SELECT frame FROM losses")
+    steps, paced = _native.divide_turns(*map(tables.sql, told))
+    tables.lend_batch("steps", steps)
+    tables.lend_batch("paces", paced)
+    for statement in (_PACED, _BETWEEN, _PHASES, _LOST, _RESENT):
         tables.execute(statement)
-    for charged, statement, phases in (
-        ("lost", _LOST, _WAITED_FOR),
-        ("resent", _RESENT, ("syn", "tls", "wait")),
-        ("paced", _PACED, ("request", "wait", "transfer")),
+    for charged, phases in (
+        ("lost", _WAITED_FOR),
+        ("resent", ("syn", "tls", "wait")),
+        ("paced", ("request", "wait", "transfer")),
     ):
-        tables.execute(statement)
         tables.execute(_DIVIDED.format(charged=charged, phases=phases))
         _replace(tables, "divided", "divided")
     for _ in range(_MOST_HOPS):

@@ -10,3 +10,4 @@ pub(crate) mod linking;
 pub(crate) mod packing;
 pub(crate) mod pools;
 pub(crate) mod sharing;
+pub(crate) mod turns;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::{Batch, batches, failed};
 use crate::across::clocks;
 use crate::across::crossings;
+use crate::across::turns;
 
 /// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets, the segment.
 type ClockPiece = (i64, i64, i64, i64, Option<i64>, i64, i64);
@@ -23,6 +24,28 @@ pub(super) fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<V
 
 fn told_piece(p: clocks::Piece) -> ClockPiece {
     (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points, p.segment)
+}
+
+/// Divides the turns of connections. See `_native.pyi`.
+#[pyfunction]
+pub(super) fn divide_turns(
+    py: Python<'_>,
+    sightings: &Bound<'_, PyAny>,
+    stops: &Bound<'_, PyAny>,
+    losses: &Bound<'_, PyAny>,
+) -> PyResult<Vec<Batch>> {
+    let mut read = turns::rows::Turns::default();
+    for batch in batches(stops)? {
+        read.know(&batch.map_err(failed)?).map_err(failed)?;
+    }
+    for batch in batches(losses)? {
+        read.miss(&batch.map_err(failed)?).map_err(failed)?;
+    }
+    for batch in batches(sightings)? {
+        read.take(&batch.map_err(failed)?).map_err(failed)?;
+    }
+    let told = py.detach(|| read.told()).map_err(failed)?;
+    Ok(told.map(|rows| Batch { rows, words: Vec::new(), empty: Vec::new() }).into())
 }
 
 /// Of a clock that was set: whose, the last frames before, the first ones after, by how much.
