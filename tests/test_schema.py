@@ -149,7 +149,8 @@ def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(
         ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
     )
-    for case in ("loss", "firewall"):
+    yield conchart.read(ROOT / "captures/places/tunnel/router.pcap")
+    for case in ("loss", "firewall", "tunnel"):
         yield conchart.read(places=places_of(ROOT / "captures/places" / case))
     for case in TOLD:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)

@@ -128,6 +128,23 @@ _ENDS = f"""
     FROM ends WHERE told.before <> told.after
 """
 
+# What a place saw in a tunnel, and its neighbour outside of it or in another one.
+_TUNNELS = f"""
+    INSERT INTO changes BY NAME
+    WITH ends AS (
+        SELECT one.stream, 'client' AS sender, one.place AS from_place, other.place AS to_place,
+            one.tunnel_client AS before, other.tunnel_client AS after
+        FROM paths {_NEIGHBOURS}
+        UNION ALL
+        SELECT one.stream, 'server', other.place, one.place, other.tunnel_server, one.tunnel_server
+        FROM paths {_NEIGHBOURS})
+    SELECT ends.*, 'tunnel' AS field, here.packets, here.frame AS from_frame, there.frame AS to_frame
+    FROM ends
+    JOIN headers here ON here.stream = ends.stream AND here.place = from_place AND here.sender::VARCHAR = ends.sender
+    JOIN headers there ON there.stream = ends.stream AND there.place = to_place AND there.sender = here.sender
+    WHERE before IS DISTINCT FROM after
+"""
+
 # The server's SYN-ACK, if it was the one that the client got, was faster than each other packet.
 _SPLIT = f"""
     INSERT INTO changes BY NAME
@@ -271,5 +288,5 @@ def compare_places(tables: Tables) -> None:
     """Fill ``changes`` and ``disorders``."""
     if not tables.have_places:
         return
-    for statement in (_LIKE, _CROSSED, _HEADERS, _OPTIONS, _ENDS, _SPLIT, _OF_PROXIES, _OVERTAKEN, _NEEDLESS):
+    for statement in (_LIKE, _CROSSED, _HEADERS, _OPTIONS, _ENDS, _TUNNELS, _SPLIT, _OF_PROXIES, _OVERTAKEN, _NEEDLESS):
         tables.execute(statement)

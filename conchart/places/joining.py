@@ -139,7 +139,8 @@ _PATHS = """
     INSERT INTO paths BY NAME
     SELECT streams.stream, position, place, rows.stream AS place_stream, rows.first_frame + before AS first_frame,
         rows.last_frame + before AS last_frame, client_ip, client_port, server_ip, server_port,
-        mss_client, mss_server, ttl_client, ttl_server, isn_client, isn_server, lacking, overtaken, late
+        mss_client, mss_server, ttl_client, ttl_server, tunnel_client, tunnel_server, isn_client, isn_server,
+        lacking, overtaken, late
     FROM routes JOIN streams USING (path) JOIN parts ON parts.part = routes.part
     JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local
     LEFT JOIN shares ON shares.path = routes.path AND shares.part = routes.part

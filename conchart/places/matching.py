@@ -4,7 +4,8 @@ In: ``all_connections`` and ``all_sightings``. Out: two temporary tables, and wh
 
 ``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
 client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
-saw. Their packets are compared in the core (``native/src/across/crossings.rs``).
+saw. ``again``: streams of a place that are another one of it, behind an address translation. Packets are compared in
+the core (``native/src/across/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
 translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed
@@ -23,15 +24,20 @@ from conchart.store.tables import Rows, Tables
 
 _LOOK_ALIKE = 4
 """Packets of one place that look alike: beyond, they do not tell which connection it is."""
+_LEAST_ALIKE = 2
+"""Packets of two streams of a place: these are the same connection."""
+_BEHIND_NS = 1_000_000_000
+"""So long after the other one may the second sighting of a connection's beginning be."""
 
 
 def match_flows(tables: Tables, places: Sequence[Place]) -> None:
     """Make ``members``: one row for each connection of each place."""
+    tables.execute(_AGAIN)
     tables.execute("""
         CREATE TEMP TABLE members AS
         SELECT row_number() OVER (ORDER BY first_frame) AS path, part, stream AS local, false AS turned,
             true AS is_first
-        FROM all_connections WHERE part = 0
+        FROM all_connections WHERE part = 0 AND (part, stream) NOT IN (FROM again)
     """)
     for place in places[1:]:
         for step in (_BY_NUMBERS, _BY_PACKETS, _BY_ADDRESSES):
@@ -39,7 +45,33 @@ def match_flows(tables: Tables, places: Sequence[Place]) -> None:
         tables.execute(_OTHERS, {"part": place.number})
 
 
-_UNKNOWN = "NOT EXISTS (FROM members WHERE members.part = new.part AND members.local = new.stream)"
+# A machine that translates addresses has a packet before and after it, if all its interfaces were captured: the second
+# time under other addresses. What it wrote first tells; the other stream is a copy, as those of one capture are.
+_AGAIN = f"""
+    CREATE TEMP TABLE again AS
+    WITH begun AS (
+        SELECT part, stream, row_number() OVER same > 1 AS is_again
+        FROM all_connections WHERE transport = 'tcp' AND isn_client IS NOT NULL
+        WINDOW same AS (PARTITION BY part, isn_client, isn_server ORDER BY first_frame)
+        QUALIFY opened_at - first_value(opened_at) OVER same < {_BEHIND_NS}),
+    told AS (
+        SELECT rows.part, rows.stream, rows.first_frame, sender, ip_id, bytes,
+            CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS told
+        FROM all_connections rows JOIN all_sightings USING (part, stream)
+        WHERE isn_client IS NULL AND bytes > 0 AND (transport = 'tcp' OR ip_id > 0)),
+    twice AS (
+        SELECT DISTINCT part, told, one.stream, other.stream AS again
+        FROM told one JOIN told other USING (part, told, sender)
+        WHERE (one.first_frame, one.stream) < (other.first_frame, other.stream))
+    SELECT part, stream FROM begun WHERE is_again
+    UNION
+    SELECT part, again FROM twice GROUP BY part, stream, again HAVING count(*) >= {_LEAST_ALIKE}
+"""
+
+_UNKNOWN = """
+    (NOT EXISTS (FROM members WHERE members.part = new.part AND members.local = new.stream)
+        AND (new.part, new.stream) NOT IN (FROM again))
+"""
 
 _FREE = "NOT EXISTS (FROM members others WHERE others.path = known.path AND others.part = $part)"
 """Of each place, one stream is part of a connection."""

@@ -12,7 +12,7 @@ from conchart.parts.model import CORE, Surveyed, files_of
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
-_MADE = ("apart", "nearer", "members", "twins", "routes")
+_MADE = ("again", "apart", "nearer", "members", "twins", "routes")
 """Tables that the steps hand to each other."""
 
 

@@ -145,6 +145,7 @@ TABLES: tuple[Table, ...] = (
             mss_client INTEGER, mss_server INTEGER,
             ttl_client INTEGER, ttl_server INTEGER,
             mac_client VARCHAR, mac_server VARCHAR, local_end SIDES,
+            tunnel_client VARCHAR, tunnel_server VARCHAR,
             isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
@@ -343,7 +344,8 @@ TABLES: tuple[Table, ...] = (
             first_frame BIGINT, last_frame BIGINT,
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
-            isn_client BIGINT, isn_server BIGINT, lacking BIGINT, overtaken BIGINT, late BIGINT
+            tunnel_client VARCHAR, tunnel_server VARCHAR, isn_client BIGINT, isn_server BIGINT,
+            lacking BIGINT, overtaken BIGINT, late BIGINT
         """,
     ),
     Table(

@@ -56,7 +56,8 @@ class Clock:
         if self.method == "trusted":
             return "taken to be right (--clock)"
         if self.method == "unknown":
-            return f"unknown: {printable(self.place)} shares neither packets nor requests with the places before it"
+            alone = f"unknown: {printable(self.place)} shares neither packets nor requests with the places before it"
+            return f"{alone}; capture at the proxy between them, too"
         since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
         by = "no packet in common: by what was handed on"
         if self.method != "causality":

@@ -46,6 +46,8 @@ def _change(row: Row) -> str:
         return f"TLS passed through ({printable(before)})"
     if field == "proxy_header":
         return "PROXY header added"
+    if field == "tunnel":
+        return _tunnel(before, after)
     words = _WORDS.get(field, field.replace("_", " "))
     if field in _VALUED:
         told = f"{words} {printable(before or 'none')} → {printable(after or 'none')}"
@@ -58,6 +60,16 @@ def _change(row: Row) -> str:
     if before == "present" and after is None:
         return f"{words} removed"
     return f"{words} added" if after == "present" and before is None else words
+
+
+_TUNNELS = {"etherip": "EtherIP", "geneve": "Geneve", "srv6": "SRv6", "teredo": "Teredo"}
+
+
+def _tunnel(before: str | None, after: str | None) -> str:
+    had, has = (name and _TUNNELS.get(name, name.upper()) for name in (before, after))
+    if had and has:
+        return f"tunnel {had} → {has}"
+    return f"wrapped in {has}" if has else f"{had} taken off"
 
 
 def _way(here: str, there: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from row import CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, Line
+from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
 from servers import HAPROXY, NGINX, PASSED, RESOLVERS
 
 MS, SECOND = 1_000_000, 10**9
@@ -157,6 +157,27 @@ CASES = {
         front=Line(delay_ms=10),
         clocks={"lb": {"offset_ns": 37 * MS}, "router": {"offset_ns": -5 * MS}},
         see="- `router` has what the client sends, and nothing of what comes back.",
+    ),
+    "tunnel": Case(
+        title="A VXLAN tunnel between client and load balancer, captured on the way",
+        plan=MIXED,
+        layout=TUNNEL,
+        front=Line(delay_ms=10),
+        clocks={"router": {"offset_ns": -5 * MS}, "lb": {"offset_ns": 37 * MS}},
+        see="""\
+- `router` has the packets in VXLAN (UDP port 4789), `client` without: it captured on the tunnel's interface.
+- `lb` was captured with `-i any`: it has each packet of the tunnel twice, wrapped and not.""",
+    ),
+    "containers": Case(
+        title="The load balancer is a container, its port is published by its node",
+        plan=(requests(3, "/wait-15/bytes-900"), (("/wait-5/bytes-600", 40, 0), ("/wait-20/bytes-300", 90, 3_000))),
+        layout=CONTAINERS,
+        front=Line(delay_ms=10),
+        clocks={"node": {"offset_ns": 37 * MS}, "pod": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="""\
+- The node translates the address of its published port, and what the container opens gets the node's address.
+- `node` was captured with `-i any`: it has each packet on the cable, on the bridge and on the container's veth, before
+  and after the translation.""",
     ),
     "clock-set": Case(
         title="The clock of the load balancer is set while it captures",

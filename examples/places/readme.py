@@ -6,7 +6,7 @@ import json
 
 from cases import Case
 from lab.programs import versions
-from row import CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, Line
+from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
 from servers import HAPROXY, NGINX, PASSED, RESOLVERS
 
 TOPOLOGIES = {
@@ -27,6 +27,13 @@ TOPOLOGIES = {
     client 10.93.3.10 ── 10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb
     client 10.93.5.10 ── 10.93.5.20 lb (the way back to 10.93.3.10)
     lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    TUNNEL: """\
+    client 10.93.3.10 ── 10.93.3.1 router 10.93.1.1 ──line── 10.93.1.20 lb
+    client 10.93.6.10 ══VXLAN══ 10.93.6.20 lb
+    lb 10.93.2.20 ──line── 10.93.2.30 app""",
+    CONTAINERS: """\
+    client 10.93.1.10 ──line── 10.93.1.1 node 10.93.7.1 ──br0── 10.93.7.20 pod
+    node 10.93.2.20 ──line── 10.93.2.30 app""",
     ONE_HOST: """\
     client 127.0.0.1 ── 127.0.0.1 relay 10.93.4.1 ──br0── 10.93.4.20 lb
     lb 10.93.4.20 ──br0── 10.93.4.30 app""",

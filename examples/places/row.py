@@ -21,12 +21,29 @@ from lab.network import Host, Network, ip, tell_kernel
 NAME = "shop.example"
 ROW, NAT, CUT, ONE_HOST = "row", "nat", "cut", "one-host"
 FIREWALL, SYN_PROXY, DETOUR = "firewall", "syn-proxy", "detour"
-ROUTED = (CUT, FIREWALL, SYN_PROXY, DETOUR)
+TUNNEL, CONTAINERS = "tunnel", "containers"
+ROUTED = (CUT, FIREWALL, SYN_PROXY, DETOUR, TUNNEL)
 """Layouts in which the router hands on packets as they are addressed."""
 CLIENT, LB_FRONT, LB_BACK, APP = "10.93.1.10", "10.93.1.20", "10.93.2.20", "10.93.2.30"
 ROUTER_FRONT, ROUTER, BEHIND_ROUTER, FAR_CLIENT = "10.93.1.1", "10.93.3.1", "10.93.3.20", "10.93.3.10"
 BRIDGE, LB_BRIDGED, APP_BRIDGED = "10.93.4.1", "10.93.4.20", "10.93.4.30"
 DETOUR_CLIENT, DETOUR_LB = "10.93.5.10", "10.93.5.20"
+INNER_CLIENT, INNER_LB = "10.93.6.10", "10.93.6.20"
+"""In the tunnel."""
+POD_GATEWAY, POD, NODE_BACK = "10.93.7.1", "10.93.7.20", "10.93.2.20"
+PUBLISHED = f"""
+table ip places {{
+    chain inward {{
+        type nat hook prerouting priority dstnat
+        ip daddr {ROUTER_FRONT} tcp dport 443 dnat to {POD}:443
+    }}
+    chain outward {{
+        type nat hook postrouting priority srcnat
+        ip saddr 10.93.7.0/24 oifname != "br0" masquerade
+    }}
+}}
+"""
+"""nftables: a port of the node is the container's, and what the container opens comes from the node's address."""
 PEERS = {"client": ("router", "lb"), "router": ("client", "lb"), "lb": ("router", "client")}
 LOOPBACK = "127.0.0.1"
 MANY_SEGMENTS = 45
@@ -98,9 +115,11 @@ class Row(Network):
         super().__init__("client", "router", "lb", "app")
         self.client, self.router, self.lb, self.app = self.hosts
         self.layout, self.lines, self.seed = layout, {"client-lb": front, "lb-app": back}, seed
-        self.site = {NAT: ROUTER_FRONT, ONE_HOST: LOOPBACK}.get(layout, LB_FRONT)
+        self.site = {NAT: ROUTER_FRONT, CONTAINERS: ROUTER_FRONT, ONE_HOST: LOOPBACK, TUNNEL: INNER_LB}.get(
+            layout, LB_FRONT
+        )
         """Where the client asks."""
-        self.front = {NAT: BEHIND_ROUTER, ONE_HOST: LB_BRIDGED}.get(layout, LB_FRONT)
+        self.front = {NAT: BEHIND_ROUTER, ONE_HOST: LB_BRIDGED, TUNNEL: INNER_LB, CONTAINERS: POD}.get(layout, LB_FRONT)
         """Where the load balancer listens."""
         self.behind = APP_BRIDGED if layout == ONE_HOST else APP
         """Where the application listens."""
@@ -111,6 +130,8 @@ class Row(Network):
             tell_kernel(host, "net.ipv6.conf.all.disable_ipv6=1")
         if self.layout == ONE_HOST:
             self._plug_in_containers()
+        elif self.layout == CONTAINERS:
+            self._publish_a_container()
         else:
             {ROW: self._lay_row, NAT: self._lay_nat}.get(self.layout, self._lay_routed)()
             self._line("lb-app", self.lb, LB_BACK, self.app, APP)
@@ -129,6 +150,16 @@ class Row(Network):
             }  # fmt: skip
         if self.layout == DETOUR:
             return {"client": (self.client, "any"), "router": (self.router, "to-lb"), "lb": (self.lb, "any")}
+        if self.layout == TUNNEL:
+            return {
+                "client": (self.client, "tunnel"), "router": (self.router, "to-lb"), "lb": (self.lb, "any"),
+                "app": (self.app, "to-lb"),
+            }  # fmt: skip
+        if self.layout == CONTAINERS:
+            return {
+                "client": (self.client, "to-router"), "node": (self.router, "any"), "pod": (self.lb, "eth0"),
+                "app": (self.app, "to-router"),
+            }  # fmt: skip
         near = "to-lb" if self.layout == ROW else "to-router"
         return {"client": (self.client, near), "lb": (self.lb, "any"), "app": (self.app, "to-lb")}
 
@@ -173,6 +204,9 @@ class Row(Network):
             ip("-n", self.lb.namespace, "route", "add", "10.93.3.0/24", "via", ROUTER_FRONT)
         if self.layout == CUT:
             self._cut()
+        if self.layout == TUNNEL:
+            self._dig_tunnel(self.client, FAR_CLIENT, INNER_CLIENT, LB_FRONT)
+            self._dig_tunnel(self.lb, LB_FRONT, INNER_LB, FAR_CLIENT)
         if self.layout == SYN_PROXY:
             tell_kernel(
                 self.router, "net.ipv4.tcp_syncookies=1", "net.ipv4.tcp_timestamps=1",
@@ -197,6 +231,28 @@ class Row(Network):
         for host in (self.client, self.lb, self.router):
             tell_kernel(host, "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0")
             tell_kernel(host, *(f"net.ipv4.conf.to-{peer}.rp_filter=0" for peer in PEERS[host.role]))
+
+    def _dig_tunnel(self, host: Host, address: str, inner: str, peer: str) -> None:
+        ip("-n", host.namespace, "link", "add", "tunnel", "type", "vxlan", "id", "42", "dstport", "4789",
+           "local", address, "remote", peer)  # fmt: skip
+        ip("-n", host.namespace, "address", "add", f"{inner}/24", "dev", "tunnel")
+        ip("-n", host.namespace, "link", "set", "tunnel", "mtu", "1450", "gso_max_segs", "1", "up")
+
+    def _publish_a_container(self) -> None:
+        """Lay what a container engine does: the load balancer is a container at a bridge of the node (``router``)."""
+        self._line("client-lb", self.client, CLIENT, self.router, ROUTER_FRONT)
+        self._line("lb-app", self.router, NODE_BACK, self.app, APP)
+        ip("-n", self.router.namespace, "link", "add", "br0", "type", "bridge")
+        ip("-n", self.router.namespace, "address", "add", f"{POD_GATEWAY}/24", "dev", "br0")
+        ip("-n", self.router.namespace, "link", "set", "br0", "up")
+        ip("link", "add", "eth0", "netns", self.lb.namespace, "type", "veth",
+           "peer", "name", "veth-pod", "netns", self.router.namespace)  # fmt: skip
+        ip("-n", self.router.namespace, "link", "set", "veth-pod", "master", "br0", "gso_max_segs", "1", "up")
+        ip("-n", self.lb.namespace, "address", "add", f"{POD}/24", "dev", "eth0")
+        ip("-n", self.lb.namespace, "link", "set", "eth0", "gso_max_segs", "1", "up")
+        ip("-n", self.lb.namespace, "route", "add", "default", "via", POD_GATEWAY)
+        tell_kernel(self.router, "net.ipv4.ip_forward=1")
+        subprocess.run(self.router.command(["nft", "-f", "-"]), input=PUBLISHED, text=True, check=True)
 
     def _plug_in_containers(self) -> None:
         ip("-n", self.client.namespace, "link", "add", "br0", "type", "bridge")

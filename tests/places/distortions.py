@@ -17,8 +17,9 @@ from tests.conftest import ROOT
 from tests.places.truth import Clock, Truth, records
 
 CAPTURES = ROOT / "captures" / "places"
-OF_CHANGES = {"clock-set", "detour", "firewall", "reordered", "syn-proxy"}
-"""Cases of which ``test_changes.py`` knows the truth: packets are changed, or go another way."""
+OF_CHANGES = {"clock-set", "containers", "detour", "firewall", "reordered", "syn-proxy", "tunnel"}
+"""Cases of which ``test_changes.py`` and ``test_topologies.py`` know the truth: packets are changed, or go
+another way."""
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.json") if path.parent.name not in OF_CHANGES)
 APART = [case for case in CASES if case.name != "one-host"]
 """Places with a line in between. On one host there is one clock, and packets take less than a microsecond."""

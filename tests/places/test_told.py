@@ -201,7 +201,10 @@ def test_a_clock_that_is_bound_to_an_unknown_one_alone_is_told_by_that_one() -> 
     other = places_of(PLACES / "udp")
     with conchart.read(places={"client": [other["client"]], "lb": [files["lb"]], "app": [files["app"]]}) as trace:
         told = {clock.place: str(clock) for clock in clocks(trace)}
-    assert told["lb"] == "unknown: lb shares neither packets nor requests with the places before it"
+    assert told["lb"] == (
+        "unknown: lb shares neither packets nor requests with the places before it; "
+        "capture at the proxy between them, too"
+    )
     assert re.fullmatch(
         r"2\.04 s ± 1\.0\d ms behind lb; nothing bounds both against client \(\d+ packets\)", told["app"]
     )

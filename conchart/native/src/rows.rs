@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 
 use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
 use crate::flow::Flow;
-use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, traffic_class};
+use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
 use crate::quic::Lost;
 use crate::stalls::{Detail, Stall};
@@ -73,6 +73,10 @@ fn mac(station: Option<Station>) -> Option<Mac> {
     station.and_then(|station| station.mac)
 }
 
+fn tunnel(station: Option<Station>) -> Option<&'static str> {
+    station.and_then(|station| station.tunnel).map(Tunnel::name)
+}
+
 fn seq_raw(seq: Option<Seq>) -> Option<i64> {
     seq.map(|seq| seq.0.into())
 }
@@ -104,6 +108,8 @@ fn flow<T>(flow: &Flow<T>, about: &FlowContext, stations: BySide<Option<Station>
         mac_client: mac(stations.client),
         mac_server: mac(stations.server),
         local_end: Local::of(ips, stations).map(local_end),
+        tunnel_client: tunnel(stations.client),
+        tunnel_server: tunnel(stations.server),
         announced_ip: about.announced.map(|client| client.ip),
         announced_port: about.announced.map(|client| client.port.into()),
         app: about.app,

@@ -34,6 +34,7 @@ pub use ip::traffic_class;
 pub use seq::Seq;
 pub use station::{Local, Mac, Passing, Station};
 pub use tcp::OptionKinds;
+pub use tunnel::Tunnel;
 pub use wifi::Aggregate;
 
 use std::net::IpAddr;
@@ -279,13 +280,15 @@ fn tunnelled(
     depth: usize,
 ) -> Result<Decoded<'_>, PacketError> {
     let end = outer.offset.saturating_add(outer.len);
-    let inside = tunnel::inside(data, protocol, outer.offset)?;
+    let (kind, inside) = tunnel::inside(data, protocol, outer.offset)?;
     if protocol == tunnel::UDP && inside == Next::Other {
         return udp::datagram(data, &outer, station);
     }
     // An end of the tunnel need not be one of what is said in it.
     let mut station = Station { passing: None, ..station };
-    match packet(data, inside, end, &mut station)? {
+    let carried = packet(data, inside, end, &mut station)?;
+    station.tunnel = Some(kind);
+    match carried {
         ip::Carried::Tunnel(..) if depth >= MAX_TUNNELS => Ok(Decoded::Other),
         ip::Carried::Tunnel(protocol, inner) => tunnelled(data, protocol, inner, station, depth + 1),
         carried => opened(data, carried, station),

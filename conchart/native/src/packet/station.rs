@@ -1,9 +1,10 @@
-//! Who put a frame on its link, and which end of a connection the capturing machine is.
+//! Who put a frame on its link, in which tunnel, and which end of a connection the capturing machine is.
 //!
 //! In: where a link header has the addresses; what the first packets of both sides said. Out: plain values.
 
 use std::net::IpAddr;
 
+use super::tunnel::Tunnel;
 use crate::stream::{BySide, Side};
 
 /// A link-layer address (EUI-48).
@@ -26,6 +27,8 @@ pub enum Passing {
 pub struct Station {
     pub mac: Option<Mac>,
     pub passing: Option<Passing>,
+    /// What the packet was wrapped in; the innermost of several.
+    pub tunnel: Option<Tunnel>,
 }
 
 impl Station {
@@ -33,7 +36,7 @@ impl Station {
     #[inline]
     pub(super) fn at(frame: &[u8], offset: usize) -> Self {
         let mac = frame.get(offset..).and_then(|rest| rest.first_chunk::<6>());
-        Self { mac: mac.filter(|mac| **mac != [0; 6]).map(|mac| Mac(*mac)), passing: None }
+        Self { mac: mac.filter(|mac| **mac != [0; 6]).map(|mac| Mac(*mac)), ..Self::default() }
     }
 }
 
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     fn local(client: Option<Passing>, server: Option<Passing>) -> Option<Local> {
-        let station = |passing| Some(Station { mac: None, passing });
+        let station = |passing| Some(Station { passing, ..Station::default() });
         let ips = BySide { client: [10, 0, 0, 1].into(), server: [10, 0, 0, 2].into() };
         Local::of(ips, BySide { client: station(client), server: station(server) })
     }

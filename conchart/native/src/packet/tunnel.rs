@@ -1,6 +1,6 @@
 //! Tunnels: from what an IP packet carries to the packet inside.
 //!
-//! In: captured bytes, IP's protocol number and where its payload starts. Out: what is inside, and where. UDP tunnels
+//! In: captured bytes, IP's protocol number and where its payload starts. Out: the tunnel, what is inside, and where. UDP tunnels
 //! are known by their port (either one, as Wireshark takes them) and by a header that fits; what does not fit is no
 //! tunnel.
 
@@ -17,26 +17,65 @@ pub(super) fn is_tunnel(protocol: u8) -> bool {
     matches!(protocol, 4 | UDP | 41 | GRE | 97 | 137 | 143)
 }
 
+/// What wraps packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Tunnel {
+    IpInIp,
+    Gre,
+    Erspan,
+    EtherIp,
+    Mpls,
+    /// Ethernet in IPv6.
+    Srv6,
+    Vxlan,
+    VxlanGpe,
+    Geneve,
+    Gtp,
+    L2tp,
+    Teredo,
+}
+
+impl Tunnel {
+    /// As tables have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IpInIp => "ip",
+            Self::Gre => "gre",
+            Self::Erspan => "erspan",
+            Self::EtherIp => "etherip",
+            Self::Mpls => "mpls",
+            Self::Srv6 => "srv6",
+            Self::Vxlan => "vxlan",
+            Self::VxlanGpe => "vxlan-gpe",
+            Self::Geneve => "geneve",
+            Self::Gtp => "gtp-u",
+            Self::L2tp => "l2tp",
+            Self::Teredo => "teredo",
+        }
+    }
+}
+
 /// Opens what starts at `offset`.
 ///
 /// # Errors
 /// `Cut` when the frame ends inside the tunnel's header.
-pub(super) fn inside(frame: &[u8], protocol: u8, offset: usize) -> Result<Next, PacketError> {
-    match protocol {
-        4 => Ok(Next::Ipv4(offset)),
-        UDP => udp(frame, offset),
-        41 => Ok(Next::Ipv6(offset)),
-        GRE => gre(frame, offset),
+pub(super) fn inside(frame: &[u8], protocol: u8, offset: usize) -> Result<(Tunnel, Next), PacketError> {
+    Ok(match protocol {
+        4 => (Tunnel::IpInIp, Next::Ipv4(offset)),
+        UDP => udp(frame, offset)?,
+        41 => (Tunnel::IpInIp, Next::Ipv6(offset)),
+        GRE => gre(frame, offset)?,
         // EtherIP (RFC 3378): two bytes, then Ethernet; MPLS (RFC 4023); Ethernet (RFC 8986).
-        97 => Ok(Next::Ethernet(offset + 2)),
-        137 => Ok(Next::Mpls(offset)),
-        143 => Ok(Next::Ethernet(offset)),
-        _ => Ok(Next::Other),
-    }
+        97 => (Tunnel::EtherIp, Next::Ethernet(offset + 2)),
+        137 => (Tunnel::Mpls, Next::Mpls(offset)),
+        143 => (Tunnel::Srv6, Next::Ethernet(offset)),
+        _ => (Tunnel::IpInIp, Next::Other),
+    })
 }
 
 /// RFC 2784 with RFC 2890's key and sequence number; version 1 is PPTP's (RFC 2637).
-fn gre(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+fn gre(frame: &[u8], offset: usize) -> Result<(Tunnel, Next), PacketError> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
@@ -49,23 +88,22 @@ fn gre(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     let offset = offset + 4 + 4 * options.into_iter().filter(|there| *there).count();
     // Source routes are deprecated, and nobody sends them.
     if version > 1 || flags & ROUTING != 0 {
-        return Ok(Next::Other);
+        return Ok((Tunnel::Gre, Next::Other));
     }
-    match kind {
-        0x880b => Ok(Next::Ppp(offset)),
+    let tunnel = if matches!(kind, 0x88be | 0x22eb) { Tunnel::Erspan } else { Tunnel::Gre };
+    let next = match kind {
+        0x880b => Next::Ppp(offset),
         // Aruba: from an access point to its controller; the type says which of the point's networks.
-        0x8200..=0x8370 if kind & 0x0f == 0 => wifi::data_frame(frame, offset, false),
+        0x8200..=0x8370 if kind & 0x0f == 0 => wifi::data_frame(frame, offset, false)?,
         // WCCP: redirected requests to a cache; version 2 has a header of its own.
-        0x883e => Ok(if by_version(frame, offset) == Next::Ipv4(offset) {
-            Next::Ipv4(offset)
-        } else {
-            by_version(frame, offset + 4)
-        }),
+        0x883e if by_version(frame, offset) == Next::Ipv4(offset) => Next::Ipv4(offset),
+        0x883e => by_version(frame, offset + 4),
         // ERSPAN: type I has no header and no sequence number.
-        0x88be => Ok(Next::Ethernet(if flags & SEQUENCE == 0 { offset } else { offset + 8 })),
-        0x22eb => erspan_3(frame, offset),
-        kind => ether_type(frame, kind, offset),
-    }
+        0x88be => Next::Ethernet(if flags & SEQUENCE == 0 { offset } else { offset + 8 }),
+        0x22eb => erspan_3(frame, offset)?,
+        kind => ether_type(frame, kind, offset)?,
+    };
+    Ok((tunnel, next))
 }
 
 /// Type III of draft-foschiano-erspan: the last word says what the frame is, and whether eight more bytes follow.
@@ -79,39 +117,43 @@ fn erspan_3(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
     })
 }
 
-fn udp(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+fn udp(frame: &[u8], offset: usize) -> Result<(Tunnel, Next), PacketError> {
     let Some(&[s0, s1, d0, d1, ..]) = frame.get(offset..).and_then(|rest| rest.first_chunk::<8>()) else {
-        return Ok(Next::Other);
+        return Ok((Tunnel::Vxlan, Next::Other));
     };
     match port(frame, u16::from_be_bytes([d0, d1]), offset + 8)? {
-        Next::Other => port(frame, u16::from_be_bytes([s0, s1]), offset + 8),
+        (_, Next::Other) => port(frame, u16::from_be_bytes([s0, s1]), offset + 8),
         found => Ok(found),
     }
 }
 
 /// The tunnel of one port.
-fn port(frame: &[u8], port: u16, offset: usize) -> Result<Next, PacketError> {
+fn port(frame: &[u8], port: u16, offset: usize) -> Result<(Tunnel, Next), PacketError> {
     /// The flag of VXLAN that says: there is a network identifier.
     const IDENTIFIED: u8 = 0x08;
     let bytes = frame.get(offset..).unwrap_or_default();
     Ok(match (port, bytes) {
         // VXLAN (RFC 7348); Linux' own port before there was one, which flannel still uses.
-        (4789 | 8472, [flags, _, _, _, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => Next::Ethernet(offset + 8),
+        (4789 | 8472, [flags, _, _, _, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => {
+            (Tunnel::Vxlan, Next::Ethernet(offset + 8))
+        }
         (4790, [flags, _, _, kind, _, _, _, _, ..]) if flags & IDENTIFIED != 0 => {
             // Without the P flag the header is VXLAN's.
-            if flags & 0x04 == 0 { Next::Ethernet(offset + 8) } else { next_protocol(u16::from(*kind), offset + 8) }
+            let plain = flags & 0x04 == 0;
+            let next = if plain { Next::Ethernet(offset + 8) } else { next_protocol(u16::from(*kind), offset + 8) };
+            (Tunnel::VxlanGpe, next)
         }
         // Geneve (RFC 8926): version 0; the length of the options is in words.
         (6081, &[head, _, k0, k1, _, _, _, 0, ..]) if head < 0x40 => {
-            ether_type(frame, u16::from_be_bytes([k0, k1]), offset + 8 + usize::from(head) * 4)?
+            (Tunnel::Geneve, ether_type(frame, u16::from_be_bytes([k0, k1]), offset + 8 + usize::from(head) * 4)?)
         }
-        (2152, _) => gtp(frame, offset),
-        (1701, _) => l2tp(frame, offset),
-        (3544, _) => teredo(frame, offset),
+        (2152, _) => (Tunnel::Gtp, gtp(frame, offset)),
+        (1701, _) => (Tunnel::L2tp, l2tp(frame, offset)),
+        (3544, _) => (Tunnel::Teredo, teredo(frame, offset)),
         // GRE (RFC 8086) and MPLS (RFC 7510) in UDP.
         (4754, _) => gre(frame, offset)?,
-        (6635, _) => Next::Mpls(offset),
-        _ => Next::Other,
+        (6635, _) => (Tunnel::Mpls, Next::Mpls(offset)),
+        _ => (Tunnel::Vxlan, Next::Other),
     })
 }
 

@@ -145,7 +145,7 @@ const SENDER: Option<Mac> = Some(Mac([2, 0, 0, 0, 0, 2]));
 fn the_sender_of_a_frame_is_known_by_its_address() {
     let ip = hello();
     let nameless = Station::default();
-    assert_eq!(station(LinkType::ETHERNET, &ethernet(&[8, 0], &ip)), Station { mac: SENDER, passing: None });
+    assert_eq!(station(LinkType::ETHERNET, &ethernet(&[8, 0], &ip)), Station { mac: SENDER, ..Station::default() });
     assert_eq!(station(LinkType::ETHERNET, &[&[0; 12][..], &[8, 0], &ip].concat()), nameless);
     assert_eq!(station(LinkType::RAW, &ip), nameless);
     assert_eq!(station(LinkType::PPI, &[&[0, 0, 8, 0, 1, 0, 0, 0], &ethernet(&[8, 0], &ip)[..]].concat()).mac, SENDER);
@@ -174,10 +174,10 @@ fn a_cooked_header_tells_which_way_the_packet_passed() {
         assert_eq!(v1, v2);
         v1
     };
-    assert_eq!(cooked(0, 1), Station { mac: SENDER, passing: Some(Passing::In) });
-    assert_eq!(cooked(4, 1), Station { mac: SENDER, passing: Some(Passing::Out) });
-    assert_eq!(cooked(3, 1), Station { mac: SENDER, passing: None });
+    assert_eq!(cooked(0, 1), Station { mac: SENDER, passing: Some(Passing::In), tunnel: None });
+    assert_eq!(cooked(4, 1), Station { mac: SENDER, passing: Some(Passing::Out), tunnel: None });
+    assert_eq!(cooked(3, 1), Station { mac: SENDER, ..Station::default() });
     // A tunnel's interface has another kind of address, or none.
-    assert_eq!(cooked(4, 65534), Station { mac: None, passing: Some(Passing::Out) });
-    assert_eq!(cooked(0, 772), Station { mac: None, passing: Some(Passing::Loopback) });
+    assert_eq!(cooked(4, 65534), Station { passing: Some(Passing::Out), ..Station::default() });
+    assert_eq!(cooked(0, 772), Station { passing: Some(Passing::Loopback), ..Station::default() });
 }

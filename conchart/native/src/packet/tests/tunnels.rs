@@ -1,6 +1,6 @@
 //! Tunnels: each by name, nested, and what only looks like one.
 
-use super::super::{Mac, Station};
+use super::super::{Mac, Station, Tunnel};
 use super::*;
 
 fn hello() -> Vec<u8> {
@@ -55,12 +55,24 @@ fn tunnels(ip: &[u8]) -> Vec<Vec<u8>> {
 fn in_a_tunnel_the_innermost_frame_names_the_sender() {
     let inside = [&[2, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 9, 8, 0], &hello()[..]].concat();
     let vxlan = ipv4(17, &[], &udp(4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &inside[..]].concat()));
-    for (outer, last) in [(&vxlan, 9), (&ipv4(4, &[], &hello()), 2)] {
+    for (outer, last, tunnel) in [(&vxlan, 9, Tunnel::Vxlan), (&ipv4(4, &[], &hello()), 2, Tunnel::IpInIp)] {
         let cooked = [&[0, 4, 0, 1, 0, 6], &MACS[6..], &[0, 0, 8, 0], &outer[..]].concat();
         let station = segment(LinkType::LINUX_SLL, &cooked, cooked.len()).station;
         // That the tunnel ends on the capturing machine does not say that the connection does.
-        assert_eq!(station, Station { mac: Some(Mac([2, 0, 0, 0, 0, last])), passing: None });
+        assert_eq!(station, Station { mac: Some(Mac([2, 0, 0, 0, 0, last])), passing: None, tunnel: Some(tunnel) });
     }
+}
+
+#[test]
+fn of_tunnels_in_each_other_the_innermost_is_told() {
+    let told = |outer: &[u8]| segment(LinkType::RAW, outer, outer.len()).station.tunnel.map(Tunnel::name);
+    let gre = ipv4(47, &[], &[&[0, 0, 8, 0], &hello()[..]].concat());
+    let names: Vec<_> = tunnels(&hello()).iter().map(|outer| told(outer)).collect();
+    for name in ["ip", "gre", "erspan", "etherip", "mpls", "srv6", "vxlan", "vxlan-gpe", "geneve", "gtp-u", "l2tp"] {
+        assert!(names.contains(&Some(name)), "{name}");
+    }
+    assert_eq!(told(&hello()), None);
+    assert_eq!(told(&ipv4(4, &[], &gre)), Some("gre"));
 }
 
 #[test]
