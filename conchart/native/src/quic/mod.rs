@@ -285,6 +285,12 @@ impl Quic {
         self.keyring.reads(from)
     }
 
+    /// How long the connection IDs of packets to that side are.
+    #[must_use]
+    pub fn cid_len(&self, to: Side) -> u64 {
+        self.cids[to].len() as u64
+    }
+
     /// Nothing more will come: what waited for missing packets goes to `tell`.
     pub fn finish(&mut self, mut tell: impl FnMut(Event<'_>)) {
         self.end(&mut tell);
