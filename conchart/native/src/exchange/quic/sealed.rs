@@ -86,6 +86,11 @@ pub(super) struct SealedHttp3 {
     /// The latest request, and the server's latest packet.
     asked: Option<(u64, Moment)>,
     heard: Option<Moment>,
+    /// Lengths of early requests: refused, they come again.
+    may_come_again: Vec<u64>,
+    /// The round trip to the server that its first packet after the handshake shows; that of the handshake includes what
+    /// it computes.
+    round_trip: Option<i64>,
 }
 
 impl SealedHttp3 {
@@ -105,6 +110,8 @@ impl SealedHttp3 {
             confirmation: None,
             asked: None,
             heard: None,
+            may_come_again: Vec::new(),
+            round_trip: None,
         }
     }
 
@@ -133,7 +140,7 @@ impl SealedHttp3 {
         let mut said = self.said.take().unwrap_or_else(|| Box::new(Overlapping::new("h3", SIZES)));
         for early in self.early.drain(..) {
             said.ask(ledger, &early, 1);
-            self.asked = Some((early.bytes, early.last));
+            self.may_come_again.push(early.bytes);
         }
         let is_probe = self.is_probe(from, bytes);
         match from {
@@ -144,7 +151,7 @@ impl SealedHttp3 {
                 }
             }
             Side::Server => {
-                self.heard = Some(seen);
+                self.hear(ledger, seen);
                 if !is_probe && !is_connection_id(&record, packet) && record.bytes >= RESPONSE {
                     self.response(&mut said, ledger, &record);
                 }
@@ -186,12 +193,35 @@ impl SealedHttp3 {
         true
     }
 
+    /// The server has sent something.
+    fn hear(&mut self, ledger: &Ledger, seen: Moment) {
+        self.heard = Some(seen);
+        let known = ledger.rtt.server.unwrap_or_default();
+        if self.round_trip.is_none()
+            && let Some(sample) = self.begun.map(|begun| seen.at.saturating_sub(begun.at))
+            && sample >= known / 4
+        {
+            self.round_trip = Some(sample);
+        }
+    }
+
+    /// At most so long takes the way to the server and back.
+    fn round_trip(&self, ledger: &Ledger) -> i64 {
+        let known = ledger.rtt.server.unwrap_or_default();
+        self.round_trip.map_or(known, |round_trip| round_trip.min(known))
+    }
+
     fn request(&mut self, said: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord, packet: Sealed) {
         let is_again = self.asked.is_some_and(|(bytes, asked)| {
             bytes.abs_diff(record.bytes) <= ALIKE
                 && self.heard.is_none_or(|heard| heard.at < asked.at)
-                && record.first.at.saturating_sub(asked.at) >= round_trip(ledger)
+                && record.first.at.saturating_sub(asked.at) >= self.round_trip(ledger)
         });
+        let is_refused = self.may_come_again.iter().position(|bytes| bytes.abs_diff(record.bytes) <= ALIKE);
+        if let Some(index) = is_refused.filter(|_| !said.is_idle()) {
+            self.may_come_again.remove(index);
+            return;
+        }
         if record.bytes < PERHAPS || is_again && !said.is_idle() {
             return;
         }
@@ -201,14 +231,20 @@ impl SealedHttp3 {
         self.on_way.push_back((record.first.at, record.end));
         let is_short = record.bytes < REQUEST || is_connection_id(record, packet);
         let acknowledges = record.bytes < RANGES && said.is_cut();
-        if is_short || acknowledges || packet.is_shared {
+        // Alone, a full packet may answer the server's check of a path, or check it (RFC 9000 section 8.2).
+        let before = self.maybe.take();
+        let full = before.filter(|before| before.bytes >= SIZES.full);
+        let is_alone = record.bytes >= SIZES.full && full.is_none() && said.is_whole();
+        if is_short || acknowledges || packet.is_shared || is_alone {
             self.maybe = Some(AppRecord { confidence: ANSWERED, ..*record });
             return;
         }
-        self.maybe = None;
-        if let Some(confirmation) = self.confirmation.take_if(|confirmation| {
-            record.first.at.saturating_sub(confirmation.last.at) >= AFTER_RESPONSE_NS.max(4 * round_trip(ledger))
-        }) && said.owes(confirmation.acked)
+        let first = full.map_or(record.first, |full| full.first);
+        let record = &AppRecord { first, ..*record };
+        let pause = AFTER_RESPONSE_NS.max(self.round_trip(ledger).saturating_mul(4));
+        if let Some(confirmation) =
+            self.confirmation.take_if(|confirmation| record.first.at.saturating_sub(confirmation.last.at) >= pause)
+            && said.owes(confirmation.acked)
         {
             said.respond(ledger, &confirmation);
         }
@@ -219,7 +255,7 @@ impl SealedHttp3 {
     fn response(&mut self, said: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord) {
         // What left less than a round trip ago cannot have been answered; the handshake's round trip may be too long,
         // as it includes what the server computes.
-        let arrived = record.first.at.saturating_sub(round_trip(ledger) / 4 * 3);
+        let arrived = record.first.at.saturating_sub(self.round_trip(ledger) / 4 * 3);
         while let Some(&(_, end)) = self.on_way.front().filter(|&&(at, _)| at <= arrived) {
             self.received = end;
             self.on_way.pop_front();
@@ -232,9 +268,9 @@ impl SealedHttp3 {
             }
             return;
         }
-        if said.is_idle()
+        if let Some(asked) = self.maybe.take_if(|asked| asked.end <= record.acked)
+            && said.is_idle()
             && !said.goes_on(&record)
-            && let Some(asked) = self.maybe.take_if(|asked| asked.end <= record.acked)
         {
             said.ask(ledger, &asked, 1);
         }
@@ -250,7 +286,12 @@ impl SealedHttp3 {
             if let Some(confirmation) = self.confirmation.take().filter(|confirmation| said.owes(confirmation.acked)) {
                 said.respond(ledger, &confirmation);
             }
-            // QUIC says that it is over in a packet like others.
+            // QUIC says that it is over in a packet like others (RFC 9000 section 19.19).
+            let is_close =
+                |&(bytes, at): &(u64, Moment)| bytes < RANGES && self.heard.is_some_and(|heard| heard.at < at.at);
+            if self.asked.as_ref().is_some_and(is_close) {
+                said.take_back(ledger);
+            }
             said.fin();
             said.finish(ledger);
         }
@@ -271,10 +312,6 @@ impl SealedHttp3 {
     pub fn is_read(&self) -> bool {
         self.said.is_some()
     }
-}
-
-fn round_trip(ledger: &Ledger) -> i64 {
-    ledger.rtt.server.unwrap_or_default()
 }
 
 /// Is it as long as one NEW_CONNECTION_ID?

@@ -121,6 +121,18 @@ impl Overlapping {
         self.asked.is_empty()
     }
 
+    /// Has the latest request, if it waits, nothing to be continued?
+    pub fn is_whole(&self) -> bool {
+        self.asked.back().is_none_or(|latest| latest.met)
+    }
+
+    /// What looked like the latest request was none.
+    pub fn take_back(&mut self, ledger: &mut Ledger) {
+        if let Some(latest) = self.asked.pop_back_if(|latest| !latest.met) {
+            ledger.withdraw(latest.number);
+        }
+    }
+
     /// Must more follow of the response that is being sent?
     pub fn is_cut(&self) -> bool {
         self.answer.as_ref().is_some_and(|answer| answer.cut)
