@@ -29,12 +29,16 @@ STALLS = {
     "flight-lost": {("pto", "client")},
     "tail-lost": {("pto", "server"), ("loss", "server")},
     "chromium": {("pto", "client")},
+    "chromium-far": {("pto", "client")},
     "lossy": {("loss", "client"), ("loss", "server"), ("pto", "client"), ("pto", "server")},
+    "steps-lossy": {("loss", "server"), ("pto", "client"), ("pto", "server")},
 }
 """What may be said of them; of the others, nothing got lost. Chromium takes one packet for lost."""
 SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "data"}
 """Packet number spaces: the log's name, and ours. Chromium loses Initial packets alone, and does not say so."""
-SKIPS = {"chromium"}
+SKIPS = {"chromium", "chromium-far"}
+UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
+"""Chromium sent its ClientHello again, and says so of one packet of two."""
 NOT_TOLD = {
     ("early-refused", "client", "0RTT"),
     ("flight-lost", "client", "initial"),
@@ -124,7 +128,7 @@ def test_lost_packets_are_exactly_those_that_each_end_took_for_lost(case: str) -
         for lost in connection["lost"]
         if (case, lost["by"], lost.get("space")) not in NOT_TOLD
     )
-    assert found == logged
+    assert [lost for lost in found if (case, *lost) not in UNLOGGED] == logged
     assert needless == [(0,)]
 
 

@@ -86,6 +86,8 @@ pub(super) struct SealedHttp3 {
     /// The latest request, and the server's latest packet.
     asked: Option<(u64, Moment)>,
     heard: Option<Moment>,
+    /// The client's latest packet.
+    spoke: Option<Moment>,
     /// Lengths of early requests: refused, they come again.
     may_come_again: Vec<u64>,
     /// The round trip to the server that its first packet after the handshake shows; that of the handshake includes what
@@ -110,6 +112,7 @@ impl SealedHttp3 {
             confirmation: None,
             asked: None,
             heard: None,
+            spoke: None,
             may_come_again: Vec::new(),
             round_trip: None,
         }
@@ -146,6 +149,7 @@ impl SealedHttp3 {
         match from {
             Side::Client => {
                 self.begun.get_or_insert(seen);
+                self.spoke = Some(seen);
                 if !is_probe {
                     self.request(&mut said, ledger, &record, packet);
                 }
@@ -270,7 +274,7 @@ impl SealedHttp3 {
         }
         if let Some(asked) = self.maybe.take_if(|asked| asked.end <= record.acked)
             && said.is_idle()
-            && !said.goes_on(&record)
+            && !said.goes_on(&record, Some(asked.first).filter(|_| asked.bytes >= REQUEST))
         {
             said.ask(ledger, &asked, 1);
         }
@@ -287,8 +291,8 @@ impl SealedHttp3 {
                 said.respond(ledger, &confirmation);
             }
             // QUIC says that it is over in a packet like others (RFC 9000 section 19.19).
-            let is_close =
-                |&(bytes, at): &(u64, Moment)| bytes < RANGES && self.heard.is_some_and(|heard| heard.at < at.at);
+            let is_last = |at: Moment| self.spoke.is_none_or(|spoke| spoke.at <= at.at);
+            let is_close = |&(bytes, at): &(u64, Moment)| bytes < RANGES && is_last(at);
             if self.asked.as_ref().is_some_and(is_close) {
                 said.take_back(ledger);
             }

@@ -138,9 +138,9 @@ impl Overlapping {
         self.answer.as_ref().is_some_and(|answer| answer.cut)
     }
 
-    /// Is this more of the response that is being sent?
-    pub fn goes_on(&self, record: &AppRecord) -> bool {
-        let asked = self.asked.back().map(|asked| asked.record.first);
+    /// Is this more of the response that is being sent? `perhaps`: when something was said that may have asked.
+    pub fn goes_on(&self, record: &AppRecord, perhaps: Option<Moment>) -> bool {
+        let asked = self.asked.back().map(|asked| asked.record.first).or(perhaps);
         self.answer.as_ref().is_some_and(|answer| answer.goes_on(record, asked))
     }
 
@@ -235,7 +235,7 @@ impl Overlapping {
     /// A response begins or goes on.
     pub fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let received = |asked: &Asked| asked.record.end <= record.acked;
-        let goes_on = self.goes_on(record);
+        let goes_on = self.goes_on(record, None);
         let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
         if !goes_on && self.spare >= MANY * shared {
             self.settle(ledger);
