@@ -206,4 +206,18 @@ CASES = {
 
 - The same page as in the case `chromium`, on a longer line.""",
     ),
+    "restarted": Case(
+        title="A server that has forgotten the connection",
+        serve=("--restart",),
+        ask=("--one-by-one", "/bytes-1000", PAGE),
+        see="""\
+- The server answers the first request, and forgets the connection, as after a restart. It answers the second request
+  with a stateless reset (RFC 9000 section 10.3): a random datagram that ends with a token of the handshake.""",
+    ),
+    "negotiated": Case(
+        title="A client that first tries a version that nobody has",
+        ask=("--greased", PAGE),
+        see="""\
+- The server answers with a Version Negotiation packet, and the client begins again with version 1: one round trip.""",
+    ),
 }

@@ -160,6 +160,9 @@ impl OverQuic {
             if let Some((suite, secrets)) = handshake.secrets(keys) {
                 quic.expect(suite, &secrets);
             }
+            if let Some(token) = handshake.reset_token() {
+                quic.reset_token(token);
+            }
             if handshake.refuses_early() {
                 quic.refuse_early();
             }
@@ -182,6 +185,11 @@ fn said_inside(speaks_http3: bool) -> Box<dyn Inside> {
 fn with_packets(mut handshake: Box<Handshake>, facts: &Milestones) -> Box<Handshake> {
     handshake.quic_version = facts.version.map(|version| version.name().into());
     handshake.retry = facts.retry;
+    handshake.version_negotiation = facts.version_negotiation;
+    if facts.version_negotiation.is_some() {
+        // The hello that no version could carry.
+        handshake.hello = Moment::earliest([facts.tried, handshake.hello]);
+    }
     handshake.server_flight_bytes = None;
     handshake.server_done = handshake.server_done.or(facts.server_flight_end);
     if handshake.outcome == Outcome::Complete && handshake.inferred {
@@ -210,7 +218,7 @@ impl Reader for OverQuic {
             sealed = bytes.map(|bytes| (bytes, is_early)).or(sealed);
             is_shared |= is_early;
         }
-        ledger.rtt = self.quic.rtt();
+        (ledger.rtt, ledger.reset) = (self.quic.rtt(), self.quic.reset());
         let facts = *self.quic.facts();
         if let (Some(ready), Some(handshake)) = (facts.one_rtt.client, &mut self.handshake) {
             handshake.ready(ready);
@@ -226,7 +234,7 @@ impl Reader for OverQuic {
         let answers = facts.initial.server.is_some() || facts.handshake.server.is_some();
         let handshake = self.handshake.as_ref();
         let speaks_http3 = answers && handshake.map_or(self.speaks_http3, CryptoHandshake::speaks_http3);
-        let told = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3);
+        let told = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3 && ledger.reset.is_none());
         if reads_any {
         } else if let Some((bytes, is_early)) = told {
             let cid_len = (self.quic.cid_len(from.peer()), self.quic.cid_len(from));

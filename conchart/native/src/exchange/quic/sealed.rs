@@ -293,7 +293,7 @@ impl SealedHttp3 {
             // QUIC says that it is over in a packet like others (RFC 9000 section 19.19).
             let is_last = |at: Moment| self.spoke.is_none_or(|spoke| spoke.at <= at.at);
             let is_close = |&(bytes, at): &(u64, Moment)| bytes < RANGES && is_last(at);
-            if self.asked.as_ref().is_some_and(is_close) {
+            if ledger.reset.is_none() && self.asked.as_ref().is_some_and(is_close) {
                 said.take_back(ledger);
             }
             said.fin();
