@@ -1,4 +1,4 @@
-"""What conchart, without secrets, charges the time of HTTP/2 and HTTP/3 to, held against what it charges it to with them.
+"""What conchart, without secrets, charges the time of HTTP/2 and HTTP/3 to, held against what it does with them.
 
 In: captures with a key log beside them, or secrets inside. Out: per capture how long the phases of its connections are
 of another kind than with secrets. Only connections count of which the secrets open everything.

@@ -1,4 +1,4 @@
-"""Without secrets, the time of connections that carry HTTP/2 or HTTP/3 is charged to the kinds of phase that it has with them."""
+"""Without secrets, the time of HTTP/2 and HTTP/3 is charged to the kinds of phase that it has with them."""
 
 from __future__ import annotations
 

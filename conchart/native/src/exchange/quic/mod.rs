@@ -226,6 +226,9 @@ impl Reader for OverQuic {
                 self.end(ledger, &facts);
             }
         }
+        if facts.version_negotiation.is_some() && self.handshake.is_some() {
+            self.sealed.was_the_handshake();
+        }
         if is_shared {
             self.sealed.handshake(from, chunk.len());
         }

@@ -129,6 +129,13 @@ impl SealedHttp3 {
         self.unseen = Some((since, until.max(seen)));
     }
 
+    /// What could not be told was a version that the server does not speak.
+    pub fn was_the_handshake(&mut self) {
+        if self.begun.is_none() {
+            self.unseen = None;
+        }
+    }
+
     /// The next packet of a connection that speaks HTTP/3; of one in 0-RTT, that is not yet known.
     pub fn packet(&mut self, ledger: &mut Ledger, packet: Sealed) {
         let Sealed { from, seen, bytes, .. } = packet;

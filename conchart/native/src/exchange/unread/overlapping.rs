@@ -128,7 +128,9 @@ impl Overlapping {
 
     /// What looked like the latest request was none.
     pub fn take_back(&mut self, ledger: &mut Ledger) {
-        if let Some(latest) = self.asked.pop_back_if(|latest| !latest.met) {
+        if self.asked.back().is_some_and(|latest| !latest.met)
+            && let Some(latest) = self.asked.pop_back()
+        {
             ledger.withdraw(latest.number);
         }
     }
