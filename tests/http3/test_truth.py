@@ -48,7 +48,8 @@ NOT_TOLD = {
     ("restarted", "client", "1RTT"),
 }
 """Early data that was refused was not lost. At a probe timeout, aioquic calls all of a flight lost; RFC 9002 does not.
-Of the server's flight, no packet before the lost ones is in the capture. A server that has forgotten acknowledges nothing."""
+Of the server's flight, no packet before the lost ones is in the capture. A server that has forgotten a connection
+acknowledges nothing."""
 
 every_case = pytest.mark.parametrize("case", CASES)
 
