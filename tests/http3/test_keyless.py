@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import conchart
@@ -69,7 +71,7 @@ def test_the_spin_bit_shows_the_round_trip_that_acknowledgements_show_with_keys(
 @needs_tshark
 @pytest.mark.parametrize("case", SPINNING)
 def test_round_trips_are_the_second_shortest_of_those_that_tshark_shows(case: str) -> None:
-    words = ["-r", CAPTURES / case / "input.pcap", "-Y", "quic.header_form==0", "-T", "fields"]
+    words: list[str | Path] = ["-r", CAPTURES / case / "input.pcap", "-Y", "quic.header_form==0", "-T", "fields"]
     text = ask([*words, "-e", "frame.time_epoch", "-e", "udp.srcport", "-e", "quic.spin_bit"])
     changes: dict[bool, tuple[str, int]] = {}
     samples = []
