@@ -101,6 +101,7 @@ TOLD = (
     "hops/nginx-http-http-1",
     "messages/grpc",
     "reverse-proxy/https-no-keepalive",
+    "http3/negotiated",
 )
 """Captures that have, together, a value of nearly every column."""
 

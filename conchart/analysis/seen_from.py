@@ -35,6 +35,7 @@ SENDERS = {
         "hello_at": "hello_by",
         "server_hello_at": "if(hello_by = 'server', 'client', 'server')",
         "retry_at": "if(hello_by = 'server', 'client', 'server')",
+        "version_negotiation_at": "if(hello_by = 'server', 'client', 'server')",
         "server_done_at": "if(hello_by = 'server', 'client', 'server')",
         "client_finished_at": "coalesce(hello_by, 'client')",
         "ready_at": "ready_by",

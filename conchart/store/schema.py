@@ -165,7 +165,7 @@ TABLES: tuple[Table, ...] = (
             hello_frame BIGINT, server_hello_frame BIGINT, ready_frame BIGINT, failed_frame BIGINT,
             version VARCHAR, version_offered VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
             alpn_offered VARCHAR, key_shares VARCHAR, client_random VARCHAR, quic_version VARCHAR,
-            retry_at BIGINT,
+            retry_at BIGINT, version_negotiation_at BIGINT,
             kind SESSION, resumption_offered SESSION, early_data_offered BOOLEAN,
             ticket_offered BOOLEAN, ticket_issued BOOLEAN, session_id_issued BOOLEAN, outcome OUTCOME,
             hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,

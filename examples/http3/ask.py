@@ -1,15 +1,16 @@
 """A client of HTTP/3 by aioquic.
 
     ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update]
-           [--rebind] [--cipher NAME] [--version 1|2]
+           [--rebind] [--cipher NAME] [--version 1|2] [--greased]
 
 Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
 with the ticket alone. ``--update`` changes the keys between
-requests, ``--rebind`` the client's port, as an address translation does after a pause. In: the PEM file of the
-authority that signed the certificate. Out: secrets in KEYS, a qlog of each connection, and on standard output one
-JSON object for each request: ``connection``, ``stream``, ``path``, ``status``, ``bytes``, ``asked_at``, ``first_at``
-and ``done_at`` by this program's clock, nanoseconds since the Unix epoch.
+requests, ``--rebind`` the client's port, as an address translation does after a pause. ``--greased`` tries a version
+first that no server speaks. In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a
+qlog of each connection, and on standard output one JSON object for each request: ``connection``, ``stream``, ``path``,
+``status``, ``bytes``, ``asked_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix
+epoch.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from aioquic.tls import CipherSuite, SessionTicket
 
 PORT = 443
 VERSIONS = {"1": QuicProtocolVersion.VERSION_1, "2": QuicProtocolVersion.VERSION_2}
+GREASED = 0x1A2A3A4A
+"""A version that is reserved, so that nobody has it (RFC 9000 section 15)."""
 TICKET_SECONDS = 0.1
 """After the answers: until the ticket has come, and acknowledgements have gone."""
 
@@ -51,6 +54,13 @@ class Request:
     bytes: int = 0
     first_at: int | None = None
     done_at: int | None = None
+
+
+class Silent(asyncio.DatagramTransport):
+    """Of a connection that was reset: nothing is sent any more."""
+
+    def sendto(self, data: object, addr: object = None) -> None:
+        """Drop it."""
 
 
 class Asking(QuicConnectionProtocol):
@@ -71,6 +81,17 @@ class Asking(QuicConnectionProtocol):
         self._waiting[stream] = self._loop.create_future()
         self._http.send_headers(stream, [(key.encode(), value.encode()) for key, value in headers], end_stream=True)
         return self._waiting[stream]
+
+    def datagram_received(self, data: bytes | str, addr: tuple[str, int]) -> None:
+        """Give up at a stateless reset (RFC 9000 section 10.3.1), which aioquic does not look for."""
+        known = [self._quic._peer_cid, *self._quic._peer_cid_available]  # noqa: SLF001
+        if data[-16:] not in [each.stateless_reset_token for each in known]:
+            return super().datagram_received(data, addr)
+        self._transport = Silent()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_result(None)
+        return None
 
     def quic_event_received(self, event: QuicEvent) -> None:
         """Hand what QUIC delivers to HTTP/3, and take answers."""
@@ -126,7 +147,7 @@ async def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH")
     parser.add_argument("--again", choices=("early", "ticket", "full"), default="full")
     parser.add_argument("--visits", type=int, default=1)
-    for name in ("--one-by-one", "--update", "--rebind"):
+    for name in ("--one-by-one", "--update", "--rebind", "--greased"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("--cipher", choices=[suite.name for suite in CipherSuite])
     parser.add_argument("--version", choices=VERSIONS, default="1")
@@ -135,7 +156,8 @@ async def main(words: Sequence[str] | None = None) -> None:
     with said.keys.open("a") as keys:
         configuration = QuicConfiguration(
             alpn_protocols=H3_ALPN, cafile=said.authority, secrets_log_file=keys, server_name=said.name,
-            quic_logger=QuicFileLogger(said.qlog), supported_versions=[version], original_version=version,
+            quic_logger=QuicFileLogger(said.qlog), supported_versions=[*[GREASED] * said.greased, version],
+            original_version=GREASED if said.greased else version,
             cipher_suites=[CipherSuite[said.cipher]] if said.cipher else None, max_data=1 << 24,
             max_stream_data=1 << 24,
         )  # fmt: skip

@@ -167,4 +167,57 @@ CASES = {
 - A page and the four requests that it makes a browser ask, with PRIORITY_UPDATE frames on the control stream.
 - Chromium takes a packet of its ClientHello for lost that has arrived: the server acknowledged too soon.""",
     ),
+    "steps": Case(
+        title="aioquic asks Caddy, one request after the other",
+        caddy=True,
+        delay_ms=25,
+        ask=(
+            "--one-by-one",
+            "/wait-30/bytes-500",
+            "/wait-0/bytes-40000",
+            "/wait-80/bytes-2000",
+            "/wait-0/bytes-100",
+            "/wait-10/bytes-8000",
+            "/wait-0/bytes-1200",
+        ),
+        see="""\
+**Held out** from the rules for captures without keys: made after them.
+
+- Six requests, each after the answer to the one before.""",
+    ),
+    "steps-lossy": Case(
+        title="Ten requests, one after the other, while 2 % of the packets get lost",
+        delay_ms=20,
+        loss=0.02,
+        seed=3,
+        ask=("--one-by-one", *(f"/wait-{7 * n % 40}/bytes-{300 + 1700 * n}" for n in range(10))),
+        see="""\
+**Held out** from the rules for captures without keys: made after them.
+
+- Each request comes after the answer to the one before, so that each loss delays all that follow.""",
+    ),
+    "chromium-far": Case(
+        title="Chromium loads a page from Caddy over 40 ms",
+        caddy=True,
+        delay_ms=40,
+        ask=(CHROMIUM, "/wait-5/page"),
+        see="""\
+**Held out** from the rules for captures without keys: made after them.
+
+- The same page as in the case `chromium`, on a longer line.""",
+    ),
+    "restarted": Case(
+        title="A server that has forgotten the connection",
+        serve=("--restart",),
+        ask=("--one-by-one", "/bytes-1000", PAGE),
+        see="""\
+- The server answers the first request, and forgets the connection, as after a restart. It answers the second request
+  with a stateless reset (RFC 9000 section 10.3): a random datagram that ends with a token of the handshake.""",
+    ),
+    "negotiated": Case(
+        title="A client that first tries a version that nobody has",
+        ask=("--greased", PAGE),
+        see="""\
+- The server answers with a Version Negotiation packet, and the client begins again with version 1: one round trip.""",
+    ),
 }

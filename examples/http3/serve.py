@@ -1,16 +1,18 @@
 """An HTTP/3 server by aioquic: /bytes-N is answered with N bytes, /wait-MS/bytes-N after MS milliseconds.
 
-    serve.py ADDRESS PORT CERTIFICATE KEY QLOG_FOLDER [--retry] [--forget]
+    serve.py ADDRESS PORT CERTIFICATE KEY QLOG_FOLDER [--retry] [--forget] [--restart]
 
 ``--retry`` answers each first packet with a Retry. ``--forget`` gives tickets and
-knows none of them afterwards: early data is refused. The folder
-gets a qlog of each connection when it ends.
+knows none of them afterwards: early data is refused. ``--restart`` forgets each connection after its first answer, as a
+restarted server does that has kept the key of its reset tokens: what comes after that is answered with a stateless
+reset (RFC 9000 section 10.3). The folder gets a qlog of each connection when it ends.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
 import signal
 
@@ -25,10 +27,32 @@ from aioquic.tls import SessionTicket
 PATH = re.compile(rb"(?:/wait-(\d+))?/bytes-(\d+)")
 
 
+SHORTEST_RESET, LONGEST_RESET = 21, 43
+
+
 class Answering(QuicConnectionProtocol):
     """One connection: each request on its stream."""
 
     _http: H3Connection | None = None
+    restarts = False
+    _forgotten = False
+
+    def datagram_received(self, data: bytes | str, addr: tuple[str, int]) -> None:
+        """Of a connection that is forgotten, all that is left is the token."""
+        if not self._forgotten:
+            super().datagram_received(data, addr)
+        elif isinstance(data, bytes) and not data[0] & 0x80 and len(data) > SHORTEST_RESET:
+            (token,) = (
+                known.stateless_reset_token for known in self._quic._host_cids if data[1:].startswith(known.cid)
+            )  # noqa: SLF001
+            length = min(len(data) - 1, LONGEST_RESET)
+            head = bytes([0x40 | os.urandom(1)[0] & 0x3F]) + os.urandom(length - 1 - len(token))
+            self._transport.sendto(head + token, addr)
+
+    def transmit(self) -> None:
+        """Send what is due; of what is forgotten, nothing is."""
+        if not self._forgotten:
+            super().transmit()
 
     def quic_event_received(self, event: QuicEvent) -> None:
         """Hand what QUIC delivers to HTTP/3, and answer requests."""
@@ -51,6 +75,7 @@ class Answering(QuicConnectionProtocol):
         if length > 0:
             self._http.send_data(stream_id, b"x" * length, end_stream=True)
         self.transmit()
+        self._forgotten = self.restarts
 
 
 async def main() -> None:
@@ -60,7 +85,7 @@ async def main() -> None:
     parser.add_argument("port", type=int)
     for name in ("certificate", "key", "qlog"):
         parser.add_argument(name)
-    for name in ("--retry", "--forget"):
+    for name in ("--retry", "--forget", "--restart"):
         parser.add_argument(name, action="store_true")
     said = parser.parse_args()
     logger = QuicFileLogger(said.qlog)
@@ -71,6 +96,7 @@ async def main() -> None:
     def keep(ticket: SessionTicket) -> None:
         tickets[ticket.ticket] = ticket
 
+    Answering.restarts = said.restart
     await serve(
         said.address, said.port, configuration=configuration, create_protocol=Answering, retry=said.retry,
         session_ticket_handler=keep, session_ticket_fetcher=(lambda _: None) if said.forget else tickets.get,

@@ -3,8 +3,9 @@
 In: qlogs (0.3, as aioquic writes them), or Chromium's netlog. Out: ``truth.json``. For each connection: ``requests``,
 each with ``stream``, ``path``, ``status``, ``bytes`` of the body, ``first_at`` (when the client had the first byte of
 the answer, nanoseconds since the Unix epoch by its clock), ``first_number`` (in which packet; null where the log has no
-numbers) and ``datagrams``: how many datagrams the client had received by then. ``lost``: what each end took for lost,
-``by`` (that end), ``space`` and ``number`` of the packet. ``sent``: packets that each end sent, by space.
+numbers) and ``datagrams``: how many datagrams the client had received by then; null where no answer came. ``lost``:
+what each end took for lost, ``by`` (that end), ``space`` and ``number`` of the packet. ``sent``: packets that each end
+sent, by space.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
+UNANSWERED: Event = {"first_at": None, "first_number": None, "datagrams": None}
 
 
 def of_qlogs(client: Sequence[Path], server: Sequence[Path], requests: Iterable[Event]) -> dict[str, Any]:
@@ -76,7 +78,7 @@ def _connection(ends: dict[str, list[Event]], asked: Iterable[Event]) -> dict[st
                 sent[end, event["data"]["header"]["packet_type"]] += 1
     return {
         "requests": [
-            {key: each[key] for key in ("stream", "path", "status", "bytes")} | firsts[each["stream"]]
+            {key: each[key] for key in ("stream", "path", "status", "bytes")} | firsts.get(each["stream"], UNANSWERED)
             for each in sorted(asked, key=lambda each: each["stream"])
         ],
         "lost": lost,

@@ -6,6 +6,7 @@ from tests.http3.test_truth import CASES, opened
 
 LOSSES = {
     "lossy": ["mid-loss"],
+    "steps-lossy": ["tail-loss-rto", "mid-loss", "mid-loss", "tail-loss-rto"],
     "tail-lost": ["tail-loss-rto"],
     "first-lost": ["quic-pto-handshake"],
     "flight-lost": ["quic-pto-handshake"],

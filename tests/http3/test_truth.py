@@ -22,28 +22,34 @@ WITHIN = 1
 """Packets between the first byte of an answer in the capture and in the log."""
 MOVES = {"rebind"}
 """Datagrams that still come to the port which the client has left are in the capture, and not in its log."""
-AFTER_RETRY = {"retry"}
-"""tshark 4.0 opens no 1-RTT packets after a Retry."""
+AFTER_RETRY = {"retry", "negotiated"}
+"""tshark 4.0 opens no 1-RTT packets after a Retry, nor after Version Negotiation."""
 STALLS = {
     "first-lost": {("pto", "client")},
     "flight-lost": {("pto", "client")},
     "tail-lost": {("pto", "server"), ("loss", "server")},
     "chromium": {("pto", "client")},
+    "chromium-far": {("pto", "client")},
     "lossy": {("loss", "client"), ("loss", "server"), ("pto", "client"), ("pto", "server")},
+    "steps-lossy": {("loss", "server"), ("pto", "client"), ("pto", "server")},
 }
 """What may be said of them; of the others, nothing got lost. Chromium takes one packet for lost."""
 SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "data"}
 """Packet number spaces: the log's name, and ours. Chromium loses Initial packets alone, and does not say so."""
-SKIPS = {"chromium"}
+SKIPS = {"chromium", "chromium-far"}
+UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
+"""Chromium sent its ClientHello again, and says so of one packet of two."""
 NOT_TOLD = {
     ("early-refused", "client", "0RTT"),
     ("flight-lost", "client", "initial"),
     ("flight-lost", "server", "initial"),
     ("flight-lost", "server", "handshake"),
     ("flight-lost", "server", "1RTT"),
+    ("restarted", "client", "1RTT"),
 }
 """Early data that was refused was not lost. At a probe timeout, aioquic calls all of a flight lost; RFC 9002 does not.
-Of the server's flight, no packet before the lost ones is in the capture."""
+Of the server's flight, no packet before the lost ones is in the capture. A server that has forgotten a connection
+acknowledges nothing."""
 
 every_case = pytest.mark.parametrize("case", CASES)
 
@@ -85,13 +91,13 @@ def test_requests_are_those_of_the_log(case: str) -> None:
 def test_the_first_byte_is_in_the_packet_of_the_log(case: str) -> None:
     received = """
         SELECT stream, number, count(*) FILTER (seen_at <= response_at)
-        FROM exchanges JOIN packets USING (stream) WHERE sender = 'server'
+        FROM exchanges JOIN packets USING (stream) WHERE sender = 'server' AND response_at IS NOT NULL
         GROUP BY stream, number ORDER BY stream, min(request_frame), number"""
     with opened(case) as trace:
         rows = trace.sql(received).fetchall()
     for stream, connection in enumerate(truth(case)):
         datagrams = sorted(count for each, _, count in rows if each == stream)
-        logged = sorted(request["datagrams"] for request in connection["requests"])
+        logged = sorted(request["datagrams"] for request in connection["requests"] if request["datagrams"])
         assert len(datagrams) == len(logged)
         assert all(abs(ours - theirs) <= WITHIN for ours, theirs in zip(datagrams, logged, strict=True)), (
             datagrams, logged,
@@ -124,7 +130,7 @@ def test_lost_packets_are_exactly_those_that_each_end_took_for_lost(case: str) -
         for lost in connection["lost"]
         if (case, lost["by"], lost.get("space")) not in NOT_TOLD
     )
-    assert found == logged
+    assert [lost for lost in found if (case, *lost) not in UNLOGGED] == logged
     assert needless == [(0,)]
 
 
@@ -161,4 +167,4 @@ def test_tshark_sees_requests_and_answers_begin_in_the_same_frames(case: str) ->
     if len(truth(case)) > 1:
         return  # the streams of several connections have the same numbers
     assert sorted(row[0] for row in ours) == sorted(begun["request"])
-    assert sorted(row[1] for row in ours) == sorted(begun["response"])
+    assert sorted(row[1] for row in ours if row[1]) == sorted(begun["response"])

@@ -1,4 +1,4 @@
-"""Command: where conchart, without TLS secrets, is wrong about exchanges, and about the time of HTTP/2.
+"""Command: where conchart, without TLS secrets, is wrong about exchanges, and about the time of HTTP/2 and HTTP/3.
 
 python -m tests.keyless [CAPTURE...]          all of captures/handshakes and captures/multiplexed when none is named
 python -m tests.keyless --update              shortens wrong.txt, makes the table in docs/phases.md anew
@@ -29,9 +29,10 @@ def main(captures: tuple[Path, ...], *, update: bool) -> None:
     skipped = "\n".join(f"- {line}" for line in report.skipped(comparisons) or ["nothing"])
     wrong = "\n".join(report.inexact(comparisons)) or "Every exchange is exact."
     click.echo(f"{wrong}\n\n{report.table(comparisons)}\n\nNot compared:\n{skipped}")
-    charges = [found for found in map(charge, captures or report.OF_HTTP_2) if found.connections]
-    if charges:
-        click.echo(f"\n{report.charges(charges)}")
+    for protocol, app, ours in (("HTTP/2", "h2", report.OF_HTTP_2), ("HTTP/3", "h3", report.OF_HTTP_3)):
+        charges = [found for capture in captures or ours if (found := charge(capture, app)).connections]
+        if charges:
+            click.echo(f"\n{report.charges(charges, protocol)}")
 
 
 if __name__ == "__main__":

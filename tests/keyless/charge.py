@@ -1,4 +1,4 @@
-"""What conchart, without secrets, charges the time of HTTP/2 to, held against what it charges it to with them.
+"""What conchart, without secrets, charges the time of HTTP/2 and HTTP/3 to, held against what it does with them.
 
 In: captures with a key log beside them, or secrets inside. Out: per capture how long the phases of its connections are
 of another kind than with secrets. Only connections count of which the secrets open everything.
@@ -45,12 +45,13 @@ class Charge:
         return self.wrong_ns / self.life_ns if self.life_ns else 0.0
 
 
-def charge(capture: Path) -> Charge:
-    """Read a capture with and without secrets, and compare the phases of connections that carry HTTP/2."""
+def charge(capture: Path, app: str = "h2") -> Charge:
+    """Read a capture with and without secrets, and compare the phases of connections that carry HTTP/2, or `h3`."""
     with conchart.read(capture, keylog=keylogs(capture)) as trace:
         opened = trace.sql(
-            "SELECT stream FROM connections WHERE app = 'h2' AND stream IN"
-            " (SELECT stream FROM handshakes GROUP BY stream HAVING bool_and(keys = 'all'))"
+            "SELECT stream FROM connections WHERE app = ? AND stream IN"
+            " (SELECT stream FROM handshakes GROUP BY stream HAVING bool_and(keys = 'all'))",
+            [app],
         ).fetchall()
         true = tilings(trace)
     with tempfile.TemporaryDirectory() as folder, conchart.read(without_secrets(capture, Path(folder))) as trace:

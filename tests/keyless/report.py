@@ -15,6 +15,9 @@ OF_HTTP_2 = [
     ROOT / "captures" / "handshakes" / "chromium-nginx-1.3-http2" / "input.pcap",
     *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "multiplexed").glob("*/keys.log")),
 ]
+OF_HTTP_3 = [
+    path.with_name("input.pcap") for path in sorted((ROOT / "captures").glob("**/keys.log")) if "http3" in path.parts
+]
 LISTED = Path(__file__).with_name("wrong.txt")
 """The exchanges of :data:`CAPTURES` that are known not to be exact, as :class:`Verdict` prints them."""
 PAGE = ROOT / "docs" / "phases.md"
@@ -39,9 +42,9 @@ def table(comparisons: Sequence[Comparison]) -> str:
     return "\n".join([head, "|---" * len(HEADER) + "|", *body])
 
 
-def charges(found: Sequence[Charge]) -> str:
-    """Say of each capture of HTTP/2 what part of its connections' life is charged wrongly, as Markdown."""
-    lines = ["| HTTP/2 | connections | life, ms | wrong, ms | wrong |", "|---|---|---|---|---|"]
+def charges(found: Sequence[Charge], protocol: str) -> str:
+    """Say of each capture what part of its connections' life is charged wrongly, as Markdown."""
+    lines = [f"| {protocol} | connections | life, ms | wrong, ms | wrong |", "|---|---|---|---|---|"]
     for part in (TUNED, HELD_OUT, FRESH):
         some = [each for each in found if each.part == part]
         lines += [_charge(each.case, [each]) for each in some]

@@ -1,4 +1,4 @@
-"""Without secrets, the time of connections that carry HTTP/2 is charged to the kinds of phase that it has with them."""
+"""Without secrets, the time of HTTP/2 and HTTP/3 is charged to the kinds of phase that it has with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.keyless.charge import SECRETS, SECTION, charge, differ, without_secrets
-from tests.keyless.report import OF_HTTP_2
+from tests.keyless.report import OF_HTTP_2, OF_HTTP_3
 
 WRONG_AT_MOST = 0.10
 """Of the life of a capture's connections."""
@@ -30,6 +30,13 @@ FOREIGN = (
 )
 def test_time_is_charged_as_with_secrets(capture: Path) -> None:
     found = charge(capture)
+    assert found.connections > 0
+    assert found.share <= WRONG_AT_MOST
+
+
+@pytest.mark.parametrize("capture", OF_HTTP_3, ids=lambda path: path.parent.name)
+def test_time_of_http_3_is_charged_as_with_secrets(capture: Path) -> None:
+    found = charge(capture, "h3")
     assert found.connections > 0
     assert found.share <= WRONG_AT_MOST
 

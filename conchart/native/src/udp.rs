@@ -38,6 +38,8 @@ pub struct Datagrams {
     pub last_frame: u64,
     /// Nanoseconds between the capture point and each end and back, where what is said tells.
     pub rtt: BySide<Option<i64>>,
+    /// QUIC: the first stateless reset.
+    pub reset: Option<Moment>,
     /// Datagrams that were captured more than once: their second and later captures.
     pub duplicates: i64,
 }
@@ -53,6 +55,7 @@ impl Datagrams {
             first_frame: opened.frame(),
             last_frame: opened.frame(),
             rtt: BySide::default(),
+            reset: None,
             duplicates: 0,
         }
     }

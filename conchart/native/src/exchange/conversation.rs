@@ -104,6 +104,12 @@ impl Conversation {
         self.ledger.rtt
     }
 
+    /// QUIC: one side has forgotten the connection, and says so (RFC 9000 section 10.3).
+    #[must_use]
+    pub fn reset(&self) -> Option<Moment> {
+        self.ledger.reset
+    }
+
     /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still
     /// to come begins before it. `None` when nothing is under way.
     #[must_use]

@@ -267,7 +267,7 @@ impl Traffic {
             }
         }
         if let Packets::Udp(udp) = packets {
-            udp.rtt = conversation.rtt();
+            (udp.rtt, udp.reset) = (conversation.rtt(), conversation.reset());
             while let Some(delay) = conversation.next_delay() {
                 if let Delay::Lost(lost) = delay {
                     out.lost(stream, lost)?;

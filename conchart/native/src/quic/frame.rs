@@ -33,7 +33,11 @@ pub(super) enum Frame<'a> {
     Blocked(Option<u64>),
     /// MAX_DATA, MAX_STREAM_DATA: more is allowed, on this stream or on all.
     Allows(Option<u64>),
-    NewConnectionId(&'a [u8]),
+    NewConnectionId {
+        cid: &'a [u8],
+        /// That of a stateless reset.
+        token: [u8; 16],
+    },
     /// DATAGRAM: the length of its data.
     Datagram(usize),
     /// CONNECTION_CLOSE: its error code, and whether the application gave it.
@@ -147,8 +151,8 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
         0x18 => {
             let (_sequence, _retire) = (fields.varint()?, fields.varint()?);
             let cid = fields.vec8()?;
-            let _reset_token = fields.take(16)?;
-            Frame::NewConnectionId(cid)
+            let token = *fields.take(16)?.first_chunk()?;
+            Frame::NewConnectionId { cid, token }
         }
         // PATH_CHALLENGE, PATH_RESPONSE.
         0x1a | 0x1b => {

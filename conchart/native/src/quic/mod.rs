@@ -21,6 +21,8 @@ mod packet;
 mod protection;
 mod ranges;
 mod recovery;
+mod reset;
+mod spin;
 mod streams;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -39,6 +41,8 @@ use lost::Losses;
 use ordered::{CRYPTO_WINDOW, Ordered};
 use protection::Opened;
 use recovery::{Passed, Range, Recovery};
+use reset::Resets;
+use spin::Spin;
 use streams::{Piece, Streams};
 
 /// Keys that are kept: of the first connection ID, after a Retry, of another version (RFC 9368 section 2.3).
@@ -109,6 +113,8 @@ pub struct Milestones {
     pub one_rtt: BySide<Option<Moment>>,
     pub retry: Option<Moment>,
     pub version_negotiation: Option<Moment>,
+    /// The client tries a version whose packets are not read.
+    pub tried: Option<Moment>,
     /// CONNECTION_CLOSE in a packet that was opened.
     pub close: Option<Close>,
     /// The server confirms the handshake (RFC 9001 section 4.1.2), in a packet that was opened.
@@ -204,6 +210,8 @@ pub struct Quic {
     blocked: BySide<Option<(Option<u64>, Moment)>>,
     /// Shortest round trip between the capture point and each side.
     rtt: BySide<Option<i64>>,
+    spin: Spin,
+    resets: Resets,
     facts: Milestones,
 }
 
@@ -285,6 +293,12 @@ impl Quic {
         self.keyring.reads(from)
     }
 
+    /// How long the connection IDs of packets to that side are.
+    #[must_use]
+    pub fn cid_len(&self, to: Side) -> u64 {
+        self.cids[to].len() as u64
+    }
+
     /// Nothing more will come: what waited for missing packets goes to `tell`.
     pub fn finish(&mut self, mut tell: impl FnMut(Event<'_>)) {
         self.end(&mut tell);
@@ -310,10 +324,26 @@ impl Quic {
         }
     }
 
-    /// Shortest round trip between the capture point and each side, in nanoseconds.
+    /// Shortest round trip between the capture point and each side, in nanoseconds: until an acknowledgement, or what the
+    /// spin bit shows.
     #[must_use]
     pub fn rtt(&self) -> BySide<Option<i64>> {
-        self.rtt
+        let of = |side| match (self.rtt[side], self.spin.rtt(side)) {
+            (Some(acked), Some(spun)) => Some(acked.min(spun)),
+            (acked, spun) => acked.or(spun),
+        };
+        BySide { client: of(Side::Client), server: of(Side::Server) }
+    }
+
+    /// The first stateless reset.
+    #[must_use]
+    pub fn reset(&self) -> Option<Moment> {
+        self.resets.first(self.facts.read.client + self.facts.read.server > 0)
+    }
+
+    /// The handshake has told with which token the server may reset the connection.
+    pub fn reset_token(&mut self, token: [u8; 16]) {
+        self.resets.token(Side::Server, token);
     }
 
     /// What is known so far.
@@ -329,9 +359,17 @@ impl Quic {
         match self.keyring.open_short(from, bytes, cid_len, largest) {
             Some(opened) => {
                 self.facts.read[from] += 1;
+                self.resets.known(from, bytes.len());
                 self.opened(Level::OneRtt, from, &opened, seen, tell);
             }
-            None => self.facts.sealed[from] += 1,
+            None => {
+                self.facts.sealed[from] += 1;
+                self.resets.unknown(from, bytes, &self.cids[from.peer()], seen);
+                if let Some(&first) = bytes.first() {
+                    let known = self.rtt.client.unwrap_or_default().saturating_add(self.rtt.server.unwrap_or_default());
+                    self.spin.packet(from, first, seen, known);
+                }
+            }
         }
     }
 
@@ -366,6 +404,9 @@ impl Quic {
                 if let Some(opened) = self.keyring.open_long(from, packet, largest) {
                     self.opened(Level::Handshake, from, &opened, seen, tell);
                 }
+            }
+            Kind::Unknown if from == Side::Client => {
+                self.facts.tried.get_or_insert(seen);
             }
             Kind::Retry | Kind::ZeroRtt | Kind::Unknown => {}
         }
@@ -459,7 +500,10 @@ impl Quic {
                     tell(Event::Held(Held { why, side, start, end: seen, released, is_tail: false, lost: u64::MAX }));
                 }
             }
-            Frame::NewConnectionId(cid) => tell(Event::ConnectionId { of: from, cid }),
+            Frame::NewConnectionId { cid, token } => {
+                self.resets.token(from, token);
+                tell(Event::ConnectionId { of: from, cid });
+            }
             Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
             Frame::HandshakeDone if from == Side::Server => {
                 self.facts.done.get_or_insert(seen);

@@ -268,7 +268,8 @@ fn of_a_version_that_nobody_knows_only_the_name_is_told() {
     let mut datagram = client_hello(Version::V1, &DCID, &[]);
     datagram[1..5].copy_from_slice(b"Q050");
     let heard = Heard::default().client(&datagram).server(&[0x40; 40]);
-    let facts = Milestones { version: Some(Version(u32::from_be_bytes(*b"Q050"))), ..Milestones::default() };
+    let version = Some(Version(u32::from_be_bytes(*b"Q050")));
+    let facts = Milestones { version, tried: Some(moment(1)), ..Milestones::default() };
     assert_eq!(heard.quic.facts(), &facts);
 }
 

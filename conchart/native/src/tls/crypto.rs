@@ -123,6 +123,12 @@ impl CryptoHandshake {
         refuses && !std::mem::replace(&mut self.told_refusal, true)
     }
 
+    /// What the server's stateless resets end with.
+    #[must_use]
+    pub fn reset_token(&self) -> Option<[u8; 16]> {
+        self.handshaking.machine.facts.reset_token
+    }
+
     /// HTTP/3 was agreed on, or will be: of early data, only the offer is known.
     #[must_use]
     pub fn speaks_http3(&self) -> bool {

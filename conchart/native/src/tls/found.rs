@@ -133,6 +133,10 @@ pub struct Handshake {
     pub quic_version: Option<Box<str>>,
     /// QUIC: the server answered with a Retry, which asks for the ClientHello once more (RFC 9000 section 8.1.2).
     pub retry: Option<Moment>,
+    /// QUIC: the server spoke no version that the client had tried (RFC 9000 section 6).
+    pub version_negotiation: Option<Moment>,
+    /// QUIC: what its server's stateless resets end with.
+    pub reset_token: Option<[u8; 16]>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
     pub ech: Option<bool>,
     /// The client offered to prove who it is later (RFC 8446 section 4.2.6).

@@ -30,6 +30,8 @@ mod extension {
     pub const PSK_KEY_EXCHANGE_MODES: u16 = 45;
     pub const POST_HANDSHAKE_AUTH: u16 = 49;
     pub const KEY_SHARE: u16 = 51;
+    /// RFC 9001 section 8.2.
+    pub const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// `application_settings`, old and new code point (draft-vvv-tls-alps).
     pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
@@ -323,6 +325,22 @@ pub(super) struct EncryptedExtensions<'a> {
     pub alpn: Option<&'a [u8]>,
     /// The server takes the early data.
     pub early_data: bool,
+    /// QUIC: the token of a stateless reset.
+    pub reset_token: Option<[u8; 16]>,
+}
+
+/// `stateless_reset_token` (RFC 9000 section 18.2).
+const RESET_TOKEN: u64 = 2;
+
+fn reset_token(parameters: &[u8]) -> Option<[u8; 16]> {
+    let mut fields = Fields(parameters);
+    loop {
+        let (id, len) = (fields.varint()?, fields.varint()?);
+        let value = fields.take(usize::try_from(len).ok()?)?;
+        if id == RESET_TOKEN {
+            return value.try_into().ok();
+        }
+    }
 }
 
 impl<'a> EncryptedExtensions<'a> {
@@ -332,6 +350,7 @@ impl<'a> EncryptedExtensions<'a> {
             match kind {
                 extension::ALPN => found.alpn = Fields(body).vec16().and_then(|list| Fields(list).vec8()),
                 extension::EARLY_DATA => found.early_data = true,
+                extension::QUIC_TRANSPORT_PARAMETERS => found.reset_token = reset_token(body),
                 _ => {}
             }
         }

@@ -67,6 +67,8 @@ pub(super) struct Ledger {
     delays: VecDeque<Delay>,
     /// Nanoseconds between the capture point and each end and back, where the protocol tells.
     pub rtt: BySide<Option<i64>>,
+    /// One side has forgotten the connection.
+    pub reset: Option<Moment>,
 }
 
 impl Default for Ledger {
@@ -88,6 +90,7 @@ impl Default for Ledger {
             connection_ids: Vec::new(),
             delays: VecDeque::new(),
             rtt: BySide::default(),
+            reset: None,
         }
     }
 }

@@ -1,22 +1,23 @@
 //! QUIC: its handshake, and what is said on its streams where keys open them (RFC 9000, RFC 9001).
 //!
-//! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, the time after a
-//! handshake is a stretch of which nobody can say what went on: every packet of that time is protected,
-//! acknowledgements too. Packets, frames and streams are the business of [`crate::quic`], messages that of
+//! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, exchanges are inferred
+//! ([`SealedHttp3`]). Packets, frames and streams are the business of [`crate::quic`], messages that of
 //! [`crate::tls`], requests that of [`Http3`], and of [`Calls`] where another protocol was agreed on.
 
 mod calls;
 pub(super) mod inside;
+mod sealed;
 
 use self::calls::Calls;
 use self::inside::{Inside, Part};
+use self::sealed::{Sealed, SealedHttp3};
 use super::http3::Http3;
 use super::ledger::{Delay, Ledger};
 use super::reader::Opening;
 use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
 use crate::keys::Keys;
-use crate::quic::{Event, Level, Milestones, Packet, Quic, sniff};
+use crate::quic::{Event, Kind, Level, Milestones, Packet, Quic, sniff};
 use crate::stream::{Chunk, Gap, Moment, Side};
 use crate::tls::{CryptoHandshake, Handshake, KeyCoverage, Outcome};
 
@@ -52,8 +53,8 @@ pub(super) struct OverQuic {
     handshake: Option<CryptoHandshake>,
     /// The first datagram of the handshake.
     begun: Option<Moment>,
-    /// From when to when everything was sealed.
-    sealed: Option<(Moment, Moment)>,
+    /// What cannot be opened.
+    sealed: SealedHttp3,
     /// What is said on streams, once there are any.
     inside: Option<Box<dyn Inside>>,
     app: Option<&'static str>,
@@ -68,7 +69,7 @@ impl OverQuic {
             keys: opening.keys.filter(|keys| keys.are_any()).cloned(),
             handshake: None,
             begun: None,
-            sealed: None,
+            sealed: SealedHttp3::new(),
             inside: None,
             app: None,
             speaks_http3: false,
@@ -159,11 +160,15 @@ impl OverQuic {
             if let Some((suite, secrets)) = handshake.secrets(keys) {
                 quic.expect(suite, &secrets);
             }
+            if let Some(token) = handshake.reset_token() {
+                quic.reset_token(token);
+            }
             if handshake.refuses_early() {
                 quic.refuse_early();
             }
         }
         if let Some((before, facts)) = over {
+            self.sealed.finish(ledger);
             let next = self.handshake.replace(before);
             self.end(ledger, &facts);
             (self.handshake, self.begun) = (next, Some(seen));
@@ -180,6 +185,11 @@ fn said_inside(speaks_http3: bool) -> Box<dyn Inside> {
 fn with_packets(mut handshake: Box<Handshake>, facts: &Milestones) -> Box<Handshake> {
     handshake.quic_version = facts.version.map(|version| version.name().into());
     handshake.retry = facts.retry;
+    handshake.version_negotiation = facts.version_negotiation;
+    if facts.version_negotiation.is_some() {
+        // The hello that no version could carry.
+        handshake.hello = Moment::earliest([facts.tried, handshake.hello]);
+    }
     handshake.server_flight_bytes = None;
     handshake.server_done = handshake.server_done.or(facts.server_flight_end);
     if handshake.outcome == Outcome::Complete && handshake.inferred {
@@ -196,10 +206,19 @@ fn with_packets(mut handshake: Box<Handshake>, facts: &Milestones) -> Box<Handsh
 impl Reader for OverQuic {
     fn data<'a>(&mut self, ledger: &mut Ledger, from: Side, chunk: Chunk<'a>) -> Option<Switch<'a>> {
         let sealed_before = self.quic.facts().sealed[from];
+        let (mut sealed, mut is_shared) = (None, false);
         for packet in self.quic.packets(from, chunk.bytes) {
+            let bytes = match packet {
+                Packet::Short(bytes) => Some((bytes.len() as u64).saturating_add(chunk.cut.into())),
+                Packet::Long(long) if long.kind == Kind::ZeroRtt => Some((long.len - long.header_len) as u64),
+                Packet::Long(_) => None,
+            };
+            let is_early = matches!(packet, Packet::Long(_));
             self.packet(ledger, from, packet, chunk.seen);
+            sealed = bytes.map(|bytes| (bytes, is_early)).or(sealed);
+            is_shared |= is_early;
         }
-        ledger.rtt = self.quic.rtt();
+        (ledger.rtt, ledger.reset) = (self.quic.rtt(), self.quic.reset());
         let facts = *self.quic.facts();
         if let (Some(ready), Some(handshake)) = (facts.one_rtt.client, &mut self.handshake) {
             handshake.ready(ready);
@@ -207,11 +226,25 @@ impl Reader for OverQuic {
                 self.end(ledger, &facts);
             }
         }
+        if facts.version_negotiation.is_some() && self.handshake.is_some() {
+            self.sealed.was_the_handshake();
+        }
+        if is_shared {
+            self.sealed.handshake(from, chunk.len());
+        }
         let reads_any = facts.read.client + facts.read.server > 0;
-        let is_sealed = facts.sealed[from] > sealed_before || !self.quic.reads(from);
-        if self.handshake.is_none() && is_sealed && !reads_any {
-            let (since, until) = self.sealed.unwrap_or((chunk.seen, chunk.seen));
-            self.sealed = Some((since, until.max(chunk.seen)));
+        let is_sealed = facts.sealed[from] > sealed_before;
+        let answers = facts.initial.server.is_some() || facts.handshake.server.is_some();
+        let handshake = self.handshake.as_ref();
+        let speaks_http3 = answers && handshake.map_or(self.speaks_http3, CryptoHandshake::speaks_http3);
+        let told = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3 && ledger.reset.is_none());
+        if reads_any {
+        } else if let Some((bytes, is_early)) = told {
+            let cid_len = (self.quic.cid_len(from.peer()), self.quic.cid_len(from));
+            let packet = Sealed { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early };
+            self.sealed.packet(ledger, packet);
+        } else if handshake.is_none() && (is_sealed || !self.quic.reads(from)) && !self.sealed.is_read() {
+            self.sealed.unseen(chunk.seen);
         }
         None
     }
@@ -237,15 +270,13 @@ impl Reader for OverQuic {
         }
         let facts = *self.quic.facts();
         self.end(ledger, &facts);
-        if let Some((since, until)) = self.sealed.take() {
-            ledger.unseen(since, until);
-        }
+        self.sealed.finish(ledger);
         ledger.release_all();
     }
 
     fn pending(&self) -> Option<Moment> {
         let inside = self.inside.as_ref().and_then(|inside| inside.pending());
-        Moment::earliest([self.begun, self.sealed.map(|(since, _)| since), inside])
+        Moment::earliest([self.begun, self.sealed.pending(), inside])
     }
 
     fn app(&self) -> Option<&'static str> {

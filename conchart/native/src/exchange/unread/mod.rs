@@ -6,6 +6,7 @@
 
 pub(super) mod names;
 pub(super) mod opaque;
+pub(super) mod overlapping;
 pub(super) mod turns;
 
 use self::turns::{Run, Turns, Units};

@@ -45,6 +45,7 @@ impl Machine {
             Body::EncryptedExtensions(extensions) if !client => {
                 facts.alpn = extensions.alpn.map(text);
                 facts.early_data = Some(extensions.early_data);
+                facts.reset_token = extensions.reset_token;
                 facts.client_auth = Some(false);
             }
             Body::CertificateRequest if !client => facts.client_auth = Some(true),

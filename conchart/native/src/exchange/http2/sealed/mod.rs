@@ -2,137 +2,42 @@
 //! had received by then.
 //!
 //! RFC 9113 sections 5 (streams) and 6 (frames). In: records of both sides, and gaps. Out: exchanges in the
-//! [`Ledger`], all of them `inferred`. Bounded: [`MAX_ASKED`] requests wait for their response.
+//! [`Ledger`], all of them `inferred`. Which of them ask and answer is the business of [`Overlapping`].
 //!
-//! Three rules. A record as long as [control frames](control) are asks nothing and answers nothing. Any other
-//! record of the client asks, unless it goes on with an upload. Any other record of the server answers one request that
-//! it had received, unless it goes on with a response: because that is not over, or because nobody is left to wait.
+//! A record as long as [control frames](control) are asks nothing and answers nothing.
 
 mod control;
 
-use std::collections::VecDeque;
-
 use self::control::{Control, Meaning};
-use crate::exchange::Span;
 use crate::exchange::ledger::Ledger;
+use crate::exchange::unread::overlapping::{Overlapping, Sizes};
 use crate::stream::{BySide, Gap, Moment, Side};
 use crate::tls::AppRecord;
 
-/// Requests that may wait at once; servers allow about 100 streams.
-const MAX_ASKED: usize = 256;
-/// A record of at least this that is longer than the request before it goes on with it.
-const BODY: u64 = 300;
-/// A shorter one does only if it follows this soon, as part of the time that the upload has taken.
-const WITHIN_UPLOAD: i64 = 8;
-/// A request of more than this has content in its first record; if that is not full, it has all of it.
-const HEAD: u64 = 4_096;
-/// A record of at least this, as long as the one before it, was cut off a longer message; so was any of this length.
-const PIECE: u64 = 1_000;
-const LONG_PIECE: u64 = 15_000;
-/// Records within this fraction (1/64) of the wait before the response were sent together.
-const TOGETHER: i64 = 64;
-/// An unsolicited record that is shorter than this may be GOAWAY with a reason.
-const PARTING: u64 = 80;
-/// Requests that share a record count as answered once the server has sent this many surplus records for each of them.
-/// With 3 such requests waiting, that is after 24 surplus records.
-const MANY: usize = 8;
-/// A silence that lasts this part of the wait before: the server has nothing more to send.
-const SILENCE: i64 = 2;
-
-/// One request at a time: boundaries are exact but for what lengths hide.
-const ALONE: f64 = 0.8;
-/// Several at a time: that a response was waited for is known, which one is not.
-const SEVERAL: f64 = 0.4;
-/// Bytes are missing.
-const MISSING: f64 = 0.3;
-
-/// A request whose response has not begun, as far as that can be told.
-struct Asked {
-    number: u32,
-    record: AppRecord,
-    /// It goes on with a body.
-    uploads: bool,
-    /// The server has sent something since it had received it.
-    met: bool,
-    /// What may hold the response, together with another's.
-    shared: Option<(Moment, Moment)>,
-}
-
-/// The response that the server is sending, or sent last.
-struct Answer {
-    number: u32,
-    /// Its last record.
-    last: AppRecord,
-    /// More of it must follow.
-    cut: bool,
-    /// A record said that it is over.
-    over: bool,
-    /// How long after the latest request that the server had received it began.
-    wait_ns: i64,
-}
-
-impl Answer {
-    fn is_within(&self, moment: Moment, part: i64) -> bool {
-        moment.at - self.last.last.at <= self.wait_ns / part
-    }
-
-    /// Is `next` part of the same response? Not after a silence in which somebody `asked`.
-    fn goes_on(&self, next: &AppRecord, asked: Option<Moment>) -> bool {
-        let asked_since = asked.is_some_and(|asked| asked.at > self.last.last.at);
-        let cut = self.cut && (!asked_since || self.is_within(next.first, SILENCE));
-        cut || !self.over && self.is_within(next.first, TOGETHER)
-    }
-
-    fn add(&mut self, record: &AppRecord) {
-        self.cut = record.bytes >= LONG_PIECE || record.bytes >= PIECE && record.bytes == self.last.bytes;
-        self.over = false;
-        self.last = *record;
-    }
-}
-
-/// A response that comes in pieces: the server goes on without being asked.
-struct Pieces {
-    number: u32,
-    last: Moment,
-    /// The longest silence before a piece.
-    pause_ns: i64,
-}
+const SIZES: Sizes = Sizes { body: 300, head: 4_096, piece: 1_000, full: 15_000 };
 
 pub(in crate::exchange) struct SealedHttp2 {
     control: Control,
-    /// Oldest first.
-    asked: VecDeque<Asked>,
-    answer: Option<Answer>,
-    pieces: Option<Pieces>,
-    /// Records that went on with a response, or held one of their own, since somebody waits.
-    spare: usize,
-    closed: bool,
+    said: Overlapping,
 }
 
 impl SealedHttp2 {
     /// `overhead`: what each side's records take beyond their content.
     pub fn new(overhead: BySide<u8>) -> Self {
-        Self {
-            control: Control::new(overhead),
-            asked: VecDeque::new(),
-            answer: None,
-            pieces: None,
-            spare: 0,
-            closed: false,
-        }
+        Self { control: Control::new(overhead), said: Overlapping::new("h2", SIZES) }
     }
 
     pub fn record(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let asks = ledger.asks(record.from);
-        match self.control.meaning(record, asks, !self.asked.is_empty()) {
-            Meaning::Credit if !asks => self.take_in(ledger, record),
+        match self.control.meaning(record, asks, !self.said.is_idle()) {
+            Meaning::Credit if !asks => self.said.take_in(ledger, record),
             Meaning::Nothing | Meaning::Credit => {}
-            Meaning::End => self.end_answer(ledger, record),
+            Meaning::End => self.said.end_answer(ledger, record),
             Meaning::Messages(many) => {
                 if let Some(ping) = self.control.take_ping(record) {
                     self.reconsider(ledger, &ping, asks);
                 }
-                if asks { self.ask(ledger, record, many) } else { self.respond(ledger, record) }
+                if asks { self.said.ask(ledger, record, many) } else { self.said.respond(ledger, record) }
             }
         }
         ledger.release();
@@ -140,281 +45,36 @@ impl SealedHttp2 {
 
     /// The peer has received what looked like a PING and sends something else.
     fn reconsider(&mut self, ledger: &mut Ledger, ping: &AppRecord, by_requester: bool) {
-        if !by_requester && self.asked.is_empty() && self.answer.as_ref().is_none_or(|answer| !answer.cut) {
-            self.ask(ledger, ping, 1);
-        } else if by_requester && self.asked.iter().any(|asked| !asked.met && asked.record.end <= ping.acked) {
-            self.respond(ledger, ping);
-        }
-    }
-
-    fn ask(&mut self, ledger: &mut Ledger, record: &AppRecord, many: u64) {
-        if let Some(upload) = self.upload(record) {
-            return upload.go_on(ledger, record);
-        }
-        if self.answer.as_ref().is_some_and(|answer| !answer.is_within(record.first, SILENCE)) {
-            self.settle(ledger);
-        }
-        for nth in 0..many {
-            self.open(ledger, &AppRecord { bytes: if nth == 0 { record.bytes } else { 0 }, ..*record });
-        }
-    }
-
-    /// The request that goes on with this record.
-    fn upload(&mut self, record: &AppRecord) -> Option<&mut Asked> {
-        let latest = self.asked.back()?;
-        let begins = !latest.met && !latest.is_whole() && record.bytes >= BODY.max(latest.record.bytes);
-        let index = if begins { self.asked.len() - 1 } else { self.asked.iter().rposition(|asked| asked.uploads)? };
-        let upload = self.asked.get_mut(index)?;
-        let (lasts_ns, pause_ns) =
-            (upload.record.last.at - upload.record.first.at, record.first.at - upload.record.last.at);
-        upload.uploads = true;
-        Some(upload).filter(|_| record.bytes >= BODY || pause_ns <= lasts_ns / WITHIN_UPLOAD)
-    }
-
-    fn open(&mut self, ledger: &mut Ledger, record: &AppRecord) {
-        let number = ledger.open("h2", record.offset);
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
-        }
-        self.asked.push_back(Asked { number, record: *record, uploads: false, met: false, shared: None });
-        if let Some(entry) = ledger.get(number) {
-            extend(&mut entry.exchange.request, record);
-            entry.exchange.request.done = true;
-            entry.exchange.doubt(record.confidence);
-        }
-        let confidence = if self.asked.len() > 1 { SEVERAL } else { ALONE };
-        // Those before were among several when the last but one came.
-        for asked in self.asked.iter().rev().take(2) {
-            if let Some(entry) = ledger.get(asked.number) {
-                entry.exchange.doubt(confidence);
-            }
-        }
-    }
-
-    /// The server takes in content: what looked like the latest request goes on with the one before it.
-    fn take_in(&mut self, ledger: &mut Ledger, credit: &AppRecord) {
-        if self.asked.back().is_some_and(|latest| latest.record.end > credit.acked) {
-            return;
-        }
-        let mut unmet = self.asked.iter().rev().take_while(|asked| !asked.met);
-        let uploads = unmet.next().is_some_and(|latest| latest.uploads);
-        if !uploads
-            && unmet.next().is_some_and(|head| !head.is_whole())
-            && let Some(body) = self.asked.pop_back()
-            && ledger.withdraw(body.number).is_some()
-            && let Some(head) = self.asked.back_mut()
-        {
-            head.go_on(ledger, &body.record);
-        }
-        if let Some(latest) = self.asked.back_mut() {
-            latest.uploads = !latest.met && !latest.is_whole();
-        }
-    }
-
-    /// The server was silent: what it could have answered together with another, it has.
-    fn settle(&mut self, ledger: &mut Ledger) {
-        let spare = &mut self.spare;
-        self.asked.retain(|asked| {
-            let shared = asked.shared.filter(|_| *spare > 0);
-            let Some(((first, last), entry)) = shared.zip(ledger.get(asked.number)) else {
-                return true;
-            };
-            *spare -= 1;
-            let response = &mut entry.exchange.response;
-            response.extend(first, 0);
-            response.extend(last, 0);
-            response.done = true;
-            false
-        });
-    }
-
-    fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
-        let received = |asked: &Asked| asked.record.end <= record.acked;
-        let asked = self.asked.back().map(|asked| asked.record.first);
-        let goes_on = self.answer.as_ref().is_some_and(|answer| answer.goes_on(record, asked));
-        let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
-        if !goes_on && self.spare >= MANY * shared {
-            self.settle(ledger);
-        }
-        // An upload may not be over yet.
-        let whole = self.asked.iter().position(|asked| received(asked) && !asked.uploads);
-        let next = if goes_on { None } else { whole.or_else(|| self.asked.iter().position(received)) };
-        let latest = self.asked.iter().rfind(|asked| received(asked)).map(|asked| asked.record.last);
-        match next.and_then(|index| self.asked.remove(index)) {
-            Some(asked) => {
-                let wait_ns = record.first.at - latest.unwrap_or(asked.record.last).at;
-                self.begin_answer(ledger, &asked, record, wait_ns);
-            }
-            None => self.go_on(ledger, record, goes_on),
-        }
-        self.asked.iter_mut().filter(|asked| received(asked)).for_each(|asked| asked.met = true);
-        if self.asked.is_empty() {
-            self.spare = 0;
-        }
-    }
-
-    fn begin_answer(&mut self, ledger: &mut Ledger, asked: &Asked, record: &AppRecord, wait_ns: i64) {
-        if let Some(answer) = self.answer.take()
-            && self.pieces.as_ref().is_none_or(|pieces| pieces.number != answer.number)
-        {
-            finish(ledger, answer.number);
-        }
-        if let Some(entry) = ledger.get(asked.number) {
-            extend(&mut entry.exchange.response, record);
-            entry.exchange.doubt(record.confidence);
-        }
-        let cut = record.bytes >= LONG_PIECE;
-        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns });
-    }
-
-    /// The server goes on with a response; `together`: it had not stopped.
-    fn go_on(&mut self, ledger: &mut Ledger, record: &AppRecord, together: bool) {
-        let Some(answer) = &mut self.answer else {
-            return;
-        };
-        if !together && record.bytes < PARTING && self.asked.is_empty() {
-            // If it was a piece of a response, others will follow.
-            return;
-        }
-        let (mut number, pause_ns, cut) = (answer.number, record.first.at - answer.last.last.at, answer.cut);
-        answer.add(record);
-        if !together {
-            number = self.next_piece(ledger, number, record, pause_ns);
-        } else if !cut {
-            self.spare += 1;
-            // What was asked long before is not answered along with another.
-            let since = record.first.at.saturating_sub(answer.wait_ns.saturating_mul(2));
-            let alike = |asked: &&mut Asked| asked.record.end <= record.acked && asked.record.last.at >= since;
-            for asked in self.asked.iter_mut().filter(alike) {
-                asked.shared = Some((record.first, record.last));
-            }
-        }
-        if let Some(entry) = ledger.get(number) {
-            extend(&mut entry.exchange.response, record);
-        }
-    }
-
-    /// Nobody asked for this: it goes on with the response that came in pieces before, or else with the latest.
-    fn next_piece(&mut self, ledger: &mut Ledger, latest: u32, record: &AppRecord, pause_ns: i64) -> u32 {
-        match &mut self.pieces {
-            Some(pieces) if (record.first.at - pieces.last.at) / 2 <= pieces.pause_ns => {
-                pieces.pause_ns = pieces.pause_ns.max(record.first.at - pieces.last.at);
-                pieces.last = record.last;
-                pieces.number
-            }
-            pieces => {
-                let before = pieces.replace(Pieces { number: latest, last: record.last, pause_ns });
-                if let Some(before) = before.filter(|before| before.number != latest) {
-                    finish(ledger, before.number);
-                }
-                latest
-            }
-        }
-    }
-
-    /// A record without content says that a response is over.
-    fn end_answer(&mut self, ledger: &mut Ledger, record: &AppRecord) {
-        if let Some(answer) = &mut self.answer
-            && let Some(entry) = ledger.get(answer.number)
-        {
-            (answer.last, answer.over, answer.cut) = (*record, true, false);
-            extend(&mut entry.exchange.response, record);
+        if !by_requester && self.said.is_idle() && !self.said.is_cut() {
+            self.said.ask(ledger, ping, 1);
+        } else if by_requester && self.said.owes(ping.acked) {
+            self.said.respond(ledger, ping);
         }
     }
 
     /// Bytes that were sent, but not captured.
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        let (first, last) = gap.acked.unwrap_or((gap.seen, gap.seen));
-        let missing = AppRecord {
-            from,
-            first,
-            last,
-            bytes: gap.len,
-            offset: gap.offset,
-            end: gap.offset.saturating_add(gap.len),
-            acked: u64::MAX,
-            confidence: MISSING,
-            may_be_interim: false,
-            may_be_finished: false,
-        };
-        if ledger.asks(from) {
-            self.ask(ledger, &missing, 1)
-        } else {
-            self.respond(ledger, &missing)
-        }
-        ledger.doubt(MISSING);
+        self.said.gap(ledger, from, gap);
     }
 
-    /// Bytes of which no record is known: more of the response that is being sent, or of the latest request, unless the
-    /// server has said something since.
+    /// Bytes of which no record is known.
     pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
-        let asks = ledger.asks(from);
-        let number = if asks {
-            self.asked.back_mut().filter(|asked| asked.uploads || !asked.met).map(|asked| {
-                asked.record.last = seen;
-                asked.uploads = true;
-                asked.number
-            })
-        } else {
-            self.answer.as_mut().map(|answer| {
-                answer.last.last = seen;
-                answer.number
-            })
-        };
-        if let Some(entry) = number.and_then(|number| ledger.get(number)) {
-            entry.exchange.doubt(MISSING);
-            entry.exchange.message(from).extend(seen, bytes);
-        }
+        self.said.unread(ledger, from, seen, bytes);
     }
 
     /// One side sends no more.
     pub fn fin(&mut self) {
-        self.closed = true;
+        self.said.fin();
     }
 
-    /// The connection is over. What nobody answered was waited for until then; a response that was cut off by the end
-    /// of the capture is not done.
+    /// The connection is over.
     pub fn finish(&mut self, ledger: &mut Ledger) {
-        self.settle(ledger);
-        let answering = self.answer.as_ref().map(|answer| answer.number);
-        let numbers = [answering, self.pieces.as_ref().map(|pieces| pieces.number)];
-        if self.closed {
-            numbers.into_iter().flatten().for_each(|number| finish(ledger, number));
-        }
-        self.asked.clear();
         self.control.forget();
-        (self.answer, self.pieces) = (None, None);
-        ledger.release_all();
+        self.said.finish(ledger);
     }
 
     /// First byte that is not yet in the ledger.
     pub fn pending(&self) -> Option<Moment> {
         self.control.pending()
-    }
-}
-
-impl Asked {
-    /// Nothing follows its first record.
-    fn is_whole(&self) -> bool {
-        (HEAD..LONG_PIECE).contains(&self.record.bytes)
-    }
-
-    /// Its request goes on.
-    fn go_on(&mut self, ledger: &mut Ledger, record: &AppRecord) {
-        (self.record.end, self.record.last) = (record.end, record.last);
-        if let Some(entry) = ledger.get(self.number) {
-            extend(&mut entry.exchange.request, record);
-        }
-    }
-}
-
-fn extend(message: &mut Span, record: &AppRecord) {
-    message.extend(record.first, 0);
-    message.extend(record.last, record.bytes);
-}
-
-fn finish(ledger: &mut Ledger, number: u32) {
-    if let Some(entry) = ledger.get(number) {
-        entry.exchange.response.done = true;
     }
 }
