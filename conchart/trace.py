@@ -325,7 +325,8 @@ def _leave_out_details(trace: "Trace", explained: int | None) -> None:
     if selected <= DETAILED:
         return
     others = "true" if explained is None else f"stream <> {explained}"
-    for table, ordinary in (("records", "true"), ("messages", "true"), ("packets", _ORDINARY)):
+    for table in ("records", "messages", "quic_frames", "http3_frames", "packets"):
+        ordinary = _ORDINARY if table == "packets" else "true"
         trace.execute(f"DELETE FROM {table} WHERE {others} AND {ordinary}")
 
 
