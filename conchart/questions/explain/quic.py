@@ -74,8 +74,8 @@ _PACKETS = {
     "1-RTT": "a packet with a short header, under the keys of the finished handshake.",
     "Retry": "the server wants proof of the client's address before it does any work: the client begins again with the "
     "token in it, a round trip later (RFC 9000 section 8.1.2).",
-    "Version Negotiation": "the server does not speak the client's version, and lists its own: the client begins again, "
-    "a round trip later (RFC 9000 section 6).",
+    "Version Negotiation": "the server does not speak the client's version, and lists its own: the client begins "
+    "again, a round trip later (RFC 9000 section 6).",
     "unknown": "a packet of a version that conchart does not read.",
 }
 _FRAMES = {
@@ -84,7 +84,8 @@ _FRAMES = {
     "PING": "asks for an acknowledgement, and says nothing else.",
     "ACK": "lists the packet numbers that arrived; what it leaves out may be lost (RFC 9002 section 6).",
     "CRYPTO": "carries the TLS handshake, in order by offset, without TLS records (RFC 9001 section 4).",
-    "STREAM": "carries bytes of one stream, at an offset; FIN ends that side of it. Streams do not wait for each other.",
+    "STREAM": "carries bytes of one stream, at an offset; FIN ends that side of it. Streams do not wait for each "
+    "other.",
     "NEW_TOKEN": "a token for the next connection: with it the server need not check the client's address again.",
     "MAX_DATA": "allows the peer to send more, over all streams together.",
     "MAX_STREAM_DATA": "allows the peer to send more on that stream.",
@@ -153,7 +154,8 @@ class _Teller:
         """Add what is said of a packet, whose frames are the rows."""
         first = rows[0]
         kind = first["packet_type"]
-        words, sentences = [], []
+        words: list[str] = []
+        sentences: list[str] = []
         self._explain(sentences, kind, _PACKETS.get(kind, ""))
         for name, several in groupby(rows, key=lambda row: row["kind"]):
             frames = list(several)
