@@ -406,7 +406,7 @@ class Trace(Tables):
         of requests and the nanoseconds in each phase and in stalls added to its columns. ``.pcapng`` has the packets
         themselves, with comments; the captures are read once more for it. ``.har``, ``.perfetto.json`` and
         ``.otlp.json`` are for the viewers of other tools: requests as a browser's, lanes as trace events, spans with
-        their causes.
+        their causes; ``.qlog`` has the packets and frames of QUIC connections whose packets are all kept.
 
         Args:
             path: Replaced if it exists.

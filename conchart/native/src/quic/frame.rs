@@ -25,6 +25,8 @@ pub(super) enum Frame<'a> {
     ResetStream {
         id: u64,
         code: u64,
+        /// How far the stream went.
+        size: u64,
     },
     StopSending {
         id: u64,
@@ -142,8 +144,8 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
         0x01 => Frame::Ping,
         kind @ (0x02 | 0x03) => Frame::Ack(Ack::read(fields, kind == 0x03)?),
         0x04 => {
-            let (id, code, _final_size) = (fields.varint()?, fields.varint()?, fields.varint()?);
-            Frame::ResetStream { id, code }
+            let (id, code, size) = (fields.varint()?, fields.varint()?, fields.varint()?);
+            Frame::ResetStream { id, code, size }
         }
         0x05 => Frame::StopSending { id: fields.varint()?, code: fields.varint()? },
         0x06 => Frame::Crypto { offset: fields.varint()?, bytes: sized(fields)? },

@@ -464,7 +464,7 @@ impl Quic {
     /// Frames that carry no bytes of streams.
     fn control(&mut self, from: Side, frame: Frame<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         match frame {
-            Frame::ResetStream { id, code } => {
+            Frame::ResetStream { id, code, .. } => {
                 self.streams.reset(from, id);
                 tell(Event::Reset { from, id, code, seen });
             }

@@ -54,12 +54,12 @@ pub struct FrameSeen {
     pub kind: &'static str,
     pub stream: Option<u64>,
     pub offset: Option<u64>,
-    /// Length of what it carries.
+    /// Length of what it carries; of RESET_STREAM, of the whole stream.
     pub bytes: Option<u64>,
     pub fin: Option<bool>,
     /// Its limit, error code, sequence number, or, of an ACK frame, its delay as it was sent.
     pub value: Option<u64>,
-    /// The ranges of an ACK frame (`5-9 2`), or the reason of CONNECTION_CLOSE.
+    /// The ranges of an ACK frame (`5-9 2`), a connection ID, the reason of CONNECTION_CLOSE.
     pub text: Option<Box<str>>,
 }
 
@@ -89,7 +89,9 @@ impl FrameSeen {
                 let (stream, offset, fin) = (Some(id), Some(offset), Some(fin));
                 Self { stream, offset, fin, ..sized("STREAM", bytes.len()) }
             }
-            Frame::ResetStream { id, code } => of_stream("RESET_STREAM", Some(id), code),
+            Frame::ResetStream { id, code, size } => {
+                Self { bytes: Some(size), ..of_stream("RESET_STREAM", Some(id), code) }
+            }
             Frame::StopSending { id, code } => of_stream("STOP_SENDING", Some(id), code),
             Frame::NewToken(bytes) => sized("NEW_TOKEN", bytes),
             Frame::Blocked { stream: None, limit } => valued("DATA_BLOCKED", limit),
@@ -103,7 +105,10 @@ impl FrameSeen {
                 Self { text: Some(directions(both_ways).into()), ..valued("STREAMS_BLOCKED", limit) }
             }
             Frame::NewConnectionId { sequence, cid } => {
-                Self { bytes: Some(cid.len() as u64), ..valued("NEW_CONNECTION_ID", sequence) }
+                let mut text = String::new();
+                // Memory takes any text.
+                let _ = cid.iter().try_for_each(|byte| write!(text, "{byte:02x}"));
+                Self { text: Some(text.into()), ..valued("NEW_CONNECTION_ID", sequence) }
             }
             Frame::RetireConnectionId(sequence) => valued("RETIRE_CONNECTION_ID", sequence),
             Frame::PathChallenge => named("PATH_CHALLENGE"),
