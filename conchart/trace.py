@@ -325,7 +325,8 @@ def _leave_out_details(trace: "Trace", explained: int | None) -> None:
     if selected <= DETAILED:
         return
     others = "true" if explained is None else f"stream <> {explained}"
-    for table, ordinary in (("records", "true"), ("messages", "true"), ("packets", _ORDINARY)):
+    for table in ("records", "messages", "quic_frames", "http3_frames", "packets"):
+        ordinary = _ORDINARY if table == "packets" else "true"
         trace.execute(f"DELETE FROM {table} WHERE {others} AND {ordinary}")
 
 
@@ -405,7 +406,7 @@ class Trace(Tables):
         of requests and the nanoseconds in each phase and in stalls added to its columns. ``.pcapng`` has the packets
         themselves, with comments; the captures are read once more for it. ``.har``, ``.perfetto.json`` and
         ``.otlp.json`` are for the viewers of other tools: requests as a browser's, lanes as trace events, spans with
-        their causes.
+        their causes; ``.qlog`` has the packets and frames of QUIC connections whose packets are all kept.
 
         Args:
             path: Replaced if it exists.

@@ -57,6 +57,8 @@ SENDERS = {
     "messages": {"start_at": "sender", "end_at": "sender"},
     "exchange_messages": {"start_at": "sender", "end_at": "sender"},
     "sightings": {"seen_at": "sender"},
+    "quic_frames": {"seen_at": "sender"},
+    "http3_frames": {"seen_at": "sender"},
 }
 """Of every instant that the core fills, who sent the packet: a column, or a side as SQL."""
 
@@ -156,12 +158,15 @@ def _each_by_itself(table: str) -> str:
     return f"SELECT * EXCLUDE (of_client, of_server) REPLACE ({instants}) FROM {table} JOIN shifts USING (stream)"
 
 
+_SINGLE = ("packets", "records", "messages", "exchange_messages", "sightings", "quic_frames", "http3_frames")
+"""Tables of what one side sent, row by row."""
+
 _MOVED = {
     "phases": _PHASES,
     "stalls": _STALLS,
     "exchanges": _EXCHANGES,
     "handshakes": _HANDSHAKES,
-    **{name: _each_by_itself(name) for name in ("packets", "records", "messages", "exchange_messages", "sightings")},
+    **{name: _each_by_itself(name) for name in _SINGLE},
     "connections": f"""
         SELECT * EXCLUDE (begun_at, over_at) REPLACE (begun_at AS opened_at, over_at AS closed_at)
         FROM (

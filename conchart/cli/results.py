@@ -16,7 +16,7 @@ import click
 
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
-from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare
+from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.telling.axis import captured_ns
@@ -75,6 +75,11 @@ class Results:
                 form = form_of(output, self.form)
                 check(Path(output), table=self.table, form=form, captures=captures)
                 prepare(Path(output), form=form)
+
+    @property
+    def want_packets(self) -> bool:
+        """Whether something that is written has all packets in it."""
+        return any(wants_packets(output, form_of(output, self.form)) for output in self.outputs)
 
     def rehearse(self) -> None:
         """Produce all output once for a capture without packets, and discard it.

@@ -51,6 +51,6 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
 
         trace = read_growing(growing, selection, options)
     else:
-        trace = read_captures(captures, selection, packets=options.packets)
+        trace = read_captures(captures, selection, packets=options.packets or results.want_packets)
     with trace:
         return results.give(trace)

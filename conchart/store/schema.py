@@ -319,6 +319,25 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="quic_frames",
+        key="stream, frame, packet, number",
+        known="seen_at, sender, packet_type, packet_bytes",
+        columns="""
+            stream INTEGER, frame BIGINT, packet INTEGER, number INTEGER, seen_at BIGINT, sender SIDE,
+            packet_type VARCHAR, packet_number BIGINT, packet_bytes INTEGER, kind VARCHAR, stream_id BIGINT,
+            start_byte BIGINT, bytes BIGINT, fin BOOLEAN, value BIGINT, text VARCHAR
+        """,
+    ),
+    Table(
+        name="http3_frames",
+        key="stream, stream_id, sender, start_byte, kind",
+        known="bytes, frame, seen_at",
+        columns="""
+            stream INTEGER, sender SIDE, stream_id BIGINT, start_byte BIGINT, kind VARCHAR, bytes BIGINT,
+            frame BIGINT, seen_at BIGINT
+        """,
+    ),
+    Table(
         name="places",
         key="number",
         known="place, reference, packets, connections",

@@ -360,6 +360,16 @@ class Tables:
         return self._table("messages")
 
     @property
+    def quic_frames(self) -> duckdb.DuckDBPyRelation:
+        """One row per frame of QUIC, of connections whose packets are all kept."""
+        return self._table("quic_frames")
+
+    @property
+    def http3_frames(self) -> duckdb.DuckDBPyRelation:
+        """One row per frame of HTTP/3, of connections whose packets are all kept."""
+        return self._table("http3_frames")
+
+    @property
     def stalled(self) -> duckdb.DuckDBPyRelation:
         """The part of each phase that a stall explains."""
         return self._table("stalled")

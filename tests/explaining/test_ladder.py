@@ -33,6 +33,11 @@ TOLD = (
     ("handshakes/curl-nginx-1.3-full", 0, True),
     ("udp/dns-before-http", 0, False),
     ("far-away/directory-starttls", 1, True),
+    ("http3/one", 0, True),
+    ("http3/one", 0, False),
+    ("http3/tail-lost", 0, True),
+    ("http3/retry", 1, True),
+    ("http3/early", 1, True),
 )
 """Capture, stream, and whether its keys are used."""
 

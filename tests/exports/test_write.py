@@ -63,7 +63,9 @@ def test_hostile_text_stays_valid_json(story: Trace, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["exchanges"][0]["target"] == hostile
 
 
-@pytest.mark.parametrize("suffix", [".json", ".har", ".perfetto.json", ".otlp.json", ".csv", ".parquet", ".txt"])
+@pytest.mark.parametrize(
+    "suffix", [".json", ".har", ".perfetto.json", ".otlp.json", ".qlog", ".csv", ".parquet", ".txt"]
+)
 def test_same_tables_give_the_same_bytes_whatever_the_order_of_rows(story: Trace, tmp_path: Path, suffix: str) -> None:
     story.write(tmp_path / f"one{suffix}")
     for table in ("connections", "phases", "stalls"):

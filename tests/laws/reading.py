@@ -29,6 +29,8 @@ ORDER = {
     "messages": ("stream", "number"),
     "exchange_messages": ("stream", "exchange", "sender", "number"),
     "lost_packets": ("stream", "sender", "space", "number"),
+    "quic_frames": ("stream", "frame", "packet", "number"),
+    "http3_frames": ("stream", "stream_id", "sender", "start_byte", "kind"),
 }
 RESULTS = (
     "connections",
@@ -41,6 +43,8 @@ RESULTS = (
     "messages",
     "exchange_messages",
     "lost_packets",
+    "quic_frames",
+    "http3_frames",
 )
 """The tables that depend on the packets alone, not on the file that holds them."""
 
@@ -65,6 +69,8 @@ class Tables:
     messages: list[Row] = field(default_factory=list)
     exchange_messages: list[Row] = field(default_factory=list)
     lost_packets: list[Row] = field(default_factory=list)
+    quic_frames: list[Row] = field(default_factory=list)
+    http3_frames: list[Row] = field(default_factory=list)
 
     def results(self) -> dict[str, list[Row]]:
         """The tables that depend on the packets alone: without what the link layer says."""

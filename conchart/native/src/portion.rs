@@ -6,7 +6,7 @@
 
 use arrow_schema::ArrowError;
 
-use crate::exchange::{ContentMessage, Exchange};
+use crate::exchange::{ContentMessage, Exchange, Http3Frame, QuicFrame};
 use crate::naming::ServerName;
 use crate::phases::Phase;
 use crate::quic::Lost;
@@ -52,6 +52,8 @@ pub struct Portion {
     records: Vec<(i32, i32, RecordSeen)>,
     sightings: Vec<SightingRow>,
     messages: Vec<(i32, i32, MessageSeen)>,
+    quic_frames: Vec<(i32, QuicFrame)>,
+    http3_frames: Vec<(i32, Http3Frame)>,
     rows: usize,
     /// Bytes and frames that have been read, now and then.
     progress: Option<(u64, u64)>,
@@ -117,6 +119,12 @@ impl Portion {
         }
         for (stream, number, message) in self.messages.drain(..) {
             tables.message(rows::message(stream, number, &message.kind(), &message))?;
+        }
+        for (stream, frame) in self.quic_frames.drain(..) {
+            tables.quic_frame(rows::quic_frame(stream, &frame))?;
+        }
+        for (stream, frame) in self.http3_frames.drain(..) {
+            tables.http3_frame(rows::http3_frame(stream, &frame))?;
         }
         for (connection, name) in self.connections.drain(..) {
             tables.connection(ConnectionRow { server_name: name.get(), ..connection })?;
@@ -204,6 +212,16 @@ impl<O: Output> Outbox<O> {
     /// `number`: of the connection's messages, from 0.
     pub fn message(&mut self, stream: i32, number: i32, message: MessageSeen) -> Result<(), Stopped> {
         self.portion.messages.push((stream, number, message));
+        self.added()
+    }
+
+    pub fn quic_frame(&mut self, stream: i32, frame: QuicFrame) -> Result<(), Stopped> {
+        self.portion.quic_frames.push((stream, frame));
+        self.added()
+    }
+
+    pub fn http3_frame(&mut self, stream: i32, frame: Http3Frame) -> Result<(), Stopped> {
+        self.portion.http3_frames.push((stream, frame));
         self.added()
     }
 

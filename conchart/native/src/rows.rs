@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, Exchange, Provenance, Span};
+use crate::exchange::{ContentMessage, Exchange, Http3Frame, Provenance, QuicFrame, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -15,8 +15,8 @@ use crate::quic::Lost;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, LostPacketRow, MessageRow, PacketRow,
-    PhaseRow, RecordRow, SightingRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, Http3FrameRow, LostPacketRow, MessageRow,
+    PacketRow, PhaseRow, QuicFrameRow, RecordRow, SightingRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
@@ -467,6 +467,42 @@ fn sighting(
         ip_id: ip_id.map(i32::from),
         ttl: Some(ttl.into()),
         ..SightingRow::default()
+    }
+}
+
+pub fn quic_frame(stream: i32, seen: &QuicFrame) -> QuicFrameRow<'_> {
+    let frame = seen.frame.as_ref();
+    let number = |value: Option<u64>| value.map(u64::cast_signed);
+    QuicFrameRow {
+        stream: Some(stream),
+        frame: Some(seen.seen.frame().cast_signed()),
+        packet: i32::try_from(seen.packet).ok(),
+        number: i32::try_from(seen.number).ok(),
+        seen_at: Some(seen.seen.at),
+        sender: Some(side(seen.from)),
+        packet_type: Some(seen.packet_kind),
+        packet_number: number(seen.packet_number),
+        packet_bytes: i32::try_from(seen.packet_bytes).ok(),
+        kind: frame.map(|frame| frame.kind),
+        stream_id: frame.and_then(|frame| number(frame.stream)),
+        start_byte: frame.and_then(|frame| number(frame.offset)),
+        bytes: frame.and_then(|frame| number(frame.bytes)),
+        fin: frame.and_then(|frame| frame.fin),
+        value: frame.and_then(|frame| number(frame.value)),
+        text: frame.and_then(|frame| frame.text.as_deref()),
+    }
+}
+
+pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'static> {
+    Http3FrameRow {
+        stream: Some(stream),
+        sender: Some(side(frame.from)),
+        stream_id: Some(frame.stream.cast_signed()),
+        start_byte: Some(frame.offset.cast_signed()),
+        kind: Some(frame.name()),
+        bytes: Some(frame.bytes.cast_signed()),
+        frame: Some(frame.seen.frame().cast_signed()),
+        seen_at: Some(frame.seen.at),
     }
 }
 

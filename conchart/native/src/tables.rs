@@ -335,6 +335,21 @@ table! {
         start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64, opened: Bool, body: Bytes,
     }
 }
+table! {
+    /// One frame of QUIC, with its packet.
+    QuicFrames of QuicFrameRow<'a> as "quic_frames" {
+        stream: Int32, frame: Int64, packet: Int32, number: Int32, seen_at: Int64, sender: Word, packet_type: Text,
+        packet_number: Int64, packet_bytes: Int32, kind: Text, stream_id: Int64, start_byte: Int64, bytes: Int64,
+        fin: Bool, value: Int64, text: Text,
+    }
+}
+table! {
+    /// One frame of HTTP/3.
+    Http3Frames of Http3FrameRow<'a> as "http3_frames" {
+        stream: Int32, sender: Word, stream_id: Int64, start_byte: Int64, kind: Text, bytes: Int64, frame: Int64,
+        seen_at: Int64,
+    }
+}
 
 /// All tables of a trace, as far as they are not taken yet.
 #[derive(Debug)]
@@ -352,6 +367,8 @@ pub struct Tables {
     sightings: Sightings,
     records: Records,
     messages: Messages,
+    quic_frames: QuicFrames,
+    http3_frames: Http3Frames,
     finished: Vec<Filled>,
 }
 
@@ -402,6 +419,8 @@ impl Default for Tables {
             sightings: Sightings::new(),
             records: Records::new(),
             messages: Messages::new(),
+            quic_frames: QuicFrames::new(),
+            http3_frames: Http3Frames::new(),
             finished: Vec::new(),
         }
     }
@@ -427,6 +446,8 @@ impl Tables {
         sighting(SightingRow) => sightings: Sightings;
         record(RecordRow) => records: Records;
         message(MessageRow) => messages: Messages;
+        quic_frame(QuicFrameRow) => quic_frames: QuicFrames;
+        http3_frame(Http3FrameRow) => http3_frames: Http3Frames;
     }
 }
 

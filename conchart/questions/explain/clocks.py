@@ -51,24 +51,35 @@ def _of(connection: Connection, exchange: Row) -> Iterator[Clock]:
     start_at = opened if opened is not None else exchange["request_at"]
     connect = accepted - opened if opened is not None and accepted is not None else None
     ready = None
+    over_quic = handshake is not None and handshake["quic_version"] is not None
+    if handshake is not None and over_quic and handshake["hello_at"] is not None:
+        # Its first packet is the ClientHello's: the connection is open when TLS is ready.
+        start_at = accepted = handshake["hello_at"]
     if handshake is not None and handshake["ready_at"] is not None and handshake["hello_at"] is not None:
         # Where the server's Finished is what it waits for, that has yet to come to the client.
         to_come = away if handshake["version"] != "TLSv1.3" and handshake["kind"] == "full" else 0
         ready = handshake["ready_at"] + to_come
     ssl = ready - accepted if ready is not None and accepted is not None else None
+    if over_quic:
+        connect = ssl
     asked, heard, done = exchange["request_at"], exchange["response_at"], exchange["response_done_at"]
     sent = exchange["request_done_at"] if exchange["request_done_at"] is not None else asked
 
     def clock(program: str, name: str, took_ns: int | None, meaning: str) -> Clock:
         return Clock(exchange=number, program=program, name=name, took_ns=took_ns, meaning=meaning)
 
-    yield clock("curl", "time_connect", connect, "until the TCP connection was open")
+    yield clock(
+        "curl",
+        "time_connect",
+        connect,
+        "until the connection was open" if over_quic else "until the TCP connection was open",
+    )
     yield clock("curl", "time_appconnect", ready and ready - start_at, "until TLS was ready")
     yield clock("curl", "time_pretransfer", asked - start_at, "until the request began")
     yield clock("curl", "time_starttransfer", heard + away - start_at, "until the first byte of the answer")
     yield clock("curl", "time_total", done + away - start_at, "until the last byte of the answer")
-    both = None if connect is None else connect + (ssl or 0)
-    yield clock("browser", "connect", both, "TCP and TLS")
+    both = None if connect is None else connect + (0 if over_quic else ssl or 0)
+    yield clock("browser", "connect", both, "QUIC and its TLS" if over_quic else "TCP and TLS")
     yield clock("browser", "ssl", ssl, "TLS alone")
     yield clock("browser", "send", sent - asked, "sending the request")
     yield clock("browser", "wait", heard + away - sent, "waiting for the first byte")

@@ -23,6 +23,9 @@ _TABLES = {
     "exchanges": f"SELECT *, {ANSWER} AS answer FROM exchanges ORDER BY stream, number",
     "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
+    "quic_frames": "FROM quic_frames ORDER BY stream, seen_at, frame, packet, number",
+    "http3_frames": "FROM http3_frames ORDER BY stream, start_byte, frame",
+    "lost_packets": "FROM lost_packets ORDER BY stream, told_at, number",
     "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
     "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",
 }
@@ -62,6 +65,10 @@ class Connection:
     exchanges: list[Row]
     contents: list[Row]
     """Messages of gRPC and WebSocket: kind, and frame of the last byte."""
+    quic_frames: list[Row]
+    """Packets of QUIC with their frames, packet by packet."""
+    http3_frames: list[Row]
+    lost_packets: list[Row]
     said: list[Row]
     """Of each exchange with messages of gRPC or WebSocket, what ``telling.messages`` selects."""
     phases: list[Row]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from conchart.questions.explain.cargo import cargo
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
 from conchart.telling.messages import told
@@ -68,6 +69,11 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     about = connection.about
     trips = [("TCP handshake", 1)] if about["syn_at"] is not None and about["ack_at"] is not None else []
     trips += [("TLS handshake", h["round_trips"]) for h in connection.handshakes if h["round_trips"]]
+    trips += [
+        ("QUIC handshake", 1 + (h["retry_at"] is not None))
+        for h in connection.handshakes
+        if h["quic_version"] and h["outcome"] == "complete" and not h["early_data"]
+    ]
     asked = sum(x["response_at"] is not None for x in connection.exchanges)
     trips += [(count_of(asked, "request"), asked)] if asked else []
     if trips:
@@ -91,6 +97,12 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         yield (
             "brackets",
             "what stands in them is encrypted: its place in the handshake tells what it is (--keylog opens it)",
+        )
+    if closed := sealed(connection):
+        yield (
+            "brackets",
+            f"{count_of(closed, 'packet')} of QUIC stay closed: type, size and time are seen; packet number, frames, "
+            "acknowledgements and losses are encrypted (--keylog opens them)",
         )
     names = [f"{kind} {format_ns(ns)}" for kind, ns in _phases(connection)]
     if names:

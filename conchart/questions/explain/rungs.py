@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from conchart.questions.explain.cargo import Cargo
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.meanings import meaning
+from conchart.questions.explain.quic import told_of
 from conchart.telling.rows import Row
 from conchart.words.units import format_bytes, format_count, format_ns
 
@@ -41,6 +42,8 @@ class Rung:
     """What it carries, for the arrow."""
     says: str
     """What it is for."""
+    only_acknowledges: bool = False
+    """A packet of QUIC that the peer does not acknowledge: it ends no silence."""
     seen: tuple[tuple[str, int], ...] = ()
     """Of a connection that several places saw: the places in the order of the packet's way, and when each saw it."""
     lost_to: str | None = None
@@ -87,10 +90,13 @@ def _words_of(packet: Row) -> str:
 
 def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterator[Rung]:
     """Give the packets; ``carried``: what each frame carries."""
-    tcp = _Tcp(connection)
+    tcp, quic = _Tcp(connection), told_of(connection)
     for packet in connection.packets:
         here = [] if packet["mark"] in ("retransmit", "duplicate", "keepalive") else carried.get(packet["frame"], [])
-        words, sentences = tcp.packet(packet, told=bool(here))
+        datagram = quic.get(packet["frame"]) if packet["mark"] != "duplicate" else None
+        words, sentences = tcp.packet(packet, told=bool(here) or datagram is not None)
+        if datagram is not None:
+            words, sentences = [" + ".join(datagram.words)], [*datagram.sentences]
         words += [one.label for one in here]
         sentences += _meanings(here, packet["sender"])
         yield Rung(
@@ -105,6 +111,7 @@ def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterato
             mark=packet["mark"],
             label=", ".join(_counted(words)),
             says=" ".join(sentences),
+            only_acknowledges=datagram is not None and not datagram.speaks,
         )
 
 

@@ -75,7 +75,7 @@ def _speaking(rungs: list[Rung]) -> Iterator[Rung]:
     opened = False
     for rung in rungs:
         opens = not opened and rung.sender == "client" and rung.flags == "A" and not rung.bytes
-        if rung.bytes or opens or set(rung.flags) & set("SFR"):
+        if (rung.bytes and not rung.only_acknowledges) or opens or set(rung.flags) & set("SFR"):
             yield rung
         opened = opened or "S" not in rung.flags
 

@@ -6,6 +6,7 @@
 
 use super::backlog::Event;
 use super::layer::Layer;
+use super::ledger::passing::{Http3Frame, QuicFrame};
 use super::ledger::{Delay, Ledger};
 use super::reader::Carrier;
 use super::statements::Statements;
@@ -38,6 +39,12 @@ impl Conversation {
     /// What goes by in TLS, one by one: nothing where it is `None`, which is as it begins.
     pub fn transcript(&mut self) -> &mut Option<Box<Transcript>> {
         &mut self.ledger.transcript
+    }
+
+    /// What went by in QUIC and in HTTP/3 since it was fetched last, where a transcript is wanted.
+    pub fn frames(&mut self) -> (Vec<QuicFrame>, Vec<Http3Frame>) {
+        let passing = self.ledger.passing.as_mut();
+        passing.map(|it| (std::mem::take(&mut it.quic), std::mem::take(&mut it.http3))).unwrap_or_default()
     }
 
     /// The next bytes of one side's stream, or its next datagram.

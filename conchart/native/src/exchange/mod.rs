@@ -57,6 +57,7 @@ pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
 pub use ledger::Delay;
+pub use ledger::passing::{Http3Frame, QuicFrame};
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;

@@ -33,14 +33,18 @@ impl<O: Output> Run<O> {
         }
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
         let chunk = udp.datagram(from, datagram, seen);
+        let is_told = self.chooser.is_detailed() || self.chooser.explains(stream);
         if let Some(chunk) = chunk {
+            if traffic.is_transcribed() && !is_told {
+                traffic.transcribe(None);
+            }
             traffic.speech.data(from, chunk);
             while let Some(cid) = traffic.speech.next_connection_id() {
                 self.routes.add(&cid, index, stream);
             }
             traffic.report(stream, &mut self.out)?;
         }
-        if self.chooser.is_detailed() || self.chooser.explains(stream) {
+        if is_told {
             self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
         }
         if self.chooser.sights() && chunk.is_some() {

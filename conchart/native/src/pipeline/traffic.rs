@@ -265,6 +265,9 @@ impl Traffic {
                 out.message(stream, *messages, message)?;
                 *messages += 1;
             }
+            let (quic, http3) = conversation.frames();
+            quic.into_iter().try_for_each(|frame| out.quic_frame(stream, frame))?;
+            http3.into_iter().try_for_each(|frame| out.http3_frame(stream, frame))?;
         }
         if let Packets::Udp(udp) = packets {
             (udp.rtt, udp.reset) = (conversation.rtt(), conversation.reset());

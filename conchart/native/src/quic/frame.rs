@@ -8,7 +8,9 @@ use crate::bytes::Fields;
 /// A frame, as far as it matters here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Frame<'a> {
-    Padding,
+    /// A run of them.
+    Padding(usize),
+    Ping,
     Ack(Ack<'a>),
     Crypto {
         offset: u64,
@@ -23,37 +25,60 @@ pub(super) enum Frame<'a> {
     ResetStream {
         id: u64,
         code: u64,
+        /// How far the stream went.
+        size: u64,
     },
     StopSending {
         id: u64,
         code: u64,
     },
+    /// The length of the token.
+    NewToken(usize),
     /// DATA_BLOCKED, STREAM_DATA_BLOCKED: there is more to send than the peer allows.
     /// On this stream, or on all.
-    Blocked(Option<u64>),
+    Blocked {
+        stream: Option<u64>,
+        limit: u64,
+    },
     /// MAX_DATA, MAX_STREAM_DATA: more is allowed, on this stream or on all.
-    Allows(Option<u64>),
+    Allows {
+        stream: Option<u64>,
+        limit: u64,
+    },
+    /// MAX_STREAMS: so many streams in all, that go both ways or one.
+    AllowsStreams {
+        both_ways: bool,
+        limit: u64,
+    },
+    /// STREAMS_BLOCKED.
+    BlockedStreams {
+        both_ways: bool,
+        limit: u64,
+    },
     NewConnectionId {
+        sequence: u64,
         cid: &'a [u8],
         /// That of a stateless reset.
         token: [u8; 16],
     },
+    RetireConnectionId(u64),
+    PathChallenge,
+    PathResponse,
     /// DATAGRAM: the length of its data.
     Datagram(usize),
-    /// CONNECTION_CLOSE: its error code, and whether the application gave it.
+    /// CONNECTION_CLOSE: its error code, whether the application gave it, and its words.
     Close {
         code: u64,
         is_of_application: bool,
+        reason: &'a [u8],
     },
     HandshakeDone,
-    /// PING and others that say nothing here; they are acknowledged, too.
-    Other,
 }
 
 impl Frame<'_> {
     /// Does the peer acknowledge a packet because of this frame (RFC 9002 section 2)?
     pub fn elicits_ack(&self) -> bool {
-        !matches!(self, Self::Padding | Self::Ack(_) | Self::Close { .. })
+        !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::Close { .. })
     }
 }
 
@@ -116,20 +141,17 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
             // A run of them is one.
             let padding = fields.0.iter().take_while(|&&byte| byte == 0).count();
             fields.take(padding)?;
-            Frame::Padding
+            Frame::Padding(1 + padding)
         }
-        0x01 => Frame::Other,
+        0x01 => Frame::Ping,
         kind @ (0x02 | 0x03) => Frame::Ack(Ack::read(fields, kind == 0x03)?),
         0x04 => {
-            let (id, code, _final_size) = (fields.varint()?, fields.varint()?, fields.varint()?);
-            Frame::ResetStream { id, code }
+            let (id, code, size) = (fields.varint()?, fields.varint()?, fields.varint()?);
+            Frame::ResetStream { id, code, size }
         }
         0x05 => Frame::StopSending { id: fields.varint()?, code: fields.varint()? },
         0x06 => Frame::Crypto { offset: fields.varint()?, bytes: sized(fields)? },
-        0x07 => {
-            sized(fields)?;
-            Frame::Other
-        }
+        0x07 => Frame::NewToken(sized(fields)?.len()),
         kind @ 0x08..=0x0f => {
             let id = fields.varint()?;
             let offset = if kind & 0x04 == 0 { 0 } else { fields.varint()? };
@@ -140,32 +162,29 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
         }
         kind @ (0x10 | 0x11 | 0x14 | 0x15) => {
             let stream = if kind & 1 == 1 { Some(fields.varint()?) } else { None };
-            let _limit = fields.varint()?;
-            if kind < 0x14 { Frame::Allows(stream) } else { Frame::Blocked(stream) }
+            let limit = fields.varint()?;
+            if kind < 0x14 { Frame::Allows { stream, limit } } else { Frame::Blocked { stream, limit } }
         }
-        // MAX_STREAMS, STREAMS_BLOCKED, RETIRE_CONNECTION_ID.
-        0x12 | 0x13 | 0x16 | 0x17 | 0x19 => {
-            fields.varint()?;
-            Frame::Other
-        }
+        kind @ (0x12 | 0x13) => Frame::AllowsStreams { both_ways: kind == 0x12, limit: fields.varint()? },
+        kind @ (0x16 | 0x17) => Frame::BlockedStreams { both_ways: kind == 0x16, limit: fields.varint()? },
         0x18 => {
-            let (_sequence, _retire) = (fields.varint()?, fields.varint()?);
+            let (sequence, _retire) = (fields.varint()?, fields.varint()?);
             let cid = fields.vec8()?;
             let token = *fields.take(16)?.first_chunk()?;
-            Frame::NewConnectionId { cid, token }
+            Frame::NewConnectionId { sequence, cid, token }
         }
-        // PATH_CHALLENGE, PATH_RESPONSE.
-        0x1a | 0x1b => {
-            fields.take(8)?;
-            Frame::Other
+        0x19 => Frame::RetireConnectionId(fields.varint()?),
+        kind @ (0x1a | 0x1b) => {
+            let _data = fields.take(8)?;
+            if kind == 0x1a { Frame::PathChallenge } else { Frame::PathResponse }
         }
         kind @ (0x1c | 0x1d) => {
             let code = fields.varint()?;
             if kind == 0x1c {
                 let _frame_type = fields.varint()?;
             }
-            let _reason = sized(fields)?;
-            Frame::Close { code, is_of_application: kind == 0x1d }
+            let reason = sized(fields)?;
+            Frame::Close { code, is_of_application: kind == 0x1d, reason }
         }
         0x1e => Frame::HandshakeDone,
         0x30 => Frame::Datagram(std::mem::take(&mut fields.0).len()),
@@ -184,7 +203,7 @@ mod tests {
         let told: Vec<_> = frames(&payload).collect();
         assert_eq!(told.len(), 6);
         assert!(told.contains(&Frame::Crypto { offset: 3, bytes: &[8, 9] }));
-        assert!(told.contains(&Frame::Close { code: 0x128, is_of_application: false }));
+        assert!(told.contains(&Frame::Close { code: 0x128, is_of_application: false, reason: b"no" }));
         // A length beyond the end.
         assert_eq!(frames(&[6, 0, 9, 1]).count(), 0);
         let streams = [0x0e, 4, 9, 1, 7, 0x09, 8, 1, 2];

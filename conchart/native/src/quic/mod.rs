@@ -22,6 +22,7 @@ mod protection;
 mod ranges;
 mod recovery;
 mod reset;
+mod seen;
 mod spin;
 mod streams;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub(crate) mod tests;
 pub use lost::Lost;
 pub use packet::{Kind, Long, Packet, Packets, Version};
 pub use recovery::{Held, Spurious, Why};
+pub use seen::{FrameSeen, PacketSeen};
 
 use crate::keys::{Secret, Secrets};
 use crate::stream::{BySide, Gap, Moment, Side};
@@ -160,6 +162,8 @@ impl Level {
 /// What [`Quic::packet`] tells as it goes.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
+    /// A packet begins: what it brings follows.
+    Packet(PacketSeen<'a>),
     /// The next bytes of a side's CRYPTO stream at that level: in order, each once.
     Crypto { level: Level, from: Side, offset: u64, bytes: &'a [u8], seen: Moment },
     /// The client begins again after a Retry. Its hello should be the same (RFC 9000 section 17.2.5.2), and is not
@@ -356,7 +360,13 @@ impl Quic {
         self.facts.one_rtt[from].get_or_insert(seen);
         let largest = self.spaces.data.largest[from];
         let cid_len = self.cids[from.peer()].len();
-        match self.keyring.open_short(from, bytes, cid_len, largest) {
+        let opened = self.keyring.open_short(from, bytes, cid_len, largest);
+        tell(Event::Packet(PacketSeen {
+            kind: "1-RTT",
+            bytes: bytes.len(),
+            opened: opened.as_ref().map(Opened::told),
+        }));
+        match opened {
             Some(opened) => {
                 self.facts.read[from] += 1;
                 self.resets.known(from, bytes.len());
@@ -374,6 +384,11 @@ impl Quic {
     }
 
     fn long(&mut self, from: Side, packet: &Long<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
+        if !matches!(packet.kind, Kind::Initial | Kind::Handshake)
+            && (packet.kind, from) != (Kind::ZeroRtt, Side::Client)
+        {
+            tell(Event::Packet(PacketSeen::of(packet, None)));
+        }
         match packet.kind {
             Kind::Initial => return self.initial(from, packet, seen, tell),
             // Neither has a version in use to tell of; only a server sends them.
@@ -390,7 +405,9 @@ impl Quic {
             Kind::ZeroRtt if from == Side::Client => {
                 self.facts.zero_rtt.get_or_insert(seen);
                 let largest = self.spaces.data.largest.client;
-                if let Some(opened) = self.keyring.open_long(from, packet, largest) {
+                let opened = self.keyring.open_long(from, packet, largest);
+                tell(Event::Packet(PacketSeen::of(packet, opened.as_ref())));
+                if let Some(opened) = opened {
                     self.opened(Level::OneRtt, from, &opened, seen, tell);
                 }
             }
@@ -401,7 +418,9 @@ impl Quic {
                 }
                 self.chooses(from, packet.scid, tell);
                 let largest = self.spaces.handshake.largest[from];
-                if let Some(opened) = self.keyring.open_long(from, packet, largest) {
+                let opened = self.keyring.open_long(from, packet, largest);
+                tell(Event::Packet(PacketSeen::of(packet, opened.as_ref())));
+                if let Some(opened) = opened {
                     self.opened(Level::Handshake, from, &opened, seen, tell);
                 }
             }
@@ -420,7 +439,9 @@ impl Quic {
     }
 
     fn initial(&mut self, from: Side, packet: &Long<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
-        let Some(opened) = self.open(from, packet, tell) else {
+        let opened = self.open(from, packet, tell);
+        tell(Event::Packet(PacketSeen::of(packet, opened.as_ref())));
+        let Some(opened) = opened else {
             self.facts.unopened += 1;
             self.facts.initial[from].get_or_insert(seen);
             return self.version(from, packet.version);
@@ -465,7 +486,7 @@ impl Quic {
                     });
                 }
                 Frame::Ack(ack) => self.acknowledged(level, from, &ack, seen, tell),
-                Frame::Close { code, is_of_application } => {
+                Frame::Close { code, is_of_application, .. } => {
                     self.facts.close.get_or_insert(Close { from, code, is_of_application, seen });
                 }
                 // None of the others has any business before there are keys for data.
@@ -486,21 +507,21 @@ impl Quic {
     /// Frames that carry no bytes of streams.
     fn control(&mut self, from: Side, frame: Frame<'_>, seen: Moment, tell: &mut impl FnMut(Event<'_>)) {
         match frame {
-            Frame::ResetStream { id, code } => {
+            Frame::ResetStream { id, code, .. } => {
                 self.streams.reset(from, id);
                 tell(Event::Reset { from, id, code, seen });
             }
-            Frame::Blocked(stream) => {
+            Frame::Blocked { stream, .. } => {
                 self.blocked[from].get_or_insert((stream, seen));
             }
-            Frame::Allows(stream) => {
+            Frame::Allows { stream, .. } => {
                 let side = from.peer();
                 if let Some((_, start)) = self.blocked[side].take_if(|&mut (blocked, _)| blocked == stream) {
                     let (why, released) = (Why::FlowControl, Some(seen));
                     tell(Event::Held(Held { why, side, start, end: seen, released, is_tail: false, lost: u64::MAX }));
                 }
             }
-            Frame::NewConnectionId { cid, token } => {
+            Frame::NewConnectionId { cid, token, .. } => {
                 self.resets.token(from, token);
                 tell(Event::ConnectionId { of: from, cid });
             }

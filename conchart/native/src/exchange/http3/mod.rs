@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use super::Span;
 use super::http2::streams::{Headers, Streams};
+use super::ledger::passing::Http3Frame;
 use super::ledger::{Delay, Ledger};
 use super::quic::inside::{Inside, Part};
 use crate::bytes::Fields;
@@ -102,6 +103,21 @@ impl Http3 {
                 let (taken, header) = frames.begun.header(bytes);
                 bytes = bytes.get(taken..).unwrap_or_default();
                 if let Some(header) = header {
+                    if let Some(passing) = &mut ledger.passing {
+                        let offset = part.end().saturating_sub(bytes.len() as u64).saturating_sub(header.size);
+                        let Header { kind, length, .. } = header;
+                        let seen = frames.first.unwrap_or(seen);
+                        let (stream, is_stream_type) = (part.id, false);
+                        passing.http3.push(Http3Frame {
+                            from,
+                            stream,
+                            offset,
+                            kind,
+                            is_stream_type,
+                            bytes: length,
+                            seen,
+                        });
+                    }
                     self.begin(ledger, from, frames, header, seen, id);
                 }
                 continue;
@@ -240,6 +256,12 @@ impl Inside for Http3 {
         if let Half::Untyped(begun) = &mut half {
             let (taken, kind) = begun.number(part.bytes);
             part.bytes = part.bytes.get(taken..).unwrap_or_default();
+            part.offset = part.offset.saturating_add(taken as u64);
+            if let Some((passing, kind)) = ledger.passing.as_mut().zip(kind) {
+                let Part { id: stream, seen, .. } = part;
+                // A type begins its stream.
+                passing.http3.push(Http3Frame { from, stream, offset: 0, kind, is_stream_type: true, bytes: 0, seen });
+            }
             match kind {
                 None => {}
                 Some(CONTROL) => half = Half::Control(Frames::default()),

@@ -6,10 +6,12 @@
 //! nowhere else. Bounded: at most [`MAX_OPEN`] exchanges are open; beyond that the oldest goes out as it is.
 
 mod beginnings;
+pub(super) mod passing;
 
 use std::collections::VecDeque;
 
 use self::beginnings::Beginnings;
+use self::passing::Passing;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
@@ -61,6 +63,8 @@ pub(super) struct Ledger {
     handshakes: VecDeque<Box<Handshake>>,
     /// What goes by in TLS, one by one, where that is wanted.
     pub transcript: Option<Box<Transcript>>,
+    /// What goes by in QUIC, where the same is wanted of it.
+    pub passing: Option<Box<Passing>>,
     /// Connection IDs of QUIC by which the client, wherever it goes, is known to go on here.
     connection_ids: Vec<Box<[u8]>>,
     /// What kept bytes of QUIC's from coming.
@@ -87,6 +91,7 @@ impl Default for Ledger {
             next_handshake: 0,
             handshakes: VecDeque::new(),
             transcript: None,
+            passing: None,
             connection_ids: Vec::new(),
             delays: VecDeque::new(),
             rtt: BySide::default(),
@@ -224,6 +229,7 @@ impl Ledger {
             || !self.messages.is_empty()
             || !self.delays.is_empty()
             || self.transcript.as_ref().is_some_and(|transcript| !transcript.is_empty())
+            || self.passing.as_ref().is_some_and(|passing| !passing.is_empty())
     }
 
     pub fn next_handshake(&mut self) -> Option<Box<Handshake>> {

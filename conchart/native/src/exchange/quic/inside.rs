@@ -16,6 +16,13 @@ pub(in crate::exchange) struct Part<'a> {
     pub seen: Moment,
 }
 
+impl Part<'_> {
+    /// Where its bytes end in the stream.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes.len() as u64)
+    }
+}
+
 /// Reads the streams of one connection. What it finds goes into the [`Ledger`].
 pub(in crate::exchange) trait Inside {
     fn part(&mut self, ledger: &mut Ledger, from: Side, part: Part<'_>);

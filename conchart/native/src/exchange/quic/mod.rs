@@ -99,6 +99,11 @@ impl OverQuic {
         let Self { quic, keys, handshake, begun, inside, app, speaks_http3, .. } = self;
         let mut over = None;
         quic.packet(from, packet, seen, |event| match event {
+            Event::Packet(packet) => {
+                if ledger.transcript.is_some() {
+                    ledger.passing.get_or_insert_default().packet(from, &packet, seen);
+                }
+            }
             Event::Crypto { level: Level::Initial, from, bytes, seen: sent, .. } => {
                 begun.get_or_insert(seen);
                 handshake.get_or_insert_default().data(from, bytes, sent);

@@ -1,0 +1,179 @@
+"""qlog: the packets and frames of QUIC connections, for viewers such as qvis.
+
+In: a trace. Out: one trace per QUIC connection whose packets are all kept, as draft-ietf-quic-qlog-main-schema-13,
+-quic-events-13 and -h3-events-13 have it: the vantage point is the network, and its flow the client's, so that the
+client's packets are ``packet_sent``. Instants are milliseconds since 1970, to the nanosecond. A packet that was not
+opened has its type and its size.
+
+Non-goals: what only the ends know (congestion windows, timers), and what the core does not keep: contents, tokens.
+"""
+
+import json
+from collections.abc import Iterator
+from heapq import merge
+from itertools import groupby
+from typing import IO, Any
+
+from conchart.outputs.formats.json import fetched, lines
+from conchart.store.tables import Tables
+from conchart.version import version
+from conchart.words.printable import endpoint
+
+_SCHEMAS = ["urn:ietf:params:qlog:events:quic-13", "urn:ietf:params:qlog:events:http3-13"]
+_PACKET_TYPES = {
+    "Initial": "initial",
+    "Handshake": "handshake",
+    "0-RTT": "0RTT",
+    "1-RTT": "1RTT",
+    "Retry": "retry",
+    "Version Negotiation": "version_negotiation",
+}
+_SPACES = {"initial": "initial", "handshake": "handshake", "data": "1RTT"}
+_LIMITS = {"MAX_DATA": "maximum", "MAX_STREAM_DATA": "maximum", "MAX_STREAMS": "maximum"}
+_BLOCKED = ("DATA_BLOCKED", "STREAM_DATA_BLOCKED", "STREAMS_BLOCKED")
+_SEQUENCES = ("NEW_CONNECTION_ID", "RETIRE_CONNECTION_ID")
+_CODES = {
+    "RESET_STREAM": {},
+    "STOP_SENDING": {},
+    "CONNECTION_CLOSE": {"error_space": "transport"},
+    "APPLICATION_CLOSE": {"error_space": "application"},
+}
+_HTTP3_TYPES = {
+    "DATA": "data",
+    "HEADERS": "headers",
+    "CANCEL_PUSH": "cancel_push",
+    "SETTINGS": "settings",
+    "PUSH_PROMISE": "push_promise",
+    "GOAWAY": "goaway",
+    "MAX_PUSH_ID": "max_push_id",
+    "PRIORITY_UPDATE": "priority_update",
+}
+_STREAM_TYPES = {
+    "control stream": "control",
+    "push stream": "push",
+    "QPACK encoder stream": "qpack_encode",
+    "QPACK decoder stream": "qpack_decode",
+}
+
+_Event = tuple[int, dict[str, Any]]
+
+
+def dump_qlog(tables: Tables, sink: IO[str]) -> None:
+    """Write the document, one event per line."""
+    head = {
+        "file_schema": "urn:ietf:params:qlog:file:contained",
+        "serialization_format": "application/qlog+json",
+        "title": "QUIC connections of a capture",
+        "description": f"by conchart {version()}",
+    }
+    sink.write(f'{json.dumps(head, ensure_ascii=False)[:-1]}, "traces": [')
+    connections = tables.sql(
+        """
+        SELECT stream, client_ip, client_port, server_ip, server_port FROM connections
+        SEMI JOIN quic_frames USING (stream) ORDER BY stream
+        """
+    ).fetchall()
+    for place, (stream, *ends) in enumerate(connections):
+        about = {
+            "title": f"{endpoint(*ends[:2])} → {endpoint(*ends[2:])}",
+            "common_fields": {
+                "group_id": str(stream),
+                "time_format": "relative_to_epoch",
+                "reference_time": {"clock_type": "system", "epoch": "1970-01-01T00:00:00.000Z"},
+            },
+            "vantage_point": {"name": "conchart", "type": "network", "flow": "client"},
+            "event_schemas": _SCHEMAS,
+        }
+        sink.write(f'{"," if place else ""}\n{json.dumps(about, ensure_ascii=False)[:-1]}, "events": [')
+        events = merge(_packets(tables, stream), _http3(tables, stream), _losses(tables, stream), key=lambda it: it[0])
+        sink.writelines(lines(_line(at, event) for at, event in events))
+        sink.write("]}")
+    sink.write("]}\n")
+
+
+def _line(at: int, event: dict[str, Any]) -> str:
+    """Give an event; a float would not hold its nanoseconds."""
+    return f'{{"time": {at // 1_000_000}.{at % 1_000_000:06}, {json.dumps(event, ensure_ascii=False)[1:]}'
+
+
+def _rows(tables: Tables, query: str) -> Iterator[dict[str, Any]]:
+    relation = tables.sql(query)
+    names = relation.columns
+    return (dict(zip(names, row, strict=True)) for row in fetched(relation))
+
+
+def _packets(tables: Tables, stream: int) -> Iterator[_Event]:
+    query = f"FROM quic_frames WHERE stream = {stream} ORDER BY seen_at, frame, packet, number"
+    for (datagram, _), rows in groupby(_rows(tables, query), key=lambda row: (row["frame"], row["packet"])):
+        frames = list(rows)
+        first = frames[0]
+        header = {"packet_type": _PACKET_TYPES.get(first["packet_type"], "unknown")}
+        if first["packet_number"] is not None:
+            header["packet_number"] = first["packet_number"]
+        data: dict[str, Any] = {"header": header, "raw": {"length": first["packet_bytes"]}, "datagram_id": datagram}
+        if first["kind"] is not None:
+            data["frames"] = [_frame(row) for row in frames]
+        name = "packet_sent" if first["sender"] == "client" else "packet_received"
+        yield first["seen_at"], {"name": f"quic:{name}", "data": data}
+
+
+def _frame(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a frame with the fields that quic-events names."""
+    kind = row["kind"]
+    told: dict[str, Any] = {"frame_type": kind.lower()}
+    if row["stream_id"] is not None:
+        told["stream_id"] = row["stream_id"]
+    if kind == "ACK":
+        ranges = (text.split("-") for text in row["text"].split())
+        told["acked_ranges"] = [[int(number) for number in one] for one in ranges]
+    elif kind in _LIMITS:
+        told["maximum"] = row["value"]
+    elif kind in _BLOCKED:
+        told["limit"] = row["value"]
+    elif kind in _SEQUENCES:
+        told["sequence_number"] = row["value"]
+    elif kind in _CODES:
+        told |= {"error": "unknown", "error_code": row["value"], **_CODES[kind]}
+    if kind in ("MAX_STREAMS", "STREAMS_BLOCKED"):
+        told["stream_type"] = row["text"]
+    elif kind == "NEW_CONNECTION_ID":
+        told |= {"connection_id_length": len(row["text"]) // 2, "connection_id": row["text"]}
+    elif kind in ("CONNECTION_CLOSE", "APPLICATION_CLOSE"):
+        told |= {"frame_type": "connection_close", "reason": row["text"]}
+    elif kind == "RESET_STREAM":
+        told["final_size"] = row["bytes"]
+    if row["start_byte"] is not None:
+        told["offset"] = row["start_byte"]
+    if row["fin"] is not None:
+        told["fin"] = row["fin"]
+    if row["bytes"] is not None and kind != "RESET_STREAM":
+        told["raw"] = {"length" if kind == "PADDING" else "payload_length": row["bytes"]}
+    return told
+
+
+def _http3(tables: Tables, stream: int) -> Iterator[_Event]:
+    query = f"FROM http3_frames WHERE stream = {stream} ORDER BY seen_at, frame, stream_id, start_byte"
+    for row in _rows(tables, query):
+        data: dict[str, Any] = {"stream_id": row["stream_id"]}
+        created = row["sender"] == "client"
+        if "stream" in row["kind"]:
+            whose = "local" if created else "remote"
+            kind = _STREAM_TYPES.get(row["kind"], "unknown")
+            yield (
+                row["seen_at"],
+                {"name": "http3:stream_type_set", "data": data | {"stream_type": kind, "owner": whose}},
+            )
+            continue
+        kind = _HTTP3_TYPES.get(row["kind"], "unknown")
+        data["frame"] = {"frame_type": kind, "raw": {"payload_length": row["bytes"]}}
+        yield row["seen_at"], {"name": f"http3:frame_{'created' if created else 'parsed'}", "data": data}
+
+
+def _losses(tables: Tables, stream: int) -> Iterator[_Event]:
+    """Give the losses of the client: those of the server are no events of this flow."""
+    query = f"""
+        FROM lost_packets WHERE stream = {stream} AND sender = 'client' ORDER BY told_at, space, number"""
+    for row in _rows(tables, query):
+        header = {"packet_type": _SPACES[row["space"]], "packet_number": row["number"]}
+        data = {"header": header, "trigger": "reordering_threshold"}
+        yield row["told_at"], {"name": "quic:packet_lost", "data": data}
