@@ -34,7 +34,9 @@ class Lane(Network):
 
     def start_resolver(self, keys: Path, *, caddy: bool, quic: bool) -> None:
         """Start unbound, which knows some names and asks ``upstream.py`` for slow.example; and a page at port 80."""
-        upstream = self.start(self.server, [sys.executable, HERE.parent / "udp/upstream.py", str(UPSTREAM_PORT), SERVER])
+        upstream = self.start(
+            self.server, [sys.executable, HERE.parent / "udp/upstream.py", str(UPSTREAM_PORT), SERVER]
+        )
         wait_until(lambda: self.server.has_bound(UPSTREAM_PORT), f"{upstream.args} listens")
         folder = self.folder / "unbound"
         folder.mkdir()

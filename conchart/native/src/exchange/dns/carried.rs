@@ -120,7 +120,7 @@ impl Carried {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::super::tests::QUERY;
     use super::*;
     use proptest::prelude::*;

@@ -88,3 +88,76 @@ impl Inside for DnsOverQuic {
         Some(PROTOCOL)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{NXDOMAIN, QUERY, RESPONSE};
+    use super::*;
+    use crate::exchange::DnsOver;
+
+    fn moment(frame: u64) -> Moment {
+        Moment::new(frame.cast_signed() * 1000, frame, Side::Client)
+    }
+
+    /// A message of ID 0 behind its length.
+    fn framed(message: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(message.len()).unwrap_or_default().to_be_bytes();
+        [&length[..], &[0, 0], message.get(2..).unwrap_or_default()].concat()
+    }
+
+    /// Frames of query and response, RCODE, and where it was given up.
+    type Short = (Option<u64>, Option<u64>, Option<u32>, Option<u64>);
+
+    fn all(said: impl FnOnce(&mut DnsOverQuic, &mut Ledger)) -> Vec<Short> {
+        let (mut dns, mut ledger) = (DnsOverQuic::default(), Ledger::default());
+        said(&mut dns, &mut ledger);
+        dns.finish(&mut ledger);
+        std::iter::from_fn(|| ledger.next_exchange())
+            .map(|exchange| {
+                assert_eq!((exchange.protocol, exchange.dns_over), ("dns", Some(DnsOver::Quic)));
+                let frame = |moment: Option<Moment>| moment.map(|moment| moment.frame());
+                (frame(exchange.request.last), frame(exchange.response.first), exchange.status, frame(exchange.ended))
+            })
+            .collect()
+    }
+
+    fn part(id: u64, frame: u64, offset: u64, bytes: &[u8]) -> Part<'_> {
+        Part { id, offset, bytes, fin: false, seen: moment(frame) }
+    }
+
+    #[test]
+    fn every_stream_is_a_query_though_all_have_one_id() {
+        let (query, response, refusal) = (framed(QUERY), framed(RESPONSE), framed(NXDOMAIN));
+        let found = all(|dns, ledger| {
+            dns.part(ledger, Side::Client, part(0, 1, 0, &query));
+            dns.part(ledger, Side::Client, part(4, 2, 0, &query));
+            dns.part(ledger, Side::Server, part(4, 3, 0, &refusal));
+            dns.part(ledger, Side::Server, part(0, 4, 0, &response));
+        });
+        assert_eq!(found, [(Some(1), Some(4), Some(0), None), (Some(2), Some(3), Some(3), None)]);
+    }
+
+    #[test]
+    fn a_message_may_come_in_pieces() {
+        let (query, response) = (framed(QUERY), framed(RESPONSE));
+        let (first, rest) = query.split_at(1);
+        let found = all(|dns, ledger| {
+            dns.part(ledger, Side::Client, part(0, 1, 0, first));
+            dns.part(ledger, Side::Client, part(0, 2, 1, rest));
+            dns.part(ledger, Side::Server, part(0, 3, 0, &response));
+        });
+        assert_eq!(found, [(Some(2), Some(3), Some(0), None)]);
+    }
+
+    #[test]
+    fn a_query_that_is_given_up_waits_no_longer() {
+        let query = framed(QUERY);
+        let found = all(|dns, ledger| {
+            dns.part(ledger, Side::Client, part(0, 1, 0, &query));
+            dns.stop(ledger, Side::Client, 0, 0, moment(5));
+        });
+        assert_eq!(found, [(Some(1), None, None, Some(5))]);
+        // Streams of a server, and those that go one way, have no queries.
+        assert_eq!(all(|dns, ledger| dns.part(ledger, Side::Client, part(2, 1, 0, &query))), []);
+    }
+}

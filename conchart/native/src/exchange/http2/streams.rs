@@ -84,13 +84,13 @@ struct Stream {
     asked: bool,
     answered: bool,
     /// What is said in it, where that is read.
-    content: Option<Box<Content>>,
+    content: Option<Content>,
 }
 
 /// What is said in a stream.
 enum Content {
-    Call(Call),
-    Dns(Carried),
+    Call(Box<Call>),
+    Dns(Box<Carried>),
 }
 
 impl Content {
@@ -262,7 +262,7 @@ impl Streams {
             && let Some(entry) = ledger.get(stream.number)
         {
             entry.exchange.dns_over = Some(DnsOver::Https);
-            stream.content = Some(Box::new(Content::Dns(Carried::new(stream.number))));
+            stream.content = Some(Content::Dns(Box::new(Carried::new(stream.number))));
             self.contents += 1;
         }
     }
@@ -276,7 +276,7 @@ impl Streams {
             && let Some(entry) = ledger.get(stream.number)
         {
             entry.exchange.protocol = GRPC;
-            stream.content = Some(Box::new(Content::Call(Call::new(stream.number, requester, asked))));
+            stream.content = Some(Content::Call(Box::new(Call::new(stream.number, requester, asked))));
             self.contents += 1;
         }
     }
@@ -288,7 +288,7 @@ impl Streams {
 
     /// Content of a stream.
     pub fn said(&mut self, ledger: &mut Ledger, from: Side, id: u32, content: &[u8], seen: Moment) {
-        match self.open.get_mut(&id).and_then(|stream| stream.content.as_deref_mut()) {
+        match self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
             Some(Content::Call(call)) => call.data(ledger, from, content, seen),
             Some(Content::Dns(carried)) => carried.data(ledger, from, content.iter().copied()),
             None => {}
@@ -305,7 +305,7 @@ impl Streams {
         sent: Option<Moment>,
         by: Moment,
     ) {
-        match self.open.get_mut(&data.stream).and_then(|stream| stream.content.as_deref_mut()) {
+        match self.open.get_mut(&data.stream).and_then(|stream| stream.content.as_mut()) {
             Some(Content::Call(call)) if !data.is_padded() => call.miss(ledger, from, len, sent, by),
             // Of the bytes of a padded frame, nobody knows which are content.
             Some(content) => content.end(ledger, from),
@@ -402,7 +402,7 @@ impl Streams {
 
     /// Bytes of a stream are missing.
     pub fn lose(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
-        if let Some(content) = self.open.get_mut(&id).and_then(|stream| stream.content.as_deref_mut()) {
+        if let Some(content) = self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
             content.end(ledger, from);
         }
         self.doubt(ledger, id);
@@ -448,7 +448,7 @@ impl Streams {
             Content::Call(call) => call.held(),
             Content::Dns(carried) => carried.held(),
         };
-        self.open.values().filter_map(|stream| stream.content.as_deref()).map(held).sum()
+        self.open.values().filter_map(|stream| stream.content.as_ref()).map(held).sum()
     }
 
     fn exchange<'a>(&self, ledger: &'a mut Ledger, id: u32) -> Option<&'a mut Exchange> {
