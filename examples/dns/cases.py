@@ -43,8 +43,8 @@ CASES = {
         packets="port 443",
         see=f"""\
 {SAME}
-- Each question is a POST to `/dns-query` whose content is the message (RFC 8484): a request and a response of HTTP/2 with
-  status 200, also where the name does not exist.""",
+- Each question is a POST to `/dns-query` whose content is the message (RFC 8484): a request and a
+  response of HTTP/2 with status 200, also where the name does not exist.""",
     ),
     "https-get": Case(
         title="DNS over HTTP/2: GET",
@@ -84,7 +84,8 @@ CASES = {
         title="Names are resolved over HTTPS before pages are fetched",
         packets="port 443 or port 80",
         see="""\
-- curl asks for A and AAAA of each name by a POST each, on connections of its own to the resolver, and then fetches the page.
+- curl asks for A and AAAA of each name by a POST each, on connections of its own to the resolver. Then it fetches the
+  page.
 - `slow.example`: the answers take 120 ms more. The page waits for them before its SYN.""",
     ),
 }

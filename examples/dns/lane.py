@@ -45,8 +45,8 @@ class Lane(Network):
         ports = [443] * (not caddy) + [853] * (not quic)
         others = "\n\t".join(f"interface: {RESOLVER}@{port}" for port in ports)
         for word, value in {
-            "FOLDER": folder, "HTTPS_PORT": 8443 if caddy else 443, "OTHERS": others, "ADDRESS": RESOLVER, "SERVER": SERVER,
-            "KEYS": keys,
+            "FOLDER": folder, "HTTPS_PORT": 8443 if caddy else 443, "OTHERS": others, "ADDRESS": RESOLVER,
+            "SERVER": SERVER, "KEYS": keys,
         }.items():  # fmt: skip
             text = text.replace(f"@{word}@", str(value))
         (folder / "unbound.conf").write_text(text)

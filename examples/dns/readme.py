@@ -14,9 +14,10 @@ CURL = ("curl", "--version")
 
 def readme(name: str, case: Case) -> str:
     """Say how the capture was made and what to see in it."""
-    programs = [("unbound", "-V")]
+    programs = [("sh", "-c", "echo unbound $(unbound -V | head -1)")]
     programs += [("sh", "-c", "echo Caddy $(caddy version)")] * case.caddy + [CURL] * (not case.over)
     libraries = ["dnspython", "httpx", "aioquic"] if case.over else []
+    used = "".join(f"- {library} {version(library)}\n" for library in libraries)
     return f"""\
 # {case.title}
 
@@ -35,9 +36,10 @@ Two network namespaces on one machine; resolver and server are two addresses of 
 - Resolver: unbound, `examples/dns/unbound.conf`, which keeps nothing. It asks for `slow.example` at
   `examples/udp/upstream.py`, which thinks for 120 ms.{front(case)}
 - Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {case.packets}`.
-- `keys.log` has the TLS secrets as the client wrote them; `truth.json` what the client was told, and how long it waited.
+- `keys.log` has the TLS secrets as the client wrote them; `truth.json` what the client was told, and how long it
+  waited.
 
-{"".join(f"- {library} {version(library)}{chr(10)}" for library in libraries)}{versions([*programs, ("tcpdump", "--version")])}
+{used}{versions([*programs, ("tcpdump", "--version")])}
 
 ## What to see
 
