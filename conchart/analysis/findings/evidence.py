@@ -274,7 +274,8 @@ _LOOKUPS = """
     named AS (
         SELECT stream, number AS exchange, coalesce(home, client_ip) AS home, client_ip, server_ip, server_port,
             dns_type AS kind, lower(dns_name) AS name, dns_rcode AS status, request_at, response_at,
-            closed_at, request_frame, dns_over = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
+            closed_at, request_frame,
+            dns_over = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
         FROM exchanges JOIN connections USING (stream) LEFT JOIN homes USING (client_ip)
         WHERE dns_over IS NOT NULL AND server_port NOT IN (5353, 5355) AND dns_type <> 'PTR' AND dns_name IS NOT NULL
             AND request_at IS NOT NULL),
