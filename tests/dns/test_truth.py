@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def test_answers_take_as_long_as_the_client_says(case: str) -> None:
 def test_tshark_has_the_same_answers_in_the_same_frames(case: str) -> None:
     folder = CAPTURES / case
     fields = ("frame.number", "dns.qry.name", "dns.qry.type", "dns.flags.rcode")
-    words = [
+    words: list[str | Path] = [
         "-r",
         folder / "input.pcap",
         "-o",
