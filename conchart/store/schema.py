@@ -20,6 +20,7 @@ SIDES = ("client", "server")
 # In the order of the alphabet: an ENUM is ordered as it is declared, and users expect the order of texts.
 VOCABULARIES: dict[str, tuple[str, ...]] = {
     "TRANSPORT": ("tcp", "udp"),
+    "DNS_OVER": ("https", "quic", "tcp", "tls", "udp"),
     "SIDE": SIDES,
     "SIDES": ("both", *SIDES),
     "PLACE": ("client", "middle", "server"),
@@ -186,6 +187,7 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
             protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
+            dns_over DNS_OVER, dns_type VARCHAR, dns_name VARCHAR, dns_rcode INTEGER,
             user_agent VARCHAR, server_software VARCHAR,
             ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR,
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,

@@ -273,10 +273,11 @@ _LOOKUPS = """
     WITH homes AS (SELECT address AS client_ip, 'node ' || node AS home FROM nodes),
     named AS (
         SELECT stream, number AS exchange, coalesce(home, client_ip) AS home, client_ip, server_ip, server_port,
-            method AS kind, lower(target) AS name, status, request_at, response_at, closed_at, request_frame,
-            transport = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
+            dns_type AS kind, lower(dns_name) AS name, dns_rcode AS status, request_at, response_at,
+            closed_at, request_frame,
+            dns_over = 'udp' AND packets_client > count(*) OVER (PARTITION BY stream) AS resent
         FROM exchanges JOIN connections USING (stream) LEFT JOIN homes USING (client_ip)
-        WHERE protocol = 'dns' AND server_port NOT IN (5353, 5355) AND method <> 'PTR' AND target IS NOT NULL
+        WHERE dns_over IS NOT NULL AND server_port NOT IN (5353, 5355) AND dns_type <> 'PTR' AND dns_name IS NOT NULL
             AND request_at IS NOT NULL),
     opened AS (
         SELECT coalesce(home, client_ip) AS home, opened_at AS follows_at

@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, Exchange, Http3Frame, Provenance, QuicFrame, Span};
+use crate::exchange::{ContentMessage, DnsOver, Exchange, Http3Frame, Provenance, QuicFrame, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -263,6 +263,18 @@ pub fn handshake<'a>(
     }
 }
 
+/// Type, name and RCODE of a question of DNS: in HTTP, or the exchange itself.
+fn lookup(exchange: &Exchange) -> (Option<&str>, Option<&str>, Option<i32>) {
+    match (&exchange.asked, exchange.dns_over) {
+        (Some(asked), _) => (Some(&asked.kind), Some(&asked.name), asked.rcode.map(Into::into)),
+        (None, Some(over)) if over != DnsOver::Https => {
+            let rcode = exchange.status.and_then(|status| i32::try_from(status).ok());
+            (exchange.method.as_deref(), exchange.target.as_deref(), rcode)
+        }
+        _ => (None, None, None),
+    }
+}
+
 pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ExchangeRow<'_> {
     let (request, response) = (&exchange.request, &exchange.response);
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
@@ -273,6 +285,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();
+    let (kind, name, rcode) = lookup(exchange);
     ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
@@ -285,6 +298,10 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
         shape: exchange.shape.as_deref(),
+        dns_over: exchange.dns_over.map(DnsOver::name),
+        dns_type: kind,
+        dns_name: name,
+        dns_rcode: rcode,
         status: exchange.status.and_then(|status| i32::try_from(status).ok()),
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),

@@ -264,7 +264,7 @@ table! {
     Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
-        user_agent: Text, server_software: Text,
+        dns_over: Word, dns_type: Text, dns_name: Text, dns_rcode: Int32, user_agent: Text, server_software: Text,
         ids: MaybeTexts, forwarded_for: Text, via: Text, expect_continue: Bool, continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, service_ns: Int64, client_keepalive: Bool,

@@ -57,7 +57,7 @@ _EXCHANGE = _attributes(
         "url.path": f"CASE WHEN {_HTTP} THEN split_part(target, '?', 1) END",
         "url.query": f"CASE WHEN {_HTTP} AND contains(target, '?') THEN substr(target, strpos(target, '?') + 1) END",
         "user_agent.original": "user_agent",
-        "dns.question.name": "CASE WHEN protocol = 'dns' THEN target END",
+        "dns.question.name": "dns_name",
         "server.address": "coalesce(nullif(regexp_replace(host, ':[0-9]+$', ''), ''), server_name, server_ip)",
         "client.address": "client_ip",
         "network.peer.address": "client_ip",

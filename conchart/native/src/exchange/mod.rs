@@ -116,6 +116,40 @@ impl Span {
     }
 }
 
+/// What carries a question of DNS.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DnsOver {
+    Udp,
+    Tcp,
+    Tls,
+    Https,
+    Quic,
+}
+
+impl DnsOver {
+    /// The name in the tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Tcp => "tcp",
+            Self::Tls => "tls",
+            Self::Https => "https",
+            Self::Quic => "quic",
+        }
+    }
+}
+
+/// A question of DNS, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// QTYPE.
+    pub kind: Cow<'static, str>,
+    /// QNAME.
+    pub name: Box<str>,
+    pub rcode: Option<u8>,
+}
+
 /// One request and its response. Mirrors the `exchanges` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -133,6 +167,10 @@ pub struct Exchange {
     /// The shape of a statement, where `target` is its whole text.
     pub shape: Option<Box<str>>,
     pub status: Option<u32>,
+    /// Where it asks a question of DNS: what carries that.
+    pub dns_over: Option<DnsOver>,
+    /// The question, where the request is one of HTTP.
+    pub asked: Option<Box<Asked>>,
     /// The product that each end says it is.
     pub user_agent: Option<Box<str>>,
     pub server_software: Option<Box<str>>,

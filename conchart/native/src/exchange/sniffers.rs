@@ -118,7 +118,7 @@ const DNS: Row = Row { protocol: Some("dns"), reader: |_| Box::new(Dns::over_dat
 const DNS_IN_STREAM: Row = Row {
     protocol: Some("dns"),
     later: When::Midstream,
-    reader: |opening| Box::new(Dns::over_stream(opening.start)),
+    reader: |opening| Box::new(Dns::over_stream(opening)),
     ..STREAM
 };
 
@@ -210,7 +210,7 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Requester, first: When::Always, verdict: fastcgi::beginning, ..FASTCGI },
     Row { sender: Sender::Requester, verdict: fastcgi::request, ..FASTCGI },
     Row { sender: Sender::Responder, verdict: fastcgi::response, ..FASTCGI },
-    Row { sender: Sender::Requester, verdict: dns::query_in_stream, ..DNS_IN_STREAM },
+    Row { sender: Sender::Requester, alpn: Some("dot"), verdict: dns::query_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Responder, verdict: dns::response_in_stream, ..DNS_IN_STREAM },
     Row { sender: Sender::Requester, verdict: ldap::request, ..LDAP },
     Row { sender: Sender::Responder, verdict: ldap::response, ..LDAP },

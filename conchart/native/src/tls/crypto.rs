@@ -129,13 +129,11 @@ impl CryptoHandshake {
         self.handshaking.machine.facts.reset_token
     }
 
-    /// HTTP/3 was agreed on, or will be: of early data, only the offer is known.
+    /// What was agreed on, or will be: of early data, only the offer is known.
     #[must_use]
-    pub fn speaks_http3(&self) -> bool {
+    pub fn alpn(&self) -> Option<&str> {
         let facts = &self.handshaking.machine.facts;
-        let known = facts.alpn.as_deref().or(facts.alpn_offered.as_deref());
-        // Drafts are `h3-29` and the like.
-        known.is_some_and(|name| name == "h3" || name.starts_with("h3-") || name.starts_with("h3,"))
+        facts.alpn.as_deref().or_else(|| facts.alpn_offered.as_deref()?.split(',').next())
     }
 
     /// The client sent its first 1-RTT packet: its Finished went before, or in the same datagram.

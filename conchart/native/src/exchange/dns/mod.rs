@@ -1,22 +1,24 @@
-//! DNS (RFC 1035): every query is one exchange, over UDP and over TCP.
+//! DNS (RFC 1035): every query is one exchange, over UDP and TCP, inside TLS (RFC 7858) and QUIC (RFC 9250).
 //!
 //! In: over UDP datagrams, each one message (RFC 1035 section 4.2.1); over TCP a stream of messages, each behind its
-//! length (RFC 7766 section 8). Out: exchanges in the [`Ledger`]: method is the QTYPE, target the QNAME, status the RCODE.
+//! length (RFC 7766 section 8); for HTTP, what `carried` reads of its requests. Out: exchanges in the [`Ledger`]: method is the QTYPE, target the QNAME, status the RCODE.
 //! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: resource
 //! records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
 //!
 //! Bounded: [`MAX_ASKED`] queries are remembered, and of each message its question.
 
+pub(super) mod carried;
 mod message;
+pub(super) mod over_quic;
 #[cfg(test)]
 mod tests;
 
-use super::Span;
 use super::framed::{self, Framed, LengthField, Missed, Read, Whole};
 use super::ledger::Ledger;
 use super::questions::Questions;
-use super::reader::{Reader, Start, Switch};
+use super::reader::{Opening, Reader, Start, Switch};
 use super::sniffers::Verdict;
+use super::{DnsOver, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use message::{MIN_QUERY, Message, QUESTION_END, Question};
 
@@ -76,6 +78,7 @@ fn sniff_stream(prefix: &[u8]) -> Verdict {
 /// The DNS messages of one flow.
 pub(super) struct Dns {
     framing: Framing,
+    over: DnsOver,
     asked: Questions<Asked>,
 }
 
@@ -114,13 +117,27 @@ impl framed::Message for InStream {
 impl Dns {
     /// Over UDP: a chunk is a datagram.
     pub fn over_datagrams() -> Self {
-        Self { framing: Framing::Datagrams, asked: Questions::new(MAX_ASKED) }
+        Self { framing: Framing::Datagrams, over: DnsOver::Udp, asked: Questions::new(MAX_ASKED) }
     }
 
-    /// Over TCP.
-    pub fn over_stream(start: Start) -> Self {
+    /// Over TCP, or inside TLS.
+    pub fn over_stream(opening: &Opening<'_>) -> Self {
+        Self::in_order(opening.start, if opening.depth > 0 { DnsOver::Tls } else { DnsOver::Tcp })
+    }
+
+    /// On one stream of QUIC.
+    fn over_quic() -> Self {
+        Self::in_order(Start::Beginning, DnsOver::Quic)
+    }
+
+    fn in_order(start: Start, over: DnsOver) -> Self {
         let streams = BySide { client: Framed::new(start), server: Framed::new(start) };
-        Self { framing: Framing::Stream(Box::new(streams)), asked: Questions::new(MAX_ASKED) }
+        Self { framing: Framing::Stream(Box::new(streams)), over, asked: Questions::new(MAX_ASKED) }
+    }
+
+    /// Is it for everyone? Over QUIC, every ID is 0 (RFC 9250 section 4.2.1).
+    fn is_multicast(&self, message: &Message) -> bool {
+        self.over == DnsOver::Udp && message.is_multicast()
     }
 
     /// Bytes over TCP.
@@ -177,10 +194,10 @@ impl Dns {
         if self.asked.of(message.id.into()).any(|asked| again(&asked.about)) {
             return;
         }
-        let number = open(ledger, from, message.question.as_ref(), offset);
+        let number = self.open(ledger, from, message.question.as_ref(), offset);
         if let Some(entry) = ledger.get(number) {
             entry.exchange.request = span;
-            entry.exchange.ended = if message.is_multicast() { span.last } else { None };
+            entry.exchange.ended = if self.is_multicast(&message) { span.last } else { None };
         }
         self.remember(number, from, message, false);
     }
@@ -189,7 +206,7 @@ impl Dns {
         let (asker, status) = (from.peer(), Some(u16::from(message.rcode)));
         let fits = |asked: &Asked| asked.from == asker && asked.is(&message);
         // The response to a query that was sent again comes again.
-        let (mut is_known, mut waiting) = (message.is_multicast(), None);
+        let (mut is_known, mut waiting) = (self.is_multicast(&message), None);
         for asked in self.asked.of(message.id.into()).filter(|asked| fits(&asked.about)) {
             is_known = true;
             if !asked.about.answered {
@@ -207,7 +224,7 @@ impl Dns {
             None if is_known => return,
             // Nobody saw the query.
             None => {
-                let number = open(ledger, asker, message.question.as_ref(), offset);
+                let number = self.open(ledger, asker, message.question.as_ref(), offset);
                 self.remember(number, asker, message, true);
                 number
             }
@@ -216,6 +233,19 @@ impl Dns {
             entry.exchange.response = span;
             entry.exchange.status = status.map(Into::into);
         }
+    }
+
+    /// Begins the exchange of a query for `question`.
+    fn open(&self, ledger: &mut Ledger, requester: Side, question: Option<&Question>, offset: u64) -> u32 {
+        // Servers ask each other, too.
+        ledger.requester = requester;
+        let number = ledger.open(PROTOCOL, offset);
+        if let Some(entry) = ledger.get(number) {
+            entry.exchange.dns_over = Some(self.over);
+            entry.exchange.method = question.map(|question| message::qtype(question.qtype));
+            entry.exchange.target = question.map(|question| question.name.clone());
+        }
+        number
     }
 
     fn remember(&mut self, number: u32, from: Side, message: Message, answered: bool) {
@@ -264,18 +294,6 @@ impl Reader for Dns {
             Framing::Stream(streams) => Moment::earliest([streams.client.pending(), streams.server.pending()]),
         }
     }
-}
-
-/// Begins the exchange of a query for `question`.
-fn open(ledger: &mut Ledger, requester: Side, question: Option<&Question>, offset: u64) -> u32 {
-    // Servers ask each other, too.
-    ledger.requester = requester;
-    let number = ledger.open(PROTOCOL, offset);
-    if let (Some(entry), Some(question)) = (ledger.get(number), question) {
-        entry.exchange.method = Some(message::qtype(question.qtype));
-        entry.exchange.target = Some(question.name.clone());
-    }
-    number
 }
 
 impl Asked {

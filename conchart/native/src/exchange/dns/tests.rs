@@ -58,7 +58,7 @@ impl Flow {
     }
 
     fn tcp() -> Self {
-        Self::new(Dns::over_stream(Start::Beginning))
+        Self::new(Dns::in_order(Start::Beginning, DnsOver::Tcp))
     }
 
     fn say(mut self, from: Side, bytes: &[u8], cut: u32) -> Self {
@@ -263,7 +263,7 @@ proptest! {
         ),
         over_tcp in any::<bool>(),
     ) {
-        let mut flow = if over_tcp { Flow::new(Dns::over_stream(Start::Midstream)) } else { Flow::udp() };
+        let mut flow = if over_tcp { Flow::new(Dns::in_order(Start::Midstream, DnsOver::Tcp)) } else { Flow::udp() };
         for (client, cut, gap, bytes) in pieces {
             let from = if client { Side::Client } else { Side::Server };
             flow = flow.say(from, &bytes, cut);

@@ -72,6 +72,15 @@ impl Body {
         }
     }
 
+    /// Those of a piece of the stream that are content.
+    pub fn content(mut self, bytes: &[u8]) -> impl Iterator<Item = u8> {
+        bytes.iter().copied().filter(move |byte| {
+            let is_content = !matches!(self, Self::Chunked(chunked) if !matches!(chunked, Chunked::Data(_)));
+            self.feed(std::slice::from_ref(byte));
+            is_content
+        })
+    }
+
     /// Passes over missing bytes; returns how many of them the body swallowed for sure, and
     /// whether it is over then. Fewer than asked without being over: the end cannot be found.
     pub fn skip(&mut self, missing: u64) -> (u64, bool) {

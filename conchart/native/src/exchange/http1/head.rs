@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::exchange::dns::carried::is_dns;
 use crate::exchange::provenance::Provenance;
 use crate::exchange::sniffers::Verdict;
 
@@ -142,6 +143,8 @@ pub(super) struct Request {
     /// The client waits for 100 (Continue) before it sends the body; `None` when the first line was cut.
     pub expects_continue: Option<bool>,
     pub user_agent: Option<Box<str>>,
+    /// Its content is a message of DNS.
+    pub is_dns: bool,
     pub provenance: Option<Box<Provenance>>,
 }
 
@@ -188,6 +191,7 @@ impl Request {
             },
             expects_continue: Some(fields.expects_continue),
             user_agent: fields.user_agent.and_then(product),
+            is_dns: fields.content_type.is_some_and(is_dns),
             provenance: fields.provenance,
         })
     }
@@ -345,6 +349,7 @@ struct Fields<'a> {
     keep_alive_for: Option<KeepAlive>,
     user_agent: Option<&'a [u8]>,
     server: Option<&'a [u8]>,
+    content_type: Option<&'a [u8]>,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -382,6 +387,7 @@ impl<'a> Fields<'a> {
             }
             10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
             10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
+            12 if name.eq_ignore_ascii_case(b"content-type") => self.content_type = Some(value),
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length.add(value),
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();

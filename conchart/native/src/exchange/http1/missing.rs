@@ -92,6 +92,9 @@ impl Http1 {
                 return early.push(Event::Gap(from, gap));
             }
             State::Body(body) => {
+                if let Some(mut carried) = direction.carried.take() {
+                    carried.end(ledger, from);
+                }
                 let (skipped, over) = body.skip(gap.len);
                 direction.miss(skipped, gap, cut);
                 if skipped > 0 && std::mem::take(&mut direction.bodiless) {

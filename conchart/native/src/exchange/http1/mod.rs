@@ -14,6 +14,7 @@ mod missing;
 use self::body::{Body, Chunked, EmptyLine, Fed};
 use self::head::{Framing, Request, Response, Upgrade};
 use super::backlog::{Backlog, Event};
+use super::dns::carried::{self, Carried};
 use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
 use super::reader::{Onward, Reader, Start, Switch};
@@ -66,6 +67,8 @@ struct Direction {
     expecting: bool,
     /// Nothing of the body has come yet.
     bodiless: bool,
+    /// The body is DNS.
+    carried: Option<Box<Carried>>,
 }
 
 #[derive(Default)]
@@ -234,8 +237,12 @@ impl Http1 {
         let State::Body(body) = &mut direction.state else {
             return chunk.bytes.len();
         };
+        let before = *body;
         let fed = body.feed(chunk.bytes);
         let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
+        if let Some(carried) = &mut direction.carried {
+            carried.data(ledger, from, before.content(chunk.bytes.get(..taken).unwrap_or_default()));
+        }
         direction.span.extend(chunk.seen, taken as u64);
         if std::mem::take(&mut direction.bodiless) {
             direction.span.content = Some(chunk.seen);
@@ -285,6 +292,9 @@ impl Http1 {
         exchange.expects_continue = request.expects_continue;
         exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
         exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
+        if carried::note(exchange, request.is_dns) {
+            self.directions[from].carried = Some(Box::new(Carried::new(exchange.number)));
+        }
     }
 
     /// A response's head, or with `whole` unset what is left of one; false when it is not HTTP/1.
@@ -320,6 +330,9 @@ impl Http1 {
             exchange.protocol = response.protocol;
         }
         self.app = Some(exchange.protocol);
+        if exchange.dns_over.is_some() {
+            self.directions[from].carried = Some(Box::new(Carried::new(number)));
+        }
         let (connect, head_only) = match exchange.method.as_deref() {
             Some("CONNECT") => (true, false),
             method => (false, method == Some("HEAD")),
@@ -376,6 +389,9 @@ impl Http1 {
     fn end(&mut self, ledger: &mut Ledger, from: Side) {
         let direction = &mut self.directions[from];
         direction.span.done = true;
+        if let Some(mut carried) = direction.carried.take() {
+            carried.end(ledger, from);
+        }
         self.note(ledger, from);
         self.directions[from].trail.end(ledger);
         let direction = &mut self.directions[from];

@@ -166,7 +166,7 @@ impl Http2 {
                 }
                 *left -= u32::try_from(taken).unwrap_or(*left);
                 let over = *left == 0;
-                let content = (header.kind == frame::DATA && self.streams.has_calls())
+                let content = (header.kind == frame::DATA && self.streams.reads_content())
                     .then(|| header.content(bytes.get(..taken).unwrap_or_default(), *left, kept.first().copied()));
                 self.count(ledger, from, header, taken as u64, Some(seen));
                 if let Some(content) = content {

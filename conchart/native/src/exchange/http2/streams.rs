@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use super::frame::Header;
 use super::grpc::{Call, is_grpc};
 use super::hpack::Field;
+use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
-use crate::exchange::{Exchange, Provenance, Span};
+use crate::exchange::{DnsOver, Exchange, Provenance, Span};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
@@ -31,6 +32,8 @@ pub(in crate::exchange) struct Headers {
     status: Option<u16>,
     /// The content is gRPC's.
     is_grpc: bool,
+    /// The content is a message of DNS.
+    is_dns: bool,
     grpc_status: Option<u32>,
     user_agent: Option<Box<str>>,
     server: Option<Box<str>>,
@@ -48,7 +51,7 @@ impl Headers {
             b":authority" => self.authority = text(value),
             b":path" => self.path = text(value),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
-            b"content-type" => self.is_grpc = is_grpc(value),
+            b"content-type" => (self.is_grpc, self.is_dns) = (is_grpc(value), is_dns(value)),
             b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|code| code.parse().ok()),
             b"host" => self.host = text(value),
             b"user-agent" => self.user_agent = product(value),
@@ -80,8 +83,23 @@ struct Stream {
     /// Which sides have said all they had to say.
     asked: bool,
     answered: bool,
-    /// What is said in it, where that is gRPC.
-    call: Option<Box<Call>>,
+    /// What is said in it, where that is read.
+    content: Option<Content>,
+}
+
+/// What is said in a stream.
+enum Content {
+    Call(Box<Call>),
+    Dns(Box<Carried>),
+}
+
+impl Content {
+    fn end(&mut self, ledger: &mut Ledger, from: Side) {
+        match self {
+            Self::Call(call) => call.end(ledger, from),
+            Self::Dns(carried) => carried.end(ledger, from),
+        }
+    }
 }
 
 pub(in crate::exchange) struct Streams {
@@ -89,8 +107,8 @@ pub(in crate::exchange) struct Streams {
     protocol: &'static str,
     /// A stream may begin before one with a lower number.
     any_order: bool,
-    /// So many of them carry gRPC.
-    calls: usize,
+    /// So many of them have content that is read.
+    contents: usize,
     /// Highest stream that the requester has opened.
     latest: u32,
     /// Streams up to this one may have been opened unseen.
@@ -99,7 +117,7 @@ pub(in crate::exchange) struct Streams {
 
 impl Streams {
     pub fn new() -> Self {
-        Self { open: BTreeMap::new(), protocol: "h2", any_order: false, calls: 0, latest: 0, unseen: 0 }
+        Self { open: BTreeMap::new(), protocol: "h2", any_order: false, contents: 0, latest: 0, unseen: 0 }
     }
 
     /// Those of HTTP/3, whose packets are their own (RFC 9114 section 6.1).
@@ -197,10 +215,12 @@ impl Streams {
                 add(&mut exchange.request, block);
             } else {
                 exchange.request = block;
-                let is_grpc = headers.is_grpc;
+                let (is_grpc, is_dns) = (headers.is_grpc, headers.is_dns);
                 headers.describe(exchange);
                 if is_grpc {
                     self.call(ledger, from, id);
+                } else if carried::note(exchange, is_dns) {
+                    self.carry(ledger, id);
                 }
             }
             return;
@@ -215,7 +235,7 @@ impl Streams {
         let first = exchange.response.first.is_none();
         add(&mut exchange.response, block);
         // Trailers say how a call ended; without content, the one block of the response does.
-        let (is_grpc, grpc_status) = (headers.is_grpc, headers.grpc_status);
+        let (is_grpc, is_dns, grpc_status) = (headers.is_grpc, headers.is_dns, headers.grpc_status);
         if first {
             // Of gRPC, the status of HTTP tells nothing but that a server of gRPC responds.
             exchange.status = headers.status.filter(|&status| !is_grpc || status != 200).map(Into::into);
@@ -230,6 +250,20 @@ impl Streams {
         }
         if first && is_grpc {
             self.call(ledger, from, id);
+        } else if first && is_dns {
+            self.carry(ledger, id);
+        }
+    }
+
+    /// The content of this stream is DNS.
+    fn carry(&mut self, ledger: &mut Ledger, id: u32) {
+        if let Some(stream) = self.open.get_mut(&id)
+            && stream.content.is_none()
+            && let Some(entry) = ledger.get(stream.number)
+        {
+            entry.exchange.dns_over = Some(DnsOver::Https);
+            stream.content = Some(Content::Dns(Box::new(Carried::new(stream.number))));
+            self.contents += 1;
         }
     }
 
@@ -238,24 +272,26 @@ impl Streams {
         let asked = ledger.asks(from);
         let requester = ledger.requester;
         if let Some(stream) = self.open.get_mut(&id)
-            && stream.call.is_none()
+            && stream.content.is_none()
             && let Some(entry) = ledger.get(stream.number)
         {
             entry.exchange.protocol = GRPC;
-            stream.call = Some(Box::new(Call::new(stream.number, requester, asked)));
-            self.calls += 1;
+            stream.content = Some(Content::Call(Box::new(Call::new(stream.number, requester, asked))));
+            self.contents += 1;
         }
     }
 
     /// Is there a stream whose content has to be read?
-    pub fn has_calls(&self) -> bool {
-        self.calls > 0
+    pub fn reads_content(&self) -> bool {
+        self.contents > 0
     }
 
     /// Content of a stream.
     pub fn said(&mut self, ledger: &mut Ledger, from: Side, id: u32, content: &[u8], seen: Moment) {
-        if let Some(call) = self.open.get_mut(&id).and_then(|stream| stream.call.as_mut()) {
-            call.data(ledger, from, content, seen);
+        match self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
+            Some(Content::Call(call)) => call.data(ledger, from, content, seen),
+            Some(Content::Dns(carried)) => carried.data(ledger, from, content.iter().copied()),
+            None => {}
         }
     }
 
@@ -269,9 +305,11 @@ impl Streams {
         sent: Option<Moment>,
         by: Moment,
     ) {
-        if let Some(call) = self.open.get_mut(&data.stream).and_then(|stream| stream.call.as_mut()) {
+        match self.open.get_mut(&data.stream).and_then(|stream| stream.content.as_mut()) {
+            Some(Content::Call(call)) if !data.is_padded() => call.miss(ledger, from, len, sent, by),
             // Of the bytes of a padded frame, nobody knows which are content.
-            if data.is_padded() { call.end(ledger, from) } else { call.miss(ledger, from, len, sent, by) }
+            Some(content) => content.end(ledger, from),
+            None => {}
         }
     }
 
@@ -284,10 +322,10 @@ impl Streams {
 
     /// Nothing more is said on a stream.
     fn close(&mut self, ledger: &mut Ledger, stream: Stream) {
-        if let Some(mut call) = stream.call {
-            self.calls = self.calls.saturating_sub(1);
-            call.end(ledger, Side::Client);
-            call.end(ledger, Side::Server);
+        if let Some(mut content) = stream.content {
+            self.contents = self.contents.saturating_sub(1);
+            content.end(ledger, Side::Client);
+            content.end(ledger, Side::Server);
         }
     }
 
@@ -314,8 +352,8 @@ impl Streams {
         }
         if let Some(stream) = self.open.get_mut(&id) {
             *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
-            if let Some(call) = &mut stream.call {
-                call.end(ledger, from);
+            if let Some(content) = &mut stream.content {
+                content.end(ledger, from);
             }
             if stream.asked && stream.answered {
                 self.remove(ledger, id);
@@ -363,6 +401,14 @@ impl Streams {
     }
 
     /// Bytes of a stream are missing.
+    pub fn lose(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
+        if let Some(content) = self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
+            content.end(ledger, from);
+        }
+        self.doubt(ledger, id);
+    }
+
+    /// What is known of a stream may be wrong.
     pub fn doubt(&self, ledger: &mut Ledger, id: u32) {
         if let Some(exchange) = self.exchange(ledger, id) {
             exchange.doubt(GUESSED);
@@ -372,8 +418,8 @@ impl Streams {
     /// Bytes are missing, and nobody knows of which streams.
     pub fn go_out_of_step(&mut self, ledger: &mut Ledger, from: Side) {
         for stream in self.open.values_mut() {
-            if let Some(call) = &mut stream.call {
-                call.end(ledger, from);
+            if let Some(content) = &mut stream.content {
+                content.end(ledger, from);
             }
             if let Some(entry) = ledger.get(stream.number) {
                 entry.exchange.doubt(GUESSED);
@@ -392,13 +438,17 @@ impl Streams {
             self.close(ledger, oldest);
         }
         let number = ledger.open(self.protocol, offset);
-        self.open.insert(id, Stream { number, described: false, asked: false, answered: false, call: None });
+        self.open.insert(id, Stream { number, described: false, asked: false, answered: false, content: None });
         number
     }
 
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        self.open.values().filter_map(|stream| stream.call.as_ref()).map(|call| call.held()).sum()
+        let held = |content: &Content| match content {
+            Content::Call(call) => call.held(),
+            Content::Dns(carried) => carried.held(),
+        };
+        self.open.values().filter_map(|stream| stream.content.as_ref()).map(held).sum()
     }
 
     fn exchange<'a>(&self, ledger: &'a mut Ledger, id: u32) -> Option<&'a mut Exchange> {

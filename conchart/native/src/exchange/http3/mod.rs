@@ -129,7 +129,7 @@ impl Http3 {
             if payload.header.kind == DATA {
                 if let Some(id) = id {
                     self.streams.extend(ledger, from, id, Some(seen), taken as u64);
-                    if self.streams.has_calls() {
+                    if self.streams.reads_content() {
                         self.streams.said(ledger, from, id, now, seen);
                     }
                 }
@@ -294,7 +294,7 @@ impl Inside for Http3 {
             Half::Request(frames) => {
                 if let Some(id) = number(id) {
                     self.streams.extend(ledger, from, id, None, gap.len);
-                    self.streams.doubt(ledger, id);
+                    self.streams.lose(ledger, from, id);
                 }
                 match &mut frames.payload {
                     Some(payload) if payload.header.kind == DATA && gap.len < payload.left => payload.left -= gap.len,

@@ -1,7 +1,7 @@
 //! Streams of a protocol that is not read here: each that goes both ways is one exchange.
 //!
 //! In: the parts of streams. Out: exchanges in the [`Ledger`], with their bytes and moments, and without words: who
-//! opens a stream asks on it, as HTTP/0.9 and DNS over QUIC (RFC 9250) do. Streams that go one way are no exchanges.
+//! opens a stream asks on it, as HTTP/0.9 does. Streams that go one way are no exchanges.
 //! Bounded: [`MAX_STREAMS`] at once.
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //!
 //! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, exchanges are inferred
 //! ([`SealedHttp3`]). Packets, frames and streams are the business of [`crate::quic`], messages that of
-//! [`crate::tls`], requests that of [`Http3`], and of [`Calls`] where another protocol was agreed on.
+//! [`crate::tls`], requests that of [`Http3`] and [`DnsOverQuic`], and of [`Calls`] where another protocol was agreed on.
 
 mod calls;
 pub(super) mod inside;
@@ -11,6 +11,7 @@ mod sealed;
 use self::calls::Calls;
 use self::inside::{Inside, Part};
 use self::sealed::{Sealed, SealedHttp3};
+use super::dns::over_quic::DnsOverQuic;
 use super::http3::Http3;
 use super::ledger::{Delay, Ledger};
 use super::reader::Opening;
@@ -58,8 +59,36 @@ pub(super) struct OverQuic {
     /// What is said on streams, once there are any.
     inside: Option<Box<dyn Inside>>,
     app: Option<&'static str>,
-    /// The handshake that was handed out agreed on HTTP/3.
-    speaks_http3: bool,
+    /// What the handshake that was handed out agreed on.
+    spoken: Spoken,
+}
+
+/// What is said on streams.
+#[derive(Clone, Copy, Debug, Default)]
+enum Spoken {
+    Http3,
+    Dns,
+    #[default]
+    Other,
+}
+
+impl Spoken {
+    /// By its name in the handshake (RFC 9114 section 3.1, RFC 9250 section 7.1). Drafts are `h3-29` and the like.
+    fn of(alpn: Option<&str>) -> Self {
+        match alpn.map(|name| name.split_once('-').map_or(name, |(name, _)| name)) {
+            Some("h3") => Self::Http3,
+            Some("doq") => Self::Dns,
+            _ => Self::Other,
+        }
+    }
+
+    fn reader(self) -> Box<dyn Inside> {
+        match self {
+            Self::Http3 => Box::new(Http3::new()),
+            Self::Dns => Box::new(DnsOverQuic::default()),
+            Self::Other => Box::new(Calls::new("quic")),
+        }
+    }
 }
 
 impl OverQuic {
@@ -72,7 +101,7 @@ impl OverQuic {
             sealed: SealedHttp3::new(),
             inside: None,
             app: None,
-            speaks_http3: false,
+            spoken: Spoken::default(),
         }
     }
 
@@ -80,7 +109,7 @@ impl OverQuic {
     fn end(&mut self, ledger: &mut Ledger, facts: &Milestones) {
         self.begun = None;
         let Some(mut handshake) = self.handshake.take() else { return };
-        self.speaks_http3 = handshake.speaks_http3();
+        self.spoken = Spoken::of(handshake.alpn());
         if let Some(close) = facts.close.filter(|close| !close.is_of_application) {
             handshake.close(close.from, close.code, close.seen);
         }
@@ -96,7 +125,7 @@ impl OverQuic {
 
     /// Takes in one packet, and the secrets that it may tell of: the next one in the same datagram may need them.
     fn packet(&mut self, ledger: &mut Ledger, from: Side, packet: Packet<'_>, seen: Moment) {
-        let Self { quic, keys, handshake, begun, inside, app, speaks_http3, .. } = self;
+        let Self { quic, keys, handshake, begun, inside, app, spoken, .. } = self;
         let mut over = None;
         quic.packet(from, packet, seen, |event| match event {
             Event::Packet(packet) => {
@@ -137,7 +166,7 @@ impl OverQuic {
             }
             Event::Stream { from, id, offset, bytes, fin, seen } => {
                 let inside = inside.get_or_insert_with(|| {
-                    said_inside(handshake.as_ref().map_or(*speaks_http3, CryptoHandshake::speaks_http3))
+                    handshake.as_ref().map_or(*spoken, |handshake| Spoken::of(handshake.alpn())).reader()
                 });
                 *app = inside.app();
                 inside.part(ledger, from, Part { id, offset, bytes, fin, seen });
@@ -179,11 +208,6 @@ impl OverQuic {
             (self.handshake, self.begun) = (next, Some(seen));
         }
     }
-}
-
-/// Who reads the streams: as the server has agreed, or, of early data, as the client offers.
-fn said_inside(speaks_http3: bool) -> Box<dyn Inside> {
-    if speaks_http3 { Box::new(Http3::new()) } else { Box::new(Calls::new("quic")) }
 }
 
 /// Adds what the types of packets tell.
@@ -241,7 +265,8 @@ impl Reader for OverQuic {
         let is_sealed = facts.sealed[from] > sealed_before;
         let answers = facts.initial.server.is_some() || facts.handshake.server.is_some();
         let handshake = self.handshake.as_ref();
-        let speaks_http3 = answers && handshake.map_or(self.speaks_http3, CryptoHandshake::speaks_http3);
+        let spoken = handshake.map_or(self.spoken, |handshake| Spoken::of(handshake.alpn()));
+        let speaks_http3 = answers && matches!(spoken, Spoken::Http3);
         let told = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3 && ledger.reset.is_none());
         if reads_any {
         } else if let Some((bytes, is_early)) = told {
