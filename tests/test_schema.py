@@ -46,6 +46,7 @@ def test_columns_and_types_are_the_documented_ones(table: Table) -> None:
 
 NAMED = {
     "TRANSPORT": "flow/table.rs",
+    "DNS_OVER": "exchange/mod.rs",
     "SIDE": "rows.rs",
     "STATE": "tcp/state.rs",
     "SESSION": "tls/found.rs",
