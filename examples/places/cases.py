@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from row import CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, Line
-from servers import HAPROXY, NGINX, PASSED, RESOLVERS
+from servers import ANNOUNCED, HAPROXY, NGINX, PASSED, RESOLVERS
 
 MS, SECOND = 1_000_000, 10**9
 Request = tuple[str, int, int]
@@ -171,6 +171,13 @@ CASES = {
         servers=PASSED,
         clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND, "drift_ppb": 50_000}},
         see="- The same TLS records on two TCP connections: the handshake is between client and application.",
+    ),
+    "proxy-header": Case(
+        title="HAProxy passes TLS on and says in a PROXY header who asks",
+        plan=MIXED,
+        servers=ANNOUNCED,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="- Each connection to the backend begins with `PROXY TCP4 10.93.1.10 10.93.1.20 … 443`; then TLS follows.",
     ),
     "slow-app": Case(
         title="The application answers late",

@@ -9,6 +9,7 @@ from conchart import Trace
 from conchart.telling.ways import changes as told
 from conchart.telling.ways import disorders, queues
 from tests.conftest import ROOT, places_of
+from tests.places.truth import Truth, records
 
 
 def read(case: str) -> Trace:
@@ -49,6 +50,40 @@ def test_an_address_translation_changes_both_addresses_and_the_port() -> None:
 def test_tls_that_is_passed_through_is_told_from_tls_that_ends() -> None:
     with read("passthrough") as trace:
         assert changes(trace) == {("tls_passed_through", "client", "lb", "lb", "TLSv1.3", "TLSv1.3")}
+
+
+def test_a_proxy_header_is_told_with_the_connections_that_it_joins() -> None:
+    """The truth is what HAProxy wrote, and the frames of the SYNs before it."""
+    folder = ROOT / "captures/places/proxy-header"
+    truth = Truth(folder)
+    syns = {
+        packet.source: packet.frame + truth.first_frame("lb") - 1
+        for packet in reversed(truth.packets["lb"])
+        if packet.sender == "client"
+    }
+    announced = set()
+    for frame, (_, _, raw) in enumerate(records(folder / "lb.pcap"), start=1):
+        if b"PROXY TCP4 " in raw:
+            (sender,) = (packet.source for packet in truth.packets["lb"] if packet.frame == frame)
+            _, _, client_ip, server_ip, port, server_port = (
+                raw[raw.index(b"PROXY ") :].split(b"\r\n")[0].decode().split()
+            )
+            assert (server_ip, server_port) == ("10.93.1.20", "443")
+            announced.add(("lb", "lb", f"{client_ip} {port}", syns[client_ip, int(port)], syns[sender]))
+    assert len(announced) == 3
+    with read("proxy-header") as trace:
+        told = trace.sql("""
+            SELECT from_place, to_place, after, from_frame, to_frame FROM changes WHERE field = 'proxy_header'
+        """).fetchall()
+        assert len(told) == len(announced)
+        assert set(told) == announced
+        others = trace.sql(
+            "SELECT field, before, after, count(*) FROM changes WHERE field <> 'proxy_header' GROUP BY ALL"
+        )
+        assert others.fetchall() == [("tls_passed_through", "TLSv1.3", "TLSv1.3", 3)]
+        assert trace.sql("FROM losses").fetchall() == trace.sql("FROM disorders").fetchall() == []
+        ends = "SELECT count(*), count(DISTINCT (front_stream, back_stream)), count(DISTINCT back_stream) FROM links"
+        assert trace.sql(ends).fetchall() == [(9, 3, 3)], "each request, on the one connection that its client's has"
 
 
 def test_a_handshake_that_a_middlebox_answers_is_split() -> None:
@@ -97,6 +132,7 @@ def test_nothing_is_changed_or_overtaken_on_a_plain_line(case: str) -> None:
 @pytest.mark.parametrize(("case", "lines"), [
     ("plain", ["lb: TLS ended (TLSv1.3 → none)"]),
     ("passthrough", ["lb: TLS passed through (TLSv1.3)"]),
+    ("proxy-header", ["lb: PROXY header added, TLS passed through (TLSv1.3)"]),
     ("nat", [
         "client → lb: client's address 10.93.1.10 → 10.93.3.1, server's address 10.93.1.1 → 10.93.3.20, "
         "TTL 64 → 63 (1 router)",
