@@ -132,6 +132,22 @@ CASES = {
         snapshot=160,
         see="- One segment of a response arrives behind others. One of an upload comes so late that it is sent again.",
     ),
+    "doubled": Case(
+        title="Packets come twice from the line",
+        plan=(requests(3, "/wait-5/bytes-30000"), (("/wait-5/bytes-400", 0, 0), ("/wait-5/bytes-400", 20, 9_000))),
+        front=Line(
+            delay_ms=10,
+            rules=(
+                "twice:from=right,number=9",
+                "twice:from=right,number=21,ms=4",
+                "twice:from=left,number=8",
+                "twice:from=left,number=12,ms=90",
+            ),
+        ),
+        clocks={"lb": {"offset_ns": 37 * MS}},
+        snapshot=160,
+        see="- Their sender sent each once. Their receiver says that it had them (D-SACK, RFC 2883).",
+    ),
     "firewall": Case(
         title="A firewall changes options, DSCP and ECN",
         plan=MIXED,

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.places.truth import Clock, Truth, records
 
 CAPTURES = ROOT / "captures" / "places"
-OF_CHANGES = {"clock-set", "detour", "firewall", "proxy-header", "reordered", "syn-proxy"}
+OF_CHANGES = {"clock-set", "detour", "doubled", "firewall", "proxy-header", "reordered", "syn-proxy"}
 """Cases of which ``test_changes.py`` knows the truth: packets are changed, or go another way."""
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.json") if path.parent.name not in OF_CHANGES)
 APART = [case for case in CASES if case.name != "one-host"]

@@ -9,7 +9,10 @@ from conchart import Trace
 from conchart.telling.ways import changes as told
 from conchart.telling.ways import disorders, queues
 from tests.conftest import ROOT, places_of
-from tests.places.truth import Truth, records
+from tests.places.truth import Packet, Truth, records
+
+MOST_DRIFT = 500e-6
+"""Of two clocks, as far as conchart assumes."""
 
 
 def read(case: str) -> Trace:
@@ -103,6 +106,39 @@ def test_a_handshake_that_a_middlebox_answers_is_split() -> None:
 def test_a_direction_that_goes_another_way_is_not_lost() -> None:
     with read("detour") as trace:
         assert trace.sql("FROM losses").fetchall() == []
+
+
+def test_packets_that_the_line_carried_twice_are_doubled_and_no_others() -> None:
+    """Each copy is the very packet, by IP identification and payload, and the place before the line has it once."""
+    truth = Truth(ROOT / "captures/places/doubled")
+    copies: dict[tuple[object, ...], int] = {}
+    for place, other in (("client", "lb"), ("lb", "client")):
+        sent = {(packet.core, packet.options): packet for packet in truth.packets[other]}
+        came: dict[object, Packet] = {}
+        for packet in truth.packets[place]:
+            first = came.setdefault((packet.core, packet.options), packet)
+            if first is not packet:
+                once = sent[packet.core, packet.options]
+                frames = [truth.first_frame(other) + once.frame - 1]
+                frames += [truth.first_frame(place) + each.frame - 1 for each in (packet, first)]
+                copies[("duplicated", packet.sender, other, place, *frames, packet.length)] = packet.at - first.at
+    assert len(copies) == len(truth.said["lines"]["client-lb"]["rules"]) == 4
+    with read("doubled") as trace:
+        told = trace.sql("""
+            SELECT kind, sender::VARCHAR, from_place, to_place, frame, to_frame, other_frame, bytes, late_ns
+            FROM disorders
+        """).fetchall()
+        assert sorted(row for *row, _ in told) == sorted(map(list, copies))
+        for *row, late_ns in told:
+            # The drift that the corridor allows is in it, too.
+            assert late_ns == pytest.approx(copies[tuple(row)], rel=MOST_DRIFT, abs=1)
+        assert trace.sql("FROM losses").fetchall() == []
+        assert [line.partition(", up to")[0] for line in disorders(trace)] == [
+            "client → lb: 2 packets doubled on the way",
+            "lb → client: 2 packets doubled on the way",
+        ]
+        ((offset_ns, uncertainty_ns),) = trace.fetch("SELECT offset_ns, uncertainty_ns FROM clocks WHERE place = 'lb'")
+        assert abs(offset_ns - 37_000_000) <= uncertainty_ns
 
 
 def test_packets_that_were_held_back_are_overtaken_and_sent_again() -> None:
