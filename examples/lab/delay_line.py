@@ -16,13 +16,13 @@ same seed chooses the same numbers again.
 
 Makes a TUN interface in each namespace, says ``ready``, and carries packets until it is ended; so do they.
 ``tc netem`` does the same inside the kernel, but many kernels come without it, and it cannot be told which packets to
-lose. In: raw IP packets. Nothing is lost, reordered or changed unless a rule says so (``rules.py``); FILE tells what
-was done to each TCP segment and UDP datagram, one JSON object a line: ``at`` (when it went in, nanoseconds since the
-Unix epoch), ``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``, ``verdict``
-(``pass``,
-``drop``, ``hold``) and ``due_at``, when it was due at the other end. The file of ``--drops`` has each packet that was
-dropped, of any protocol: ``at``, ``from``, ``why`` (``rule``, ``loss``, ``queue``), ``source``, ``destination``,
-``protocol``, ``ip_id``, ``ports``, ``seq``, ``ack``, ``flags``, ``length`` and ``payload``, a hash of its payload.
+lose. In: raw IP packets. Nothing is lost, reordered, doubled or changed unless a rule says so (``rules.py``). FILE
+tells what was done to each TCP segment and UDP datagram, one JSON object a line: ``at`` (when it went in, nanoseconds
+since the Unix epoch), ``monotonic_ns``, ``from``, ``ports``, ``kind``, ``seq``, ``ack``, ``length``, ``size``,
+``verdict`` (``pass``, ``drop``, ``hold``, ``twice``) and ``due_at``, when it was due at the other end. The file of
+``--drops`` has each packet that was dropped, of any protocol: ``at``, ``from``, ``why`` (``rule``, ``loss``,
+``queue``), ``source``, ``destination``, ``protocol``, ``ip_id``, ``ports``, ``seq``, ``ack``, ``flags``, ``length`` and
+``payload``, a hash of its payload.
 What does not apply is null.
 """
 
@@ -119,11 +119,16 @@ class Judge:
         self._log, self._drops = log, drops
 
     def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None:
-        """Say when a packet that goes in now comes out, by the monotonic clock; None when it is lost."""
+        """Say when a packet that goes in now comes out first, by the monotonic clock; None when it is lost."""
+        return next(iter(self.all_due_ns(sender, raw, now_ns)), None)
+
+    def all_due_ns(self, sender: str, raw: bytes, now_ns: int) -> list[int]:
+        """Say when a packet that goes in now comes out, by the monotonic clock, each time that it does."""
         way = self._ways[sender]
         packet = read_packet(raw) if self._rules or self._log else None
         chosen = [rule for rule in self._rules if packet and rule.chooses(sender, packet)]
-        held_ns = sum(rule.hold_ns for rule in chosen)
+        held_ns = sum(rule.hold_ns for rule in chosen if rule.verb == "hold")
+        again = [rule.hold_ns for rule in chosen if rule.verb == "twice"]
         why = self._why_dropped(sender, len(raw), now_ns, chosen)
         # A packet that a rule or chance drops is lost on the way: it has used the line's time.
         due_ns = None if why == "queue" else way.sent_ns(len(raw), now_ns) + way.delay_ns + held_ns
@@ -132,14 +137,14 @@ class Judge:
             said = {
                 "at": at, "monotonic_ns": now_ns, "from": sender, "ports": packet.ports, "kind": packet.kind,
                 "seq": packet.seq, "ack": packet.ack, "length": packet.length, "size": packet.size,
-                "verdict": "drop" if why else "hold" if held_ns else "pass",
+                "verdict": "drop" if why else "hold" if held_ns else "twice" if again else "pass",
                 "due_at": None if due_ns is None else at + due_ns - now_ns,
             }  # fmt: skip
             self._log.write(json.dumps(said) + "\n")
         if why and self._drops:
             said = {"at": time.time_ns(), "from": sender, "why": why, **describe(raw)}
             self._drops.write(json.dumps(said) + "\n")
-        return None if why else due_ns
+        return [] if why or due_ns is None else [due_ns, *(due_ns + later_ns for later_ns in again)]
 
     def _why_dropped(self, sender: str, size: int, now_ns: int, chosen: list[Rule]) -> str | None:
         way = self._ways[sender]
@@ -160,8 +165,7 @@ def carry(left: int, right: int, judge: Judge) -> None:
         patience = max(0, on_the_way[0][0] - AWAKE_NS - time.monotonic_ns()) / 1e9 if on_the_way else None
         for end in select.select([left, right], [], [], patience)[0]:
             packet = os.read(end, LARGEST_PACKET)
-            due_ns = judge.due_ns(names[end], packet, time.monotonic_ns())
-            if due_ns is not None:
+            for due_ns in judge.all_due_ns(names[end], packet, time.monotonic_ns()):
                 heapq.heappush(on_the_way, (due_ns, next(order), other[end], packet))
         while on_the_way and on_the_way[0][0] <= time.monotonic_ns():
             _, _, end, packet = heapq.heappop(on_the_way)

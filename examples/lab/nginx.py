@@ -19,15 +19,20 @@ def start_nginx(
     backend: str,
     keys: Path,
     http2: bool = False,
+    proxy_protocol: bool = False,
     directives: Iterable[str] = (),
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start it at port 443 of the address ``front``; ``directives`` go into its ``server`` block."""
+    """Start it at port 443 of the address ``front``; ``directives`` go into its ``server`` block.
+
+    With ``proxy_protocol``, each connection must begin with a PROXY header.
+    """
     run = network.folder / "nginx"
     run.mkdir()
     text = CONFIGURATION.read_text()
+    listen = f"{front}:443 ssl{' http2' * http2}{' proxy_protocol' * proxy_protocol}"
     for name, value in {
-        "RUN": run, "KEYS": keys, "BACKEND": backend, "LISTEN": f"{front}:443 ssl{' http2' * http2}",
+        "RUN": run, "KEYS": keys, "BACKEND": backend, "LISTEN": listen,
         "DIRECTIVES": "\n        ".join(f"{directive};" for directive in directives),
     }.items():  # fmt: skip
         text = text.replace(f"@{name}@", str(value))

@@ -1,4 +1,4 @@
-"""What a delay line does to chosen packets: lose them, or hold them back.
+"""What a delay line does to chosen packets: lose them, hold them back, or carry them twice.
 
 A rule is one word of the command line, a verb and what it chooses:
 
@@ -9,6 +9,8 @@ A rule is one word of the command line, a verb and what it chooses:
     drop:from=right,kind=ack,number=1-4  the first four acknowledgements without data
     drop:from=right,larger=1000          every packet of more than 1,000 bytes: a path MTU that nobody tells
     hold:from=right,number=5,ms=40       the fifth data segment comes 40 ms later, behind those that overtake it
+    twice:from=right,number=4            the fourth data segment comes out twice, one right behind the other
+    twice:from=right,number=4,ms=90      the second one comes 90 ms later
 
 Kinds are ``data`` (the default), ``ack``, ``syn``, ``syn-ack`` and ``fin``. A segment sent again is no further one: it
 has the number of the first, and ``copies`` says how many of the same are chosen. Of kind ``udp``, each datagram counts:
@@ -79,6 +81,7 @@ class Rule:
     copies: int = 1
     larger: int = 0
     hold_ns: int = 0
+    """How much later it comes out, or comes out again."""
     _numbers: dict[int, int] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
     _count: int = 0
@@ -115,7 +118,7 @@ def read_rule(word: str) -> Rule:
     rule.copies = EVERY if (copies := said.pop("copies", "1")) == "all" else int(copies)
     rule.larger = int(said.pop("larger", 0))
     rule.hold_ns = round(float(said.pop("ms", 0)) * 1_000_000)
-    known = verb in ("drop", "hold") and rule.sender in ("left", "right")
-    if not known or said or (verb == "hold") != bool(rule.hold_ns):
+    known = verb in ("drop", "hold", "twice") and rule.sender in ("left", "right")
+    if not known or said or {"drop": rule.hold_ns, "hold": not rule.hold_ns}.get(verb):
         raise ValueError(f"no rule of a delay line: {word}")
     return rule

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
-from servers import HAPROXY, NGINX, PASSED, RESOLVERS
+from servers import ANNOUNCED, HAPROXY, NGINX, PASSED, RESOLVERS
 
 MS, SECOND = 1_000_000, 10**9
 Request = tuple[str, int, int]
@@ -132,6 +132,22 @@ CASES = {
         snapshot=160,
         see="- One segment of a response arrives behind others. One of an upload comes so late that it is sent again.",
     ),
+    "doubled": Case(
+        title="Packets come twice from the line",
+        plan=(requests(3, "/wait-5/bytes-30000"), (("/wait-5/bytes-400", 0, 0), ("/wait-5/bytes-400", 20, 9_000))),
+        front=Line(
+            delay_ms=10,
+            rules=(
+                "twice:from=right,number=9",
+                "twice:from=right,number=21,ms=4",
+                "twice:from=left,number=8",
+                "twice:from=left,number=12,ms=90",
+            ),
+        ),
+        clocks={"lb": {"offset_ns": 37 * MS}},
+        snapshot=160,
+        see="- Their sender sent each once. Their receiver says that it had them (D-SACK, RFC 2883).",
+    ),
     "firewall": Case(
         title="A firewall changes options, DSCP and ECN",
         plan=MIXED,
@@ -192,6 +208,13 @@ CASES = {
         servers=PASSED,
         clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND, "drift_ppb": 50_000}},
         see="- The same TLS records on two TCP connections: the handshake is between client and application.",
+    ),
+    "proxy-header": Case(
+        title="HAProxy passes TLS on and says in a PROXY header who asks",
+        plan=MIXED,
+        servers=ANNOUNCED,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        see="- Each connection to the backend begins with `PROXY TCP4 10.93.1.10 10.93.1.20 … 443`; then TLS follows.",
     ),
     "slow-app": Case(
         title="The application answers late",

@@ -7,7 +7,7 @@ import json
 from cases import Case
 from lab.programs import versions
 from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
-from servers import HAPROXY, NGINX, PASSED, RESOLVERS
+from servers import ANNOUNCED, HAPROXY, NGINX, PASSED, RESOLVERS
 
 TOPOLOGIES = {
     ROW: "    client 10.93.1.10 ──line── 10.93.1.20 lb 10.93.2.20 ──line── 10.93.2.30 app",
@@ -42,11 +42,12 @@ PROGRAMS = {
     NGINX: "nginx ends TLS at the load balancer and asks `examples/lab/backend.py` over HTTP/1.1.",
     HAPROXY: "HAProxy ends TLS at the load balancer and sends `examples/lab/backend.py` one request at a time.",
     PASSED: "HAProxy (`mode tcp`) passes TLS on to nginx at the application.",
+    ANNOUNCED: "HAProxy (`mode tcp`, `send-proxy`) passes TLS on to nginx at the application, behind a PROXY header.",
     RESOLVERS: "dnsmasq at the load balancer, without a cache, asks dnsmasq at the application.",
 }
 VERSIONS = {
     NGINX: (["nginx", "-v"],), HAPROXY: (["haproxy", "-v"],), PASSED: (["haproxy", "-v"], ["nginx", "-v"]),
-    RESOLVERS: (["dnsmasq", "--version"],),
+    ANNOUNCED: (["haproxy", "-v"], ["nginx", "-v"]), RESOLVERS: (["dnsmasq", "--version"],),
 }  # fmt: skip
 
 

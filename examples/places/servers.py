@@ -11,9 +11,9 @@ from row import LOOPBACK, NAME, ONE_HOST, Row
 
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parent / "lab/backend.py"
-NGINX, HAPROXY, PASSED, RESOLVERS = "nginx", "haproxy", "passed", "resolvers"
-"""Who is at the load balancer: nginx ends TLS; HAProxy does, and sends one request at a time; HAProxy passes TLS on;
-dnsmasq asks another one."""
+NGINX, HAPROXY, PASSED, ANNOUNCED, RESOLVERS = "nginx", "haproxy", "passed", "announced", "resolvers"
+"""Who is at the load balancer: nginx ends TLS; HAProxy does, and sends one request at a time; HAProxy passes TLS on,
+without a PROXY header or with one; dnsmasq asks another one."""
 NGINX_OPTIONS = ("client_max_body_size 8m", "proxy_request_buffering off", "proxy_buffering off")
 
 
@@ -23,13 +23,17 @@ def start_servers(row: Row, kind: str, keys: Path) -> None:
         _start_resolver(row, row.app, row.behind, [f"--address=/{NAME}/{row.behind}"])
         _start_resolver(row, row.lb, row.front, [f"--server={row.behind}"])
         return
-    backend_at = LOOPBACK if kind == PASSED else row.behind
+    backend_at = LOOPBACK if kind in (PASSED, ANNOUNCED) else row.behind
     row.start_server(row.app, 8080, [sys.executable, BACKEND, backend_at, "8080"])
     if kind == NGINX:
         start_nginx(row, row.lb, front=row.front, backend=row.behind, keys=keys, directives=NGINX_OPTIONS)
-    elif kind == PASSED:
-        start_nginx(row, row.app, front=row.behind, backend=LOOPBACK, keys=keys, directives=NGINX_OPTIONS)
-        _start_haproxy(row, row.lb, "tcp", f"{row.front}:443", f"{row.behind}:443")
+    elif kind in (PASSED, ANNOUNCED):
+        is_announced = kind == ANNOUNCED
+        start_nginx(
+            row, row.app, front=row.behind, backend=LOOPBACK, keys=keys, directives=NGINX_OPTIONS,
+            proxy_protocol=is_announced,
+        )  # fmt: skip
+        _start_haproxy(row, row.lb, "tcp", f"{row.front}:443", f"{row.behind}:443{' send-proxy' * is_announced}")
     else:
         pem = keys / "server.pem"
         pem.write_text((keys / "server.crt").read_text() + (keys / "server.key").read_text())

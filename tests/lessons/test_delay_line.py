@@ -24,6 +24,8 @@ class Judge(Protocol):
 
     def due_ns(self, sender: str, raw: bytes, now_ns: int) -> int | None: ...
 
+    def all_due_ns(self, sender: str, raw: bytes, now_ns: int) -> list[int]: ...
+
 
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -49,6 +51,14 @@ def test_packets_take_turns_each_until_its_last_bit_is_on_the_line(line: ModuleT
 def test_without_a_rate_a_packet_takes_the_delay_whatever_its_size(line: ModuleType) -> None:
     judge = judge_of(line, left={"delay_ns": SECOND // 10})
     assert [judge.due_ns("left", PACKET, 0) for _ in range(2)] == [SECOND // 10] * 2
+
+
+def test_a_packet_comes_out_twice_where_a_rule_says_so(line: ModuleType) -> None:
+    rules = [line.read_rule(f"twice:from=left,kind=udp,number={said}") for said in ("1", "2,ms=4")]
+    judge = judge_of(line, left={"delay_ns": 2}, rules=rules)
+    datagram = bytes(dpkt.ip.IP(p=dpkt.ip.IP_PROTO_UDP, data=dpkt.udp.UDP(ulen=8)))
+    assert [judge.all_due_ns("left", datagram, 0) for _ in range(3)] == [[2, 2], [2, 4_000_002], [2]]
+    assert judge.all_due_ns("right", datagram, 0) == [2]
 
 
 def test_each_direction_has_its_delay(line: ModuleType) -> None:

@@ -17,7 +17,9 @@ from tests.conftest import ROOT
 from tests.places.truth import Clock, Truth, records
 
 CAPTURES = ROOT / "captures" / "places"
-OF_CHANGES = {"clock-set", "containers", "detour", "firewall", "reordered", "syn-proxy", "tunnel"}
+OF_CHANGES = {
+    "clock-set", "containers", "detour", "doubled", "firewall", "proxy-header", "reordered", "syn-proxy", "tunnel",
+}  # fmt: skip
 """Cases of which ``test_changes.py`` and ``test_topologies.py`` know the truth: packets are changed, or go
 another way."""
 CASES = sorted(path.parent for path in CAPTURES.glob("*/truth.json") if path.parent.name not in OF_CHANGES)

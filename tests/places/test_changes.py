@@ -9,6 +9,10 @@ from conchart import Trace
 from conchart.telling.ways import changes as told
 from conchart.telling.ways import disorders, queues
 from tests.conftest import ROOT, places_of
+from tests.places.truth import Packet, Truth, records
+
+MOST_DRIFT = 500e-6
+"""Of two clocks, as far as conchart assumes."""
 
 
 def read(case: str) -> Trace:
@@ -51,6 +55,40 @@ def test_tls_that_is_passed_through_is_told_from_tls_that_ends() -> None:
         assert changes(trace) == {("tls_passed_through", "client", "lb", "lb", "TLSv1.3", "TLSv1.3")}
 
 
+def test_a_proxy_header_is_told_with_the_connections_that_it_joins() -> None:
+    """The truth is what HAProxy wrote, and the frames of the SYNs before it."""
+    folder = ROOT / "captures/places/proxy-header"
+    truth = Truth(folder)
+    syns = {
+        packet.source: packet.frame + truth.first_frame("lb") - 1
+        for packet in reversed(truth.packets["lb"])
+        if packet.sender == "client"
+    }
+    announced = set()
+    for frame, (_, _, raw) in enumerate(records(folder / "lb.pcap"), start=1):
+        if b"PROXY TCP4 " in raw:
+            (sender,) = (packet.source for packet in truth.packets["lb"] if packet.frame == frame)
+            _, _, client_ip, server_ip, port, server_port = (
+                raw[raw.index(b"PROXY ") :].split(b"\r\n")[0].decode().split()
+            )
+            assert (server_ip, server_port) == ("10.93.1.20", "443")
+            announced.add(("lb", "lb", f"{client_ip} {port}", syns[client_ip, int(port)], syns[sender]))
+    assert len(announced) == 3
+    with read("proxy-header") as trace:
+        told = trace.sql("""
+            SELECT from_place, to_place, after, from_frame, to_frame FROM changes WHERE field = 'proxy_header'
+        """).fetchall()
+        assert len(told) == len(announced)
+        assert set(told) == announced
+        others = trace.sql(
+            "SELECT field, before, after, count(*) FROM changes WHERE field <> 'proxy_header' GROUP BY ALL"
+        )
+        assert others.fetchall() == [("tls_passed_through", "TLSv1.3", "TLSv1.3", 3)]
+        assert trace.sql("FROM losses").fetchall() == trace.sql("FROM disorders").fetchall() == []
+        ends = "SELECT count(*), count(DISTINCT (front_stream, back_stream)), count(DISTINCT back_stream) FROM links"
+        assert trace.sql(ends).fetchall() == [(9, 3, 3)], "each request, on the one connection that its client's has"
+
+
 def test_a_handshake_that_a_middlebox_answers_is_split() -> None:
     with read("syn-proxy") as trace:
         rows = trace.sql("""
@@ -68,6 +106,39 @@ def test_a_handshake_that_a_middlebox_answers_is_split() -> None:
 def test_a_direction_that_goes_another_way_is_not_lost() -> None:
     with read("detour") as trace:
         assert trace.sql("FROM losses").fetchall() == []
+
+
+def test_packets_that_the_line_carried_twice_are_doubled_and_no_others() -> None:
+    """Each copy is the very packet, by IP identification and payload, and the place before the line has it once."""
+    truth = Truth(ROOT / "captures/places/doubled")
+    copies: dict[tuple[object, ...], int] = {}
+    for place, other in (("client", "lb"), ("lb", "client")):
+        sent = {(packet.core, packet.options): packet for packet in truth.packets[other]}
+        came: dict[object, Packet] = {}
+        for packet in truth.packets[place]:
+            first = came.setdefault((packet.core, packet.options), packet)
+            if first is not packet:
+                once = sent[packet.core, packet.options]
+                frames = [truth.first_frame(other) + once.frame - 1]
+                frames += [truth.first_frame(place) + each.frame - 1 for each in (packet, first)]
+                copies[("duplicated", packet.sender, other, place, *frames, packet.length)] = packet.at - first.at
+    assert len(copies) == len(truth.said["lines"]["client-lb"]["rules"]) == 4
+    with read("doubled") as trace:
+        told = trace.sql("""
+            SELECT kind, sender::VARCHAR, from_place, to_place, frame, to_frame, other_frame, bytes, late_ns
+            FROM disorders
+        """).fetchall()
+        assert sorted(row for *row, _ in told) == sorted(map(list, copies))
+        for *row, late_ns in told:
+            # The drift that the corridor allows is in it, too.
+            assert late_ns == pytest.approx(copies[tuple(row)], rel=MOST_DRIFT, abs=1)
+        assert trace.sql("FROM losses").fetchall() == []
+        assert [line.partition(", up to")[0] for line in disorders(trace)] == [
+            "client → lb: 2 packets doubled on the way",
+            "lb → client: 2 packets doubled on the way",
+        ]
+        ((offset_ns, uncertainty_ns),) = trace.fetch("SELECT offset_ns, uncertainty_ns FROM clocks WHERE place = 'lb'")
+        assert abs(offset_ns - 37_000_000) <= uncertainty_ns
 
 
 def test_packets_that_were_held_back_are_overtaken_and_sent_again() -> None:
@@ -97,6 +168,7 @@ def test_nothing_is_changed_or_overtaken_on_a_plain_line(case: str) -> None:
 @pytest.mark.parametrize(("case", "lines"), [
     ("plain", ["lb: TLS ended (TLSv1.3 → none)"]),
     ("passthrough", ["lb: TLS passed through (TLSv1.3)"]),
+    ("proxy-header", ["lb: PROXY header added, TLS passed through (TLSv1.3)"]),
     ("nat", [
         "client → lb: client's address 10.93.1.10 → 10.93.3.1, server's address 10.93.1.1 → 10.93.3.20, "
         "TTL 64 → 63 (1 router)",

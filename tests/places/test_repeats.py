@@ -57,6 +57,20 @@ def test_each_repetition_is_needless_once_wherever_it_begins(tmp_path: Path) -> 
         ]
 
 
+def test_packets_that_a_place_captured_twice_are_not_doubled(tmp_path: Path) -> None:
+    talk = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"x" * 20_000)])
+    packets = talk.packets()
+    twice = [replace(one, at=one.at + later) for one in packets for later in (0, 3_000)]
+    places = {
+        "client": written(tmp_path / "client.pcap", sorted(twice, key=lambda one: one.at)),
+        "server": written(tmp_path / "server.pcap", at_server(packets, talk.server)),
+    }
+    with conchart.read(places=places) as trace:
+        assert trace.sql("FROM disorders").fetchall() == trace.sql("FROM losses").fetchall() == []
+        seen = trace.sql("SELECT place, count(*), count(DISTINCT packet) FROM sightings GROUP BY ALL ORDER BY ALL")
+        assert seen.fetchall() == [(place, len(packets), len(packets)) for place in places]
+
+
 def test_a_place_says_how_many_packets_it_lacks(tmp_path: Path) -> None:
     talk = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"x" * 20_000)])
     packets = talk.packets()

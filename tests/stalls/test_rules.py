@@ -75,6 +75,12 @@ def test_hold_says_how_long() -> None:
     assert RULES.read_rule("hold:from=left,number=5,ms=2.5").hold_ns == 2_500_000
 
 
+def test_twice_may_say_how_much_later() -> None:
+    assert chosen("twice:from=right,number=4", *FLIGHT) == [4]
+    assert RULES.read_rule("twice:from=right,number=4").hold_ns == 0
+    assert RULES.read_rule("twice:from=right,number=4,ms=90").hold_ns == 90_000_000
+
+
 @pytest.mark.parametrize(
     "word", ["lose:from=left", "drop:from=above", "drop:from=left,colour=red", "hold:from=left", "drop:from=left,ms=5"]
 )

@@ -377,9 +377,17 @@ impl<O: Output> Run<O> {
         if taken.mark != Some(Mark::Duplicate) {
             traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
         }
-        // RSTs that answer several segments are equal to the bit, and no copies.
-        if self.chooser.sights() && (taken.mark != Some(Mark::Duplicate) || segment.flags.rst()) {
-            self.out.sighting(rows::sighted_segment(stream, segment, seen, from))?;
+        if self.chooser.sights() {
+            let sighting = rows::sighted_segment(stream, segment, seen, from);
+            if let Some(copy) = taken.came_twice.and_then(|first| traffic.doubted.take(from.peer(), first)) {
+                self.out.sighting(copy)?;
+            }
+            // RSTs that answer several segments are equal to the bit, and no copies.
+            if taken.mark != Some(Mark::Duplicate) || segment.flags.rst() {
+                self.out.sighting(sighting)?;
+            } else if segment.payload_len > 0 {
+                traffic.doubted.keep(from, sighting);
+            }
         }
         if is_explained || is_detailed || taken.mark.is_some_and(Mark::is_trouble) {
             let row = rows::segment(stream, segment, seen, from, &tcp.halves, taken.mark);

@@ -10,13 +10,13 @@ use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
-use crate::packet::Endpoint;
+use crate::packet::{Endpoint, Seq};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows::{self, FlowContext};
 use crate::stalls::Stalls;
 use crate::stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
-use crate::tables::ConnectionRow;
+use crate::tables::{ConnectionRow, SightingRow};
 use crate::tcp::{Connection, Receiver};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
@@ -136,6 +136,22 @@ impl Receiver for Speech {
     }
 }
 
+/// The last second capture of a packet of each side: its receiver may say that it came twice.
+#[derive(Default)]
+pub(super) struct Doubted(Option<Box<BySide<Option<SightingRow>>>>);
+
+impl Doubted {
+    /// Keeps one in place of that of before.
+    pub fn keep(&mut self, from: Side, copy: SightingRow) {
+        self.0.get_or_insert_default()[from] = Some(copy);
+    }
+
+    /// Gives the one that begins with this byte: it was no second capture.
+    pub fn take(&mut self, from: Side, first: Seq) -> Option<SightingRow> {
+        self.0.as_mut()?[from].take_if(|copy| copy.seq == Some(first.0.into()))
+    }
+}
+
 /// What is kept for an open flow.
 pub(super) struct Traffic {
     pub capture: i32,
@@ -153,6 +169,7 @@ pub(super) struct Traffic {
     pub clock_stepped_back: bool,
     /// Records and messages are written down; so many were so far.
     transcribed: Option<(i32, i32)>,
+    pub doubted: Doubted,
 }
 
 impl Traffic {
@@ -176,6 +193,7 @@ impl Traffic {
             stalls,
             clock_stepped_back: false,
             transcribed: None,
+            doubted: Doubted::default(),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Taken {
     pub acked: u64,
     /// Bytes of the peer's that it reports as received twice: the first, and the one behind the last.
     pub received_twice: Option<(u64, u64)>,
+    /// The first byte of a peer's packet that was taken for a second capture, and was sent twice or doubled on the way.
+    pub came_twice: Option<Seq>,
 }
 
 /// One TCP connection.
@@ -117,15 +119,13 @@ impl Connection {
         self.last = self.last.max(seen);
         self.last_frame = self.last_frame.max(seen.frame());
 
-        if let Some(range) = segment.duplicate_sack {
-            self.received_twice(from.peer(), range);
-        }
+        let came_twice = segment.duplicate_sack.and_then(|range| self.received_twice(from.peer(), range));
         let repeats_syn = segment.flags.syn() && self.synchronise(from, segment, seen);
         let acked = self.acknowledge(from, segment, seen);
         let window = if segment.flags.is_plain() { self.halves[from].classifier.window(segment.window) } else { None };
         let peer = &mut self.halves[from.peer()].assembler;
         let received_twice = segment.duplicate_sack.map(|(left, right)| (peer.position(left), peer.position(right)));
-        let mut taken = Taken { acked, received_twice, ..Taken::default() };
+        let mut taken = Taken { acked, received_twice, came_twice, ..Taken::default() };
         if segment.flags.rst() {
             self.rst_by.get_or_insert(from);
             self.rst.get_or_insert(seen);
@@ -152,13 +152,14 @@ impl Connection {
     }
 
     /// The receiver of `side`'s bytes reports that it got a range twice: what was taken for a second capture was sent.
-    fn received_twice(&mut self, side: Side, range: (Seq, Seq)) {
+    /// Returns its first byte.
+    fn received_twice(&mut self, side: Side, range: (Seq, Seq)) -> Option<Seq> {
         let sender = &mut self.halves[side];
-        if sender.classifier.copies.was_sent_twice(range) {
-            sender.packets += 1;
-            sender.classifier.retransmits += 1;
-            self.duplicates -= 1;
-        }
+        let first = sender.classifier.copies.sent_twice(range)?;
+        sender.packets += 1;
+        sender.classifier.retransmits += 1;
+        self.duplicates -= 1;
+        Some(first)
     }
 
     /// Captured bytes held back at present.

@@ -73,8 +73,8 @@ impl Copies {
         self.doubted = None;
     }
 
-    /// True when the receiver says that it got the last copy's bytes twice: then they were sent twice.
-    pub fn was_sent_twice(&mut self, (left, right): (Seq, Seq)) -> bool {
-        self.doubted.take_if(|(from, to)| from.since(left) >= 0 && right.since(*to) >= 0).is_some()
+    /// The first byte of the last copy, if the receiver says that it got its bytes twice: then they were sent twice.
+    pub fn sent_twice(&mut self, (left, right): (Seq, Seq)) -> Option<Seq> {
+        self.doubted.take_if(|(from, to)| from.since(left) >= 0 && right.since(*to) >= 0).map(|(first, _)| first)
     }
 }
