@@ -186,7 +186,7 @@ TABLES: tuple[Table, ...] = (
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
             protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
             user_agent VARCHAR, server_software VARCHAR,
-            ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR,
+            ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR, alternatives VARCHAR[],
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,
             request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
             request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT, service_ns BIGINT,

@@ -281,6 +281,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
         forwarded_for: provenance.and_then(Provenance::forwarded_for),
         via: provenance.and_then(|way| way.via.as_deref()),
+        alternatives: provenance.map(|way| way.alternatives.as_slice()).filter(|told| !told.is_empty()),
         expect_continue: exchange.expects_continue,
         continued_at: at(exchange.continued),
         body_at: at(request.content),
