@@ -1,6 +1,6 @@
 """Where HTTP/3 is offered: HTTPS records held against tshark, Alt-Svc, and the findings about offers that are not used.
 
-In: captures/udp.
+In: captures/udp; of early data captures/http3.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import conchart
+from tests.http3.test_truth import opened
 from tests.tshark import ask, needs_tshark
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "udp"
@@ -79,3 +80,15 @@ def test_an_offer_that_is_not_used_costs_a_round_trip_a_connection() -> None:
                 SELECT * FROM connections WHERE transport = 'tcp' ORDER BY syn_at OFFSET 1)""").fetchall()
     assert count == 4
     assert cost_ns == pytest.approx(tcp_ns, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("case", "allowed", "unused"),
+    [("resumed", [True] * 4, 3), ("early", [True] * 2, 0), ("early-refused", [True] * 2, 0), ("one", [True], 0)],
+)
+def test_tickets_allow_early_data_and_who_does_not_use_it_is_told(case: str, allowed: list[bool], unused: int) -> None:
+    with opened(case) as trace:
+        told = trace.sql("SELECT early_data_allowed FROM handshakes ORDER BY stream").fetchall()
+        counts = trace.sql("SELECT count FROM findings WHERE finding = '0rtt-unused'").fetchall()
+    assert [each for (each,) in told] == allowed
+    assert counts == ([(unused,)] if unused else [])

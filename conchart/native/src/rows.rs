@@ -226,6 +226,7 @@ pub fn handshake<'a>(
         early_data_offered: tls.early_data_offered,
         ticket_offered: tls.ticket_offered,
         ticket_issued: tls.ticket_issued,
+        early_data_allowed: tls.early_data_allowed,
         session_id_issued: tls.session_id_issued,
         outcome: Some(tls.outcome.name()),
         hello_retry: Some(tls.hello_retry),

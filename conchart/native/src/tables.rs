@@ -250,7 +250,7 @@ table! {
         named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
         client_random: Random,
         quic_version: Text, retry_at: Int64, kind: Word, resumption_offered: Word, early_data_offered: Bool, ticket_offered: Bool,
-        ticket_issued: Bool, session_id_issued: Bool, outcome: Word, hello_retry: Bool,
+        ticket_issued: Bool, early_data_allowed: Bool, session_id_issued: Bool, outcome: Word, hello_retry: Bool,
         client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Word,
         certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
         server_flight_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
