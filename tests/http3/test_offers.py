@@ -30,7 +30,7 @@ def test_tshark_reads_the_same_service_bindings(case: str) -> None:
     capture = CAPTURES / case / "input.pcap"
     names = ["svcpriority", "targetname", "svcparam.key", *(f"svcparam.{value}" for value in VALUES.values())]
     fields = ["frame.number", *(f"dns.svcb.{name}" for name in names)]
-    words = ["-r", capture, "-Y", "dns.svcb.svcpriority", "-T", "fields", "-E", "aggregator=;"]
+    words: list[str | Path] = ["-r", capture, "-Y", "dns.svcb.svcpriority", "-T", "fields", "-E", "aggregator=;"]
     lines = ask([*words, *(word for field in fields for word in ("-e", field))]).splitlines()
     told = {}
     for line in lines:
