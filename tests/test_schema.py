@@ -88,6 +88,7 @@ TOLD = (
     "http3/retry",
     "udp/dns-before-http",
     "udp/http3",
+    "udp/services",
     "crafted/gap",
     "crafted/refused",
     "crafted/reordering",

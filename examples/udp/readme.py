@@ -42,7 +42,7 @@ Client, one command after the other:
 
 {commands}
 
-- Resolver: dnsmasq, which knows `shop.example` and keeps nothing.
+- Resolver: dnsmasq, which knows `shop.example`{blocked(case)} and keeps nothing.
 {site(case)}
 - Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {case.packets}`.
 
@@ -54,14 +54,22 @@ Client, one command after the other:
 """
 
 
+def blocked(case: Case) -> str:
+    """Say what else the resolver knows where UDP is blocked."""
+    return ", has an HTTPS record for `www.shop.example` that offers h3," if case.blocked else ""
+
+
 def site(case: Case) -> str:
     """Say what stands at the server's address."""
     if case.http3:
-        return """\
-- Server: Caddy, `examples/udp/Caddyfile`; EC certificate signed by a like authority. Behind it
+        dropped = "- The server drops datagrams to port 443 (nftables).\n" if case.blocked else ""
+        return f"""\
+{dropped}- Server: Caddy, `examples/udp/Caddyfile`; EC certificate signed by a like authority. Behind it
   `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds.
 - `keys.log` has the TLS secrets, as the client wrote them:
   `tshark -o tls.keylog_file:keys.log -r input.pcap -Y http3`."""
+    if "HTTPS" in case.commands[0]:
+        return "- Its HTTPS records are `SERVICES` in `examples/udp/street.py`."
     if "dig" in case.commands[0]:
         return f"- `long.example` has twelve TXT records of {len(LONG_TEXT) + 2} bytes and more."
     return f"""\

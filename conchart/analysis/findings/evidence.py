@@ -331,6 +331,7 @@ _WAITED = f"""
         UNION ALL
         SELECT stream, -1, opened_at, closed_at FROM connections
         WHERE (state IN ('refused', 'unanswered') AND transport = 'tcp'
+                OR state = 'unanswered' AND stream IN (SELECT stream FROM handshakes WHERE quic_version IS NOT NULL)
                 OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed'))
             AND stream NOT IN (SELECT stream FROM exchanges)
             AND client_ip NOT IN (FROM proxies) AND client_ip NOT IN (FROM scanners)),

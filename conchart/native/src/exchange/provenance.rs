@@ -1,12 +1,15 @@
-//! The origin of a request by its header fields: request identifiers, the client (`Forwarded`), the proxies (`Via`).
+//! The origin of a request by its header fields: request identifiers, the client (`Forwarded`), the proxies (`Via`); and
+//! where else the server says that it can be asked (`Alt-Svc`).
 //!
 //! Fields: W3C Trace Context (traceparent), Zipkin's B3, Jaeger, SkyWalking, AWS, Google and Cloudflare; X-Forwarded-For,
-//! RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via). In: header fields. Out: a [`Provenance`], where one of them is
-//! there. Bounded: at most [`MAX_IDS`] identifiers, and so much of each text. All of it is as sent: hostile text.
+//! RFC 7239 (Forwarded), RFC 9110 section 7.6.3 (Via), RFC 7838 (Alt-Svc). In: header fields. Out: a [`Provenance`], where one of them is
+//! there. Bounded: at most [`MAX_IDS`] identifiers, [`MAX_ALTERNATIVES`] alternatives, and so much of each text. All of it is as sent: hostile text.
 
 /// Identifiers that are kept of one exchange.
 const MAX_IDS: usize = 6;
-/// Longest value of an identifier; others are cut.
+/// Alternatives that are kept of one exchange.
+pub(super) const MAX_ALTERNATIVES: usize = 8;
+/// Longest value of an identifier, and of an alternative; others are cut.
 const MAX_ID: usize = 128;
 /// Longest list of addresses, or of proxies.
 const MAX_LIST: usize = 512;
@@ -19,6 +22,8 @@ pub struct Provenance {
     /// For whom it was sent, and by which field that is known: the strongest that was there.
     forwarded_for: Option<(ClientField, String)>,
     pub via: Option<String>,
+    /// Where else the service is: members of Alt-Svc as sent, records of DNS as text (RFC 9460 section 2.1).
+    pub alternatives: Vec<String>,
 }
 
 /// Fields that say for whom a request was sent, weakest first.
@@ -35,6 +40,7 @@ enum Field {
     Id(&'static str, fn(&[u8]) -> Option<&[u8]>),
     For(ClientField),
     Via,
+    AltSvc,
 }
 
 impl Field {
@@ -43,6 +49,7 @@ impl Field {
         let candidates: &[(&str, Self)] = match name.len() {
             3 => &[("via", Self::Via), ("sw8", Self::Id("sw8", second_part))],
             6 => &[("cf-ray", Self::Id("cf-ray", whole))],
+            7 => &[("alt-svc", Self::AltSvc)],
             9 => &[("forwarded", Self::For(ClientField::Forwarded)), ("x-real-ip", Self::For(ClientField::RealIp))],
             11 => &[("traceparent", Self::Id("traceparent", trace_id))],
             12 => {
@@ -74,7 +81,7 @@ impl Provenance {
         let value = value.trim_ascii();
         let taken = match field {
             Field::Id(_, part) => part(value),
-            Field::For(_) | Field::Via => Some(value),
+            Field::For(_) | Field::Via | Field::AltSvc => Some(value),
         };
         let Some(value) = taken.filter(|value| !value.is_empty()) else { return };
         let provenance = known.get_or_insert_default();
@@ -82,12 +89,19 @@ impl Provenance {
             Field::Id(name, _) => provenance.add_id(format!("{name}:{}", text(value, MAX_ID))),
             Field::For(field) => provenance.add_forwarded(field, value),
             Field::Via => extend(provenance.via.get_or_insert_default(), value),
+            Field::AltSvc => members(value).for_each(|member| provenance.add_alternative(member)),
         }
     }
 
     fn add_id(&mut self, id: String) {
         if self.ids.len() < MAX_IDS && !self.ids.contains(&id) {
             self.ids.push(id);
+        }
+    }
+
+    pub(super) fn add_alternative(&mut self, alternative: &[u8]) {
+        if self.alternatives.len() < MAX_ALTERNATIVES && !alternative.is_empty() {
+            self.alternatives.push(text(alternative, MAX_ID).into_owned());
         }
     }
 
@@ -111,11 +125,13 @@ impl Provenance {
         self.forwarded_for.as_ref().map(|(_, list)| list.as_str())
     }
 
-    /// What both heads of an exchange say. For whom it was sent is the request's to say.
+    /// What both heads of an exchange say. For whom it was sent is the request's to say,
+    /// where else the service is the response's.
     pub(super) fn joined(request: Option<Box<Self>>, response: Option<Box<Self>>) -> Option<Box<Self>> {
         let Some(response) = response else { return request };
         let mut joined = request.unwrap_or_default();
         response.ids.into_iter().for_each(|id| joined.add_id(id));
+        joined.alternatives = response.alternatives;
         joined.via = joined.via.take().or(response.via);
         Some(joined)
     }
@@ -132,6 +148,18 @@ fn add_forwarded(list: &mut String, field: ClientField, value: &[u8]) {
             extend(list, node);
         }
     }
+}
+
+/// Members of a list, whose strings may hold commas (RFC 9110 section 5.6.1).
+fn members(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let (mut quoted, mut escaped) = (false, false);
+    let mut separates = move |byte: &u8| {
+        let literal = escaped;
+        escaped = quoted && !literal && *byte == b'\\';
+        quoted ^= *byte == b'"' && !literal;
+        *byte == b',' && !quoted
+    };
+    value.split(move |byte| separates(byte)).map(<[u8]>::trim_ascii)
 }
 
 /// Fields of one name are one list (RFC 9110 section 5.3).
@@ -262,12 +290,23 @@ mod tests {
         assert_eq!((alone.via.as_deref(), alone.forwarded_for()), (Some("2 c"), None));
     }
 
+    #[test]
+    fn the_response_says_where_else_the_service_is() {
+        let told =
+            [("Alt-Svc", "h3=\":443\"; ma=86400, h3-29=\"a,\\\"b:443\""), ("alt-svc", "h2=\"alt.example:8000\"")];
+        let response = read(&told);
+        let both = Provenance::joined(read(&[("alt-svc", "clear"), ("via", "1.1 a")]), response).unwrap();
+        assert_eq!(both.alternatives, ["h3=\":443\"; ma=86400", "h3-29=\"a,\\\"b:443\"", "h2=\"alt.example:8000\""]);
+        assert_eq!(both.via.as_deref(), Some("1.1 a"));
+        assert_eq!(read(&[("alt-svc", &"a,".repeat(20))]).unwrap().alternatives, ["a"; MAX_ALTERNATIVES]);
+    }
+
     proptest! {
         #[test]
         fn hostile_fields_take_little_room(
             fields in prop::collection::vec(
                 (
-                    prop::sample::select(vec!["via", "x-request-id", "forwarded", "x-forwarded-for", "sw8", "traceparent"]),
+                    prop::sample::select(vec!["via", "x-request-id", "forwarded", "x-forwarded-for", "sw8", "traceparent", "alt-svc"]),
                     prop::collection::vec(any::<u8>(), 0..700),
                 ),
                 0..40,
@@ -276,6 +315,8 @@ mod tests {
             let mut known = None;
             fields.iter().for_each(|(name, value)| Provenance::note(&mut known, name.as_bytes(), value));
             if let Some(known) = known {
+                prop_assert!(known.alternatives.len() <= MAX_ALTERNATIVES);
+                prop_assert!(known.alternatives.iter().all(|alternative| alternative.len() <= 3 * MAX_ID));
                 // A byte that is no UTF-8 becomes a mark of three.
                 prop_assert!(known.ids.len() <= MAX_IDS && known.ids.iter().all(|id| id.len() <= 3 * MAX_ID + 32));
                 prop_assert!(known.via.iter().all(|via| via.len() <= 3 * MAX_LIST + 2));

@@ -88,8 +88,8 @@ impl CryptoHandshake {
     }
 
     /// A server's session ticket went by, after the handshake.
-    pub fn ticket(&mut self) {
-        self.handshaking.machine.facts.ticket_issued = Some(true);
+    pub fn ticket(&mut self, message: &[u8]) {
+        self.handshaking.machine.facts.tell_ticket(message);
     }
 
     /// What opens the packets of the client's early data, once: when its hello has been read.

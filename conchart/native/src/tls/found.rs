@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::Flights;
+use super::hello::allows_early_data;
 use super::names::{Name, Version};
 use crate::stream::{Moment, Side};
 
@@ -123,6 +124,8 @@ pub struct Handshake {
     /// The client takes tickets.
     pub ticket_offered: Option<bool>,
     pub ticket_issued: Option<bool>,
+    /// TLS 1.3: a ticket allows early data in the next connection. `None`: no ticket was read.
+    pub early_data_allowed: Option<bool>,
     /// TLS 1.2 and older: the ServerHello names the session anew, so that it can be resumed by that id.
     pub session_id_issued: Option<bool>,
     /// Of the (first) ClientHello message, its header included.
@@ -172,6 +175,13 @@ pub struct Handshake {
 }
 
 impl Handshake {
+    /// A NewSessionTicket of TLS 1.3, with its header: several may come, and one that allows early data will do.
+    pub(super) fn tell_ticket(&mut self, message: &[u8]) {
+        self.ticket_issued = Some(true);
+        let allows = allows_early_data(message);
+        self.early_data_allowed = if self.early_data_allowed == Some(true) { Some(true) } else { allows };
+    }
+
     /// Moves the instants that end it up to the hello where the clock was set back in between; true when it was.
     pub fn keep_order(&mut self) -> bool {
         let Some(hello) = self.hello else { return false };

@@ -363,3 +363,39 @@ fn named_curve(body: &[u8]) -> Option<u16> {
     let mut fields = Fields(body);
     (fields.u8()? == 3).then(|| fields.u16()).flatten()
 }
+/// Does this NewSessionTicket of TLS 1.3, header included, allow early data (RFC 8446 section 4.6.1)? `None` where it is
+/// cut short.
+pub(super) fn allows_early_data(message: &[u8]) -> Option<bool> {
+    const EARLY_DATA: u16 = 42;
+    let mut rest = Fields(message);
+    // Type and length, lifetime and what is added to the age; nonce; ticket.
+    rest.take(4 + 4 + 4)?;
+    rest.vec8()?;
+    rest.vec16()?;
+    let mut extensions = Fields(rest.vec16()?);
+    let mut allows = false;
+    while !extensions.0.is_empty() {
+        let (kind, data) = (extensions.u16()?, extensions.vec16()?);
+        allows |= kind == EARLY_DATA && Fields(data).u32()? > 0;
+    }
+    Some(allows)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::allows_early_data;
+
+    #[test]
+    fn a_ticket_says_whether_it_allows_early_data() {
+        let with = |extensions: &[u8]| {
+            let length = u16::try_from(extensions.len()).unwrap().to_be_bytes();
+            [&b"\x04\0\0\x20\0\0\x1c\x20abcd\x02no\0\x03tkt"[..], &length, extensions].concat()
+        };
+        assert_eq!(allows_early_data(&with(b"")), Some(false));
+        assert_eq!(allows_early_data(&with(b"\0\x2a\0\x04\0\0\0\0")), Some(false));
+        assert_eq!(allows_early_data(&with(b"\x1a\x1a\0\0\0\x2a\0\x04\xff\xff\xff\xff")), Some(true));
+        let whole = with(b"\0\x2a\0\x04\xff\xff\xff\xff");
+        (0..whole.len()).for_each(|length| assert_eq!(allows_early_data(&whole[..length]), None, "{length}"));
+    }
+}

@@ -38,7 +38,7 @@ impl Tls {
             }
             Opened::Data(clear) => {
                 self.found().clear.push_back(clear);
-                self.note_ticket(from, false);
+                self.note_ticket(from, None);
                 self.application_began(from, part);
             }
         }
@@ -119,13 +119,16 @@ impl Tls {
     }
 
     /// TLS 1.3: after the handshake, the server begins with a ticket, or with something else.
-    fn note_ticket(&mut self, from: Side, issued: bool) {
+    fn note_ticket(&mut self, from: Side, ticket: Option<&[u8]>) {
         if self.handshaking.is_none()
             && self.requester == Some(from.peer())
             && self.state == State::Established(Some(Version::TLS13))
             && let Some(handshake) = self.found.as_mut().and_then(|found| found.handshakes.back_mut())
         {
-            handshake.ticket_issued.get_or_insert(issued);
+            match ticket.filter(|_| handshake.ticket_issued != Some(false)) {
+                Some(message) => handshake.tell_ticket(message),
+                None => handshake.ticket_issued = handshake.ticket_issued.or(Some(false)),
+            }
         }
     }
 
@@ -138,7 +141,7 @@ impl Tls {
                     transcript.later_messages(from, self.number.saturating_sub(1), part, &content.bytes);
                 }
                 if content.bytes.first() == Some(&NEW_SESSION_TICKET) {
-                    self.note_ticket(from, true);
+                    self.note_ticket(from, Some(&content.bytes));
                 }
             }
             return;

@@ -1,13 +1,13 @@
-//! DNS messages (RFC 1035 section 4): header and first question of one, and whether bytes are one.
+//! DNS messages (RFC 1035 section 4): header, first question and service bindings of one, and whether bytes are one.
 //!
-//! In: the bytes of a message. Out: [`Message`], or a [`Verdict`]. Non-goals: resource records, names in anything but the
-//! question.
+//! In: the bytes of a message. Out: [`Message`], or a [`Verdict`]. Non-goals: resource records but those of `services`.
 
 use std::borrow::Cow;
 
+use super::services;
 use crate::exchange::sniffers::Verdict;
 
-const HEADER: usize = 12;
+pub(super) const HEADER: usize = 12;
 /// Longest name on the wire (RFC 1035 section 3.1), and longest text that is made of one.
 const MAX_NAME: usize = 255;
 /// The bytes of a message in which its first question ends, wherever that is.
@@ -31,9 +31,16 @@ pub(super) struct Message {
     pub truncated: bool,
     /// Responses of mDNS have none, refusals need none.
     pub question: Option<Question>,
+    /// Where the service is that was asked for, as text.
+    pub services: Vec<String>,
 }
 
 impl Message {
+    /// Is this a response that may say where a service is?
+    pub fn has_services(&self) -> bool {
+        self.is_response && self.question.as_ref().is_some_and(|asked| services::are_asked(asked.qtype))
+    }
+
     /// A query of mDNS (RFC 6762 section 18.1): its responses go to everyone, not back to who asked.
     pub fn is_multicast(&self) -> bool {
         let local = |question: &Question| question.name.to_ascii_lowercase().ends_with(".local");
@@ -58,15 +65,20 @@ impl Question {
 
 /// Reads a message, of which the capture may hold only the beginning.
 pub(super) fn parse(message: &[u8]) -> Option<Message> {
-    let [id, flags, questions, ..] = header(message)?;
+    let [id, flags, questions, answers, ..] = header(message)?;
     let question = if questions == 0 { None } else { Some(question(message.get(HEADER..)?)?) };
-    Some(Message {
+    let mut read = Message {
         id,
         is_response: flags & QR != 0,
         rcode: flags.to_be_bytes()[1] & 0x0f,
         truncated: flags & TC != 0,
         question,
-    })
+        services: Vec::new(),
+    };
+    if read.has_services() {
+        read.services = services::read(message, questions, answers);
+    }
+    Some(read)
 }
 
 /// Is this a DNS message? With [`Verdict::More`], nothing speaks against it but its first question has not ended.
@@ -169,7 +181,7 @@ fn question(bytes: &[u8]) -> Option<Question> {
     Some(Question { name: text(&labels), qtype, qclass })
 }
 
-fn text(labels: &[&[u8]]) -> Box<str> {
+pub(super) fn text(labels: &[&[u8]]) -> Box<str> {
     if labels.is_empty() {
         return ".".into();
     }

@@ -1,15 +1,18 @@
 //! DNS (RFC 1035): every query is one exchange, over UDP and TCP, inside TLS (RFC 7858) and QUIC (RFC 9250).
 //!
 //! In: over UDP datagrams, each one message (RFC 1035 section 4.2.1); over TCP a stream of messages, each behind its
-//! length (RFC 7766 section 8); for HTTP, what `carried` reads of its requests. Out: exchanges in the [`Ledger`]: method is the QTYPE, target the QNAME, status the RCODE.
-//! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: resource
-//! records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
+//! length (RFC 7766 section 8); for HTTP, what `carried` reads of its requests. Out: exchanges in the [`Ledger`]:
+//! method is the QTYPE, target the QNAME, status the RCODE; what HTTPS and SVCB records say is in its provenance.
+//! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: other
+//! resource records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
 //!
-//! Bounded: [`MAX_ASKED`] queries are remembered, and of each message its question.
+//! Bounded: [`MAX_ASKED`] queries are remembered, of each message its question, and over TCP
+//! [`MAX_SERVICES`] bytes of one that has services.
 
 pub(super) mod carried;
 mod message;
 pub(super) mod over_quic;
+mod services;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +29,9 @@ const PROTOCOL: &str = "dns";
 
 /// Queries that are remembered, answered or not.
 const MAX_ASKED: usize = 512;
+
+/// Bytes of a message in which services are looked for.
+const MAX_SERVICES: usize = 4096;
 
 /// What stands before each message over TCP.
 const LENGTH: usize = 2;
@@ -110,7 +116,12 @@ impl framed::Message for InStream {
         if beginning.len() < wanted && !all {
             return Read::More { wanted, len: Some(len) };
         }
-        Read::Known(Self(message::parse(beginning.get(LENGTH..).unwrap_or_default())), len)
+        let message = message::parse(beginning.get(LENGTH..).unwrap_or_default());
+        let wanted = len.min(LENGTH + MAX_SERVICES);
+        if beginning.len() < wanted && !all && message.as_ref().is_some_and(Message::has_services) {
+            return Read::More { wanted, len: Some(len) };
+        }
+        Read::Known(Self(message), len)
     }
 }
 
@@ -202,7 +213,8 @@ impl Dns {
         self.remember(number, from, message, false);
     }
 
-    fn response(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
+    fn response(&mut self, ledger: &mut Ledger, from: Side, mut message: Message, span: Span, offset: u64) {
+        let services = std::mem::take(&mut message.services);
         let (asker, status) = (from.peer(), Some(u16::from(message.rcode)));
         let fits = |asked: &Asked| asked.from == asker && asked.is(&message);
         // The response to a query that was sent again comes again.
@@ -232,6 +244,9 @@ impl Dns {
         if let Some(entry) = ledger.get(number) {
             entry.exchange.response = span;
             entry.exchange.status = status.map(Into::into);
+            for service in &services {
+                entry.exchange.provenance.get_or_insert_default().add_alternative(service.as_bytes());
+            }
         }
     }
 

@@ -144,7 +144,7 @@ impl OverQuic {
             }
             Event::Crypto { bytes, .. } => {
                 if let Some(handshake) = handshake.as_mut().filter(|_| bytes.first() == Some(&NEW_SESSION_TICKET)) {
-                    handshake.ticket();
+                    handshake.ticket(bytes);
                 }
             }
             Event::ConnectionId { of: Side::Server, cid } => ledger.connection_id(cid),
