@@ -86,6 +86,9 @@ def pipelined(count: int) -> tuple[int, int]:
             stalls=nothing,
             places=nothing,
             seen=nothing,
+            quic_frames=nothing,
+            http3_frames=nothing,
+            lost_packets=nothing,
             parts=nothing,
         )
     )
