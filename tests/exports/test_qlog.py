@@ -42,7 +42,8 @@ FRAME_TYPES = {
     0x30: "datagram",
     0x31: "datagram",
 }
-SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "1RTT", "0RTT": "0RTT"}
+UNCOUNTED = {"negotiated", "restarted"}
+"""The client's first packet is of a version that nobody opens; its log has packets that did not come by."""
 
 
 def written(case: str, folder: Path) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def test_each_connection_is_a_trace_in_the_form_of_the_draft(case: str, tmp_path
         assert all(set(event) == {"time", "name", "data"} for event in trace["events"])
 
 
-@pytest.mark.parametrize("case", sorted(CASES))
+@pytest.mark.parametrize("case", sorted(set(CASES) - UNCOUNTED))
 def test_the_ends_count_as_many_packets(case: str, tmp_path: Path) -> None:
     """The qlogs of aioquic: the client's packets pass the capture point, which lies beside it."""
     for trace, told in zip(written(case, tmp_path)["traces"], truth(case), strict=True):
@@ -101,6 +102,8 @@ def test_tshark_finds_the_same_frames_in_the_same_datagrams_at_the_same_time(cas
     for trace in written(case, tmp_path)["traces"]:
         for event in packets(trace):
             data = event["data"]
+            if "packet_number" not in data["header"]:
+                continue
             known = ours.setdefault(data["datagram_id"], (event["time"], [], Counter()))
             known[1].append(data["header"]["packet_number"])
             known[2].update(frame["frame_type"] for frame in data["frames"])

@@ -9,6 +9,8 @@ LOSSES = {
     "steps-lossy": ["tail-loss-rto", "mid-loss", "mid-loss", "tail-loss-rto"],
     "tail-lost": ["tail-loss-rto"],
     "first-lost": ["quic-pto-handshake"],
+    "chromium": ["quic-pto-handshake"],
+    "chromium-far": ["quic-pto-handshake"],
     "flight-lost": ["quic-pto-handshake"],
 }
 QUESTION = """

@@ -21,6 +21,9 @@ EXCHANGE = (
     "client_keepalive", "server_keepalive", "inferred",
 )  # fmt: skip
 
+LONGEST_MOVE_NS = 200_000
+"""So much later comes a segment at most that others overtook: up to three places of 50 µs each."""
+
 
 def facts(rows: list[Row], names: tuple[str, ...]) -> list[Row]:
     """The columns that do not speak of packets or times."""
@@ -84,5 +87,7 @@ def test_stream_bytes_are_those_that_were_said(
     sent = sum(len(packet.payload) for packet in played if packet.source == client)
     received = sum(len(packet.payload) for packet in played if packet.source != client)
     assert (row["bytes_client"], row["bytes_server"]) == (sent, received)
-    assert (row["retransmits_client"], row["retransmits_server"]) == (0, 0)
+    # What comes later than a round trip behind its successor looks like a copy of something lost.
+    if conversation.talk.rtt > LONGEST_MOVE_NS:
+        assert (row["retransmits_client"], row["retransmits_server"]) == (0, 0)
     assert (row["missing_client"], row["missing_server"]) == (0, 0)

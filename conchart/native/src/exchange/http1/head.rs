@@ -191,7 +191,7 @@ impl Request {
             },
             expects_continue: Some(fields.expects_continue),
             user_agent: fields.user_agent.and_then(product),
-            is_dns: fields.content_type.is_some_and(is_dns),
+            is_dns: fields.is_dns,
             provenance: fields.provenance,
         })
     }
@@ -349,7 +349,7 @@ struct Fields<'a> {
     keep_alive_for: Option<KeepAlive>,
     user_agent: Option<&'a [u8]>,
     server: Option<&'a [u8]>,
-    content_type: Option<&'a [u8]>,
+    is_dns: bool,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -387,7 +387,7 @@ impl<'a> Fields<'a> {
             }
             10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
             10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
-            12 if name.eq_ignore_ascii_case(b"content-type") => self.content_type = Some(value),
+            12 if is_dns(value) && name.eq_ignore_ascii_case(b"content-type") => self.is_dns = true,
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length.add(value),
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();

@@ -237,10 +237,10 @@ impl Http1 {
         let State::Body(body) = &mut direction.state else {
             return chunk.bytes.len();
         };
-        let before = *body;
+        let before = direction.carried.is_some().then_some(*body);
         let fed = body.feed(chunk.bytes);
         let taken = if let Fed::End(n) = fed { n } else { chunk.bytes.len() };
-        if let Some(carried) = &mut direction.carried {
+        if let (Some(carried), Some(before)) = (&mut direction.carried, before) {
             carried.data(ledger, from, before.content(chunk.bytes.get(..taken).unwrap_or_default()));
         }
         direction.span.extend(chunk.seen, taken as u64);
