@@ -32,7 +32,9 @@ def test_a_view_in_the_place_of_a_table_reads_no_file(saved: Path, tmp_path: Pat
     secret = tmp_path / "secret"
     secret.write_text("hunter2\n")
     names = ", ".join(
-        f"content AS {column}" if column == "target" else f"NULL::{'VARCHAR' if kind == 'DNS_OVER' else kind} AS {column}"
+        f"content AS {column}"
+        if column == "target"
+        else f"NULL::{'VARCHAR' if kind == 'DNS_OVER' else kind} AS {column}"
         for column, kind in (column.split() for column in columns_of("exchanges"))
     )
     change(saved, f"DROP TABLE exchanges; CREATE VIEW exchanges AS SELECT {names} FROM read_text('{secret}')")
