@@ -333,7 +333,16 @@ SHAPES = (
             "syn_ack_at": "NULL",
             "ack_at": "NULL",
         },
-        requests={"protocol": "'dns'", "method": "'A'", "status": "k % 4", "host": "'h' || k || '.example'"},
+        requests={
+            "protocol": "'dns'",
+            "method": "'A'",
+            "status": "k % 4",
+            "host": "'h' || k || '.example'",
+            "dns_over": "'udp'",
+            "dns_type": "'A'",
+            "dns_name": "'h' || k || '.example'",
+            "dns_rcode": "k % 4",
+        },
         full=300_000,
     ),
     Shape(
