@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,6 +21,16 @@ from tests.conftest import ROOT
 SECONDS = 240
 SESSION_FIELD = 3
 """In /proc/PID/stat, counted from behind the name in brackets."""
+
+
+def program(path: Path) -> ModuleType:
+    """Load a Python file of the examples under a name of its own: several lessons have a ``measure.py``."""
+    spec = importlib.util.spec_from_file_location("_of_".join((path.stem, path.parent.name.replace("-", "_"))), path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def skip_unless_root_with(programs: Iterable[str]) -> None:

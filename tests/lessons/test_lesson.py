@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.lessons.running import program
 
 PAGE = """Before.
 
@@ -26,12 +26,7 @@ After.
 
 @pytest.fixture(scope="module")
 def lesson() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lesson", ROOT / "examples/lab/lesson.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program(ROOT / "examples/lab/lesson.py")
 
 
 def test_tables_go_between_their_comments_and_the_rest_stays(lesson: ModuleType) -> None:

@@ -5,7 +5,6 @@ PHP's own clock is the truth: what it measured of each page, and of its waits fo
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 import conchart
 from tests.captures_are_real.seen import CAPTURES
 from tests.conftest import ROOT
-from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
+from tests.lessons.running import conchart_commands, make_captures, program, run_conchart, skip_unless_root_with
 
 LESSON = ROOT / "examples/one-page"
 RESULTS: dict[str, Any] = json.loads((LESSON / "results.json").read_text())
@@ -61,12 +60,7 @@ def typical(case: str, figure: str) -> float:
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(LESSON.parent)
-    spec = importlib.util.spec_from_file_location("measure_of_one_page", LESSON / "measure.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program(LESSON / "measure.py")
 
 
 def test_every_case_has_its_capture() -> None:

@@ -5,7 +5,6 @@ The browser's own clock is the truth: what the page measured of itself, and whic
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from statistics import median
@@ -17,7 +16,7 @@ import pytest
 import conchart
 from tests.captures_are_real.seen import CAPTURES
 from tests.conftest import ROOT
-from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
+from tests.lessons.running import conchart_commands, make_captures, program, run_conchart, skip_unless_root_with
 
 LESSON = ROOT / "examples/versions"
 VISITS: list[dict[str, Any]] = json.loads((LESSON / "results.json").read_text())["visits"]
@@ -46,12 +45,7 @@ def visits(version: str, rtt_ms: float, loss: float) -> list[dict[str, Any]]:
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(LESSON.parent)
-    spec = importlib.util.spec_from_file_location("measure_of_versions", LESSON / "measure.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program(LESSON / "measure.py")
 
 
 def test_the_page_is_what_the_results_give(tmp_path: Path) -> None:
