@@ -98,14 +98,31 @@ def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int,
 class Crossings:
     """The packets of several places, and which are the same."""
 
-    def __new__(cls, sightings: object, streams: object) -> Self:
+    def __new__(cls, sightings: Sequence[Sequence[object]]) -> Self:
+        """Take the batches of ``sightings`` that were read at each place."""
+
+    def of_streams(self, streams: Sequence[tuple[int, int]]) -> object:
+        """Give a batch: what tells the packets of these streams (place, number there) from others.
+
+        It has ``part``, ``stream``, ``by_client``, ``flags``, ``bytes``, ``ip_id``, ``seq``, ``ack``, ``print``.
+        """
+
+    def meet(self, streams: object) -> None:
         """Find the packets that are the same.
 
         Args:
-            sightings: Rows that speak Arrow: of ``sightings``, with ``part``, the number of the place, and
-                ``by_client`` in place of ``sender``. Columns that are not needed are kept for ``told``.
-            streams: Rows with ``part`` and ``local``, the stream there; ``path``, the connection; ``turned``; how many
-                ``places`` saw it; ``isn_client`` and ``isn_server`` where sequence numbers were changed on the way.
+            streams: Rows that speak Arrow, with ``part`` and ``local``, the stream there; ``path``, the connection;
+                ``turned``; how many ``places`` saw it; ``isn_client`` and ``isn_server`` where sequence numbers were
+                changed on the way.
+        """
+
+    def from_frame(self, part: int, frame: int) -> int | None:
+        """Give the first time that a place shows from a frame on."""
+
+    def gap(self, part: int, frames: tuple[int, int], most: bool) -> tuple[int, int] | None:
+        """Give the frame before which most time passed, of these from first to last, and how many nanoseconds.
+
+        Where ``most`` is false: before which the least time passed.
         """
 
     def grain(self, part: int) -> int:
@@ -118,7 +135,9 @@ class Crossings:
         """Give a batch: what each place (``part``) has of each connection (``path``) that several saw.
 
         It says how many packets of the others it is ``lacking``, how many were ``overtaken`` on the way from another
-        place, and how many segments are ``late``: they begin before the end of an earlier one.
+        place, and how many segments are ``late``: they begin before the end of an earlier one. Of client and server
+        each: how many ``packets`` it has, ``frame`` and ``tos`` of the first one. Hop limit or ``tos`` of others may differ:
+        it ``varies``.
         """
 
     def route(self, routes: object) -> None:
@@ -159,11 +178,17 @@ class Crossings:
             sets: From which frames on each of the two was set.
         """
 
-    def told(self, befores: list[int]) -> list[object]:
-        """Give the sightings back, once, with ``path``, ``turned`` and ``packet``.
+    def told(
+        self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]
+    ) -> object:
+        """Give the rows of the table ``sightings``, which can be read once; ``place`` is its number from 1.
 
         Args:
+            streams: Rows that speak Arrow, with ``path``, ``stream``, the number of its row, and whether client and
+                server are ``turned`` there.
             befores: Of each place, how many frames stand before its own.
+            clocks: Of each place, stretches of time: what its clock shows at their beginning, what the reference shows
+                then, how much faster it runs, in parts per 10⁹. None where it shows what the reference does.
         """
 
 def divide_turns(sightings: object, stops: object, losses: object) -> list[object]:

@@ -252,7 +252,6 @@ def _read_in_places(
 ) -> None:
     """Fill the tables from the captures of several places."""
     from conchart.parts import Wanted  # not above: few captures are read in parts
-    from conchart.parts.executors import tasks_of
     from conchart.places import read_places
 
     bounds = wanted.bounds
@@ -262,16 +261,12 @@ def _read_in_places(
         name: [os.fspath(files)] if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
         for name, files in places.items()
     }
-    memory = table_limit(None) // (2 * max(workers, 1))
     sizes = [Path(file).stat().st_size for files in named.values() for file in files if Path(file).is_file()]
     packets |= explain is not None or sum(sizes) <= _FEW_BYTES
     logs = tuple(os.fspath(path) for path in keylogs)
-    of_each = Wanted(
-        wanted.filter, bounds["start"], bounds["end"], packets, memory, statements, sightings=True, keylogs=logs
-    )
-    with ExitStack() as stack:
-        executor = stack.enter_context(tasks_of(workers, None)) if workers > 1 else None
-        read_places(trace, named, of_each, trusted=trusted, executor=executor, progress=progress)
+    memory = table_limit(None) // (2 * len(named) or 1)
+    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory, statements, keylogs=logs)
+    read_places(trace, named, of_each, trusted=trusted, progress=progress)
 
 
 def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:

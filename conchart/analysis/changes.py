@@ -10,19 +10,20 @@ does not matter.
 
 from conchart.store.tables import Tables
 
-# Most connections have the same packets everywhere, in one order and with the same headers: their first packets do.
+# Most connections have the same packets everywhere, in one order and with the same headers: their SYNs do.
 _LIKE = """
     CREATE OR REPLACE TEMP TABLE headers AS
-    SELECT stream, place, sender, min(ttl) AS ttl, min(tos) AS tos, count(*) AS packets, min(frame) AS frame,
-        count(ttl) IN (0, count(*)) AND count(tos) IN (0, count(*))
-            AND min(ttl) IS NOT DISTINCT FROM max(ttl) AND min(tos) IS NOT DISTINCT FROM max(tos) AS is_plain
-    FROM sightings WHERE stream IN (SELECT stream FROM paths WHERE position = 1) GROUP BY ALL;
+    FROM (
+        SELECT stream, place, 'client' AS sender, ttl_client AS ttl, tos_client AS tos, packets_client AS packets,
+            client_frame AS frame
+        FROM paths
+        UNION ALL
+        SELECT stream, place, 'server', ttl_server, tos_server, packets_server, server_frame FROM paths)
+    WHERE packets > 0;
     CREATE OR REPLACE TEMP TABLE unlike AS
     SELECT stream FROM paths GROUP BY stream
     HAVING count(*) > 1 AND (sum(lacking + overtaken) > 0 OR count(DISTINCT isn_client) > 1
-        OR count(DISTINCT isn_server) > 1)
-    UNION
-    SELECT stream FROM headers WHERE NOT is_plain;
+        OR count(DISTINCT isn_server) > 1 OR bool_or(varies));
     CREATE OR REPLACE TEMP TABLE compared AS
     FROM sightings WHERE packet IS NOT NULL AND stream IN (FROM unlike)
     UNION ALL
@@ -62,7 +63,7 @@ _HEADERS = f"""
             here.tos AS from_tos, there.tos AS to_tos, here.packets, here.frame AS from_frame, there.frame AS to_frame
         FROM hops
         JOIN headers here ON here.stream = hops.stream AND here.place = from_place
-            AND here.sender::VARCHAR = hops.sender
+            AND here.sender = hops.sender
         JOIN headers there ON there.stream = here.stream AND there.place = to_place AND there.sender = here.sender
         WHERE hops.stream NOT IN (FROM unlike) AND (here.ttl <> there.ttl OR here.tos <> there.tos)),
     told AS (
@@ -140,7 +141,7 @@ _TUNNELS = f"""
         FROM paths {_NEIGHBOURS})
     SELECT ends.*, 'tunnel' AS field, here.packets, here.frame AS from_frame, there.frame AS to_frame
     FROM ends
-    JOIN headers here ON here.stream = ends.stream AND here.place = from_place AND here.sender::VARCHAR = ends.sender
+    JOIN headers here ON here.stream = ends.stream AND here.place = from_place AND here.sender = ends.sender
     JOIN headers there ON there.stream = ends.stream AND there.place = to_place AND there.sender = here.sender
     WHERE before IS DISTINCT FROM after
 """

@@ -22,10 +22,10 @@ _LOST = """
         FROM paths WHERE stream IN (FROM shared)),
     -- All that one side sent, at one place only: others between the same ends say where it was on its way to.
     lone AS (
-        SELECT paths.stream, paths.place, any_value(sender) AS sender, transport, paths.client_ip, paths.server_ip,
-            paths.server_port
-        FROM paths JOIN connections USING (stream) JOIN sightings USING (stream)
-        WHERE stream NOT IN (FROM shared) GROUP BY ALL HAVING count(DISTINCT sightings.sender) = 1),
+        SELECT paths.stream, paths.place, if(connections.packets_server = 0, 'client', 'server') AS sender,
+            transport, paths.client_ip, paths.server_ip, paths.server_port
+        FROM paths JOIN connections USING (stream)
+        WHERE stream NOT IN (FROM shared) AND (connections.packets_client = 0) <> (connections.packets_server = 0)),
     usual AS (
         SELECT place, sender, transport, paths.client_ip, paths.server_ip, paths.server_port, any_value(next) AS next
         FROM next_places JOIN paths USING (stream, place) JOIN connections USING (stream)
@@ -33,9 +33,9 @@ _LOST = """
     following AS (
         FROM next_places WHERE stream IN (SELECT stream FROM paths WHERE lacking > 0)
         UNION ALL
-        SELECT stream, place, lone.sender::VARCHAR, next
+        SELECT stream, place, lone.sender, next
         FROM lone JOIN usual USING (place, transport, client_ip, server_ip, server_port)
-        WHERE usual.sender = lone.sender::VARCHAR
+        WHERE usual.sender = lone.sender
             -- It may be there, and not be recognised.
             AND NOT EXISTS (
                 FROM lone others WHERE others.place = next AND others.transport = lone.transport
@@ -97,8 +97,9 @@ _LOST = """
     LEFT JOIN acknowledged ON acknowledged.stream = missed.stream AND acknowledged.sender <> missed.sender
     WHERE (missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes)
         -- A direction of which the place saw nothing, and all arrived, goes another way.
-        AND (NOT seen_behind OR (missed.stream, missed.sender, next) IN (
-            SELECT (stream, sender, place) FROM sightings))
+        AND (NOT seen_behind OR EXISTS (
+            FROM paths WHERE paths.stream = missed.stream AND paths.place = next
+                AND if(missed.sender = 'client', packets_client, packets_server) > 0))
         -- A middlebox opened the connection by itself: handshake and acknowledgements are its own.
         AND NOT (missed.bytes = 0 AND NOT contains(flags, 'F') AND missed.stream IN (
             SELECT stream FROM paths GROUP BY stream

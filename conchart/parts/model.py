@@ -35,8 +35,6 @@ class Wanted:
     """Bytes that the tables of a task may take."""
     statements: Statements = "shape"
     """How much is kept of what stores are asked."""
-    sightings: bool = False
-    """Keep of every packet what tells it from others."""
     steps: tuple[tuple[int, int], ...] = ()
     """Where the clock was set: from which frame on it shows how much more. That is taken away."""
     keylogs: tuple[str, ...] = ()

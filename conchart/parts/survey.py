@@ -7,7 +7,7 @@ into a folder of its own, which gets its name when it is complete.
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -28,8 +28,14 @@ from conchart.store.tables import Tables
 Address = IPv4Address | IPv6Address
 
 
-def survey(part: Part, wanted: Wanted, work: Path) -> Surveyed:
+def survey(part: Part, wanted: Wanted, work: Path, sighted: Callable[[object], None] | None = None) -> Surveyed:
     """Read a part into Parquet files.
+
+    Args:
+        part: The part.
+        wanted: Which packets.
+        work: The folder of all parts.
+        sighted: Takes the batches of ``sightings``, which then have no file.
 
     Raises:
         CaptureError: Nothing could be read.
@@ -37,7 +43,7 @@ def survey(part: Part, wanted: Wanted, work: Path) -> Surveyed:
     with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as paths:
         try:
             with _tables(wanted) as tables:
-                frames, torn = _read(tables, paths, wanted, aside=made)
+                frames, torn = _read(tables, paths, wanted, aside=made, sighted=sighted)
                 files = _files(tables)
                 about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"
                 ((packets, selected, truncated),) = tables.stored(about).fetchall()
@@ -136,13 +142,21 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
     return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
 
 
-def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None = None) -> tuple[int, list[Any]]:
+def _read(
+    tables: Tables,
+    paths: list[str],
+    wanted: Wanted,
+    aside: Path | None = None,
+    sighted: Callable[[object], None] | None = None,
+) -> tuple[int, list[Any]]:
     """Fill tables, or the files of a folder: of these, only ``captures`` is a table, too."""
     chosen = selection(wanted.filter, wanted.start, wanted.end, None)
     written = Counter[str]()
 
     def take(table: str, batch: object) -> None:
-        if aside is None or table == "captures":
+        if table == "sightings" and sighted:
+            sighted(batch)
+        elif aside is None or table == "captures":
             tables.insert(table, batch)
         else:
             tables.put_aside(table, batch, file_of(str(aside), table, written[table]))
@@ -159,7 +173,7 @@ def _read(tables: Tables, paths: list[str], wanted: Wanted, aside: Path | None =
             keylogs=list(wanted.keylogs),
             progress=None,
             watch=None,
-            sightings=wanted.sightings,
+            sightings=sighted is not None,
             steps=wanted.steps,
             **chosen.bounds,
         )

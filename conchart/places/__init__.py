@@ -3,22 +3,25 @@
 In: the files of each place. Out: rows in a trace's tables. A connection that several places saw has one row; the tables
 ``places``, ``clocks`` and ``sightings`` say what each place saw of it, and when.
 
-Each place is read by itself into Parquet files (``parts.survey``). ``matching`` finds the connections and packets that
+Each place is read by itself into Parquet files (``parts.survey``), all side by side; its packets stay in memory, for
+the core. ``matching`` finds the connections and packets that
 places share, ``steps`` which clocks were set: such a place is read once more, without its steps. ``clocks`` says how
 far clocks are apart, ``joining`` fills the tables. ``docs/places.md`` explains the steps.
 """
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 from conchart import _native
 from conchart.errors import UsageError
 from conchart.files.paths import temporary_folder
 from conchart.parts.cutting import Part
-from conchart.parts.model import Surveyed, Wanted
+from conchart.parts.model import Wanted
 from conchart.parts.survey import survey
 from conchart.places.clocks import Step, order_places, set_clocks
 from conchart.places.joining import join_places
@@ -39,7 +42,6 @@ def read_places(
     wanted: Wanted,
     *,
     trusted: Collection[str] = (),
-    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Read the captures of several places.
@@ -49,7 +51,6 @@ def read_places(
         places: The files of each place, in the order of their times. The clock of the first place tells all times.
         wanted: Which packets, and how.
         trusted: Places whose clocks show the right time: it is taken as it is.
-        executor: Reads places side by side.  [default: one after the other]
         progress: Called after each place with the bytes and packets read so far.
 
     Raises:
@@ -62,18 +63,17 @@ def read_places(
         raise UsageError(f"clock: there is no place {unknown[0]}; --at names {', '.join(places)}")
     _check_files(places)
     with temporary_folder(None) as work, ExitStack() as stack:
-        surveyed = _surveyed(places, wanted, work, executor, progress)
-        named = [Place(number, name, one) for number, (name, one) in enumerate(zip(places, surveyed, strict=True))]
+        named = _surveyed(places, wanted, work, progress)
         crossings = stack.enter_context(_matched(tables, named))
         steps: dict[int, list[Step]] = {}
         for _ in range(_ROUNDS):
-            found = find_steps(tables, crossings, named, trusted, steps)
+            found = find_steps(crossings, named, trusted, steps)
             if found == steps:
                 break
             stack.close()
             del crossings
             named = [
-                replace(place, surveyed=_again(place, replace(wanted, steps=tuple(found[place.number])), work))
+                _read(place.number, place.name, place.surveyed.part, replace(wanted, steps=tuple(found[place.number])), work)
                 if found.get(place.number) != steps.get(place.number)
                 else place
                 for place in named
@@ -81,6 +81,8 @@ def read_places(
             steps = found
             crossings = stack.enter_context(_matched(tables, named))
         clocks = set_clocks(tables, crossings, named, trusted, steps)
+        for place in named:
+            place.sightings.clear()  # the core gives them away as they become rows
         join_places(tables, crossings, named, clocks)
 
 
@@ -96,16 +98,24 @@ def _check_files(places: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def _again(place: Place, wanted: Wanted, work: Path) -> Surveyed:
-    return survey(place.surveyed.part, wanted, work)
+def _read(number: int, name: str, part: Part, wanted: Wanted, work: Path, stop: Event | None = None) -> Place:
+    sightings: list[object] = []
+
+    def sighted(batch: object) -> None:
+        if stop and stop.is_set():
+            raise CancelledError
+        sightings.append(batch)
+
+    return Place(number, name, survey(part, wanted, work, sighted), sightings)
 
 
 @contextmanager
 def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[_native.Crossings]:
     """Have the views of what was read, and what is the same in them."""
     with read_files(tables, places):
-        match_flows(tables, places)
-        crossings = match_packets(tables)
+        crossings = _native.Crossings([place.sightings for place in places])
+        match_flows(tables, crossings, places)
+        match_packets(tables, crossings)
         order_places(tables, crossings)
         yield crossings
 
@@ -114,18 +124,31 @@ def _surveyed(
     places: Mapping[str, Sequence[str]],
     wanted: Wanted,
     work: Path,
-    executor: Executor | None,
     progress: Callable[[int, int], None] | None,
-) -> list[Surveyed]:
+) -> list[Place]:
+    """Read all places side by side: a place is read by the core and by DuckDB, which need no other thread's leave."""
     parts, capture = [], 0
     for number, paths in enumerate(places.values()):
         size = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
         parts.append(Part(capture=capture, paths=tuple(paths), size=size, number=number))
         capture += len(paths)
-    submitted = [executor.submit(survey, part, wanted, work) for part in parts] if executor else None
-    surveyed: list[Surveyed] = []
-    for number, part in enumerate(parts):
-        surveyed.append(submitted[number].result() if submitted else survey(part, wanted, work))
-        if progress:
-            progress(sum(one.part.size for one in surveyed), sum(one.packets for one in surveyed))
-    return surveyed
+    read: list[Place] = []
+    stop = Event()
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as threads:
+        try:
+            begun = [
+                threads.submit(_read, number, name, part, wanted, work, stop)
+                for number, (name, part) in enumerate(zip(places, parts, strict=True))
+            ]
+            for one in begun:
+                read.append(one.result())
+                if progress:
+                    progress(
+                        sum(place.surveyed.part.size for place in read), sum(place.surveyed.packets for place in read)
+                    )
+        except BaseException:
+            # Of the others, nothing is wanted any more.
+            stop.set()
+            threads.shutdown(cancel_futures=True)
+            raise
+    return read

@@ -73,26 +73,29 @@ class Clock:
         since = at - piece.shown(piece.from_at)
         return piece.from_at + since - since * piece.drift_ppb // (10**9 + piece.drift_ppb)
 
+    @property
+    def stretches(self) -> list[tuple[int, int, int]]:
+        """Give of each piece what the clock shows at its beginning, that instant, and the drift; none if it is right."""
+        if not any(piece.offset_ns or piece.drift_ppb for piece in self.pieces):
+            return []
+        return [(piece.shown(piece.from_at), piece.from_at, piece.drift_ppb) for piece in self.pieces]
+
     def told(self, at: str) -> str:
         """Give SQL for what the reference showed when this clock showed ``at``."""
-        if not any(piece.offset_ns or piece.drift_ppb for piece in self.pieces):
+        stretches = self.stretches
+        if not stretches:
             return at
-        cases = [_told(piece, at) for piece in self.pieces]
+        cases = [_told(*stretch, at) for stretch in stretches]
         # Where a clock is set back, two pieces show the same: the earlier one has it.
-        whens = (
-            f"WHEN {at} < {after.shown(after.from_at)} THEN {case}"
-            for after, case in zip(self.pieces[1:], cases, strict=False)
-        )
+        whens = (f"WHEN {at} < {shown} THEN {case}" for (shown, *_), case in zip(stretches[1:], cases, strict=False))
         return f"CASE {' '.join(whens)} ELSE {cases[-1]} END" if len(cases) > 1 else cases[0]
 
 
-def _told(piece: Piece, at: str) -> str:
-    since = f"({at} - {piece.shown(piece.from_at)})"
-    # Of what it shows since, it gained drift / (10⁹ + drift).
-    gained = (
-        f" - ({since}::HUGEINT * {piece.drift_ppb} // {10**9 + piece.drift_ppb})::BIGINT" if piece.drift_ppb else ""
-    )
-    return f"({piece.from_at} + {since}{gained})"
+def _told(shown: int, from_at: int, drift_ppb: int, at: str) -> str:
+    since = f"({at} - {shown})"
+    # Of what it shows since, it gained drift / (10⁹ + drift). ``telling.rs`` says the same of packets.
+    gained = f" - ({since}::HUGEINT * {drift_ppb} // {10**9 + drift_ppb})::BIGINT" if drift_ppb else ""
+    return f"({from_at} + {since}{gained})"
 
 
 def set_clocks(
@@ -111,7 +114,7 @@ def set_clocks(
         trusted: Names of those whose clocks are right.
         steps: By the number of the place.
     """
-    axis = _axis(tables, steps.get(0, ()))
+    axis = _axis(tables, crossings, steps.get(0, ()))
     aligned = {0: Clock(places[0], "reference", axis)}
     for place in places[1:]:
         if place.name in trusted:
@@ -146,15 +149,12 @@ def _lasting(clock: Clock, to_at: int) -> Clock:
     return replace(clock, pieces=(*before, replace(last, to_at=max(last.to_at, to_at))))
 
 
-def _axis(tables: Tables, steps: Sequence[Step]) -> tuple[Piece, ...]:
+def _axis(tables: Tables, crossings: _native.Crossings, steps: Sequence[Step]) -> tuple[Piece, ...]:
     """Give the pieces of the reference: one, and one for each time it was set."""
     span = tables.stored("SELECT min(opened_at), max(closed_at) FROM all_connections WHERE part = 0").fetchall()
     ((first_at, last_at),) = span
-    cuts = [
-        tables.stored(f"SELECT min(seen_at) FROM all_sightings WHERE part = 0 AND frame >= {frame}").fetchall()[0][0]
-        for frame, _ in steps
-    ]
-    bounds = [first_at or 0, *cuts, last_at or 0]
+    cuts = [crossings.from_frame(0, frame) for frame, _ in steps]
+    bounds = [first_at or 0, *(cut for cut in cuts if cut is not None), last_at or 0]
     sets = [*accumulate((ns for _, ns in steps), initial=0)]
     return tuple(
         Piece(from_at, to_at, 0, 0, 0, 0, shown, shown)

@@ -16,7 +16,7 @@ from conchart.parts.survey import frame_columns
 from conchart.places.clocks import Clock
 from conchart.places.views import Place
 from conchart.store.schema import Table
-from conchart.store.tables import Tables
+from conchart.store.tables import Rows, Tables
 
 _DURATIONS = {
     "exchanges": {
@@ -49,8 +49,11 @@ def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[P
         _number(tables, clocks)
         for table in CORE:
             if table.name == "sightings":
-                for batch in crossings.told([before for _, _, before in befores]):
-                    tables.unite(table.name, _union(table, clocks), batch)
+                streams = Rows(tables.stored("SELECT path, stream, turned FROM streams"))
+                told = crossings.told(
+                    streams, [before for _, _, before in befores], [clock.stretches for clock in clocks]
+                )
+                tables.unite(table.name, told, {"place": [place.name for place in places]})
             else:
                 rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
                 tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
@@ -91,7 +94,7 @@ def _number(tables: Tables, clocks: Sequence[Clock]) -> None:
             FROM rows QUALIFY row_number() OVER (PARTITION BY path ORDER BY
                 state = 'midstream', isn_client IS NULL AND isn_server IS NULL,
                 missing_client + missing_server, bytes_client + bytes_server < 0.9 * most, position) = 1)
-        SELECT path, part, local, (row_number() OVER (ORDER BY opened_at, path) - 1)::INTEGER AS stream
+        SELECT path, part, local, turned, (row_number() OVER (ORDER BY opened_at, path) - 1)::INTEGER AS stream
         FROM chosen
     """)
 
@@ -105,17 +108,12 @@ def _union(table: Table, clocks: Sequence[Clock]) -> str:
             f"if(rows.{name} = rows.{end} - rows.{start}, {replaced[end]} - {replaced[start]}, rows.{name})"
         )
     replaced["stream"] = "streams.stream"
-    if table.name == "sightings":
-        side = table.types["sender"]
-        replaced["sender"] = f"if(by_client <> turned, 'client'::{side}, 'server'::{side})"
     if table.name == "connections":
         replaced["capture"] = """(
             SELECT arg_max(files.capture, files.first_frame) FROM files
             WHERE files.part = rows.part AND files.first_frame <= rows.first_frame + before)"""
     told = table.from_core
     values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in told)
-    if table.name == "sightings":
-        return f"SELECT {values}, place, packet FROM batch rows JOIN parts USING (part) JOIN streams USING (path)"
     return f"""
         SELECT {values} FROM all_{table.name} rows
         JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
@@ -135,15 +133,32 @@ _CAPTURES = """
     JOIN files USING (part, local) JOIN parts USING (part) ORDER BY files.capture
 """
 
-_PATHS = """
+def _sides(columns: Sequence[str], turned: str) -> str:
+    """Give SQL for columns of client and server, where a place may take them the other way round."""
+    pairs = (
+        (f"{before}client{after}", f"{before}server{after}")
+        for before, after in (column.split("*") for column in columns)
+    )
+    return ", ".join(
+        f"if({turned}, {server}, {client}) AS {client.split('.')[1]}, "
+        f"if({turned}, {client}, {server}) AS {server.split('.')[1]}"
+        for client, server in pairs
+    )
+
+
+_OWN = ("rows.*_ip", "rows.*_port", "rows.mss_*", "rows.ttl_*", "rows.tunnel_*", "rows.isn_*")
+_PATHS = f"""
     INSERT INTO paths BY NAME
-    SELECT streams.stream, position, place, rows.stream AS place_stream, rows.first_frame + before AS first_frame,
-        rows.last_frame + before AS last_frame, client_ip, client_port, server_ip, server_port,
-        mss_client, mss_server, ttl_client, ttl_server, tunnel_client, tunnel_server, isn_client, isn_server,
-        lacking, overtaken, late
+    SELECT streams.stream,
+        if(streams.turned, count(*) OVER (PARTITION BY streams.path) - 1 - position, position) AS position,
+        parts.place, rows.stream AS place_stream, rows.first_frame + parts.before AS first_frame,
+        rows.last_frame + parts.before AS last_frame, {_sides(_OWN, "routes.turned <> streams.turned")},
+        lacking, overtaken, late, varies,
+        {_sides(("shares.packets_*", "shares.*_frame", "shares.tos_*"), "streams.turned")}
     FROM routes JOIN streams USING (path) JOIN parts ON parts.part = routes.part
     JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local
-    LEFT JOIN shares ON shares.path = routes.path AND shares.part = routes.part
+    LEFT JOIN (SELECT * REPLACE (client_frame + before AS client_frame, server_frame + before AS server_frame)
+        FROM shares JOIN parts USING (part)) shares ON shares.path = routes.path AND shares.part = routes.part
 """
 
 _PLACES = """

@@ -1,11 +1,11 @@
 """The connections and the packets that several places saw.
 
-In: ``all_connections`` and ``all_sightings``. Out: two temporary tables, and what the core holds of the packets.
+In: ``all_connections``, and the packets, which the core holds. Out: temporary tables, and the packets that are the same.
 
 ``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
 client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
-saw. ``again``: streams of a place that are another one of it, behind an address translation. Packets are compared in
-the core (``native/src/across/crossings.rs``).
+saw. ``again``: streams of a place that are another one of it, behind an address translation. ``loose``: streams that
+initial sequence numbers do not tell, ``told``: their packets. Packets are compared in the core (``native/src/across/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
 translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed
@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 from conchart import _native
 from conchart.places.views import Place
-from conchart.store.schema import TABLE_BY_NAME
 from conchart.store.tables import Rows, Tables
 
 _LOOK_ALIKE = 4
@@ -30,8 +29,9 @@ _BEHIND_NS = 1_000_000_000
 """So long after the other one may the second sighting of a connection's beginning be."""
 
 
-def match_flows(tables: Tables, places: Sequence[Place]) -> None:
+def match_flows(tables: Tables, crossings: _native.Crossings, places: Sequence[Place]) -> None:
     """Make ``members``: one row for each connection of each place."""
+    _lend_packets(tables, crossings, "SELECT part, stream FROM all_connections WHERE isn_client IS NULL")
     tables.execute(_AGAIN)
     tables.execute("""
         CREATE TEMP TABLE members AS
@@ -40,9 +40,16 @@ def match_flows(tables: Tables, places: Sequence[Place]) -> None:
         FROM all_connections WHERE part = 0 AND (part, stream) NOT IN (FROM again)
     """)
     for place in places[1:]:
-        for step in (_BY_NUMBERS, _BY_PACKETS, _BY_ADDRESSES):
+        for step in (_BY_NUMBERS, _LOOSE):
             tables.execute(step, {"part": place.number})
-        tables.execute(_OTHERS, {"part": place.number})
+        _lend_packets(tables, crossings, "SELECT part, local FROM loose")
+        for step in (_BY_PACKETS, _BY_ADDRESSES, _OTHERS):
+            tables.execute(step, {"part": place.number})
+
+
+def _lend_packets(tables: Tables, crossings: _native.Crossings, streams: str) -> None:
+    """Make ``told``: what the packets of these streams tell."""
+    tables.lend_batch("told", crossings.of_streams(tables.stored(streams).fetchall()))
 
 
 # A machine that translates addresses has a packet before and after it, if all its interfaces were captured: the second
@@ -54,14 +61,14 @@ _AGAIN = f"""
         FROM all_connections WHERE transport = 'tcp' AND isn_client IS NOT NULL
         WINDOW same AS (PARTITION BY part, isn_client, isn_server ORDER BY first_frame)
         QUALIFY opened_at - first_value(opened_at) OVER same < {_BEHIND_NS}),
-    told AS (
-        SELECT rows.part, rows.stream, rows.first_frame, sender, ip_id, bytes,
-            CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS told
-        FROM all_connections rows JOIN all_sightings USING (part, stream)
-        WHERE isn_client IS NULL AND bytes > 0 AND (transport = 'tcp' OR ip_id > 0)),
+    packets AS (
+        SELECT rows.part, rows.stream, rows.first_frame, by_client,
+            CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS named
+        FROM all_connections rows JOIN told USING (part, stream)
+        WHERE bytes > 0 AND (transport = 'tcp' OR ip_id > 0)),
     twice AS (
-        SELECT DISTINCT part, told, one.stream, other.stream AS again
-        FROM told one JOIN told other USING (part, told, sender)
+        SELECT DISTINCT part, named, one.stream, other.stream AS again
+        FROM packets one JOIN packets other USING (part, named, by_client)
         WHERE (one.first_frame, one.stream) < (other.first_frame, other.stream))
     SELECT part, stream FROM begun WHERE is_again
     UNION
@@ -90,35 +97,39 @@ _BY_NUMBERS = f"""
         AND row_number() OVER (PARTITION BY known.path ORDER BY new.stream) = 1
 """
 
+# Those of the place, and known ones, that initial sequence numbers did not bring together.
+_LOOSE = f"""
+    CREATE OR REPLACE TEMP TABLE loose AS
+    SELECT part, stream AS local, transport, client_ip, client_port, server_ip, server_port, 0::BIGINT AS path,
+        false AS turned
+    FROM all_connections new WHERE part = $part AND {_UNKNOWN}
+    UNION ALL
+    SELECT old.part, old.stream, transport, client_ip, client_port, server_ip, server_port, path, turned
+    FROM {_KNOWN} WHERE (isn_client IS NULL OR isn_server IS NULL OR EXISTS (
+        FROM all_connections new WHERE part = $part AND (isn_client IS NULL OR isn_server IS NULL) AND {_UNKNOWN}))
+        AND {_FREE}
+"""
+
 # A datagram by what it carries; a segment by its numbers, of a SYN that nobody answered with its port.
-_TOLD = """
+_NAMED = """
     CASE WHEN transport = 'udp' THEN hash(print, bytes)
         ELSE hash(seq, ack, bytes, flags, if(flags = 'S', client_port, 0)) END
 """
 
 _BY_PACKETS = f"""
     INSERT INTO members
-    WITH loose AS (
-        SELECT part, stream AS local, transport, client_ip, client_port, server_ip, server_port, 0::BIGINT AS path,
-            false AS turned
-        FROM all_connections new WHERE part = $part AND {_UNKNOWN}
-        UNION ALL
-        SELECT old.part, old.stream, transport, client_ip, client_port, server_ip, server_port, path, turned
-        FROM {_KNOWN} WHERE (isn_client IS NULL OR isn_server IS NULL OR EXISTS (
-            FROM all_connections new WHERE part = $part AND (isn_client IS NULL OR isn_server IS NULL) AND {_UNKNOWN}))
-            AND {_FREE}),
-    told AS (
-        SELECT loose.*, sender, bytes > 0 OR contains(flags, 'S') AS says, {_TOLD} AS told
-        FROM loose JOIN all_sightings ON all_sightings.part = loose.part AND all_sightings.stream = loose.local
-        QUALIFY count(*) OVER (PARTITION BY loose.part, told) <= {_LOOK_ALIKE}),
+    WITH packets AS (
+        SELECT loose.*, by_client, bytes > 0 OR contains(flags, 'S') AS says, {_NAMED} AS named
+        FROM loose JOIN told ON told.part = loose.part AND told.stream = loose.local
+        QUALIFY count(*) OVER (PARTITION BY loose.part, named) <= {_LOOK_ALIKE}),
     pairs AS (
-        SELECT new.local, old.path, any_value(old.turned) AS turned, count(DISTINCT told) FILTER (new.says) AS alike,
-            count(*) FILTER (new.sender <> old.sender) * 2 > count(*) AS crossed,
+        SELECT new.local, old.path, any_value(old.turned) AS turned, count(DISTINCT named) FILTER (new.says) AS alike,
+            count(*) FILTER (new.by_client <> old.by_client) * 2 > count(*) AS crossed,
             bool_or(least((new.client_ip, new.client_port), (new.server_ip, new.server_port))
                     = least((old.client_ip, old.client_port), (old.server_ip, old.server_port))
                 AND greatest((new.client_ip, new.client_port), (new.server_ip, new.server_port))
                     = greatest((old.client_ip, old.client_port), (old.server_ip, old.server_port))) AS same_ends
-        FROM told new JOIN told old USING (told, transport)
+        FROM packets new JOIN packets old USING (named, transport)
         WHERE new.part = $part AND old.part <> $part
         GROUP BY ALL)
     SELECT path, $part, local, turned <> crossed, false FROM pairs
@@ -149,7 +160,7 @@ _OTHERS = f"""
 """
 
 
-def match_packets(tables: Tables) -> _native.Crossings:
+def match_packets(tables: Tables, crossings: _native.Crossings) -> None:
     """Make ``twins``, and find the packets that are the same in the connections that places share."""
     tables.execute("""
         CREATE TEMP TABLE twins AS
@@ -160,9 +171,7 @@ def match_packets(tables: Tables) -> _native.Crossings:
         FROM members JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
         GROUP BY path HAVING count(*) > 1
     """)
-    told = ", ".join(name for name in TABLE_BY_NAME["sightings"].from_core if name != "sender")
-    return _native.Crossings(
-        Rows(tables.stored(f"SELECT part, sender = 'client' AS by_client, {told} FROM all_sightings")),
+    crossings.meet(
         Rows(
             tables.stored("""
                 SELECT members.part, local, path, turned, coalesce(places, 1) AS places,
@@ -170,5 +179,5 @@ def match_packets(tables: Tables) -> _native.Crossings:
                 FROM members LEFT JOIN twins USING (path)
                 JOIN all_connections rows ON rows.part = members.part AND rows.stream = members.local
             """)
-        ),
+        )
     )

@@ -14,7 +14,6 @@ from itertools import combinations
 from conchart import _native
 from conchart.places.clocks import Step
 from conchart.places.views import Place
-from conchart.store.tables import Tables
 
 _LEAST_LEFT_NS = 100_000_000
 """Where steps are known, less than that is no other one: they are as uncertain as packets were delayed."""
@@ -40,7 +39,6 @@ class Found:
 
 
 def find_steps(
-    tables: Tables,
     crossings: _native.Crossings,
     places: Sequence[Place],
     trusted: Collection[str],
@@ -49,8 +47,7 @@ def find_steps(
     """Give the steps of each place whose clock was set, in the order of frames.
 
     Args:
-        tables: With ``all_sightings``.
-        crossings: The packets that places share.
+        crossings: The packets of all places.
         places: Read without the steps that are known.
         trusted: Names of those whose clocks are right.
         known: Steps that were found before. What is left of them is added.
@@ -71,7 +68,7 @@ def find_steps(
         seen = next((one for one in both if any(one.is_same(other) for other in sure)), None)
         others = [one for pair in unsure if pair is not both for one in pair]
         sure = _joined(sure, seen or min(both, key=lambda one: (
-            not any(one.is_same(other) for other in others), not _known(known, one), _silence(tables, one), -one.part
+            not any(one.is_same(other) for other in others), not _known(known, one), _silence(crossings, one), -one.part
         )))  # fmt: skip
     steps = {part: dict(found) for part, found in known.items()}
     for one in sure:
@@ -79,7 +76,7 @@ def find_steps(
         is_rest = bool(known) and known_at is None and abs(one.ns) < _LEAST_LEFT_NS
         if places[one.part].name not in trusted and not is_rest:
             at = one if known_at is None else replace(one, before=known_at - 1, after=known_at)
-            frame, passed_ns = _gap(tables, at)
+            frame, passed_ns = _gap(crossings, at)
             mine = steps.setdefault(one.part, {})
             # Frames are captured one after the other: no less than nothing passed since the one before.
             mine[frame] = mine.get(frame, 0) + min(one.ns, passed_ns)
@@ -98,17 +95,11 @@ def _joined(known: Iterable[Found], new: Found) -> list[Found]:
     return [*(one for one in known if one not in same), new]
 
 
-def _silence(tables: Tables, found: Found) -> int:
+def _silence(crossings: _native.Crossings, found: Found) -> int:
     """Give how long the place saw nothing, if its clock was set: half a round trip more or less."""
-    return abs(_gap(tables, found)[1] - found.ns)
+    return abs(_gap(crossings, found)[1] - found.ns)
 
 
-def _gap(tables: Tables, found: Found) -> tuple[int, int]:
+def _gap(crossings: _native.Crossings, found: Found) -> tuple[int, int]:
     """Give the frame before which the clock was set, and how much time passed since the frame before, as it shows."""
-    ((frame, ns),) = tables.stored(f"""
-        SELECT arg_max(frame, if({found.ns} > 0, ns, -ns)), if({found.ns} > 0, max(ns), min(ns)) FROM (
-            SELECT frame, seen_at - lag(seen_at) OVER (ORDER BY frame) AS ns
-            FROM all_sightings WHERE part = {found.part} AND frame BETWEEN {found.before} AND {found.after})
-        WHERE ns IS NOT NULL
-    """).fetchall()
-    return (found.after, 0) if frame is None else (frame, ns)
+    return crossings.gap(found.part, (found.before, found.after), found.ns > 0) or (found.after, 0)

@@ -367,7 +367,9 @@ TABLES: tuple[Table, ...] = (
             client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
             mss_client INTEGER, mss_server INTEGER, ttl_client INTEGER, ttl_server INTEGER,
             tunnel_client VARCHAR, tunnel_server VARCHAR, isn_client BIGINT, isn_server BIGINT,
-            lacking BIGINT, overtaken BIGINT, late BIGINT
+            lacking BIGINT, overtaken BIGINT, late BIGINT,
+            packets_client BIGINT, packets_server BIGINT, client_frame BIGINT, server_frame BIGINT,
+            tos_client INTEGER, tos_server INTEGER, varies BOOLEAN
         """,
     ),
     Table(

@@ -4,7 +4,7 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
@@ -35,15 +35,17 @@ def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple
     return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
 
 
-def _values(table: str, batch: object) -> dict[str, str]:
-    """Give an expression for each column that the core owes. Of words in a closed vocabulary, it sends numbers.
+def _values(
+    table: str, batch: object, names: Iterable[str], others: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
+    """Give an expression for each of these columns. Of words in a closed vocabulary, the core sends numbers.
 
     DuckDB does not look at columns of which the core says that they have no value.
     """
-    types, words = TABLE_BY_NAME[table].types, getattr(batch, "words", {})
+    types, words = TABLE_BY_NAME[table].types, {**getattr(batch, "words", {}), **(others or {})}
     told = {
         name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]" if name in words else name
-        for name in TABLE_BY_NAME[table].from_core
+        for name in names
     }
     return told | {name: f"CAST(NULL AS {types[name]})" for name in getattr(batch, "empty", ())}
 
@@ -145,17 +147,24 @@ class Tables:
         Raises:
             duckdb.Error: A column is missing, or is one too many.
         """
-        self._take(table, batch, _values(table, batch))
+        self._take(table, batch, _values(table, batch, TABLE_BY_NAME[table].from_core))
 
     def put_aside(self, table: str, batch: object, path: str) -> None:
         """Write a batch of the native core into a Parquet file, in the middle of ``filling``, instead of keeping it."""
-        chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch).items())
+        chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch, TABLE_BY_NAME[table].from_core).items())
         self._database.execute(f"COPY (SELECT {chosen} FROM batch) TO {literal(path)} (COMPRESSION lz4)")
 
-    def unite(self, table: str, query: str, batch: object) -> None:  # noqa: ARG002  (DuckDB reads the variable)
-        """Add the rows of a query over ``batch``, a batch of the native core."""
+    def unite(self, table: str, batch: object, words: Mapping[str, Sequence[str]]) -> None:
+        """Take batches of the native core with all columns of a table, and further columns whose words it numbers.
+
+        Rows without a ``stream`` are left out.
+        """
+        values = _values(table, batch, TABLE_BY_NAME[table].types, words)
         self.execute("SET python_enable_replacements = true")
-        self._database.execute(f"INSERT INTO {table} BY NAME {query}")
+        self._database.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) SELECT {', '.join(values.values())} FROM batch "
+            "WHERE stream IS NOT NULL"
+        )
         self.execute("SET python_enable_replacements = false")
 
     def add(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:

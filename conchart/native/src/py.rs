@@ -83,8 +83,7 @@ impl Batch {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let schema = self.rows.schema();
-        let reader = RecordBatchIterator::new([Ok(self.rows.clone())], schema);
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+        stream(py, Box::new(RecordBatchIterator::new([Ok(self.rows.clone())], schema)))
     }
 
     /// Of each column of words: the words, whose numbers from 1 are in the rows; 0 is none.
@@ -434,6 +433,11 @@ fn batches(rows: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     // SAFETY: a capsule of this name holds such a stream (Arrow PyCapsule interface); what it held is moved out of it.
     #[expect(unsafe_code, reason = "the Arrow PyCapsule interface hands over a pointer")]
     unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) }.map_err(failed)
+}
+
+/// Hands batches over, by the Arrow PyCapsule interface.
+fn stream(py: Python<'_>, batches: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), STREAM)
 }
 
 fn failed(error: ArrowError) -> PyErr {

@@ -4,12 +4,13 @@
 //! alike, their order or the IP identification decides. Of what one place alone has, segments that begin with the same
 //! byte are the same packet: offloading cut or joined them.
 //!
-//! In: the batches of `places/matching.py`, which are kept as they are, and the connection of each stream
-//! ([`Member`]). Out: the batches with their packets (`rows.rs`), [`Apart`] of each connection and two places, and the
-//! points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N sightings cost
+//! In: the sightings of each place, as they were read, and the connection of each stream ([`Member`]). Out: the rows of
+//! the table `sightings` with their packets (`telling.rs`), [`Apart`] of each connection and two places, what each place
+//! has of a connection ([`Share`]), and the points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N sightings cost
 //! N log N. No IO, no clock.
 
 pub mod rows;
+pub mod telling;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ pub struct Member {
 pub struct Seen {
     pub part: u16,
     pub ttl: Option<u8>,
+    pub tos: Option<u8>,
     /// The connection's client sent it.
     pub by_client: bool,
     /// So many bytes it carries.
@@ -99,6 +101,30 @@ pub struct Share {
     pub overtaken: usize,
     /// Segments that begin before the end of an earlier one.
     pub late: usize,
+    /// What client and server sent.
+    pub sides: [Side; 2],
+}
+
+/// What a place has of one side of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Side {
+    pub packets: usize,
+    pub first_frame: Option<i64>,
+    /// Of the first packet.
+    pub ttl: Option<u8>,
+    pub tos: Option<u8>,
+    /// Another packet has another hop limit or type of service.
+    pub varies: bool,
+}
+
+impl Side {
+    fn count(&mut self, one: &Seen) {
+        if self.packets == 0 {
+            *self = Self { first_frame: Some(one.frame), ttl: one.ttl, tos: one.tos, ..Self::default() };
+        }
+        self.packets += 1;
+        self.varies |= (one.ttl, one.tos) != (self.ttl, self.tos);
+    }
 }
 
 /// What was found so far.
@@ -202,12 +228,15 @@ impl Found {
             let mut ahead: HashMap<(bool, u16), i64, FixedState> = HashMap::default();
             let mut ends: [Option<Seq>; 2] = [None; 2];
             let (mut overtaken, mut late) = (0, 0);
+            let mut sides = [Side::default(); 2];
             for (one, first) in of_place.iter().zip(&mut firsts) {
                 if let Some(first) = first {
                     let last = ahead.entry((one.by_client, first.part)).or_insert(first.frame);
                     overtaken += usize::from(first.frame < *last);
                     *last = first.frame.max(*last);
                 }
+                let [of_client, of_server] = &mut sides;
+                if one.by_client { of_client } else { of_server }.count(one);
                 let [of_client, of_server] = &mut ends;
                 let end = if one.by_client { of_client } else { of_server };
                 if let Some(from) = one.begins.filter(|_| one.bytes > 0) {
@@ -217,7 +246,7 @@ impl Found {
                 }
             }
             let lacking = packets - of_place.len();
-            self.shares.push(Share { path, part: usize::from(*part), lacking, overtaken, late });
+            self.shares.push(Share { path, part: usize::from(*part), lacking, overtaken, late, sides });
         }
     }
 

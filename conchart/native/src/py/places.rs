@@ -1,12 +1,17 @@
 //! What Python asks of the packets that several places saw.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
-use super::{Batch, batches, failed};
+use super::{Batch, batches, failed, stream};
 use crate::across::clocks;
 use crate::across::crossings;
+use crate::across::crossings::telling::{Axis, SIDES, Stretch, Telling};
 use crate::across::turns;
 
 /// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets, the segment.
@@ -45,7 +50,7 @@ pub(super) fn divide_turns(
         read.take(&batch.map_err(failed)?).map_err(failed)?;
     }
     let told = py.detach(|| read.told()).map_err(failed)?;
-    Ok(told.map(|rows| Batch { rows, words: Vec::new(), empty: Vec::new() }).into())
+    Ok(told.map(plain).into())
 }
 
 /// Of a clock that was set: whose, the last frames before, the first ones after, by how much.
@@ -66,16 +71,45 @@ impl Crossings {
 #[pymethods]
 impl Crossings {
     #[new]
-    fn new(py: Python<'_>, sightings: &Bound<'_, PyAny>, streams: &Bound<'_, PyAny>) -> PyResult<Self> {
+    #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
+    fn new(sightings: Vec<Vec<PyRef<'_, Batch>>>) -> Self {
         let mut inner = crossings::rows::Crossings::default();
+        for (part, batches) in sightings.iter().enumerate() {
+            for batch in batches {
+                let words = batch.words.iter().find(|(name, _)| *name == "sender").map(|(_, words)| words);
+                let client = words.and_then(|words| words.iter().position(|word| *word == SIDES[0]));
+                inner.take(crossings::rows::Sighted {
+                    part,
+                    rows: batch.rows.clone(),
+                    // Numbers of words count from 1; where there is no such word, no row has it.
+                    client: client.and_then(|client| u8::try_from(client + 1).ok()).unwrap_or(u8::MAX),
+                    empty: batch.empty.clone(),
+                });
+            }
+        }
+        Self { inner: Mutex::new(inner) }
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a set")]
+    fn of_streams(&self, py: Python<'_>, streams: Vec<(usize, i32)>) -> PyResult<Batch> {
+        let wanted = streams.iter().copied().collect();
+        Ok(plain(self.with(py, |inner| inner.of_streams(&wanted)).map_err(failed)?))
+    }
+
+    fn meet(&self, py: Python<'_>, streams: &Bound<'_, PyAny>) -> PyResult<()> {
         for batch in batches(streams)? {
-            inner.know(&batch.map_err(failed)?).map_err(failed)?;
+            let batch = batch.map_err(failed)?;
+            self.with(py, |inner| inner.know(&batch)).map_err(failed)?;
         }
-        for batch in batches(sightings)? {
-            inner.take(batch.map_err(failed)?);
-        }
-        py.detach(|| inner.meet()).map_err(failed)?;
-        Ok(Self { inner: Mutex::new(inner) })
+        self.with(py, crossings::rows::Crossings::meet).map_err(failed)
+    }
+
+    fn from_frame(&self, py: Python<'_>, part: usize, frame: i64) -> PyResult<Option<i64>> {
+        self.with(py, |inner| inner.from_frame(part, frame)).map_err(failed)
+    }
+
+    fn gap(&self, py: Python<'_>, part: usize, frames: [i64; 2], most: bool) -> PyResult<Option<(i64, i64)>> {
+        self.with(py, |inner| inner.gap(part, frames, most)).map_err(failed)
     }
 
     fn grain(&self, py: Python<'_>, part: usize) -> i64 {
@@ -84,12 +118,12 @@ impl Crossings {
 
     fn apart(&self, py: Python<'_>) -> PyResult<Batch> {
         let rows = self.with(py, |inner| crossings::rows::apart_rows(&inner.found.apart)).map_err(failed)?;
-        Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+        Ok(plain(rows))
     }
 
     fn shares(&self, py: Python<'_>) -> PyResult<Batch> {
         let rows = self.with(py, |inner| crossings::rows::share_rows(&inner.found.shares)).map_err(failed)?;
-        Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+        Ok(plain(rows))
     }
 
     fn route(&self, py: Python<'_>, routes: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -124,9 +158,70 @@ impl Crossings {
         pieces.into_iter().map(told_piece).collect()
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
-    fn told(&self, py: Python<'_>, befores: Vec<i64>) -> PyResult<Vec<Batch>> {
-        let told = self.with(py, |inner| inner.told(&befores)).map_err(failed)?;
-        Ok(told.into_iter().map(|rows| Batch { rows, words: Vec::new(), empty: Vec::new() }).collect())
+    fn told(
+        &self,
+        py: Python<'_>,
+        streams: &Bound<'_, PyAny>,
+        befores: Vec<i64>,
+        clocks: Vec<Vec<Stretch>>,
+    ) -> PyResult<Told> {
+        let mut axis = Axis { befores, clocks, ..Axis::default() };
+        for batch in batches(streams)? {
+            axis.know(&batch.map_err(failed)?).map_err(failed)?;
+        }
+        let told = self.with(py, |inner| inner.tell(axis)).map_err(failed)?;
+        Ok(Told { inner: Arc::new(Mutex::new(told)) })
     }
+}
+
+/// The rows of the table `sightings`, as a stream that is read once.
+#[pyclass(frozen, module = "conchart._native")]
+pub(super) struct Told {
+    inner: Arc<Mutex<Telling>>,
+}
+
+#[pymethods]
+impl Told {
+    /// The Arrow PyCapsule interface. Who asks for the schema alone takes no rows away.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        stream(py, Box::new(Rest(Arc::clone(&self.inner))))
+    }
+
+    #[getter]
+    fn words(&self) -> HashMap<&'static str, Vec<&'static str>> {
+        HashMap::from([("sender", SIDES.to_vec())])
+    }
+
+    #[getter]
+    fn empty(&self) -> Vec<&'static str> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).empty.clone()
+    }
+}
+
+/// What nobody has read yet.
+struct Rest(Arc<Mutex<Telling>>);
+
+impl Iterator for Rest {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+}
+
+impl RecordBatchReader for Rest {
+    fn schema(&self) -> SchemaRef {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).schema()
+    }
+}
+
+/// A batch without words.
+const fn plain(rows: RecordBatch) -> Batch {
+    Batch { rows, words: Vec::new(), empty: Vec::new() }
 }

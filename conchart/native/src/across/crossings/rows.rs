@@ -1,12 +1,15 @@
-//! Sightings as record batches: columns that nobody here knows stay as they are.
+//! Sightings as record batches, and what is the same among them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{ArrowError, Field, Schema};
+use arrow_array::builder::{BooleanBuilder, Int32Builder, Int64Builder, StringBuilder};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
+};
+use arrow_schema::ArrowError;
 
-use super::{Apart, Found, JITTER_NS, Member, Seen, Share, alike, pair};
+use super::{Apart, Found, JITTER_NS, Member, Seen, Share, Side, alike, pair};
 use crate::across::clocks::Point;
 use crate::across::columns::{Columns, at};
 use crate::packet::Seq;
@@ -14,11 +17,30 @@ use crate::packet::Seq;
 /// Sequence numbers begin again.
 const AROUND: i64 = 1 << 32;
 
+/// A batch of the table `sightings`, as it was read at a place.
+#[derive(Clone, Debug)]
+pub struct Sighted {
+    pub part: usize,
+    pub rows: RecordBatch,
+    /// The number that stands for `client` in the column `sender`.
+    pub client: u8,
+    /// Columns that have no value in any of the rows.
+    pub empty: Vec<&'static str>,
+}
+
+impl Sighted {
+    /// Tells of each row whether what this place takes for the client sent it.
+    pub fn by_client(&self) -> Result<impl Iterator<Item = bool> + '_, ArrowError> {
+        let sender = Columns { batch: &self.rows }.get::<UInt8Array>("sender")?;
+        Ok(sender.values().iter().map(|sender| *sender == self.client))
+    }
+}
+
 /// The sightings of all places, and what is the same among them.
 #[derive(Debug, Default)]
 pub struct Crossings {
-    batches: Vec<RecordBatch>,
-    members: Members,
+    pub(super) batches: Vec<Sighted>,
+    pub(super) members: Members,
     /// What the clock of each place shows at least, in nanoseconds.
     grains: Vec<i64>,
     /// How far from the client a place is, on each connection.
@@ -47,9 +69,55 @@ impl Crossings {
         Ok(())
     }
 
-    /// Takes sightings, of every stream that is known.
-    pub fn take(&mut self, batch: RecordBatch) {
+    /// Takes sightings.
+    pub fn take(&mut self, batch: Sighted) {
         self.batches.push(batch);
+    }
+
+    /// Gives what tells the packets of these streams, which are told by the numbers of their places, from others.
+    ///
+    /// # Errors
+    /// When a column is missing, or of another type.
+    pub fn of_streams(&self, wanted: &HashSet<(usize, i32)>) -> Result<RecordBatch, ArrowError> {
+        let mut rows = Alike::default();
+        for batch in &self.batches {
+            rows.take(batch, wanted)?;
+        }
+        rows.finish()
+    }
+
+    /// Gives the first time that a place shows from a frame on.
+    ///
+    /// # Errors
+    /// When a column is missing, or of another type.
+    pub fn from_frame(&self, part: usize, frame: i64) -> Result<Option<i64>, ArrowError> {
+        let times = self.times(part, |one| one >= frame)?;
+        Ok(times.into_iter().map(|(_, at)| at).min())
+    }
+
+    /// Gives the frame before which the most time passed, among frames of a place, or the least, and how much, as it
+    /// shows.
+    ///
+    /// # Errors
+    /// When a column is missing, or of another type.
+    pub fn gap(&self, part: usize, frames: [i64; 2], most: bool) -> Result<Option<(i64, i64)>, ArrowError> {
+        let [first, last] = frames;
+        let mut times = self.times(part, |one| (first..=last).contains(&one))?;
+        times.sort_unstable();
+        let gaps = times.array_windows().map(|[(_, before), (frame, at)]| (*frame, at.saturating_sub(*before)));
+        Ok(gaps.max_by_key(|(frame, ns)| (if most { *ns } else { ns.saturating_neg() }, -frame)))
+    }
+
+    /// Frames of a place, and their times.
+    fn times(&self, part: usize, wanted: impl Fn(i64) -> bool) -> Result<Vec<(i64, i64)>, ArrowError> {
+        let mut times = Vec::new();
+        for batch in self.batches.iter().filter(|batch| batch.part == part) {
+            let columns = Columns { batch: &batch.rows };
+            let (frame, at) = (columns.get::<Int64Array>("frame")?, columns.get::<Int64Array>("seen_at")?);
+            let rows = frame.values().iter().copied().zip(at.values().iter().copied());
+            times.extend(rows.filter(|(frame, _)| wanted(*frame)));
+        }
+        Ok(times)
     }
 
     /// Finds what is the same.
@@ -57,12 +125,12 @@ impl Crossings {
     /// # Errors
     /// When a column is missing, or of another type.
     pub fn meet(&mut self) -> Result<(), ArrowError> {
-        let rows = self.batches.iter().map(RecordBatch::num_rows).sum();
+        let rows = self.batches.iter().map(|batch| batch.rows.num_rows()).sum();
         let mut seen: Vec<(i64, usize, Seen)> = Vec::with_capacity(rows);
         let mut first = 0;
         for batch in &self.batches {
             read(batch, first, &self.members, &mut self.grains, &mut seen)?;
-            first += batch.num_rows();
+            first += batch.rows.num_rows();
         }
         seen.sort_unstable_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
         let mut of_path = Vec::new();
@@ -103,61 +171,11 @@ impl Crossings {
         let position = |path, part| self.positions.get(&(path, part)).copied();
         self.found.points(between, sets, between.map(|part| self.grain(part)), position)
     }
-
-    /// The batches with `path`, `turned` and `packet`: the first frame of the same packet, counted on from place to place;
-    /// none where one place alone saw the connection. Only once: they are given away.
-    ///
-    /// # Errors
-    /// When a column is missing, or of another type.
-    pub fn told(&mut self, befores: &[i64]) -> Result<Vec<RecordBatch>, ArrowError> {
-        let batches = std::mem::take(&mut self.batches);
-        let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        let mut frames = Vec::with_capacity(rows);
-        for batch in &batches {
-            let columns = Columns { batch };
-            let (part, frame) = (columns.get::<Int64Array>("part")?, columns.get::<Int64Array>("frame")?);
-            let before = |part: i64| usize::try_from(part).ok().and_then(|part| befores.get(part)).copied();
-            let counted = part.values().iter().zip(frame.values());
-            frames.extend(counted.map(|(part, frame)| frame + before(*part).unwrap_or_default()));
-        }
-        let mut packets: Vec<Option<i64>> = vec![None; rows];
-        for &(row, of) in &self.found.packets {
-            if let Some(packet) = packets.get_mut(row as usize) {
-                *packet = frames.get(of as usize).copied();
-            }
-        }
-        self.found.packets = Vec::new();
-        let mut rest = packets.as_slice();
-        let told = batches.into_iter().map(|batch| {
-            let (mine, others) = rest.split_at_checked(batch.num_rows()).unwrap_or((rest, &[]));
-            rest = others;
-            self.with_packets(&batch, mine)
-        });
-        told.collect()
-    }
-
-    fn with_packets(&self, batch: &RecordBatch, packets: &[Option<i64>]) -> Result<RecordBatch, ArrowError> {
-        let columns = Columns { batch };
-        let (part, stream) = (columns.get::<Int64Array>("part")?, columns.get::<Int32Array>("stream")?);
-        let known = || (0..batch.num_rows()).map(|row| self.members.get(part.value(row), stream.value(row)));
-        let path: Int64Array = known().map(|member| member.map(|member| member.path)).collect();
-        let turned: BooleanArray = known().map(|member| member.map(|member| member.turned)).collect();
-        let packet = Int64Array::from_iter(packets.iter().copied());
-        let added: [(&str, ArrayRef); 3] =
-            [("path", Arc::new(path)), ("turned", Arc::new(turned)), ("packet", Arc::new(packet))];
-        let mut fields = batch.schema().fields().to_vec();
-        let mut arrays = batch.columns().to_vec();
-        for (name, array) in added {
-            fields.push(Arc::new(Field::new(name, array.data_type().clone(), true)));
-            arrays.push(array);
-        }
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-    }
 }
 
 /// Members by part and stream: a stream's number is where it stands.
 #[derive(Debug, Default)]
-struct Members(Vec<Vec<Option<Member>>>);
+pub(super) struct Members(Vec<Vec<Option<Member>>>);
 
 impl Members {
     fn put(&mut self, part: i64, stream: i32, member: Member) {
@@ -174,39 +192,93 @@ impl Members {
         }
     }
 
-    fn get(&self, part: i64, stream: i32) -> Option<&Member> {
-        self.0.get(usize::try_from(part).ok()?)?.get(usize::try_from(stream).ok()?)?.as_ref()
+    pub fn get(&self, part: usize, stream: i32) -> Option<&Member> {
+        self.0.get(part)?.get(usize::try_from(stream).ok()?)?.as_ref()
+    }
+}
+
+/// What tells packets of streams from others, as columns.
+#[derive(Default)]
+struct Alike {
+    part: Int64Builder,
+    stream: Int32Builder,
+    by_client: BooleanBuilder,
+    flags: StringBuilder,
+    bytes: Int32Builder,
+    ip_id: Int32Builder,
+    numbers: [Int64Builder; 3],
+}
+
+impl Alike {
+    fn take(&mut self, batch: &Sighted, wanted: &HashSet<(usize, i32)>) -> Result<(), ArrowError> {
+        let columns = Columns { batch: &batch.rows };
+        let longs = |name| columns.get::<Int64Array>(name);
+        let ints = |name| columns.get::<Int32Array>(name);
+        let (stream, bytes, ip_id) = (ints("stream")?, ints("bytes")?, ints("ip_id")?);
+        let flags = columns.get::<StringArray>("flags")?;
+        let numbers = [longs("seq")?, longs("ack")?, longs("print")?];
+        let part = i64::try_from(batch.part).unwrap_or(i64::MAX);
+        for (row, by_client) in batch.by_client()?.enumerate() {
+            if wanted.contains(&(batch.part, stream.value(row))) {
+                self.part.append_value(part);
+                self.stream.append_value(stream.value(row));
+                self.by_client.append_value(by_client);
+                self.flags.append_option(at!(flags, row));
+                self.bytes.append_option(at!(bytes, row));
+                self.ip_id.append_option(at!(ip_id, row));
+                for (into, from) in self.numbers.iter_mut().zip(numbers) {
+                    into.append_option(at!(from, row));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+        let [seq, ack, print] = self.numbers.each_mut().map(|numbers| -> ArrayRef { Arc::new(numbers.finish()) });
+        let columns: [(&str, ArrayRef); 9] = [
+            ("part", Arc::new(self.part.finish())),
+            ("stream", Arc::new(self.stream.finish())),
+            ("by_client", Arc::new(self.by_client.finish())),
+            ("flags", Arc::new(self.flags.finish())),
+            ("bytes", Arc::new(self.bytes.finish())),
+            ("ip_id", Arc::new(self.ip_id.finish())),
+            ("seq", seq),
+            ("ack", ack),
+            ("print", print),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
     }
 }
 
 /// Reads what shared connections have of a batch, of which the first row has the number `first`.
 fn read(
-    batch: &RecordBatch,
+    batch: &Sighted,
     first: usize,
     members: &Members,
     grains: &mut Vec<i64>,
     into: &mut Vec<(i64, usize, Seen)>,
 ) -> Result<(), ArrowError> {
-    let columns = Columns { batch };
+    let place = batch.part;
+    let columns = Columns { batch: &batch.rows };
     let longs = |name| columns.get::<Int64Array>(name);
     let ints = |name| columns.get::<Int32Array>(name);
-    let (part, frame, seen_at, seq, ack, print) =
-        (longs("part")?, longs("frame")?, longs("seen_at")?, longs("seq")?, longs("ack")?, longs("print")?);
-    let (stream, bytes, ip_id, ttl) = (ints("stream")?, ints("bytes")?, ints("ip_id")?, ints("ttl")?);
-    let by_client = columns.get::<BooleanArray>("by_client")?;
+    let (frame, seen_at, seq, ack, print) =
+        (longs("frame")?, longs("seen_at")?, longs("seq")?, longs("ack")?, longs("print")?);
+    let (stream, bytes, ip_id) = (ints("stream")?, ints("bytes")?, ints("ip_id")?);
+    let (ttl, tos) = (ints("ttl")?, ints("tos")?);
     let flags = columns.get::<StringArray>("flags")?;
-    for row in 0..batch.num_rows() {
-        let (at, place) = (seen_at.value(row), usize::try_from(part.value(row)).unwrap_or_default());
-        if grains.len() <= place {
-            grains.resize(place + 1, 1_000_000);
-        }
+    if grains.len() <= place {
+        grains.resize(place + 1, 1_000_000);
+    }
+    for (row, sent) in batch.by_client()?.enumerate() {
+        let at = seen_at.value(row);
         if let Some(grain) = grains.get_mut(place).filter(|grain| at % **grain != 0) {
             *grain = if at % 1_000 == 0 { 1_000 } else { 1 };
         }
-        let Some(member) = members.get(part.value(row), stream.value(row)).filter(|member| member.places > 1) else {
+        let Some(member) = members.get(place, stream.value(row)).filter(|member| member.places > 1) else {
             continue;
         };
-        let sent = by_client.value(row);
         let counted = |number: Option<i64>, by_client: bool| match member.isns {
             Some([of_client, of_server]) => {
                 let isn = if by_client { of_client } else { of_server };
@@ -232,6 +304,7 @@ fn read(
             bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or_default(),
             ip_id: at!(ip_id, row).unwrap_or_default(),
             ttl: at!(ttl, row).and_then(|ttl| u8::try_from(ttl).ok()),
+            tos: at!(tos, row).and_then(|tos| u8::try_from(tos).ok()),
             row: u32::try_from(first + row).unwrap_or(u32::MAX),
             nth: 0,
         };
@@ -248,14 +321,30 @@ pub fn share_rows(shares: &[Share]) -> Result<RecordBatch, ArrowError> {
     let longs = |of: fn(&Share) -> usize| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| i64::try_from(of(share)).unwrap_or(i64::MAX))))
     };
-    let columns: [(&str, ArrayRef); 5] = [
+    let of_sides = |of: fn(&Side) -> Option<i64>| {
+        [0, 1].map(|side| -> ArrayRef {
+            Arc::new(shares.iter().map(|share| share.sides.get(side).and_then(of)).collect::<Int64Array>())
+        })
+    };
+    let [packets_client, packets_server] = of_sides(|side| i64::try_from(side.packets).ok());
+    let [frame_client, frame_server] = of_sides(|side| side.first_frame);
+    let [tos_client, tos_server] = of_sides(|side| side.tos.map(i64::from));
+    let varies = shares.iter().map(|share| Some(share.sides.iter().any(|side| side.varies))).collect::<BooleanArray>();
+    let columns: [(&str, ArrayRef); 12] = [
         ("path", Arc::new(Int64Array::from_iter_values(shares.iter().map(|share| share.path)))),
         ("part", longs(|share| share.part)),
         ("lacking", longs(|share| share.lacking)),
         ("overtaken", longs(|share| share.overtaken)),
         ("late", longs(|share| share.late)),
+        ("packets_client", packets_client),
+        ("packets_server", packets_server),
+        ("client_frame", frame_client),
+        ("server_frame", frame_server),
+        ("tos_client", tos_client),
+        ("tos_server", tos_server),
+        ("varies", Arc::new(varies)),
     ];
-    RecordBatch::try_from_iter(columns)
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
 }
 
 /// How far the times of places are apart, connection by connection, with the columns that `places/clocks.py` takes.
