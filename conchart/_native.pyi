@@ -178,9 +178,7 @@ class Crossings:
             sets: From which frames on each of the two was set.
         """
 
-    def told(
-        self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]
-    ) -> object:
+    def told(self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]) -> object:
         """Give the rows of the table ``sightings``, which can be read once; ``place`` is its number from 1.
 
         Args:

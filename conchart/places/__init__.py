@@ -73,7 +73,13 @@ def read_places(
             stack.close()
             del crossings
             named = [
-                _read(place.number, place.name, place.surveyed.part, replace(wanted, steps=tuple(found[place.number])), work)
+                _read(
+                    place.number,
+                    place.name,
+                    place.surveyed.part,
+                    replace(wanted, steps=tuple(found[place.number])),
+                    work,
+                )
                 if found.get(place.number) != steps.get(place.number)
                 else place
                 for place in named

@@ -133,6 +133,7 @@ _CAPTURES = """
     JOIN files USING (part, local) JOIN parts USING (part) ORDER BY files.capture
 """
 
+
 def _sides(columns: Sequence[str], turned: str) -> str:
     """Give SQL for columns of client and server, where a place may take them the other way round."""
     pairs = (

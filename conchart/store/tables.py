@@ -151,7 +151,9 @@ class Tables:
 
     def put_aside(self, table: str, batch: object, path: str) -> None:
         """Write a batch of the native core into a Parquet file, in the middle of ``filling``, instead of keeping it."""
-        chosen = ", ".join(f"{value} AS {name}" for name, value in _values(table, batch, TABLE_BY_NAME[table].from_core).items())
+        chosen = ", ".join(
+            f"{value} AS {name}" for name, value in _values(table, batch, TABLE_BY_NAME[table].from_core).items()
+        )
         self._database.execute(f"COPY (SELECT {chosen} FROM batch) TO {literal(path)} (COMPRESSION lz4)")
 
     def unite(self, table: str, batch: object, words: Mapping[str, Sequence[str]]) -> None:

@@ -63,9 +63,10 @@ impl Axis {
         let columns = Columns { batch };
         let (path, stream) = (columns.get::<Int64Array>("path")?, columns.get::<Int32Array>("stream")?);
         let turned = columns.get::<BooleanArray>("turned")?;
-        self.streams.extend((0..batch.num_rows()).map(|row| {
-            (path.value(row), Stream { number: stream.value(row), turned: turned.value(row) })
-        }));
+        self.streams.extend(
+            (0..batch.num_rows())
+                .map(|row| (path.value(row), Stream { number: stream.value(row), turned: turned.value(row) })),
+        );
         Ok(())
     }
 }

@@ -9,7 +9,20 @@ fn seen(part: u16, frame: i64, begins: Option<u32>, print: i64) -> Seen {
     let alike = alike(true, [begins.map(i64::from), None], None, "A", Some(print));
     let row = u32::try_from(frame).unwrap() * 2 + u32::from(part);
     let begins = begins.map(Seq);
-    Seen { part, frame, at: frame * 1_000, by_client: true, alike, begins, ip_id: 0, ttl: None, tos: None, row, nth: 0, bytes: 0 }
+    Seen {
+        part,
+        frame,
+        at: frame * 1_000,
+        by_client: true,
+        alike,
+        begins,
+        ip_id: 0,
+        ttl: None,
+        tos: None,
+        row,
+        nth: 0,
+        bytes: 0,
+    }
 }
 
 /// The rows that are one packet, in order, of all that several rows are.
