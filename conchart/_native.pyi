@@ -136,8 +136,8 @@ class Crossings:
 
         It says how many packets of the others it is ``lacking``, how many were ``overtaken`` on the way from another
         place, and how many segments are ``late``: they begin before the end of an earlier one. Of client and server
-        each: how many ``packets`` it has, ``frame`` and ``tos`` of the first one. Hop limit or ``tos`` of others may differ:
-        it ``varies``.
+        each: how many ``packets`` it has, ``frame`` and ``tos`` of the first one. Where hop limit or ``tos`` of others
+        differ, it ``varies``.
         """
 
     def route(self, routes: object) -> None:

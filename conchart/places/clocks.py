@@ -75,7 +75,7 @@ class Clock:
 
     @property
     def stretches(self) -> list[tuple[int, int, int]]:
-        """Give of each piece what the clock shows at its beginning, that instant, and the drift; none if it is right."""
+        """Give of each piece what the clock shows when it begins, that instant, and the drift; none if it is right."""
         if not any(piece.offset_ns or piece.drift_ppb for piece in self.pieces):
             return []
         return [(piece.shown(piece.from_at), piece.from_at, piece.drift_ppb) for piece in self.pieces]

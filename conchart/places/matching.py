@@ -1,11 +1,12 @@
 """The connections and the packets that several places saw.
 
-In: ``all_connections``, and the packets, which the core holds. Out: temporary tables, and the packets that are the same.
+In: ``all_connections``, and the packets, which the core holds. Out: temporary tables, and which packets are the same.
 
 ``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
 client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
 saw. ``again``: streams of a place that are another one of it, behind an address translation. ``loose``: streams that
-initial sequence numbers do not tell, ``told``: their packets. Packets are compared in the core (``native/src/across/crossings.rs``).
+initial sequence numbers do not tell, ``told``: their packets. Packets are compared in the core
+(``native/src/across/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
 translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed
