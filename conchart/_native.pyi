@@ -116,7 +116,7 @@ class Crossings:
                 changed on the way.
         """
 
-    def from_frame(self, part: int, frame: int) -> int | None:
+    def first_seen(self, part: int, frame: int) -> int | None:
         """Give the first time that a place shows from a frame on."""
 
     def gap(self, part: int, frames: tuple[int, int], most: bool) -> tuple[int, int] | None:

@@ -153,7 +153,7 @@ def _axis(tables: Tables, crossings: _native.Crossings, steps: Sequence[Step]) -
     """Give the pieces of the reference: one, and one for each time it was set."""
     span = tables.stored("SELECT min(opened_at), max(closed_at) FROM all_connections WHERE part = 0").fetchall()
     ((first_at, last_at),) = span
-    cuts = [crossings.from_frame(0, frame) for frame, _ in steps]
+    cuts = [crossings.first_seen(0, frame) for frame, _ in steps]
     bounds = [first_at or 0, *(cut for cut in cuts if cut is not None), last_at or 0]
     sets = [*accumulate((ns for _, ns in steps), initial=0)]
     return tuple(

@@ -104,8 +104,8 @@ impl Crossings {
         self.with(py, crossings::rows::Crossings::meet).map_err(failed)
     }
 
-    fn from_frame(&self, py: Python<'_>, part: usize, frame: i64) -> PyResult<Option<i64>> {
-        self.with(py, |inner| inner.from_frame(part, frame)).map_err(failed)
+    fn first_seen(&self, py: Python<'_>, part: usize, frame: i64) -> PyResult<Option<i64>> {
+        self.with(py, |inner| inner.first_seen(part, frame)).map_err(failed)
     }
 
     fn gap(&self, py: Python<'_>, part: usize, frames: [i64; 2], most: bool) -> PyResult<Option<(i64, i64)>> {

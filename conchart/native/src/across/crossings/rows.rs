@@ -90,7 +90,7 @@ impl Crossings {
     ///
     /// # Errors
     /// When a column is missing, or of another type.
-    pub fn from_frame(&self, part: usize, frame: i64) -> Result<Option<i64>, ArrowError> {
+    pub fn first_seen(&self, part: usize, frame: i64) -> Result<Option<i64>, ArrowError> {
         let times = self.times(part, |one| one >= frame)?;
         Ok(times.into_iter().map(|(_, at)| at).min())
     }
@@ -104,7 +104,10 @@ impl Crossings {
         let [first, last] = frames;
         let mut times = self.times(part, |one| (first..=last).contains(&one))?;
         times.sort_unstable();
-        let gaps = times.array_windows().map(|[(_, before), (frame, at)]| (*frame, at.saturating_sub(*before)));
+        let gaps = times
+            .iter()
+            .zip(times.iter().skip(1))
+            .map(|((_, before), (frame, at))| (*frame, at.saturating_sub(*before)));
         Ok(gaps.max_by_key(|(frame, ns)| (if most { *ns } else { ns.saturating_neg() }, -frame)))
     }
 
