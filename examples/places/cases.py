@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
-from servers import ANNOUNCED, HAPROXY, NGINX, PASSED, RESOLVERS
+from servers import ANNOUNCED, CADDY, HAPROXY, NGINX, PASSED, RESOLVERS
 
 MS, SECOND = 1_000_000, 10**9
 Request = tuple[str, int, int]
@@ -32,6 +32,8 @@ class Case:
     """tcpdump begins when the connections are open and each has had a response."""
     names: int = 0
     """The client resolves so many names instead."""
+    http3: tuple[str, ...] = ()
+    """The client asks over HTTP/3 instead: options and paths of ``http3/ask.py``."""
     least_drops: Mapping[str, int] = field(default_factory=dict)
     """Packets that must have been lost, by line and end: ``client-lb left``. A run with fewer is made again."""
     snapshot: int | None = None
@@ -246,6 +248,18 @@ CASES = {
         clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
         least_drops={"client-lb left": 1, "client-lb right": 1},
         see="- dig asks again after a second, with the same ID and from the same port: two packets that are alike.",
+    ),
+    "http3": Case(
+        title="HTTP/3 to the load balancer, over a lossy line",
+        http3=("--visits", "2", "--one-by-one", *(f"/wait-{5 * n}/bytes-{700 + 1_500 * n}" for n in range(6))),
+        front=Line(delay_ms=10, loss=0.04, loss_back=0.04),
+        servers=CADDY,
+        clocks={"lb": {"offset_ns": 37 * MS}, "app": {"offset_ns": -2 * SECOND}},
+        least_drops={"client-lb left": 1, "client-lb right": 1},
+        see="""\
+- QUIC's datagrams between client and load balancer, HTTP/1.1 behind it. `keys.log` has the client's secrets: with
+  `--keylog`, requests over HTTP/3 are linked to those to the application.
+- What gets lost is one datagram of one place; what it carried is sent again in another one, with another number.""",
     ),
     "whose-fault-1": Case(
         title="Whose fault was it? First case",

@@ -7,7 +7,7 @@ import json
 from cases import Case
 from lab.programs import versions
 from row import CONTAINERS, CUT, DETOUR, FIREWALL, NAT, ONE_HOST, ROW, SYN_PROXY, TUNNEL, Line
-from servers import ANNOUNCED, HAPROXY, NGINX, PASSED, RESOLVERS
+from servers import ANNOUNCED, CADDY, HAPROXY, NGINX, PASSED, RESOLVERS
 
 TOPOLOGIES = {
     ROW: "    client 10.93.1.10 ──line── 10.93.1.20 lb 10.93.2.20 ──line── 10.93.2.30 app",
@@ -43,18 +43,24 @@ PROGRAMS = {
     HAPROXY: "HAProxy ends TLS at the load balancer and sends `examples/lab/backend.py` one request at a time.",
     PASSED: "HAProxy (`mode tcp`) passes TLS on to nginx at the application.",
     ANNOUNCED: "HAProxy (`mode tcp`, `send-proxy`) passes TLS on to nginx at the application, behind a PROXY header.",
+    CADDY: "Caddy ends QUIC at the load balancer and asks `examples/lab/backend.py` over HTTP/1.1.",
     RESOLVERS: "dnsmasq at the load balancer, without a cache, asks dnsmasq at the application.",
 }
 VERSIONS = {
     NGINX: (["nginx", "-v"],), HAPROXY: (["haproxy", "-v"],), PASSED: (["haproxy", "-v"], ["nginx", "-v"]),
     ANNOUNCED: (["haproxy", "-v"], ["nginx", "-v"]), RESOLVERS: (["dnsmasq", "--version"],),
+    CADDY: (["caddy", "version"],),
 }  # fmt: skip
 
 
 def readme(name: str, case: Case, places: list[str]) -> str:
     """Return README.md of the case ``name``."""
     lines = {"client–lb": case.front, "lb–app": case.back} if case.layout != ONE_HOST else {}
-    asked = "`dig`, a list of names" if case.names else f"`examples/places/ask.py` with the plan `{plan(case)}`"
+    asked = f"`examples/places/ask.py` with the plan `{plan(case)}`"
+    if case.names:
+        asked = "`dig`, a list of names"
+    elif case.http3:
+        asked = f"`examples/http3/ask.py` (aioquic) with `{' '.join(case.http3)}`; its secrets are in `keys.log`"
     clocks = [f"- Clock of {place}: {wrong(said)}." for place, said in case.clocks.items()]
     kept = f" -s {case.snapshot}" if case.snapshot else ""
     began = " Begun when the connections were open." if case.midstream else ""

@@ -12,8 +12,9 @@ from row import LOOPBACK, NAME, ONE_HOST, Row
 HERE = Path(__file__).resolve().parent
 BACKEND = HERE.parent / "lab/backend.py"
 NGINX, HAPROXY, PASSED, ANNOUNCED, RESOLVERS = "nginx", "haproxy", "passed", "announced", "resolvers"
+CADDY = "caddy"
 """Who is at the load balancer: nginx ends TLS; HAProxy does, and sends one request at a time; HAProxy passes TLS on,
-without a PROXY header or with one; dnsmasq asks another one."""
+without a PROXY header or with one; dnsmasq asks another one; Caddy ends QUIC and TLS."""
 NGINX_OPTIONS = ("client_max_body_size 8m", "proxy_request_buffering off", "proxy_buffering off")
 
 
@@ -27,6 +28,11 @@ def start_servers(row: Row, kind: str, keys: Path) -> None:
     row.start_server(row.app, 8080, [sys.executable, BACKEND, backend_at, "8080"])
     if kind == NGINX:
         start_nginx(row, row.lb, front=row.front, backend=row.behind, keys=keys, directives=NGINX_OPTIONS)
+    elif kind == CADDY:
+        words = ["caddy", "run", "--config", HERE.parent / "udp/Caddyfile", "--adapter", "caddyfile"]
+        told = {"LAB_FRONT": row.front, "LAB_KEYS": str(keys), "LAB_BACKEND": f"{row.behind}:8080"}
+        row.start_server(row.lb, 443, words, {"HOME": str(row.folder), **told})
+        wait_until(lambda: row.lb.has_bound(443), "Caddy listens to UDP")
     elif kind in (PASSED, ANNOUNCED):
         is_announced = kind == ANNOUNCED
         start_nginx(

@@ -13,7 +13,7 @@ from tests.places.truth import Clock, Truth, records
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 SECOND = 10**9
-WITH_DROPS = {"loss", "nat", "queue", "udp"}
+WITH_DROPS = {"http3", "loss", "nat", "queue", "udp"}
 CUT = {"offload"}
 
 

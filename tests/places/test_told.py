@@ -100,7 +100,7 @@ def test_the_columns_of_all_places_fit_a_narrow_terminal(count: int, tmp_path: P
     assert len(ends) == 1, "columns stand below each other"
 
 
-@pytest.mark.parametrize("case", ["loss", "nat", "offload", "reordered", "detour", "midstream", "udp"])
+@pytest.mark.parametrize("case", ["loss", "nat", "offload", "reordered", "detour", "midstream", "udp", "http3"])
 def test_the_ladder_of_any_connection_fits(case: str) -> None:
     with read(case) as trace:
         for found in connections(trace):
