@@ -189,7 +189,7 @@ class Crossings:
                 then, how much faster it runs, in parts per 10⁹. None where it shows what the reference does.
         """
 
-def divide_turns(sightings: object, stops: object, losses: object) -> list[object]:
+def divide_turns(sightings: object, stops: object, losses: object, asked: object) -> list[object]:
     """Divide the turns of connections into the parts that hosts and paths have.
 
     Args:
@@ -198,9 +198,12 @@ def divide_turns(sightings: object, stops: object, losses: object) -> list[objec
         stops: Of each connection and place: ``position``; ``tells``: its capture tells of the connection; ``ack_at``;
             both initial sequence numbers; ``at_server`` and ``at_client``, where the place of a proxy alone saw it.
         losses: With ``frame``.
+        asked: Waits of exchanges that share a connection with others: ``stream``, ``exchange``, ``start_at`` and
+            ``end_at``.
 
     Returns:
-        Two batches: parts of turns; stretches in which a sender waited for acknowledgements.
+        Two batches: parts of turns, with the exchange in ``turn`` where it is the wait of one of those asked;
+            stretches in which a sender waited for acknowledgements.
     """
 
 def link_exchanges(exchanges: object) -> list[object]:

@@ -53,6 +53,14 @@ _STOPS = """
     FROM paths JOIN connections USING (stream) JOIN captures USING (capture) LEFT JOIN ends USING (stream)
 """
 
+# Requests of a connection that carries several at once, and what QUIC acknowledges between a request and its response.
+_ASKED = """
+    SELECT stream, number AS exchange, request_done_at AS start_at, response_at AS end_at
+    FROM exchanges JOIN connections USING (stream)
+    WHERE (transport = 'udp' OR protocol IN ('h2', 'grpc')) AND request_done_at < response_at
+        AND stream IN (SELECT stream FROM paths WHERE position = 1)
+"""
+
 # In the time of the place that saw it.
 _PACED = "CREATE OR REPLACE TEMP TABLE paced AS SELECT *, place AS seen_by, 'pace' AS kind FROM paces"
 
@@ -74,13 +82,17 @@ _BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = f"""
     INSERT INTO whereabouts BY NAME
-    WITH parts AS (
+    WITH own AS (FROM steps SELECT DISTINCT stream, turn WHERE turn IS NOT NULL),
+    waited AS (
+        SELECT phases.*, turn
+        FROM phases LEFT JOIN own ON phases.kind = 'wait' AND own.stream = phases.stream AND turn = exchange
+        WHERE phases.kind IN {_WAITED_FOR}),
+    parts AS (
         SELECT phases.stream, exchange, handshake, phases.kind AS phase,
             greatest(phases.start_at, steps.start_at) AS start_at, least(phases.end_at, steps.end_at) AS end_at,
             steps.kind, place, to_place, alone, ahead_ns, inferred
-        FROM phases JOIN steps ON steps.stream = phases.stream
-            AND steps.start_at < phases.end_at AND phases.start_at < steps.end_at
-        WHERE phases.kind IN {_WAITED_FOR})
+        FROM waited phases JOIN steps ON steps.stream = phases.stream AND steps.turn IS NOT DISTINCT FROM phases.turn
+            AND steps.start_at < phases.end_at AND phases.start_at < steps.end_at)
     SELECT parts.* EXCLUDE (alone), if(alone, 0, doubts.ns) AS uncertainty_ns, stream AS of_stream,
         exchange AS of_exchange
     FROM parts LEFT JOIN doubts USING (place, to_place)
@@ -227,7 +239,7 @@ def place_phases(tables: Tables) -> None:
     if not tables.have_places:
         return
     tables.execute(_ENDS)
-    told = (_SIGHTINGS, _STOPS, "SELECT frame FROM losses")
+    told = (_SIGHTINGS, _STOPS, "SELECT frame FROM losses", _ASKED)
     steps, paced = _native.divide_turns(*map(tables.sql, told))
     tables.lend_batch("steps", steps)
     tables.lend_batch("paces", paced)

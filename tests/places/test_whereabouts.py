@@ -29,7 +29,7 @@ def test_parts_lie_in_their_phase_one_after_the_other(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", ["plain", "asymmetric", "loss", "nat", "offload", "queue", "whose-fault-1", "whose-fault-2"]
+    "case", ["plain", "asymmetric", "loss", "nat", "offload", "queue", "http3", "whose-fault-1", "whose-fault-2"]
 )
 def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
@@ -42,6 +42,20 @@ def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
         """).fetchall()
         assert len(waits) > 5
         assert all(whole == parts for whole, parts in waits)
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_what_quic_acknowledges_does_not_hide_the_application(keys: bool) -> None:  # noqa: FBT001
+    """It thinks for 0, 5, 10, 15, 20 and 25 ms, twice; acknowledgements pass meanwhile."""
+    folder = ROOT / "captures/places/http3"
+    with conchart.read(places=places_of(folder), keylog=[folder / "keys.log"] if keys else []) as trace:
+        ((at_app, on_path),) = trace.sql("""
+            SELECT sum(end_at - start_at) FILTER (place = 'app' AND kind = 'host'),
+                sum(end_at - start_at) FILTER ('client' IN (place, to_place) AND kind = 'path')
+            FROM whereabouts WHERE phase = 'wait' AND stream IN (SELECT stream FROM paths WHERE place = 'client')
+        """).fetchall()
+        assert 150 * MS <= at_app < 162 * MS
+        assert on_path <= 12 * 21 * MS
 
 
 @pytest.mark.parametrize(("case", "path_ms", "behind_ms", "app_ms"), [

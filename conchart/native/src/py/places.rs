@@ -38,6 +38,7 @@ pub(super) fn divide_turns(
     sightings: &Bound<'_, PyAny>,
     stops: &Bound<'_, PyAny>,
     losses: &Bound<'_, PyAny>,
+    asked: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Batch>> {
     let mut read = turns::rows::Turns::default();
     for batch in batches(stops)? {
@@ -45,6 +46,9 @@ pub(super) fn divide_turns(
     }
     for batch in batches(losses)? {
         read.miss(&batch.map_err(failed)?).map_err(failed)?;
+    }
+    for batch in batches(asked)? {
+        read.ask(&batch.map_err(failed)?).map_err(failed)?;
     }
     for batch in batches(sightings)? {
         read.take(&batch.map_err(failed)?).map_err(failed)?;

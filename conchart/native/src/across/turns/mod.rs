@@ -5,7 +5,7 @@
 //! path there, the host behind the last place, and the path back. `analysis/whereabouts.py` says what is made of it.
 //! Besides, [`paces`] finds where a sender waited for acknowledgements.
 //!
-//! In: the sightings and places of one connection. Out: [`Part`]s and [`Pace`]s. Each connection is looked at by itself:
+//! In: the sightings, places and waits of one connection. Out: [`Part`]s and [`Pace`]s. Each connection is looked at by itself:
 //! N sightings cost N log N. No IO, no clock.
 
 pub mod rows;
@@ -55,6 +55,8 @@ pub struct Stop {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Part {
     pub stream: i32,
+    /// Whose turn it is the wait of; none: the connection's.
+    pub exchange: Option<i32>,
     pub start_at: i64,
     pub end_at: i64,
     pub kind: &'static str,
@@ -64,6 +66,33 @@ pub struct Part {
     pub alone: bool,
     /// How much earlier than the place that tells this one saw it; none on a path.
     pub ahead_ns: Option<i64>,
+}
+
+/// The wait of a request among others on one connection: its own two packets bound it, whatever passes between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    pub stream: i32,
+    pub exchange: i32,
+    /// When the place that tells saw the last packet of the request.
+    pub start_at: i64,
+    /// And the first one of the response.
+    pub end_at: i64,
+}
+
+impl Asked {
+    /// Its packets, if every place saw both.
+    fn bounds(&self, stops: &[Stop], known: &Known<'_>, own: &[Sighting]) -> Option<[Bound; 2]> {
+        let bound = |at: i64, by_client: bool| {
+            let from = own.partition_point(|one| one.at < at);
+            let mut then = own.get(from..)?.iter().take_while(|one| one.at == at);
+            let one = then.find(|one| one.by_client == by_client)?;
+            Some(Bound { packet: one.packet?, by_client, at })
+        };
+        let bounds = [bound(self.start_at, true)?, bound(self.end_at, false)?];
+        let are_known =
+            bounds.iter().all(|bound| stops.iter().all(|stop| known.at(bound.packet, stop.place).is_some()));
+        are_known.then_some(bounds)
+    }
 }
 
 /// Acknowledgements let a sender go on, one after the other: from its last segment to the last of them.
@@ -92,7 +121,7 @@ struct Bound {
 }
 
 /// Looks at one connection: its places in the order of positions, its sightings in that of places and times.
-pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, found: &mut Found) {
+pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[Asked], found: &mut Found) {
     if let [.., before, last] = stops
         && let [first, next, ..] = stops
     {
@@ -100,7 +129,7 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, found: &mut
         paces(of_place(seen, last.place), false, [last.place, before.place], &mut found.paces);
     }
     let Some(own) = stops.iter().find(|stop| stop.tells) else { return };
-    let turns = turns(own, stops.len() > 1, of_place(seen, own.place));
+    let turns = turns(own, stops.len() > 1, of_place(seen, own.place), lost);
     if let Some([at_server, at_client]) = own.ends {
         found.parts.extend(turns.iter().map(|(start, end)| {
             let kind = match (end.by_client, at_server, at_client) {
@@ -112,12 +141,16 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, found: &mut
         }));
         return;
     }
-    if turns.is_empty() {
-        return;
-    }
     let known = Known::new(stops, seen, lost);
     for (start, end) in &turns {
         divide(own, stops, &known, [start, end], &mut found.parts);
+    }
+    for one in asked {
+        if let Some(bounds) = one.bounds(stops, &known, of_place(seen, own.place)) {
+            let before = found.parts.len();
+            divide(own, stops, &known, bounds.each_ref(), &mut found.parts);
+            found.parts.iter_mut().skip(before).for_each(|part| part.exchange = Some(one.exchange));
+        }
     }
 }
 
@@ -129,12 +162,15 @@ fn of_place(seen: &[Sighting], place: usize) -> &[Sighting] {
 }
 
 /// The first and last packets of each time that one side speaks, and what lies between two of them.
-fn turns(own: &Stop, shared: bool, seen: &[Sighting]) -> Vec<(Bound, Bound)> {
+///
+/// A lost datagram never comes again as it is (RFC 9000 section 13.3): nobody answered it. A lost segment does.
+fn turns(own: &Stop, shared: bool, seen: &[Sighting], lost: &HashSet<i64>) -> Vec<(Bound, Bound)> {
     let spoken: Vec<Bound> = seen
         .iter()
         .filter(|one| {
             (one.says || own.ack_at == Some(one.at)) && (own.ends.is_some() || shared && one.packet.is_some())
         })
+        .filter(|one| one.seq.is_some() || !lost.contains(&one.frame))
         .map(|one| Bound { packet: one.packet.unwrap_or(one.frame), by_client: one.by_client, at: one.at })
         .collect();
     let mut bounds = Vec::new();
@@ -289,7 +325,7 @@ fn part(
     (kind, ahead_ns): (&'static str, Option<i64>),
 ) -> Part {
     let alone = start.by_client == end.by_client;
-    Part { stream: own.stream, start_at, end_at, kind, place, to_place, alone, ahead_ns }
+    Part { stream: own.stream, exchange: None, start_at, end_at, kind, place, to_place, alone, ahead_ns }
 }
 
 /// Finds where a side that sends as soon as an acknowledgement comes had to wait for it, in the time of the nearest place.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
-use super::{Found, Pace, Part, Sighting, Stop, watch};
+use super::{Asked, Found, Pace, Part, Sighting, Stop, watch};
 use crate::across::columns::{Columns, at};
 
 /// What was read: connections and places.
@@ -19,6 +19,7 @@ pub struct Turns {
     stops: Vec<Stop>,
     seen: Vec<Sighting>,
     lost: HashSet<i64>,
+    asked: Vec<Asked>,
 }
 
 impl Turns {
@@ -67,6 +68,23 @@ impl Turns {
         Ok(())
     }
 
+    /// Takes waits of requests that share a connection with others.
+    ///
+    /// # Errors
+    /// When a column is missing, or of another type.
+    pub fn ask(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+        let columns = Columns { batch };
+        let (stream, exchange) = (columns.get::<Int32Array>("stream")?, columns.get::<Int32Array>("exchange")?);
+        let (start_at, end_at) = (columns.get::<Int64Array>("start_at")?, columns.get::<Int64Array>("end_at")?);
+        self.asked.extend((0..batch.num_rows()).map(|row| Asked {
+            stream: stream.value(row),
+            exchange: exchange.value(row),
+            start_at: start_at.value(row),
+            end_at: end_at.value(row),
+        }));
+        Ok(())
+    }
+
     /// Takes sightings.
     ///
     /// # Errors
@@ -102,6 +120,7 @@ impl Turns {
     pub fn told(mut self) -> Result<[RecordBatch; 2], ArrowError> {
         self.stops.sort_unstable_by_key(|stop| (stop.stream, stop.position));
         self.seen.sort_unstable_by_key(|one| (one.stream, one.place, one.at, one.frame));
+        self.asked.sort_unstable_by_key(|one| (one.stream, one.exchange));
         let mut found = Found::default();
         let mut rest = self.seen.as_slice();
         for stops in self.stops.chunk_by(|one, other| one.stream == other.stream) {
@@ -111,7 +130,10 @@ impl Turns {
             let of_stream = later.iter().take_while(|one| one.stream == *stream).count();
             let (seen, others) = later.split_at_checked(of_stream).unwrap_or_default();
             rest = others;
-            watch(stops, seen, &self.lost, &mut found);
+            let from = self.asked.partition_point(|one| one.stream < *stream);
+            let to = self.asked.partition_point(|one| one.stream <= *stream);
+            let asked = self.asked.get(from..to).unwrap_or_default();
+            watch(stops, seen, &self.lost, asked, &mut found);
         }
         drop(self.seen);
         Ok([part_rows(&found.parts, &self.places)?, pace_rows(&found.paces, &self.places)?])
@@ -126,6 +148,7 @@ fn part_rows(parts: &[Part], places: &[String]) -> Result<RecordBatch, ArrowErro
     let longs = |of: fn(&Part) -> Option<i64>| -> ArrayRef { Arc::new(parts.iter().map(of).collect::<Int64Array>()) };
     RecordBatch::try_from_iter_with_nullable([
         ("stream", Arc::new(parts.iter().map(|part| Some(part.stream)).collect::<Int32Array>()) as ArrayRef, true),
+        ("turn", Arc::new(parts.iter().map(|part| part.exchange).collect::<Int32Array>()), true),
         ("start_at", longs(|part| Some(part.start_at)), true),
         ("end_at", longs(|part| Some(part.end_at)), true),
         ("kind", Arc::new(StringArray::from_iter_values(parts.iter().map(|part| part.kind))), true),

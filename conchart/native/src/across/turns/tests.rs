@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Found, Sighting, Stop, watch};
+use super::{Asked, Found, Sighting, Stop, watch};
 
 const MS: i64 = 1_000_000;
 
@@ -22,7 +22,11 @@ fn packet(frame: i64, at: [i64; 2], by_client: bool, bytes: i32) -> [Sighting; 2
     })
 }
 
-fn watched(mut seen: Vec<Sighting>) -> Found {
+fn watched(seen: Vec<Sighting>) -> Found {
+    watched_but(seen, &HashSet::new(), &[])
+}
+
+fn watched_but(mut seen: Vec<Sighting>, lost: &HashSet<i64>, asked: &[Asked]) -> Found {
     let stop = |place, position| Stop {
         stream: 0,
         place,
@@ -34,7 +38,7 @@ fn watched(mut seen: Vec<Sighting>) -> Found {
     };
     seen.sort_by_key(|one| (one.place, one.at));
     let mut found = Found::default();
-    watch(&[stop(0, 0), stop(1, 1)], &seen, &HashSet::new(), &mut found);
+    watch(&[stop(0, 0), stop(1, 1)], &seen, lost, asked, &mut found);
     found
 }
 
@@ -84,4 +88,41 @@ fn a_sender_that_goes_on_with_an_acknowledgement_waited_for_it() {
     let paces: Vec<_> =
         watched(seen.concat()).paces.iter().map(|pace| (pace.start_at / MS, pace.end_at / MS)).collect();
     assert_eq!(paces, [(0, 40)], "the last one was not sent at once");
+}
+
+#[test]
+fn nobody_answers_a_lost_datagram() {
+    // The request, and an acknowledgement that only its sender saw.
+    let lost = packet(2, [30, 0], true, 9)[0];
+    let mut seen = [packet(1, [0, 5], true, 9), packet(3, [70, 65], false, 9)].concat();
+    seen.push(lost);
+    seen.iter_mut().for_each(|one| one.seq = None);
+    let found = watched_but(seen, &HashSet::from([2]), &[]);
+    assert_eq!(told(&found), [("path", 0, 0, 5), ("path", 1, 65, 70), ("host", 1, 5, 65)]);
+}
+
+#[test]
+fn a_request_among_others_has_a_turn_of_its_own() {
+    // Two requests, 2 ms apart; the second one is answered first.
+    let seen = [
+        packet(1, [0, 10], true, 9),
+        packet(2, [2, 12], true, 9),
+        packet(3, [30, 20], false, 9),
+        packet(4, [50, 40], false, 9),
+    ]
+    .concat();
+    let asked = [(0, 0, 50), (1, 2, 30), (2, 2, 31)].map(|(exchange, start, end)| Asked {
+        stream: 0,
+        exchange,
+        start_at: start * MS,
+        end_at: end * MS,
+    });
+    let found = watched_but(seen, &HashSet::new(), &asked);
+    let of = |exchange: i32| -> Vec<_> {
+        let parts = found.parts.iter().filter(|part| part.exchange == Some(exchange));
+        parts.map(|part| (part.kind, part.start_at / MS, part.end_at / MS)).collect()
+    };
+    assert_eq!(of(0), [("path", 0, 10), ("path", 40, 50), ("host", 10, 40)]);
+    assert_eq!(of(1), [("path", 2, 12), ("path", 20, 30), ("host", 12, 20)]);
+    assert_eq!(of(2), [], "no packet came then");
 }
