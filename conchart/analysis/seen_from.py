@@ -52,6 +52,13 @@ SENDERS = {
     "phases": {"start_at": "start_by", "end_at": "end_by"},
     "stalls": {"start_at": "start_by", "end_at": "end_by"},
     "lost_packets": {"sent_at": "sender", "told_at": "if(sender = 'client', 'server', 'client')"},
+    "client_moves": {
+        "moved_at": "'client'",
+        "unanswered_at": "'server'",
+        "answered_at": "'server'",
+        "challenge_at": "'server'",
+        "response_at": "'client'",
+    },
     "packets": {"seen_at": "sender"},
     "records": {"start_at": "sender", "end_at": "sender"},
     "messages": {"start_at": "sender", "end_at": "sender"},

@@ -33,6 +33,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "delayed-ack",
         "fast-retransmit",
         "loss",
+        "migration",
         "nagle",
         "pmtu",
         "pto",
@@ -60,6 +61,9 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "syn",
         "syn-ack",
         "tail",
+        "unanswered",
+        "unreachable",
+        "validation",
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
     "COVER": ("clear", "opened", "sealed"),
@@ -235,6 +239,16 @@ TABLES: tuple[Table, ...] = (
         columns="""
             stream INTEGER, sender SIDE, space SPACE, number BIGINT, frame BIGINT, sent_at BIGINT,
             told_frame BIGINT, told_at BIGINT, arrived BOOLEAN
+        """,
+    ),
+    Table(
+        name="client_moves",
+        key="stream, moved_at",
+        known="frame, old_ip, old_port, new_ip, new_port",
+        columns="""
+            stream INTEGER, frame BIGINT, moved_at BIGINT, old_ip VARCHAR, old_port INTEGER, new_ip VARCHAR,
+            new_port INTEGER, unanswered_frame BIGINT, unanswered_at BIGINT, answered_frame BIGINT, answered_at BIGINT,
+            challenge_frame BIGINT, challenge_at BIGINT, response_frame BIGINT, response_at BIGINT
         """,
     ),
     Table(

@@ -311,6 +311,11 @@ class Tables:
         return self._table("lost_packets")
 
     @property
+    def client_moves(self) -> duckdb.DuckDBPyRelation:
+        """Clients of QUIC that went on from another address or port."""
+        return self._table("client_moves")
+
+    @property
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._table("packets")

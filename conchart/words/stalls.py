@@ -129,6 +129,12 @@ STALLS: tuple[StallKind, ...] = (
         doing="the network's",
     ),
     StallKind(
+        name="migration",
+        word="lost",
+        meaning="the client has moved to another address or port, and the server's packets do not reach it",
+        doing="the network's",
+    ),
+    StallKind(
         name="syn-rto",
         word="lost",
         meaning="a SYN or its answer was lost, and sent again when a timer ran out",

@@ -9,10 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.network import Network, stay_on_one_cpu, wait_until
+from lab.network import Network, stay_on_one_cpu, tell_kernel, wait_until
 
 HERE = Path(__file__).resolve().parent
 CLIENT, SERVER, NAME, PORT = "10.98.0.10", "10.98.0.20", "shop.example", 443
+FORGETS_SECONDS = 1
 
 
 class Alley(Network):
@@ -36,6 +37,15 @@ class Alley(Network):
             seed=self._seed, rules=self._rules, drops=self.drops,
         )  # fmt: skip
         self.name_the_site(self.client, SERVER, NAME)
+
+    def translate(self) -> None:
+        """Translate the client's port as a home router does that forgets what is silent for a second."""
+        rules = (
+            "table ip nat { chain out { type nat hook postrouting priority 100; udp dport 443 masquerade random; }; }"
+        )
+        subprocess.run(self.client.command(["nft", "-f", "-"]), input=rules, text=True, check=True)
+        names = ("nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream")
+        tell_kernel(self.client, *(f"net.netfilter.{name}={FORGETS_SECONDS}" for name in names))
 
     def start_aioquic(self, certificate: Path, options: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], Path]:
         """Start ``serve.py``; returns it and the folder that has its qlogs when it has ended."""

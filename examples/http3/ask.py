@@ -1,13 +1,16 @@
 """A client of HTTP/3 by aioquic.
 
     ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update]
-           [--rebind] [--cipher NAME] [--version 1|2] [--greased]
+           [--rebind] [--first-alone] [--apart SECONDS] [--ping SECONDS] [--cookie N] [--patience SECONDS]
+           [--cipher NAME] [--version 1|2] [--greased]
 
 Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
 with the ticket alone. ``--update`` changes the keys between
-requests, ``--rebind`` the client's port, as an address translation does after a pause. ``--greased`` tries a version
-first that no server speaks. In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a
+requests, ``--rebind`` the client's port, as an address translation does after a pause. ``--first-alone`` asks for the
+first path, and for all others at once when it is answered; ``--apart`` for each path so long after the one before,
+answered or not. ``--ping`` sends a PING every so many seconds, ``--cookie`` a cookie of N bytes with each request. After
+``--patience``, answers are waited for no longer. ``--greased`` tries a version first that no server speaks. In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a
 qlog of each connection, and on standard output one JSON object for each request: ``connection``, ``stream``, ``path``,
 ``status``, ``bytes``, ``asked_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix
 epoch.
@@ -73,10 +76,11 @@ class Asking(QuicConnectionProtocol):
         self.requests: dict[int, Request] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
-    def ask(self, name: str, path: str, connection: int) -> asyncio.Future[None]:
+    def ask(self, name: str, path: str, connection: int, cookie: int = 0) -> asyncio.Future[None]:
         """Send a request; what is returned is done when the answer is whole."""
         stream = self._quic.get_next_available_stream_id()
         headers = [(":method", "GET"), (":scheme", "https"), (":authority", name), (":path", path)]
+        headers += [("cookie", f"{stream}-{time.time_ns():x}-".ljust(cookie, "x"))] * bool(cookie)
         self.requests[stream] = Request(connection=connection, stream=stream, path=path, asked_at=time.time_ns())
         self._waiting[stream] = self._loop.create_future()
         self._http.send_headers(stream, [(key.encode(), value.encode()) for key, value in headers], end_stream=True)
@@ -115,6 +119,20 @@ class Asking(QuicConnectionProtocol):
         before.close()
 
 
+def in_turn(said: argparse.Namespace) -> list[list[str]]:
+    """Give the paths that are asked for at once, one list after the other."""
+    if said.one_by_one or said.apart:
+        return [[path] for path in said.paths]
+    return [said.paths[:1], said.paths[1:]] if said.first_alone else [said.paths]
+
+
+async def ping(asking: Asking, seconds: float) -> None:
+    """Send a PING every so many seconds, until we are cancelled."""
+    while True:
+        await asyncio.sleep(seconds)
+        await asking.ping()
+
+
 async def visit(said: argparse.Namespace, configuration: QuicConfiguration, connection: int, *, early: bool) -> None:
     """Ask for all paths on a connection."""
     tickets: list[SessionTicket] = []
@@ -123,15 +141,21 @@ async def visit(said: argparse.Namespace, configuration: QuicConfiguration, conn
         session_ticket_handler=tickets.append, wait_connected=not early,
     ) as asking:  # fmt: skip
         assert isinstance(asking, Asking)
-        for paths in [[path] for path in said.paths] if said.one_by_one else [said.paths]:
+        pinging = asyncio.ensure_future(ping(asking, said.ping)) if said.ping else None
+        later = list[asyncio.Future[None]]()
+        for paths in in_turn(said):
             if asking.requests and said.update:
                 asking.request_key_update()
             if asking.requests and said.rebind:
                 await asking.rebind()
-            answers = [asking.ask(said.name, path, connection) for path in paths]
+            answers = [asking.ask(said.name, path, connection, said.cookie) for path in paths]
             asking.transmit()
-            await asyncio.gather(*answers)
+            later += answers if said.apart else []
+            await (asyncio.sleep(said.apart) if said.apart else asyncio.wait(answers, timeout=said.patience))
+        await asyncio.gather(*later)
         await asyncio.sleep(TICKET_SECONDS)
+        if pinging:
+            pinging.cancel()
     for request in asking.requests.values():
         sys.stdout.write(json.dumps(asdict(request)) + "\n")
     configuration.session_ticket = tickets[-1] if tickets else None
@@ -147,8 +171,12 @@ async def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH")
     parser.add_argument("--again", choices=("early", "ticket", "full"), default="full")
     parser.add_argument("--visits", type=int, default=1)
-    for name in ("--one-by-one", "--update", "--rebind", "--greased"):
+    for name in ("--one-by-one", "--update", "--rebind", "--greased", "--first-alone"):
         parser.add_argument(name, action="store_true")
+    parser.add_argument("--cookie", type=int, default=0)
+    parser.add_argument("--patience", type=float)
+    for name in ("--apart", "--ping"):
+        parser.add_argument(name, type=float, default=0)
     parser.add_argument("--cipher", choices=[suite.name for suite in CipherSuite])
     parser.add_argument("--version", choices=VERSIONS, default="1")
     said = parser.parse_args(words)

@@ -26,6 +26,8 @@ class Case:
     loss: float = 0
     rules: tuple[str, ...] = ()
     seed: int = 1
+    translated: bool = False
+    """The client's port is translated, and the translation forgotten after a second of silence."""
 
 
 PAGE = "/bytes-3000"
@@ -122,6 +124,69 @@ CASES = {
         see="""\
 - Three requests, each from another port, with the same connection IDs, as after a NAT's timeout. The server validates
   each new path (PATH_CHALLENGE) and sends no more than three times what it got until it is answered.""",
+    ),
+    "moved": Case(
+        title="The client's port changes before each of three requests, which are long, and answers are short",
+        delay_ms=30,
+        ask=("--one-by-one", "--rebind", "--cookie", "1200", *("/bytes-100",) * 4),
+        see="""\
+- Each answer fits into three times what the new address has sent by then: nobody waits for the path's validation.""",
+    ),
+    "moved-limited": Case(
+        title="The client's port changes before a request with a long answer",
+        delay_ms=30,
+        ask=("--one-by-one", "--rebind", "/bytes-100", "/bytes-40000", "/bytes-40000"),
+        see="""\
+- The server sends PATH_CHALLENGE and as much of its answer as fits into three times what it got (RFC 9000 section 9.3).
+  The rest follows when PATH_RESPONSE has come, one round trip later.""",
+    ),
+    "rebind-caddy": Case(
+        title="The client's port changes, and Caddy serves",
+        caddy=True,
+        delay_ms=30,
+        ask=("--one-by-one", "--rebind", "--patience", "5", "/wait-5/bytes-1000", "/wait-5/bytes-30000"),
+        see="""\
+- The second request comes from another port, with the same connection IDs.""",
+    ),
+    "rebind-idle": Case(
+        title="An address translation forgets the client while the server thinks",
+        translated=True,
+        delay_ms=30,
+        ask=("--apart", "4", "/wait-2500/bytes-40000", "/bytes-500"),
+        see="""\
+- The translation forgets the client's port after a second of silence. The server begins to answer after 2.5 s, to a
+  port that leads nowhere any more; it sends again when its probe timeout has passed, in vain.
+- After 4 s, the client asks for something else. That comes from a new port. The server sends data there when its probe
+  timeout has run out once more, and validates the path.""",
+    ),
+    "rebind-idle-kept": Case(
+        title="The same, and the client sends a PING every half second",
+        translated=True,
+        delay_ms=30,
+        ask=("--apart", "4", "--ping", "0.5", "/wait-2500/bytes-40000", "/bytes-500"),
+        see="""\
+- The translation sees a packet every half second, and keeps the port: the answer arrives as soon as it is sent.""",
+    ),
+    "qpack": Case(
+        title="Answers refer to an entry of QPACK's table that has a datagram of its own",
+        serve=("--policy", "2000"),
+        delay_ms=30,
+        ask=("--first-alone", *(f"/bytes-{n}00" for n in range(1, 8))),
+        see="""\
+- Each answer has the same Content-Security-Policy of 2,000 bytes. When the server sends it for the second time, it
+  puts it into the dynamic table (RFC 9204 section 3.2), by an instruction on its encoder stream, and six answers refer
+  to it. The instruction fills a datagram, and comes before them.""",
+    ),
+    "qpack-lost": Case(
+        title="A datagram with a part of the instruction is lost",
+        serve=("--policy", "2000"),
+        delay_ms=30,
+        rules=("drop:from=right,kind=udp,number=8",),
+        ask=("--first-alone", *(f"/bytes-{n}00" for n in range(1, 8))),
+        see="""\
+- The instruction needs two datagrams, and one of them is lost, in which an answer may be. The others arrive, and none
+  of them can be read: all wait for the instruction (RFC 9204 section 2.1.2), until the
+  server has sent it again.""",
     ),
     "first-lost": Case(
         title="The client's first packet is lost",

@@ -47,6 +47,8 @@ def line(case: Case) -> str:
     """Say what gets lost."""
     if case.loss:
         return f" The line drops {case.loss:.0%} of the packets either way, at random (seed {case.seed})."
+    if case.translated:
+        return " The client's host translates its UDP port (nftables), and forgets it after a second of silence."
     return f" The line drops chosen packets: `{' '.join(case.rules)}`." if case.rules else ""
 
 

@@ -1,11 +1,11 @@
 """An HTTP/3 server by aioquic: /bytes-N is answered with N bytes, /wait-MS/bytes-N after MS milliseconds.
 
-    serve.py ADDRESS PORT CERTIFICATE KEY QLOG_FOLDER [--retry] [--forget] [--restart]
+    serve.py ADDRESS PORT CERTIFICATE KEY QLOG_FOLDER [--retry] [--forget] [--restart] [--policy N]
 
 ``--retry`` answers each first packet with a Retry. ``--forget`` gives tickets and
 knows none of them afterwards: early data is refused. ``--restart`` forgets each connection after its first answer, as a
 restarted server does that has kept the key of its reset tokens: what comes after that is answered with a stateless
-reset (RFC 9000 section 10.3). The folder gets a qlog of each connection when it ends.
+reset (RFC 9000 section 10.3). ``--policy`` gives each answer a Content-Security-Policy of N bytes. The folder gets a qlog of each connection when it ends.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Answering(QuicConnectionProtocol):
 
     _http: H3Connection | None = None
     restarts = False
+    policy = b""
     _forgotten = False
 
     def datagram_received(self, data: bytes | str, addr: tuple[str, int]) -> None:
@@ -71,6 +72,7 @@ class Answering(QuicConnectionProtocol):
         assert self._http is not None
         status = b"404" if length < 0 else b"200"
         headers = [(b":status", status), (b"server", b"aioquic"), (b"content-length", b"%d" % max(length, 0))]
+        headers += [(b"content-security-policy", self.policy)] * bool(self.policy)
         self._http.send_headers(stream_id, headers, end_stream=length <= 0)
         if length > 0:
             self._http.send_data(stream_id, b"x" * length, end_stream=True)
@@ -87,6 +89,7 @@ async def main() -> None:
         parser.add_argument(name)
     for name in ("--retry", "--forget", "--restart"):
         parser.add_argument(name, action="store_true")
+    parser.add_argument("--policy", type=int, default=0)
     said = parser.parse_args()
     logger = QuicFileLogger(said.qlog)
     configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_data=1 << 24)
@@ -97,6 +100,7 @@ async def main() -> None:
         tickets[ticket.ticket] = ticket
 
     Answering.restarts = said.restart
+    Answering.policy = b" ".join(b"https://cdn-%d.example" % number for number in range(said.policy))[: said.policy]
     await serve(
         said.address, said.port, configuration=configuration, create_protocol=Answering, retry=said.retry,
         session_ticket_handler=keep, session_ticket_fetcher=(lambda _: None) if said.forget else tickets.get,

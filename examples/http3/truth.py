@@ -3,7 +3,8 @@
 In: qlogs (0.3, as aioquic writes them), or Chromium's netlog. Out: ``truth.json``. For each connection: ``requests``,
 each with ``stream``, ``path``, ``status``, ``bytes`` of the body, ``first_at`` (when the client had the first byte of
 the answer, nanoseconds since the Unix epoch by its clock), ``first_number`` (in which packet; null where the log has no
-numbers) and ``datagrams``: how many datagrams the client had received by then; null where no answer came. ``lost``:
+numbers), ``datagrams``: how many datagrams the client had received by then, and ``read_at``: when its program had the
+header section; null where no answer came. ``lost``:
 what each end took for lost, ``by`` (that end), ``space`` and ``number`` of the packet. ``sent``: packets that each end
 sent, by space.
 """
@@ -78,7 +79,9 @@ def _connection(ends: dict[str, list[Event]], asked: Iterable[Event]) -> dict[st
                 sent[end, event["data"]["header"]["packet_type"]] += 1
     return {
         "requests": [
-            {key: each[key] for key in ("stream", "path", "status", "bytes")} | firsts.get(each["stream"], UNANSWERED)
+            {key: each[key] for key in ("stream", "path", "status", "bytes")}
+            | {"read_at": each["first_at"]}
+            | firsts.get(each["stream"], UNANSWERED)
             for each in sorted(asked, key=lambda each: each["stream"])
         ],
         "lost": lost,

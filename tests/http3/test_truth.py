@@ -20,7 +20,7 @@ CAPTURES = ROOT / "captures/http3"
 CASES = sorted(path.parent.name for path in CAPTURES.glob("*/truth.json"))
 WITHIN = 1
 """Packets between the first byte of an answer in the capture and in the log."""
-MOVES = {"rebind"}
+MOVES = {"rebind", "moved", "moved-limited", "rebind-caddy", "rebind-idle"}
 """Datagrams that still come to the port which the client has left are in the capture, and not in its log."""
 AFTER_RETRY = {"retry", "negotiated"}
 """tshark 4.0 opens no 1-RTT packets after a Retry, nor after Version Negotiation."""

@@ -29,6 +29,7 @@ ORDER = {
     "messages": ("stream", "number"),
     "exchange_messages": ("stream", "exchange", "sender", "number"),
     "lost_packets": ("stream", "sender", "space", "number"),
+    "client_moves": ("stream", "moved_at"),
     "quic_frames": ("stream", "frame", "packet", "number"),
     "http3_frames": ("stream", "stream_id", "sender", "start_byte", "kind"),
 }
@@ -43,6 +44,7 @@ RESULTS = (
     "messages",
     "exchange_messages",
     "lost_packets",
+    "client_moves",
     "quic_frames",
     "http3_frames",
 )
@@ -69,6 +71,7 @@ class Tables:
     messages: list[Row] = field(default_factory=list)
     exchange_messages: list[Row] = field(default_factory=list)
     lost_packets: list[Row] = field(default_factory=list)
+    client_moves: list[Row] = field(default_factory=list)
     quic_frames: list[Row] = field(default_factory=list)
     http3_frames: list[Row] = field(default_factory=list)
 

@@ -16,6 +16,7 @@ use crate::stream::BySide;
 use crate::tables::{ConnectionRow, PacketRow, SightingRow, Tables};
 use crate::tally::Tally;
 use crate::tls::{Handshake, MessageSeen, RecordSeen, Version};
+use crate::udp::Move;
 
 /// Rows that are handed over together: enough to make that cheap, few enough to cost little memory.
 const ROWS: usize = 512;
@@ -47,6 +48,7 @@ pub struct Portion {
     phases: Vec<(i32, Phase)>,
     stalls: Vec<(i32, Stall)>,
     lost: Vec<(i32, Lost)>,
+    moves: Vec<(i32, Move)>,
     /// With the IP packet that carried it, where that is wanted.
     packets: Vec<(PacketRow<'static>, Option<Box<[u8]>>)>,
     records: Vec<(i32, i32, RecordSeen)>,
@@ -107,6 +109,9 @@ impl Portion {
         }
         for (stream, lost) in self.lost.drain(..) {
             tables.lost_packet(rows::lost_packet(stream, &lost))?;
+        }
+        for (stream, moved) in self.moves.drain(..) {
+            tables.client_move(rows::client_move(stream, &moved))?;
         }
         for (packet, segment) in self.packets.drain(..) {
             tables.packet(PacketRow { segment: segment.as_deref(), ..packet })?;
@@ -190,6 +195,11 @@ impl<O: Output> Outbox<O> {
 
     pub fn lost(&mut self, stream: i32, lost: Lost) -> Result<(), Stopped> {
         self.portion.lost.push((stream, lost));
+        self.added()
+    }
+
+    pub fn moved(&mut self, stream: i32, moved: Move) -> Result<(), Stopped> {
+        self.portion.moves.push((stream, moved));
         self.added()
     }
 

@@ -8,11 +8,14 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::copies::{ELSEWHERE_NS, HERE_NS, Place, Recent, UNNUMBERED_NS};
-use crate::packet::{Datagram, Station};
+use crate::packet::{Datagram, Endpoint, Station};
 use crate::stream::{BySide, Chunk, Moment, Side};
 
 /// Bytes of a datagram that tell it from others.
 const COMPARED: usize = 64;
+
+/// An acknowledgement of QUIC with some ranges, and the longest connection ID, is hardly longer.
+pub const LONGEST_ACK: u32 = 64;
 
 /// What one side sent.
 #[derive(Debug, Default)]
@@ -40,8 +43,26 @@ pub struct Datagrams {
     pub rtt: BySide<Option<i64>>,
     /// QUIC: the first stateless reset.
     pub reset: Option<Moment>,
+    /// The first of the server's datagrams that is longer than an acknowledgement, since the client said anything.
+    pub unanswered: Option<Moment>,
     /// Datagrams that were captured more than once: their second and later captures.
     pub duplicates: i64,
+}
+
+/// A client that went on from another endpoint.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Move {
+    /// Its first datagram from there.
+    pub seen: Moment,
+    pub before: Endpoint,
+    pub after: Endpoint,
+    /// The first of the server's datagrams to the old endpoint that the client did not answer from there.
+    pub unanswered: Option<Moment>,
+    /// The server's first datagram to the new endpoint.
+    pub answered: Option<Moment>,
+    /// The server's first PATH_CHALLENGE after it, and the client's PATH_RESPONSE.
+    pub challenge: Option<Moment>,
+    pub response: Option<Moment>,
 }
 
 impl Datagrams {
@@ -56,6 +77,7 @@ impl Datagrams {
             last_frame: opened.frame(),
             rtt: BySide::default(),
             reset: None,
+            unanswered: None,
             duplicates: 0,
         }
     }
@@ -76,6 +98,11 @@ impl Datagrams {
             self.opened = seen;
         }
         self.last = self.last.max(seen);
+        match from {
+            Side::Client => self.unanswered = None,
+            Side::Server if datagram.payload_len > LONGEST_ACK => self.unanswered = self.unanswered.or(Some(seen)),
+            Side::Server => {}
+        }
         self.last_frame = self.last_frame.max(seen.frame());
         let captured = u32::try_from(datagram.payload.len()).unwrap_or(datagram.payload_len);
         let cut = datagram.payload_len.saturating_sub(captured);

@@ -4,6 +4,7 @@
 //! on from another endpoint stays in its conversation.
 
 use super::clock_steps::dated;
+use super::moves::{Moves, Passed};
 use super::traffic::Packets;
 use super::{Failure, Run, by_side};
 use crate::exchange::{Carrier, likely_sender};
@@ -18,21 +19,37 @@ use crate::udp::Datagrams;
 impl<O: Output> Run<O> {
     pub(super) fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
         let (source, destination) = (datagram.source, datagram.destination);
+        let mut has_moved = false;
         let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
             Slot::Open(index, from) => (index, from),
             Slot::New | Slot::Stray => match self.moved(datagram, seen) {
-                Some(index) => (index, Side::Client),
+                Some(index) => {
+                    has_moved = true;
+                    (index, Side::Client)
+                }
                 None => self.open_udp(datagram, seen),
             },
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
-        let (stream, traffic) = (flow.stream, &mut flow.content);
+        let (stream, first_client, traffic) = (flow.stream, flow.ends.client, &mut flow.content);
         let (arrived, seen) = (seen, traffic.told(seen).of(from));
         if self.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);
         }
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
+        let unanswered = udp.unanswered;
         let chunk = udp.datagram(from, datagram, seen);
+        let passed = Passed { datagram, seen, rtt: udp.rtt };
+        if chunk.is_some() && (has_moved || traffic.moves.is_some()) {
+            let client = traffic.moves.as_ref().map_or(first_client, |moves| moves.client());
+            let returns = traffic.moves.as_ref().is_some_and(|moves| moves.is_move(datagram.source, seen));
+            if from == Side::Client && (has_moved || returns) && client != datagram.source {
+                traffic.end_move(stream, &mut self.out)?;
+                traffic.moves = Some(Box::new(Moves::begin(client, unanswered, &passed)));
+            } else if let Some(stall) = traffic.moves.as_mut().and_then(|moves| moves.datagram(from, &passed)) {
+                traffic.stalls.moved(stall);
+            }
+        }
         let is_told = self.chooser.is_detailed() || self.chooser.explains(stream);
         if let Some(chunk) = chunk {
             if traffic.is_transcribed() && !is_told {

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 mod clock_steps;
 mod datagrams;
+mod moves;
 mod syn;
 mod traffic;
 pub mod watching;

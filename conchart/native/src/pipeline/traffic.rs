@@ -5,6 +5,7 @@
 
 use super::Failure;
 use super::clock_steps::dated;
+use super::moves::Moves;
 use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements};
 use crate::flow::Flow;
@@ -165,6 +166,8 @@ pub(super) struct Traffic {
     name: ServerName,
     tiler: Tiler,
     pub stalls: Stalls,
+    /// From the first datagram on that comes from another endpoint of the client.
+    pub moves: Option<Box<Moves>>,
     /// The clock was set back inside a handshake.
     pub clock_stepped_back: bool,
     /// Records and messages are written down; so many were so far.
@@ -191,6 +194,7 @@ impl Traffic {
             name: ServerName::default(),
             tiler: Tiler::default(),
             stalls,
+            moves: None,
             clock_stepped_back: false,
             transcribed: None,
             doubted: Doubted::default(),
@@ -268,9 +272,17 @@ impl Traffic {
         Ok(())
     }
 
+    /// No more is known of the client's latest move.
+    pub fn end_move<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
+        let Some(moves) = self.moves.take() else { return Ok(()) };
+        let (moved, stall) = moves.end(self.packets.last());
+        stall.into_iter().for_each(|stall| self.stalls.moved(stall));
+        out.moved(stream, moved)
+    }
+
     /// Passes on what has become certain.
     pub fn report<O: Output>(&mut self, stream: i32, out: &mut Outbox<O>) -> Result<(), Stopped> {
-        let Self { packets, speech, name, tiler, stalls, clock_stepped_back, transcribed, .. } = self;
+        let Self { packets, speech, name, tiler, stalls, moves, clock_stepped_back, transcribed, .. } = self;
         let Some(conversation) = speech.begun().filter(|conversation| conversation.has_news()) else {
             return Ok(());
         };
@@ -292,6 +304,8 @@ impl Traffic {
             while let Some(delay) = conversation.next_delay() {
                 if let Delay::Lost(lost) = delay {
                     out.lost(stream, lost)?;
+                } else if let (Delay::Path(path), Some(moves)) = (delay, &mut *moves) {
+                    moves.path(path);
                 }
                 stalls.delay(delay);
             }
@@ -380,6 +394,7 @@ impl Traffic {
         if let Packets::Tcp(tcp) = &mut traffic.packets {
             tcp.finish(&mut traffic.speech);
         }
+        traffic.end_move(stream, out)?;
         traffic.conclude(stream, out)?;
 
         let Self { capture, packets, tiler, stalls, app, announced, .. } = traffic;

@@ -30,7 +30,7 @@ pub(crate) mod tests;
 
 pub use lost::Lost;
 pub use packet::{Kind, Long, Packet, Packets, Version};
-pub use recovery::{Held, Spurious, Why};
+pub use recovery::{Held, Path, Spurious, Why};
 pub use seen::{FrameSeen, PacketSeen};
 
 use crate::keys::{Secret, Secrets};
@@ -183,6 +183,8 @@ pub enum Event<'a> {
     Late(Spurious),
     /// The peer's acknowledgements leave a packet out.
     Lost(Lost),
+    /// An end's address is validated.
+    Path(Path),
     /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
     Reset { from: Side, id: u64, code: u64, seen: Moment },
     /// STOP_SENDING: that side does not want more of this stream.
@@ -526,6 +528,9 @@ impl Quic {
                 tell(Event::ConnectionId { of: from, cid });
             }
             Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
+            Frame::PathChallenge | Frame::PathResponse => {
+                tell(Event::Path(Path { from, is_response: frame == Frame::PathResponse, seen }));
+            }
             Frame::HandshakeDone if from == Side::Server => {
                 self.facts.done.get_or_insert(seen);
             }

@@ -62,6 +62,14 @@ pub struct Spurious {
     pub lost: u64,
 }
 
+/// A PATH_CHALLENGE, or a PATH_RESPONSE (RFC 9000 section 8.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    pub from: Side,
+    pub is_response: bool,
+    pub seen: Moment,
+}
+
 /// Bytes of a stream, or of a CRYPTO stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Range {

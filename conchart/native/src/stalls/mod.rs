@@ -22,7 +22,7 @@ use crate::phases::Phase;
 use crate::quic::{Held, Spurious, Why};
 use crate::stream::{BySide, Moment, Side};
 use crate::tcp::{Connection, Mark, Taken};
-use found::Found;
+use found::{Found, Within};
 use opening::Opening;
 use sender::Sender;
 use size::Size;
@@ -54,6 +54,8 @@ pub enum Kind {
     Loss,
     /// A lost packet of QUIC was sent again when a timer ran out (RFC 9002 section 6.2).
     Pto,
+    /// The client went on from another endpoint, and the server did not know or did not believe it (RFC 9000 section 9).
+    Migration,
     /// Segments were too large for the path (RFC 8899).
     Pmtu,
     /// A SYN or its answer was lost, and sent again.
@@ -77,6 +79,7 @@ impl Kind {
             Self::Loss => "loss",
             Self::Pto => "pto",
             Self::Qpack => "qpack",
+            Self::Migration => "migration",
             Self::Pmtu => "pmtu",
             Self::SynRto => "syn-rto",
         }
@@ -113,6 +116,12 @@ pub enum Detail {
     BlackHole,
     /// The congestion window had room for fewer segments than a new connection may send (RFC 6928).
     SmallWindow,
+    /// What the server sent to the endpoint that the client had left.
+    Unreachable,
+    /// What the client sent from its new endpoint.
+    Unanswered,
+    /// More than an address may get that is not validated (RFC 9000 section 9.3).
+    Validation,
 }
 
 impl Detail {
@@ -132,6 +141,9 @@ impl Detail {
             Self::Icmp => "icmp",
             Self::BlackHole => "black-hole",
             Self::SmallWindow => "small-window",
+            Self::Unreachable => "unreachable",
+            Self::Unanswered => "unanswered",
+            Self::Validation => "validation",
         }
     }
 }
@@ -217,9 +229,14 @@ impl Stalls {
                 self.found.push_lost(stall, (lost, lost.saturating_add(1)));
             }
             // One packet more or less need not keep anybody waiting.
-            Delay::Lost(_) => {}
+            Delay::Lost(_) | Delay::Path(_) => {}
             Delay::Late(Spurious { side, lost }) => self.found.was_late(side, (lost, lost.saturating_add(1))),
         }
+    }
+
+    /// A client that moved kept bytes from coming.
+    pub fn moved(&mut self, stall: Stall) {
+        self.found.push(stall, Within::Any);
     }
 
     /// This phase is certain, and follows the one before: gives the stalls that end in it.

@@ -3,9 +3,11 @@
 //!
 //! In: the streams of both sides, each in order. Out: exchanges in the [`Ledger`], as of HTTP/2, whose [`Streams`] they
 //! share: stream 0 here is stream 1 there, 4 is 3. A field section that refers to entries which have not come is kept
-//! until they come; that is told as a delay. Where bytes of a stream are missing, the rest of that stream is not read.
+//! until they come, with all that follows it on its stream; that is told as a delay. Where bytes of a stream are missing,
+//! the rest of that stream is not read.
 //!
-//! Bounded: sections are read up to [`MAX_BLOCK`] bytes, [`MAX_BLOCKED`] of them wait, [`MAX_STREAMS`] are followed.
+//! Bounded: sections are read up to [`MAX_BLOCK`] bytes, [`MAX_BLOCKED`] of them wait, with [`MAX_HELD`] bytes behind
+//! them, and [`MAX_STREAMS`] are followed.
 //! Non-goals: what is pushed, and streams that a server opens both ways (RFC 9114 section 6.1 forbids them).
 
 mod frame;
@@ -31,6 +33,9 @@ use qpack::{Decoder, Read};
 const MAX_BLOCK: usize = 64 * 1024;
 /// Field sections that wait for entries; clients allow about 100.
 const MAX_BLOCKED: usize = 128;
+/// Bytes that wait behind them; a part costs [`PART_COST`] besides.
+const MAX_HELD: usize = 1 << 20;
+const PART_COST: usize = 64;
 /// Directions of streams that are followed at once.
 const MAX_STREAMS: usize = 2048;
 
@@ -45,6 +50,10 @@ pub(super) struct Http3 {
     /// Of the sections that each side sends.
     decoders: BySide<Decoder>,
     blocked: Vec<Blocked>,
+    /// What waits behind them costs so much.
+    held: usize,
+    /// The packet under way: bytes that waited for missing ones have the moments of their own packets.
+    now: Option<Moment>,
 }
 
 /// What is spoken on one side of a stream.
@@ -79,9 +88,22 @@ struct Payload {
 /// A field section that waits for entries of the dynamic table.
 struct Blocked {
     from: Side,
-    id: u32,
+    /// QUIC's number of the stream.
+    id: u64,
     section: Vec<u8>,
     span: Span,
+    /// The entries had not come; otherwise, only the capture lacks settings that its reader knows.
+    is_held: bool,
+    /// What came behind it.
+    rest: Vec<Rest>,
+}
+
+/// A [`Part`] of a stream that is kept.
+struct Rest {
+    offset: u64,
+    bytes: Vec<u8>,
+    fin: bool,
+    seen: Moment,
 }
 
 impl Http3 {
@@ -91,13 +113,23 @@ impl Http3 {
             halves: BTreeMap::new(),
             decoders: BySide::default(),
             blocked: Vec::new(),
+            held: 0,
+            now: None,
         }
     }
 
-    /// Bytes of a stream with frames; those of control streams have no request.
-    fn frames(&mut self, ledger: &mut Ledger, from: Side, frames: &mut Frames, part: Part<'_>, id: Option<u32>) {
+    /// Bytes of a stream with frames; those of control streams have no request. Gives how many are left behind a section
+    /// that has to wait.
+    fn frames(
+        &mut self,
+        ledger: &mut Ledger,
+        from: Side,
+        frames: &mut Frames,
+        part: Part<'_>,
+        id: Option<u32>,
+    ) -> usize {
         let Part { mut bytes, seen, .. } = part;
-        while !bytes.is_empty() {
+        while !bytes.is_empty() && !self.waits(from, part.id) {
             let Some(payload) = &mut frames.payload else {
                 frames.first.get_or_insert(seen);
                 let (taken, header) = frames.begun.header(bytes);
@@ -146,6 +178,7 @@ impl Http3 {
                 self.end(ledger, from, frames, seen, id);
             }
         }
+        bytes.len()
     }
 
     /// A frame's header is complete.
@@ -193,7 +226,7 @@ impl Http3 {
             (SETTINGS, None) => {
                 self.decoders[from.peer()].allow(table_capacity(&kept));
                 // Sections in early data refer to entries that earlier settings allowed.
-                self.unblock(ledger, from.peer(), seen);
+                self.unblock(ledger, from.peer());
             }
             (GOAWAY, None) => {
                 // The first that is not answered, not the last that is (RFC 9114 section 5.2).
@@ -210,24 +243,71 @@ impl Http3 {
         let mut headers = Headers::default();
         // What was read before a mistake holds.
         let read = self.decoders[from].decode(&section, |field| headers.add(&field));
-        if read == Ok(Read::Blocked) && self.blocked.len() < MAX_BLOCKED {
-            self.blocked.push(Blocked { from, id, section, span });
+        if matches!(read, Ok(Read::Blocked | Read::Unsettled)) && self.blocked.len() < MAX_BLOCKED {
+            let is_held = read == Ok(Read::Blocked);
+            let id = stream_id(id);
+            self.blocked.push(Blocked { from, id, section, span, is_held, rest: Vec::new() });
         } else {
             self.streams.headers(ledger, from, id, span, headers);
         }
     }
 
-    /// Entries have come: sections that waited for them are read.
-    fn unblock(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
-        let waiting = std::mem::take(&mut self.blocked);
-        for Blocked { from: sender, id, section, span } in waiting {
-            let still = self.blocked.len();
-            self.section(ledger, sender, id, section, span);
-            if let Some(start) = span.last.filter(|_| sender == from && self.blocked.len() == still) {
-                let (why, released) = (Why::Qpack, None);
-                let held = Held { why, side: from, start, end: seen, released, is_tail: false, lost: u64::MAX };
-                ledger.delay(Delay::Held(held));
+    /// Does a section of that side of the stream wait?
+    fn waits(&self, from: Side, id: u64) -> bool {
+        self.blocked.iter().any(|blocked| (blocked.from, blocked.id) == (from, id))
+    }
+
+    /// Keeps what comes behind a section that waits; false where none does.
+    fn keep(&mut self, ledger: &mut Ledger, from: Side, part: Part<'_>) -> bool {
+        let waiting = self.blocked.iter_mut().find(|blocked| (blocked.from, blocked.id) == (from, part.id));
+        let Some(blocked) = waiting else { return false };
+        let Part { offset, bytes, fin, seen, .. } = part;
+        blocked.rest.push(Rest { offset, bytes: bytes.to_vec(), fin, seen });
+        self.held += bytes.len() + PART_COST;
+        if self.held > MAX_HELD {
+            self.give_up(ledger);
+        }
+        true
+    }
+
+    /// Entries have come, or settings: sections that waited for them are read.
+    fn unblock(&mut self, ledger: &mut Ledger, from: Side) {
+        let (waiting, others) = std::mem::take(&mut self.blocked).into_iter().partition(|it| it.from == from);
+        self.blocked = others;
+        let waiting: Vec<Blocked> = waiting;
+        for mut blocked in waiting {
+            let mut headers = Headers::default();
+            let read = self.decoders[from].decode(&blocked.section, |field| headers.add(&field));
+            match read {
+                Ok(Read::Blocked | Read::Unsettled) => {
+                    blocked.is_held |= read == Ok(Read::Blocked);
+                    self.blocked.push(blocked);
+                }
+                Ok(Read::Whole) | Err(_) => {
+                    if let (Some(start), Some(end), true) = (blocked.span.last, self.now, blocked.is_held)
+                        && start.at < end.at
+                    {
+                        // Its reader has it now.
+                        blocked.span.extend(end, 0);
+                        let (why, released) = (Why::Qpack, None);
+                        let held = Held { why, side: from, start, end, released, is_tail: false, lost: u64::MAX };
+                        ledger.delay(Delay::Held(held));
+                    }
+                    self.go_on(ledger, blocked, headers);
+                }
             }
+        }
+    }
+
+    /// A section that waited was read, as far as it can be; what came behind it follows.
+    fn go_on(&mut self, ledger: &mut Ledger, blocked: Blocked, headers: Headers) {
+        let Blocked { from, id, span, rest, .. } = blocked;
+        if let Some(id) = number(id) {
+            self.streams.headers(ledger, from, id, span, headers);
+        }
+        for Rest { offset, bytes, fin, seen } in rest {
+            self.held = self.held.saturating_sub(bytes.len() + PART_COST);
+            self.take(ledger, from, Part { id, offset, bytes: &bytes, fin, seen });
         }
     }
 
@@ -235,8 +315,25 @@ impl Http3 {
     fn give_up(&mut self, ledger: &mut Ledger) {
         self.decoders.client.lose();
         self.decoders.server.lose();
-        for Blocked { from, id, section, span } in std::mem::take(&mut self.blocked) {
-            self.section(ledger, from, id, section, span);
+        for blocked in std::mem::take(&mut self.blocked) {
+            self.drop(ledger, blocked);
+        }
+    }
+
+    /// The entries that a section needs will not come: what can be read without them counts.
+    fn drop(&mut self, ledger: &mut Ledger, blocked: Blocked) {
+        let (mut headers, mut without) = (Headers::default(), Decoder::default());
+        without.lose();
+        // What was read before a mistake holds.
+        let _ = without.decode(&blocked.section, |field| headers.add(&field));
+        self.go_on(ledger, blocked, headers);
+    }
+
+    /// Nobody reads that side of a stream any more (RFC 9204 section 2.2.2.2).
+    fn abandon(&mut self, ledger: &mut Ledger, from: Side, id: u64) {
+        if let Some(at) = self.blocked.iter().position(|blocked| (blocked.from, blocked.id) == (from, id)) {
+            let blocked = self.blocked.remove(at);
+            self.drop(ledger, blocked);
         }
     }
 
@@ -248,10 +345,12 @@ impl Http3 {
             _ => Half::Unread,
         })
     }
-}
 
-impl Inside for Http3 {
-    fn part(&mut self, ledger: &mut Ledger, from: Side, mut part: Part<'_>) {
+    /// The next bytes of one side of a stream.
+    fn take(&mut self, ledger: &mut Ledger, from: Side, mut part: Part<'_>) {
+        if !self.blocked.is_empty() && self.keep(ledger, from, part) {
+            return;
+        }
         let mut half = self.half(from, part.id);
         if let Half::Untyped(begun) = &mut half {
             let (taken, kind) = begun.number(part.bytes);
@@ -269,26 +368,46 @@ impl Inside for Http3 {
                 Some(_) => half = Half::Unread,
             }
         }
+        let mut left = 0;
         match &mut half {
-            Half::Request(frames) => self.frames(ledger, from, frames, part, number(part.id)),
-            Half::Control(frames) => self.frames(ledger, from, frames, part, None),
-            Half::Encoder if self.decoders[from].instructions(part.bytes) => self.unblock(ledger, from, part.seen),
+            Half::Request(frames) => left = self.frames(ledger, from, frames, part, number(part.id)),
+            Half::Control(frames) => drop(self.frames(ledger, from, frames, part, None)),
+            Half::Encoder if self.decoders[from].instructions(part.bytes) => self.unblock(ledger, from),
             Half::Encoder | Half::Untyped(_) | Half::Unread => {}
         }
-        if part.fin {
+        let waits = !self.blocked.is_empty() && self.waits(from, part.id);
+        if part.fin && !waits {
             if let (Half::Request(_), Some(id)) = (&half, number(part.id)) {
                 self.streams.end(ledger, from, id);
             }
         } else {
             if self.halves.len() >= MAX_STREAMS {
-                self.halves.pop_first();
+                // Not a stream that goes one way: the encoder's may be the oldest.
+                let oldest = self.halves.keys().find(|(id, _)| id & 0b10 == 0).copied();
+                if let Some(key) = oldest.or(self.halves.keys().next().copied()) {
+                    self.halves.remove(&key);
+                }
             }
             self.halves.insert((part.id, from == Side::Server), half);
         }
+        if waits && (left > 0 || part.fin) {
+            let from_end = part.bytes.len().saturating_sub(left);
+            let offset = part.offset.saturating_add(from_end as u64);
+            self.keep(ledger, from, Part { offset, bytes: part.bytes.get(from_end..).unwrap_or_default(), ..part });
+        }
+    }
+}
+
+impl Inside for Http3 {
+    fn part(&mut self, ledger: &mut Ledger, from: Side, part: Part<'_>) {
+        self.now = Some(self.now.map_or(part.seen, |now| now.max(part.seen)));
+        self.take(ledger, from, part);
         ledger.release();
     }
 
     fn missing(&mut self, ledger: &mut Ledger, from: Side, id: u64, gap: Gap) {
+        self.abandon(ledger, from, id);
+        self.now = Some(self.now.map_or(gap.seen, |now| now.max(gap.seen)));
         let mut half = self.half(from, id);
         match &mut half {
             Half::Request(frames) => {
@@ -303,7 +422,7 @@ impl Inside for Http3 {
             }
             Half::Encoder => {
                 self.decoders[from].lose();
-                self.unblock(ledger, from, gap.seen);
+                self.unblock(ledger, from);
             }
             Half::Untyped(_) | Half::Control(_) => {
                 // Instructions, if it was the encoder's; or the settings, unless they came before.
@@ -312,7 +431,7 @@ impl Inside for Http3 {
                 for (side, is_lost) in [(from, untyped), (reader, !self.decoders[reader].is_allowed())] {
                     if is_lost {
                         self.decoders[side].lose();
-                        self.unblock(ledger, side, gap.seen);
+                        self.unblock(ledger, side);
                     }
                 }
             }
@@ -322,6 +441,7 @@ impl Inside for Http3 {
     }
 
     fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u64, _code: u64, seen: Moment) {
+        self.abandon(ledger, from, id);
         self.halves.remove(&(id, from == Side::Server));
         if let Some(id) = number(id) {
             self.streams.reset(ledger, from, id, seen);
@@ -332,6 +452,7 @@ impl Inside for Http3 {
     fn stop(&mut self, ledger: &mut Ledger, from: Side, id: u64, _code: u64, seen: Moment) {
         // A server that wants no more of a request may still answer it (RFC 9114 section 4.1).
         if let Some(id) = number(id).filter(|_| ledger.asks(from)) {
+            self.abandon(ledger, from.peer(), stream_id(id));
             self.streams.reset(ledger, from, id, seen);
             ledger.release();
         }
@@ -366,4 +487,9 @@ fn is_kept(kind: u64) -> bool {
 /// The number that [`Streams`] knows the request on this stream by; `None` for other streams.
 fn number(id: u64) -> Option<u32> {
     if id & 0b11 == 0 { u32::try_from(id >> 1 | 1).ok() } else { None }
+}
+
+/// The stream whose request [`Streams`] knows by this number.
+fn stream_id(number: u32) -> u64 {
+    u64::from(number & !1) << 1
 }

@@ -24,8 +24,10 @@ const OVERHEAD: usize = 32;
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Read {
     Whole,
-    /// It refers to entries that have not come yet, or comes before the settings.
+    /// It refers to entries that have not come yet.
     Blocked,
+    /// The reader's settings have not come: nobody knows how many entries it refers to.
+    Unsettled,
 }
 
 #[derive(Default)]
@@ -143,7 +145,7 @@ impl Decoder {
         let needed = match self.allowed {
             _ if self.is_lost || needed == 0 => 0,
             Some(allowed) => self.required(needed, allowed).ok_or(Malformed)?,
-            None => return Ok(Read::Blocked),
+            None => return Ok(Read::Unsettled),
         };
         if needed > self.inserted {
             return Ok(Read::Blocked);
@@ -292,7 +294,7 @@ mod tests {
     fn without_settings_nothing_is_guessed() {
         let mut decoder = Decoder::default();
         decoder.instructions(&hex("3fbd01 c00f 7777 772e 6578 616d 706c 652e 636f 6d"));
-        assert_eq!(read(&decoder, "0200 d1").0, Ok(Read::Blocked));
+        assert_eq!(read(&decoder, "0200 d1").0, Ok(Read::Unsettled));
         assert_eq!(read(&decoder, "0000 d1").1, [field(":method", "GET")]);
         decoder.lose();
         assert_eq!(read(&decoder, "0200 d180").1, [field(":method", "GET"), field("?", "?")]);

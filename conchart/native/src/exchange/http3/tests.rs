@@ -88,7 +88,85 @@ fn a_section_that_waits_for_entries_is_read_when_they_come() {
     let talk = talk.say(SERVER, 0, &response(b""), true);
     let [exchange] = &talk.exchanges()[..] else { unreachable!() };
     assert_eq!(exchange.host.as_deref(), Some("b.example"));
-    assert_eq!(exchange.request.last, Some(moment(2_000_000, CLIENT)));
+    // The server has it when it can read it.
+    assert_eq!(exchange.request.last, Some(moment(3_000_000, CLIENT)));
+}
+
+/// The server's answer: `:status` from the table, `server: x` from an entry that is inserted by [`INSERTION`], content.
+fn blocked_answer(content: &[u8]) -> Vec<u8> {
+    [frame(1, &[0x02, 0x00, 0xd9, 0x80]), frame(0, content)].concat()
+}
+
+/// A capacity of 100, `server: x` (name 92 of the static table).
+const INSERTION: [u8; 7] = [2, 0x3f, 0x45, 0xc0 | 63, 92 - 63, 1, b'x'];
+
+fn asked() -> Talk {
+    let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
+    Talk::new().say(CLIENT, 2, &settings, false).say(CLIENT, 0, &request(), true)
+}
+
+#[test]
+fn what_follows_a_section_that_waits_follows_it() {
+    // The whole answer is there at 3 ms, and nobody can read it before 4 ms.
+    let talk = asked().say(SERVER, 0, &blocked_answer(b"hello"), true).say(SERVER, 3, &INSERTION, false);
+    assert!(talk.http3.blocked.is_empty() && talk.http3.held == 0);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.status, exchange.server_software.as_deref()), (Some(200), Some("x")));
+    assert_eq!((exchange.response.bytes, exchange.response.done, exchange.inferred), (13, true, false));
+    let at = |moment: Option<Moment>| moment.map(|moment| moment.at);
+    let told = (at(exchange.response.first), at(exchange.response.content), at(exchange.response.last));
+    assert_eq!(told, (Some(3_000_000), Some(3_000_000), Some(4_000_000)));
+}
+
+#[test]
+fn entries_that_waited_for_missing_bytes_come_with_the_packet_that_brought_those() {
+    let mut talk = asked().say(SERVER, 0, &blocked_answer(b""), true);
+    // The second part came first, with the answer; the packet at 9 ms brings the first one, and both are in order now.
+    let (first, second) = INSERTION.split_at(3);
+    let mut part = |bytes, at| {
+        let part = Part { id: 3, offset: 0, bytes, fin: false, seen: moment(at, SERVER) };
+        talk.http3.part(&mut talk.ledger, SERVER, part);
+    };
+    part(first, 9_000_000);
+    part(second, 3_000_000);
+    let Some(Delay::Held(held)) = talk.ledger.next_delay() else { unreachable!() };
+    assert_eq!((held.start.at, held.end.at), (3_000_000, 9_000_000));
+}
+
+#[test]
+fn settings_that_the_reader_has_already_hold_nothing_up() {
+    // Early data refers to entries which the settings of the last connection allow.
+    let instructions = [&[2, 0x3f, 0x45, 0xc0, 9][..], b"b.example"].concat();
+    let section = frame(1, &[0x02, 0x00, 0xd1, 0xc1, 0x80]);
+    let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
+    let mut talk = Talk::new().say(CLIENT, 2, &instructions, false).say(CLIENT, 0, &section, true);
+    talk = talk.say(SERVER, 3, &settings, false);
+    assert!(talk.ledger.next_delay().is_none());
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.host.as_deref(), exchange.request.last.map(|it| it.at)), (Some("b.example"), Some(2_000_000)));
+}
+
+#[test]
+fn a_section_of_a_stream_that_is_abandoned_waits_no_longer() {
+    let mut talk = asked().say(SERVER, 0, &blocked_answer(b"hello"), false);
+    talk.http3.stop(&mut talk.ledger, CLIENT, 0, 0x10c, moment(9_000_000, CLIENT));
+    assert!(talk.http3.blocked.is_empty() && talk.http3.held == 0);
+    let talk = talk.say(SERVER, 3, &INSERTION, false);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    // The field that needs no entry is read.
+    assert_eq!((exchange.status, exchange.ended.map(|it| it.at)), (Some(200), Some(9_000_000)));
+}
+
+#[test]
+fn little_is_kept_behind_a_section_that_waits() {
+    let mut talk = asked().say(SERVER, 0, &blocked_answer(b""), false);
+    for _ in 0..40_000 {
+        talk = talk.say(SERVER, 0, &frame(0, b"0123456789"), false);
+        assert!(talk.http3.held <= MAX_HELD);
+    }
+    assert!(talk.http3.blocked.is_empty());
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    assert_eq!((exchange.status, exchange.response.bytes), (Some(200), 8 + 40_000 * 12));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use self::passing::Passing;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
 use crate::packet::Endpoint;
-use crate::quic::{Held, Lost, Spurious};
+use crate::quic::{Held, Lost, Path, Spurious};
 use crate::stream::{BySide, Moment, Side};
 use crate::tls::{Handshake, Transcript};
 
@@ -32,6 +32,8 @@ pub enum Delay {
     Late(Spurious),
     /// A packet that the peer's acknowledgements leave out.
     Lost(Lost),
+    /// An end's address is validated.
+    Path(Path),
 }
 
 /// An exchange that is still going on.

@@ -152,6 +152,7 @@ impl OverQuic {
             Event::Held(held) => ledger.delay(Delay::Held(held)),
             Event::Late(late) => ledger.delay(Delay::Late(late)),
             Event::Lost(lost) => ledger.delay(Delay::Lost(lost)),
+            Event::Path(path) => ledger.delay(Delay::Path(path)),
             Event::Again => {
                 if let Some(handshake) = handshake {
                     handshake.again();
