@@ -38,7 +38,7 @@ def test_the_suffix_or_the_option_chooses(tmp_path: Path, name: str, options: li
     assert key in json.loads((tmp_path / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("form", ["json", "har", "perfetto", "otlp", "qlog"])
+@pytest.mark.parametrize("form", ["json", "har", "perfetto", "otlp"])
 def test_a_pipe_gets_what_a_file_would(tmp_path: Path, form: str) -> None:
     conchart("-w", str(tmp_path / "out"), "--format", form)
     written = (tmp_path / "out").read_bytes()

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import conchart
+from conchart.errors import CaptureError
+from tests.conftest import ROOT
 from tests.http3.test_truth import AFTER_RETRY, CAPTURES, CASES, truth
 from tests.tshark import ask, needs_tshark
 
@@ -58,6 +60,16 @@ def written(case: str, folder: Path) -> dict[str, Any]:
 def packets(trace: dict[str, Any]) -> list[dict[str, Any]]:
     """Give its packets."""
     return [event for event in trace["events"] if event["name"] in ("quic:packet_sent", "quic:packet_received")]
+
+
+def test_a_capture_without_quic_is_refused(tmp_path: Path) -> None:
+    with (
+        conchart.read(ROOT / "captures/reverse-proxy/http/input.pcap", packets=True) as trace,
+        pytest.raises(CaptureError, match="no QUIC connection") as refused,
+    ):
+        trace.write(tmp_path / "out.qlog")
+    assert refused.value.exit_code == 3
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("case", sorted(CASES))

@@ -14,6 +14,7 @@ from heapq import merge
 from itertools import groupby
 from typing import IO, Any
 
+from conchart.errors import CaptureError
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.tables import Tables
 from conchart.version import version
@@ -59,7 +60,12 @@ _Event = tuple[int, dict[str, Any]]
 
 
 def dump_qlog(tables: Tables, sink: IO[str]) -> None:
-    """Write the document, one event per line."""
+    """Write the document, one event per line.
+
+    Raises:
+        CaptureError: There is no QUIC connection in the capture, or its packets are not kept.
+    """
+    connections = _connections(tables)
     head = {
         "file_schema": "urn:ietf:params:qlog:file:contained",
         "serialization_format": "application/qlog+json",
@@ -67,12 +73,6 @@ def dump_qlog(tables: Tables, sink: IO[str]) -> None:
         "description": f"by conchart {version()}",
     }
     sink.write(f'{json.dumps(head, ensure_ascii=False)[:-1]}, "traces": [')
-    connections = tables.sql(
-        """
-        SELECT stream, client_ip, client_port, server_ip, server_port FROM connections
-        SEMI JOIN quic_frames USING (stream) ORDER BY stream
-        """
-    ).fetchall()
     for place, (stream, *ends) in enumerate(connections):
         about = {
             "title": f"{endpoint(*ends[:2])} → {endpoint(*ends[2:])}",
@@ -89,6 +89,28 @@ def dump_qlog(tables: Tables, sink: IO[str]) -> None:
         sink.writelines(lines(_line(at, event) for at, event in events))
         sink.write("]}")
     sink.write("]}\n")
+
+
+def _connections(tables: Tables) -> list[tuple[int, str, int, str, int]]:
+    """Give stream and ends of those whose packets are kept."""
+    found = tables.sql(
+        """
+        SELECT stream, client_ip, client_port, server_ip, server_port FROM connections
+        SEMI JOIN quic_frames USING (stream) ORDER BY stream
+        """
+    ).fetchall()
+    if found:
+        return found
+    (quic,) = tables.sql("SELECT count(*) FROM connections WHERE app = 'quic'").fetchall()[0]
+    if quic:
+        raise CaptureError(
+            "qlog: the packets of QUIC connections were not kept\n"
+            "  Read the capture itself, with packets (conchart.read(…, packets=True)), not a saved trace."
+        )
+    raise CaptureError(
+        "qlog: there is no QUIC connection in the capture, and qlog has nothing else\n"
+        "  .perfetto.json and .otlp.json have connections of every protocol."
+    )
 
 
 def _line(at: int, event: dict[str, Any]) -> str:
