@@ -53,7 +53,7 @@ def test_a_pipe_gets_what_a_file_would(tmp_path: Path, form: str) -> None:
     [
         (["--format", "har"], "--format needs exactly one -w"),
         (["--format", "har", "-w", "a.har", "-w", "b.json"], "--format needs exactly one -w"),
-        (["--format", "csv", "-w", "-"], "cannot write csv to standard output, only json har perfetto otlp qlog"),
+        (["--format", "csv", "-w", "-"], "cannot write csv to standard output, only json har perfetto otlp qlog sqlog"),
         (["--format", "jpeg", "-w", "a"], "'jpeg' is not one of"),
         (["--format", "har", "-w", "a.csv", "--table", "phases"], "--table applies to .csv and .parquet"),
     ],

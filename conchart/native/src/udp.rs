@@ -40,6 +40,8 @@ pub struct Datagrams {
     pub rtt: BySide<Option<i64>>,
     /// QUIC: the first stateless reset.
     pub reset: Option<Moment>,
+    /// QUIC: DATAGRAM frames of each side, where packets are opened.
+    pub carried: Option<BySide<u64>>,
     /// Datagrams that were captured more than once: their second and later captures.
     pub duplicates: i64,
 }
@@ -56,6 +58,7 @@ impl Datagrams {
             last_frame: opened.frame(),
             rtt: BySide::default(),
             reset: None,
+            carried: None,
             duplicates: 0,
         }
     }

@@ -181,6 +181,8 @@ pub enum Event<'a> {
     Held(Held),
     /// What was held up by a loss had not been lost.
     Late(Spurious),
+    /// DATAGRAM: its data.
+    Datagram { from: Side, bytes: &'a [u8], seen: Moment },
     /// The peer's acknowledgements leave a packet out.
     Lost(Lost),
     /// RESET_STREAM: that side sends no more on this stream, and not all of what it had begun.
@@ -526,6 +528,7 @@ impl Quic {
                 tell(Event::ConnectionId { of: from, cid });
             }
             Frame::StopSending { id, code } => tell(Event::Stop { from, id, code, seen }),
+            Frame::Datagram(bytes) => tell(Event::Datagram { from, bytes, seen }),
             Frame::HandshakeDone if from == Side::Server => {
                 self.facts.done.get_or_insert(seen);
             }
