@@ -95,15 +95,16 @@ class Results:
             with read(empty, packets=True) as trace:
                 print_summary(trace, plain_console(io.StringIO()), replace(self.options, verbose=True))
                 for output in self.outputs:
-                    if output == "-":
-                        dump(trace, io.StringIO(), self.form or "json")
-                    else:
-                        trace.write(
-                            folder / Path(output).name,
-                            format=form_of(output, self.form),
-                            table=self.table,
-                            options=self.options,
-                        )
+                    with suppress(ConchartError):  # some formats refuse a capture without packets
+                        if output == "-":
+                            dump(trace, io.StringIO(), self.form or "json")
+                        else:
+                            trace.write(
+                                folder / Path(output).name,
+                                format=form_of(output, self.form),
+                                table=self.table,
+                                options=self.options,
+                            )
 
     def check_folders(self, user: str) -> None:
         """Refuse output that ``user``, to whom conchart has switched, could not write in the end.

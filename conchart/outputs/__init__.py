@@ -19,7 +19,7 @@ from conchart.outputs.formats.json import dump_json
 from conchart.outputs.formats.otlp import dump_otlp
 from conchart.outputs.formats.pcapng import check_captures, write_pcapng
 from conchart.outputs.formats.perfetto import dump_perfetto
-from conchart.outputs.formats.qlog import dump_qlog
+from conchart.outputs.formats.qlog import dump_qlog, dump_sqlog
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import prepare_page, write_page
 from conchart.outputs.pictures import check_drawing, write_png, write_svg
@@ -48,13 +48,14 @@ DOCUMENTS: dict[str, Callable[[Tables, IO[str]], None]] = {
     ".perfetto.json": dump_perfetto,
     ".otlp.json": dump_otlp,
     ".qlog": dump_qlog,
+    ".sqlog": dump_sqlog,
 }
 """Those that a pipe can have, too."""
 SUFFIXES = (*DRAWN, *DOCUMENTS, *WHOLE_TRACE, *ONE_TABLE, *FOLDERS)
 FORMATS = {suffix.split(".")[1]: suffix for suffix in SUFFIXES}
 """What a format is called, where the suffix is not to choose it: the first word of its own suffix."""
 PICTURES = frozenset({".svg", ".png"})
-PACKET_BY_PACKET = frozenset({".qlog"})
+PACKET_BY_PACKET = frozenset({".qlog", ".sqlog"})
 """What is empty where not all packets are kept."""
 READ_AGAIN = frozenset({".pcapng"})
 """What is made of the captures themselves, beside the tables."""

@@ -38,7 +38,7 @@ def test_the_suffix_or_the_option_chooses(tmp_path: Path, name: str, options: li
     assert key in json.loads((tmp_path / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("form", ["json", "har", "perfetto", "otlp", "qlog"])
+@pytest.mark.parametrize("form", ["json", "har", "perfetto", "otlp"])
 def test_a_pipe_gets_what_a_file_would(tmp_path: Path, form: str) -> None:
     conchart("-w", str(tmp_path / "out"), "--format", form)
     written = (tmp_path / "out").read_bytes()
@@ -53,7 +53,7 @@ def test_a_pipe_gets_what_a_file_would(tmp_path: Path, form: str) -> None:
     [
         (["--format", "har"], "--format needs exactly one -w"),
         (["--format", "har", "-w", "a.har", "-w", "b.json"], "--format needs exactly one -w"),
-        (["--format", "csv", "-w", "-"], "cannot write csv to standard output, only json har perfetto otlp qlog"),
+        (["--format", "csv", "-w", "-"], "cannot write csv to standard output, only json har perfetto otlp qlog sqlog"),
         (["--format", "jpeg", "-w", "a"], "'jpeg' is not one of"),
         (["--format", "har", "-w", "a.csv", "--table", "phases"], "--table applies to .csv and .parquet"),
     ],

@@ -16,7 +16,7 @@ from conchart.words.units import format_iso
 from tests.conftest import MS, ROOT, T0
 
 SCRIPTS = ROOT / "tests/scripts"
-HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2', 'tls')"
+HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2', 'h3', 'tls')"
 PARTS = ("blocked", "dns", "connect", "send", "wait", "receive")
 
 
@@ -162,6 +162,19 @@ def test_what_is_no_http_is_not_there(story: Trace, tmp_path: Path, protocol: st
 def test_what_tls_says_is_something_else_is_not_there(story: Trace, tmp_path: Path) -> None:
     story.execute("UPDATE handshakes SET alpn = NULL, alpn_offered = 'imap'")
     assert har_of(story, tmp_path)["entries"] == []
+
+
+@pytest.mark.parametrize("keys", [True, False])
+def test_requests_of_http3_are_there(tmp_path: Path, keys: bool) -> None:
+    folder = ROOT / "captures/udp/http3"
+    with conchart.read(folder / "input.pcap", keylog=[folder / "keys.log"] * keys) as trace:
+        har_agrees(trace, tmp_path)
+        entries = har_of(trace, tmp_path)["entries"]
+    assert [entry["request"]["httpVersion"] for entry in entries] == ["HTTP/3"] * 5
+    assert [entry.get("_inferred", False) for entry in entries] == [not keys] * 5
+    urls = sorted(entry["request"]["url"] for entry in entries)
+    assert urls[0] == ("https://shop.example/wait-10/bytes-6000" if keys else "https://shop.example/")
+    assert {str(entry["timings"]["connect"] != -1) for entry in entries} == {"True", "False"}
 
 
 def test_a_call_of_grpc_has_the_status_of_http_and_its_code(tmp_path: Path) -> None:

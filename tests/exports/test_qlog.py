@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import conchart
+from conchart.errors import CaptureError
+from tests.conftest import ROOT
 from tests.http3.test_truth import AFTER_RETRY, CAPTURES, CASES, truth
 from tests.tshark import ask, needs_tshark
 
@@ -55,18 +57,34 @@ def written(case: str, folder: Path) -> dict[str, Any]:
     return document
 
 
+def of_clients(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give its traces with the flow of a client: one for each connection."""
+    return [trace for trace in document["traces"] if trace["vantage_point"]["flow"] == "client"]
+
+
 def packets(trace: dict[str, Any]) -> list[dict[str, Any]]:
     """Give its packets."""
     return [event for event in trace["events"] if event["name"] in ("quic:packet_sent", "quic:packet_received")]
+
+
+def test_a_capture_without_quic_is_refused(tmp_path: Path) -> None:
+    with (
+        conchart.read(ROOT / "captures/reverse-proxy/http/input.pcap", packets=True) as trace,
+        pytest.raises(CaptureError, match="no QUIC connection") as refused,
+    ):
+        trace.write(tmp_path / "out.qlog")
+    assert refused.value.exit_code == 3
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_each_connection_is_a_trace_in_the_form_of_the_draft(case: str, tmp_path: Path) -> None:
     document = written(case, tmp_path)
     assert document["file_schema"] == "urn:ietf:params:qlog:file:contained"
-    assert len(document["traces"]) == len(truth(case))
+    flows = [trace["vantage_point"]["flow"] for trace in document["traces"]]
+    assert flows.count("client") == len(truth(case))
     for trace in document["traces"]:
-        assert trace["vantage_point"] == {"name": "conchart", "type": "network", "flow": "client"}
+        assert {**trace["vantage_point"], "flow": ""} == {"name": "conchart", "type": "network", "flow": ""}
         times = [event["time"] for event in trace["events"]]
         assert times == sorted(times)
         assert all(set(event) == {"time", "name", "data"} for event in trace["events"])
@@ -75,7 +93,7 @@ def test_each_connection_is_a_trace_in_the_form_of_the_draft(case: str, tmp_path
 @pytest.mark.parametrize("case", sorted(set(CASES) - UNCOUNTED))
 def test_the_ends_count_as_many_packets(case: str, tmp_path: Path) -> None:
     """The qlogs of aioquic: the client's packets pass the capture point, which lies beside it."""
-    for trace, told in zip(written(case, tmp_path)["traces"], truth(case), strict=True):
+    for trace, told in zip(of_clients(written(case, tmp_path)), truth(case), strict=True):
         sent = {each["space"]: each["packets"] for each in told.get("sent", []) if each["by"] == "client"}
         counted = Counter(
             event["data"]["header"]["packet_type"]
@@ -84,6 +102,62 @@ def test_the_ends_count_as_many_packets(case: str, tmp_path: Path) -> None:
         )
         if sent:
             assert counted == sent
+
+
+@pytest.mark.parametrize("case", ["lossy", "steps-lossy", "tail-lost"])
+def test_what_the_server_lost_is_in_a_trace_of_its_flow(case: str, tmp_path: Path) -> None:
+    """Its packets are the same, seen from the other side; each loss of its qlog is there."""
+    document = written(case, tmp_path)
+    (client,) = of_clients(document)
+    (server,) = (trace for trace in document["traces"] if trace not in of_clients(document))
+    assert server["common_fields"]["group_id"] == client["common_fields"]["group_id"]
+    turned = {"quic:packet_sent": "quic:packet_received", "quic:packet_received": "quic:packet_sent"}
+    assert [(each["time"], turned[each["name"]], each["data"]) for each in packets(client)] == [
+        (each["time"], each["name"], each["data"]) for each in packets(server)
+    ]
+    lost = [event["data"]["header"] for event in server["events"] if event["name"] == "quic:packet_lost"]
+    (told,) = truth(case)
+    spaces = {"initial": "initial", "handshake": "handshake", "1rtt": "1RTT", "1RTT": "1RTT"}
+    expected = {(spaces[each["space"]], each["number"]) for each in told["lost"] if each["by"] == "server"}
+    assert expected <= {(each["packet_type"], each["packet_number"]) for each in lost}
+
+
+def test_transport_parameters_are_those_that_both_ends_set(tmp_path: Path) -> None:
+    """The client's are those of ``ask.py``; the defaults are aioquic's, as its own qlog has them."""
+    (trace,) = written("one", tmp_path)["traces"]
+    client, server = (event["data"] for event in trace["events"] if event["name"] == "quic:parameters_set")
+    assert (client.pop("initiator"), server.pop("initiator")) == ("local", "remote")
+    common = {"max_idle_timeout": 60_000, "initial_max_data": 1 << 24, "initial_max_streams_bidi": 128}
+    assert common.items() <= client.items()
+    assert common.items() <= server.items()
+    assert client["initial_max_stream_data_uni"] == 1 << 24
+    assert server["initial_max_stream_data_uni"] == 1 << 20
+    assert client["unknown_parameters"] == [{"id": 0x11, "value": "0000000100000001"}]
+    assert len(server["stateless_reset_token"]) == 32
+    assert "stateless_reset_token" not in client
+    with conchart.read(CAPTURES / "one/input.pcap", packets=True) as keyless:
+        keyless.write(tmp_path / "keyless.qlog")
+    assert (tmp_path / "keyless.qlog").read_text().count("quic:parameters_set") == 1
+
+
+@pytest.mark.parametrize("case", ["visits", "lossy"])
+def test_a_sequence_has_the_same_events(case: str, tmp_path: Path) -> None:
+    document = written(case, tmp_path)
+    capture = CAPTURES / case
+    with conchart.read(capture / "input.pcap", keylog=[capture / "keys.log"], packets=True) as trace:
+        trace.write(tmp_path / "out.sqlog")
+    before, *records = (tmp_path / "out.sqlog").read_text(encoding="utf-8").split("\x1e")
+    assert before == ""
+    assert all(record.endswith("}\n") for record in records)
+    head, *events = (json.loads(record, parse_float=Decimal) for record in records)
+    assert head["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert head["serialization_format"] == "application/qlog+json-seq"
+    assert head["trace"]["vantage_point"]["flow"] == "client"
+    assert events == [
+        {"group_id": trace["common_fields"]["group_id"], **event}
+        for trace in of_clients(document)
+        for event in trace["events"]
+    ]
 
 
 @needs_tshark
@@ -99,7 +173,7 @@ def test_tshark_finds_the_same_frames_in_the_same_datagrams_at_the_same_time(cas
         types = Counter(FRAME_TYPES[int(kind, 0)] for kind in kinds.split(",") if kind)
         told[int(frame)] = (Decimal(at) * 1000, [int(number) for number in numbers.split(",")], types)
     ours: dict[int, tuple[Decimal, list[int], Counter[str]]] = {}
-    for trace in written(case, tmp_path)["traces"]:
+    for trace in of_clients(written(case, tmp_path)):
         for event in packets(trace):
             data = event["data"]
             if "packet_number" not in data["header"]:

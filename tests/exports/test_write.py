@@ -12,7 +12,7 @@ import pytest
 
 from conchart import DrawOptions, OutputError, Trace, UsageError
 from conchart.files.whole import whole_file
-from conchart.outputs import FOLDERS, READ_AGAIN, SUFFIXES
+from conchart.outputs import FOLDERS, PACKET_BY_PACKET, READ_AGAIN, SUFFIXES
 from conchart.store.schema import TABLES
 from tests.conftest import T0, empty_trace
 
@@ -63,9 +63,7 @@ def test_hostile_text_stays_valid_json(story: Trace, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["exchanges"][0]["target"] == hostile
 
 
-@pytest.mark.parametrize(
-    "suffix", [".json", ".har", ".perfetto.json", ".otlp.json", ".qlog", ".csv", ".parquet", ".txt"]
-)
+@pytest.mark.parametrize("suffix", [".json", ".har", ".perfetto.json", ".otlp.json", ".csv", ".parquet", ".txt"])
 def test_same_tables_give_the_same_bytes_whatever_the_order_of_rows(story: Trace, tmp_path: Path, suffix: str) -> None:
     story.write(tmp_path / f"one{suffix}")
     for table in ("connections", "phases", "stalls"):
@@ -203,7 +201,9 @@ def test_a_link_to_nowhere_is_an_output_error(story: Trace, tmp_path: Path, targ
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
-@pytest.mark.parametrize("suffix", [suffix for suffix in SUFFIXES if suffix not in {*READ_AGAIN, *FOLDERS}])
+@pytest.mark.parametrize(
+    "suffix", [suffix for suffix in SUFFIXES if suffix not in {*READ_AGAIN, *FOLDERS, *PACKET_BY_PACKET}]
+)
 def test_a_new_file_has_the_mode_that_the_umask_says_and_a_replaced_one_keeps_its_own(
     story: Trace, tmp_path: Path, suffix: str
 ) -> None:
@@ -229,7 +229,7 @@ def test_a_replaced_file_keeps_its_owner(story: Trace, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names of files are UTF-8")
-@pytest.mark.parametrize("suffix", [suffix for suffix in SUFFIXES if suffix not in READ_AGAIN])
+@pytest.mark.parametrize("suffix", [suffix for suffix in SUFFIXES if suffix not in READ_AGAIN | PACKET_BY_PACKET])
 def test_names_that_are_no_utf8_are_names(story: Trace, tmp_path: Path, suffix: str) -> None:
     folder = tmp_path / os.fsdecode(b"f\xff")
     folder.mkdir()

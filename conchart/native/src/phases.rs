@@ -16,6 +16,8 @@ use crate::tls::Handshake;
 pub enum Kind {
     Idle,
     Close,
+    /// What goes through a tunnel: all else that the connection does at the same time is stronger.
+    Tunnel,
     Syn,
     Request,
     Wait,
@@ -34,7 +36,7 @@ impl Kind {
             Self::Syn => "syn",
             Self::Request => "request",
             Self::Wait => "wait",
-            Self::Transfer => "transfer",
+            Self::Transfer | Self::Tunnel => "transfer",
             Self::Tls => "tls",
             Self::Unseen => "unseen",
         }
@@ -103,7 +105,9 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
         None if exchange.awaits_event => None,
         None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
     };
-    [phase(Kind::Request, request.first, request_ends), wait, phase(Kind::Transfer, response.first, response_ends)]
+    let is_open = exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some());
+    let transfer = if is_open { Kind::Tunnel } else { Kind::Transfer };
+    [phase(Kind::Request, request.first, request_ends), wait, phase(transfer, response.first, response_ends)]
 }
 
 /// The time that a message of a WebSocket takes on its way. Between messages nobody owes anybody a byte. Those of gRPC

@@ -183,6 +183,8 @@ pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionR
         rtt_server_ns: udp.rtt.server,
         least_rtt_client_ns: udp.rtt.client,
         least_rtt_server_ns: udp.rtt.server,
+        datagrams_client: udp.carried.map(|carried| carried.client.cast_signed()),
+        datagrams_server: udp.carried.map(|carried| carried.server.cast_signed()),
         rst_by: udp.reset.map(|reset| side(reset.sender())),
         rst_at: at(udp.reset),
         rst_frame: frame(udp.reset),
@@ -229,6 +231,8 @@ pub fn handshake<'a>(
         key_shares: tls.key_shares.as_deref(),
         client_random: tls.client_random.as_ref(),
         quic_version: tls.quic_version.as_deref(),
+        parameters_client: parameters(tls, Side::Client),
+        parameters_server: parameters(tls, Side::Server),
         retry_at: at(tls.retry),
         version_negotiation_at: at(tls.version_negotiation),
         kind: tls.kind.map(Kind::name),
@@ -264,6 +268,11 @@ pub fn handshake<'a>(
     }
 }
 
+/// The transport parameters of QUIC, where that side's were read.
+fn parameters(tls: &Handshake, side: Side) -> Option<&[String]> {
+    tls.parameters.as_ref().map(|told| told[side].as_slice()).filter(|told| !told.is_empty())
+}
+
 /// Type, name and RCODE of a question of DNS: in HTTP, or the exchange itself.
 fn lookup(exchange: &Exchange) -> (Option<&str>, Option<&str>, Option<i32>) {
     match (&exchange.asked, exchange.dns_over) {
@@ -287,6 +296,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();
     let (kind, name, rcode) = lookup(exchange);
+    let tunnel = exchange.tunnel.as_deref();
     ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
@@ -309,6 +319,12 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
         forwarded_for: provenance.and_then(Provenance::forwarded_for),
         via: provenance.and_then(|way| way.via.as_deref()),
+        tunnel: tunnel.map(|tunnel| &*tunnel.kind),
+        tunnel_done_at: tunnel.and_then(|tunnel| at(tunnel.done)),
+        tunnel_bytes_client: tunnel.map(|tunnel| tunnel.bytes.client.cast_signed()),
+        tunnel_bytes_server: tunnel.map(|tunnel| tunnel.bytes.server.cast_signed()),
+        tunnel_datagrams_client: tunnel.map(|tunnel| tunnel.datagrams.client.cast_signed()),
+        tunnel_datagrams_server: tunnel.map(|tunnel| tunnel.datagrams.server.cast_signed()),
         alternatives: provenance.map(|way| way.alternatives.as_slice()).filter(|told| !told.is_empty()),
         expect_continue: exchange.expects_continue,
         continued_at: at(exchange.continued),

@@ -45,6 +45,8 @@ pub struct Datagrams {
     pub reset: Option<Moment>,
     /// The first of the server's datagrams that is longer than an acknowledgement, since the client said anything.
     pub unanswered: Option<Moment>,
+    /// QUIC: DATAGRAM frames of each side, where packets are opened.
+    pub carried: Option<BySide<u64>>,
     /// Datagrams that were captured more than once: their second and later captures.
     pub duplicates: i64,
 }
@@ -78,6 +80,7 @@ impl Datagrams {
             rtt: BySide::default(),
             reset: None,
             unanswered: None,
+            carried: None,
             duplicates: 0,
         }
     }

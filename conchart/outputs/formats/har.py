@@ -24,7 +24,8 @@ from conchart.words.printable import endpoint
 from conchart.words.units import format_iso
 
 _UNKNOWN = -1
-_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "grpc": "HTTP/2"}
+_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3", "grpc": "HTTP/2"}
+"""As Firefox writes them; gRPC over QUIC is HTTP/3."""
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABSOLUTE = re.compile(r"(https?)://([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -32,7 +33,7 @@ _RESERVED = "%!$&'()*+,;=:@/?~-._"
 """What stays as it was sent in a path or query: RFC 3986 appendix A."""
 
 _HTTP = """
-    protocol IN ('http/1.0', 'http/1.1', 'h2', 'grpc')
+    protocol IN ('http/1.0', 'http/1.1', 'h2', 'h3', 'grpc')
     OR protocol = 'tls' AND coalesce(regexp_matches(coalesce(alpn, alpn_offered), '(^|,)(h2|http/)'), true)
 """
 """Of ``asked`` with its handshake: what is inside TLS may be HTTP, as far as anybody can tell."""
@@ -94,7 +95,8 @@ def _entries(tables: Tables) -> Iterator[str]:
 
 def _entry(row: dict[str, Any]) -> dict[str, Any]:
     """Give an entry but for its times."""
-    http = _VERSIONS.get(row["alpn"] if row["inferred"] else row["protocol"], "unknown")
+    spoken = row["alpn"] if row["inferred"] and row["protocol"] == "tls" else row["protocol"]
+    http = "HTTP/3" if spoken == "grpc" and row["transport"] == "udp" else _VERSIONS.get(spoken, "unknown")
     url = _url(row)
     query = url.partition("?")[2]
     known = {

@@ -2,7 +2,9 @@
 
 In: a trace. Out: one trace per QUIC connection whose packets are all kept, as draft-ietf-quic-qlog-main-schema-13,
 -quic-events-13 and -h3-events-13 have it: the vantage point is the network, and its flow the client's, so that the
-client's packets are ``packet_sent``. Instants are milliseconds since 1970, to the nanosecond. A packet that was not
+client's packets are ``packet_sent``. Where the server lost packets, another trace of the same group has the server's
+flow, since only a packet's sender has ``packet_lost``. As a sequence (``.sqlog``) there is one trace for all
+connections, with the client's flow. Instants are milliseconds since 1970, to the nanosecond. A packet that was not
 opened has its type and its size.
 
 Non-goals: what only the ends know (congestion windows, timers), and what the core does not keep: contents, tokens.
@@ -14,6 +16,7 @@ from heapq import merge
 from itertools import groupby
 from typing import IO, Any
 
+from conchart.errors import CaptureError
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.tables import Tables
 from conchart.version import version
@@ -38,6 +41,15 @@ _CODES = {
     "CONNECTION_CLOSE": {"error_space": "transport"},
     "APPLICATION_CLOSE": {"error_space": "application"},
 }
+_FLAGS = frozenset({"disable_active_migration", "grease_quic_bit"})
+_TEXTS = frozenset(
+    {
+        "original_destination_connection_id",
+        "initial_source_connection_id",
+        "retry_source_connection_id",
+        "stateless_reset_token",
+    }
+)
 _HTTP3_TYPES = {
     "DATA": "data",
     "HEADERS": "headers",
@@ -55,40 +67,98 @@ _STREAM_TYPES = {
     "QPACK decoder stream": "qpack_decode",
 }
 
+_TIMES = {
+    "time_format": "relative_to_epoch",
+    "reference_time": {"clock_type": "system", "epoch": "1970-01-01T00:00:00.000Z"},
+}
+_RECORD = "\x1e"
+"""What each record of a sequence begins with."""
+
 _Event = tuple[int, dict[str, Any]]
 
 
 def dump_qlog(tables: Tables, sink: IO[str]) -> None:
-    """Write the document, one event per line."""
+    """Write the document, one event per line.
+
+    Raises:
+        CaptureError: There is no QUIC connection in the capture, or its packets are not kept.
+    """
+    connections = _connections(tables)
+    sink.write(f'{_head("contained", "json")[:-1]}, "traces": [')
+    place = 0
+    for stream, ends, flows in connections:
+        for flow in flows:
+            about = {
+                "title": ends,
+                "common_fields": {"group_id": str(stream), **_TIMES},
+                "vantage_point": {"name": "conchart", "type": "network", "flow": flow},
+                "event_schemas": _SCHEMAS,
+            }
+            sink.write(f'{"," if place else ""}\n{json.dumps(about, ensure_ascii=False)[:-1]}, "events": [')
+            sink.writelines(lines(_line(at, event) for at, event in _events(tables, stream, flow)))
+            sink.write("]}")
+            place += 1
+    sink.write("]}\n")
+
+
+def dump_sqlog(tables: Tables, sink: IO[str]) -> None:
+    """Write the records of a JSON text sequence (RFC 7464): one trace, whose events say of which connection they are.
+
+    Raises:
+        CaptureError: As ``dump_qlog``.
+    """
+    connections = _connections(tables)
+    trace = {
+        "common_fields": _TIMES,
+        "vantage_point": {"name": "conchart", "type": "network", "flow": "client"},
+        "event_schemas": _SCHEMAS,
+    }
+    sink.write(f'{_RECORD}{_head("sequential", "json-seq")[:-1]}, "trace": {json.dumps(trace)}}}\n')
+    for stream, _, _ in connections:
+        group = {"group_id": str(stream)}
+        sink.writelines(f"{_RECORD}{_line(at, group | event)}\n" for at, event in _events(tables, stream, "client"))
+
+
+def _head(schema: str, form: str) -> str:
     head = {
-        "file_schema": "urn:ietf:params:qlog:file:contained",
-        "serialization_format": "application/qlog+json",
+        "file_schema": f"urn:ietf:params:qlog:file:{schema}",
+        "serialization_format": f"application/qlog+{form}",
         "title": "QUIC connections of a capture",
         "description": f"by conchart {version()}",
     }
-    sink.write(f'{json.dumps(head, ensure_ascii=False)[:-1]}, "traces": [')
-    connections = tables.sql(
+    return json.dumps(head, ensure_ascii=False)
+
+
+def _events(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
+    """Give what happens on a connection, as ``flow`` would write it down: ``client`` or ``server``."""
+    kinds = (_parameters, _packets, _http3, _losses)
+    return merge(*(kind(tables, stream, flow) for kind in kinds), key=lambda it: it[0])
+
+
+def _connections(tables: Tables) -> list[tuple[int, str, list[str]]]:
+    """Give stream, ends and flows of those whose packets are kept."""
+    found = tables.sql(
         """
-        SELECT stream, client_ip, client_port, server_ip, server_port FROM connections
-        SEMI JOIN quic_frames USING (stream) ORDER BY stream
+        SELECT stream, client_ip, client_port, server_ip, server_port,
+            stream IN (SELECT stream FROM lost_packets WHERE sender = 'server')
+        FROM connections SEMI JOIN quic_frames USING (stream) ORDER BY stream
         """
     ).fetchall()
-    for place, (stream, *ends) in enumerate(connections):
-        about = {
-            "title": f"{endpoint(*ends[:2])} → {endpoint(*ends[2:])}",
-            "common_fields": {
-                "group_id": str(stream),
-                "time_format": "relative_to_epoch",
-                "reference_time": {"clock_type": "system", "epoch": "1970-01-01T00:00:00.000Z"},
-            },
-            "vantage_point": {"name": "conchart", "type": "network", "flow": "client"},
-            "event_schemas": _SCHEMAS,
-        }
-        sink.write(f'{"," if place else ""}\n{json.dumps(about, ensure_ascii=False)[:-1]}, "events": [')
-        events = merge(_packets(tables, stream), _http3(tables, stream), _losses(tables, stream), key=lambda it: it[0])
-        sink.writelines(lines(_line(at, event) for at, event in events))
-        sink.write("]}")
-    sink.write("]}\n")
+    if found:
+        return [
+            (stream, f"{endpoint(*ends[:2])} → {endpoint(*ends[2:])}", ["client"] + ["server"] * lost)
+            for stream, *ends, lost in found
+        ]
+    (quic,) = tables.sql("SELECT count(*) FROM connections WHERE app = 'quic'").fetchall()[0]
+    if quic:
+        raise CaptureError(
+            "qlog: the packets of QUIC connections were not kept\n"
+            "  Read the capture itself, with packets (conchart.read(…, packets=True)), not a saved trace."
+        )
+    raise CaptureError(
+        "qlog: there is no QUIC connection in the capture, and qlog has nothing else\n"
+        "  .perfetto.json and .otlp.json have connections of every protocol."
+    )
 
 
 def _line(at: int, event: dict[str, Any]) -> str:
@@ -102,7 +172,33 @@ def _rows(tables: Tables, query: str) -> Iterator[dict[str, Any]]:
     return (dict(zip(names, row, strict=True)) for row in fetched(relation))
 
 
-def _packets(tables: Tables, stream: int) -> Iterator[_Event]:
+def _parameters(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
+    """Give the transport parameters of both sides: when their hellos came, as far as they could be read."""
+    query = f"""
+        SELECT unnest(['client', 'server']) AS side, unnest([hello_at, server_hello_at]) AS at,
+            unnest([parameters_client, parameters_server]) AS told
+        FROM handshakes WHERE stream = {stream} ORDER BY number, side"""
+    for row in sorted(_rows(tables, query), key=lambda row: row["at"] or 0):
+        if row["at"] is None or row["told"] is None:
+            continue
+        data: dict[str, Any] = {"initiator": "local" if row["side"] == flow else "remote"}
+        unknown = []
+        for one in row["told"]:
+            name, _, value = one.partition("=")
+            if name.startswith("0x"):
+                unknown.append({"id": int(name, 16), "value": value})
+            elif name in _FLAGS:
+                data[name] = True
+            elif name in _TEXTS:
+                data[name] = value
+            elif value.isdecimal():
+                data[name] = int(value)
+        if unknown:
+            data["unknown_parameters"] = unknown
+        yield row["at"], {"name": "quic:parameters_set", "data": data}
+
+
+def _packets(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
     query = f"FROM quic_frames WHERE stream = {stream} ORDER BY seen_at, frame, packet, number"
     for (datagram, _), rows in groupby(_rows(tables, query), key=lambda row: (row["frame"], row["packet"])):
         frames = list(rows)
@@ -113,7 +209,7 @@ def _packets(tables: Tables, stream: int) -> Iterator[_Event]:
         data: dict[str, Any] = {"header": header, "raw": {"length": first["packet_bytes"]}, "datagram_id": datagram}
         if first["kind"] is not None:
             data["frames"] = [_frame(row) for row in frames]
-        name = "packet_sent" if first["sender"] == "client" else "packet_received"
+        name = "packet_sent" if first["sender"] == flow else "packet_received"
         yield first["seen_at"], {"name": f"quic:{name}", "data": data}
 
 
@@ -151,11 +247,11 @@ def _frame(row: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _http3(tables: Tables, stream: int) -> Iterator[_Event]:
+def _http3(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
     query = f"FROM http3_frames WHERE stream = {stream} ORDER BY seen_at, frame, stream_id, start_byte"
     for row in _rows(tables, query):
         data: dict[str, Any] = {"stream_id": row["stream_id"]}
-        created = row["sender"] == "client"
+        created = row["sender"] == flow
         if "stream" in row["kind"]:
             whose = "local" if created else "remote"
             kind = _STREAM_TYPES.get(row["kind"], "unknown")
@@ -169,10 +265,10 @@ def _http3(tables: Tables, stream: int) -> Iterator[_Event]:
         yield row["seen_at"], {"name": f"http3:frame_{'created' if created else 'parsed'}", "data": data}
 
 
-def _losses(tables: Tables, stream: int) -> Iterator[_Event]:
-    """Give the losses of the client: those of the server are no events of this flow."""
+def _losses(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
+    """Give the losses of that side: those of the other one are no events of this flow."""
     query = f"""
-        FROM lost_packets WHERE stream = {stream} AND sender = 'client' ORDER BY told_at, space, number"""
+        FROM lost_packets WHERE stream = {stream} AND sender = '{flow}' ORDER BY told_at, space, number"""
     for row in _rows(tables, query):
         header = {"packet_type": _SPACES[row["space"]], "packet_number": row["number"]}
         data = {"header": header, "trigger": "reordering_threshold"}

@@ -111,6 +111,11 @@ impl Conversation {
         self.ledger.rtt
     }
 
+    /// DATAGRAM frames of each side (RFC 9221), where QUIC is opened.
+    pub fn datagrams(&self) -> Option<BySide<u64>> {
+        self.ledger.datagrams
+    }
+
     /// QUIC: one side has forgotten the connection, and says so (RFC 9000 section 10.3).
     #[must_use]
     pub fn reset(&self) -> Option<Moment> {

@@ -63,7 +63,7 @@ pub use reader::Carrier;
 pub use sniffers::likely_sender;
 pub use statements::Statements;
 
-use crate::stream::{Gap, Moment, Side};
+use crate::stream::{BySide, Gap, Moment, Side};
 use statements::Statement;
 
 /// First and last byte of one message.
@@ -150,6 +150,19 @@ pub struct Asked {
     pub rcode: Option<u8>,
 }
 
+/// What CONNECT asked for (RFC 9110 section 9.3.6, RFC 8441, RFC 9220), and what went through.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tunnel {
+    /// As the request names it in `:protocol`; without that, `tcp`.
+    pub kind: Box<str>,
+    /// The whole head of the response that opened it.
+    pub done: Option<Moment>,
+    /// Content of DATA frames, of HTTP datagrams, and of WebTransport's streams.
+    pub bytes: BySide<u64>,
+    /// HTTP datagrams (RFC 9297), in DATAGRAM frames of QUIC and in capsules.
+    pub datagrams: BySide<u64>,
+}
+
 /// One request and its response. Mirrors the `exchanges` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -189,6 +202,9 @@ pub struct Exchange {
     pub ended: Option<Moment>,
     /// The response comes when something happens (an entry in a queue), not when work is done: until then, nobody owes it.
     pub awaits_event: bool,
+    /// It asks for a tunnel on a stream of HTTP/2 or HTTP/3. The request ends with its head, and what the response
+    /// brings after its head is what goes through, whoever sends it.
+    pub tunnel: Option<Box<Tunnel>>,
     /// True when the boundaries come from the direction of bytes, not from the protocol's text.
     pub inferred: bool,
     /// 0 to 1.

@@ -301,6 +301,7 @@ impl Traffic {
         }
         if let Packets::Udp(udp) = packets {
             (udp.rtt, udp.reset) = (conversation.rtt(), conversation.reset());
+            udp.carried = conversation.datagrams();
             while let Some(delay) = conversation.next_delay() {
                 if let Delay::Lost(lost) = delay {
                     out.lost(stream, lost)?;

@@ -64,8 +64,8 @@ pub(super) enum Frame<'a> {
     RetireConnectionId(u64),
     PathChallenge,
     PathResponse,
-    /// DATAGRAM: the length of its data.
-    Datagram(usize),
+    /// DATAGRAM: its data.
+    Datagram(&'a [u8]),
     /// CONNECTION_CLOSE: its error code, whether the application gave it, and its words.
     Close {
         code: u64,
@@ -187,8 +187,8 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
             Frame::Close { code, is_of_application: kind == 0x1d, reason }
         }
         0x1e => Frame::HandshakeDone,
-        0x30 => Frame::Datagram(std::mem::take(&mut fields.0).len()),
-        0x31 => Frame::Datagram(sized(fields)?.len()),
+        0x30 => Frame::Datagram(std::mem::take(&mut fields.0)),
+        0x31 => Frame::Datagram(sized(fields)?),
         _ => return None,
     })
 }

@@ -181,6 +181,8 @@ pub enum Event<'a> {
     Held(Held),
     /// What was held up by a loss had not been lost.
     Late(Spurious),
+    /// DATAGRAM: its data.
+    Datagram { from: Side, bytes: &'a [u8], seen: Moment },
     /// The peer's acknowledgements leave a packet out.
     Lost(Lost),
     /// An end's address is validated.
@@ -531,6 +533,7 @@ impl Quic {
             Frame::PathChallenge | Frame::PathResponse => {
                 tell(Event::Path(Path { from, is_response: frame == Frame::PathResponse, seen }));
             }
+            Frame::Datagram(bytes) => tell(Event::Datagram { from, bytes, seen }),
             Frame::HandshakeDone if from == Side::Server => {
                 self.facts.done.get_or_insert(seen);
             }

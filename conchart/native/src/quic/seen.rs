@@ -113,7 +113,7 @@ impl FrameSeen {
             Frame::RetireConnectionId(sequence) => valued("RETIRE_CONNECTION_ID", sequence),
             Frame::PathChallenge => named("PATH_CHALLENGE"),
             Frame::PathResponse => named("PATH_RESPONSE"),
-            Frame::Datagram(bytes) => sized("DATAGRAM", bytes),
+            Frame::Datagram(bytes) => sized("DATAGRAM", bytes.len()),
             Frame::Close { code, is_of_application, reason } => {
                 let kind = if is_of_application { "APPLICATION_CLOSE" } else { "CONNECTION_CLOSE" };
                 Self { text: Some(String::from_utf8_lossy(reason).into()), ..valued(kind, code) }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Flights;
 use super::hello::allows_early_data;
 use super::names::{Name, Version};
-use crate::stream::{Moment, Side};
+use crate::stream::{BySide, Moment, Side};
 
 /// How a session came about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -140,6 +140,8 @@ pub struct Handshake {
     pub version_negotiation: Option<Moment>,
     /// QUIC: what its server's stateless resets end with.
     pub reset_token: Option<[u8; 16]>,
+    /// QUIC: the transport parameters of both sides as text, where they could be read.
+    pub parameters: Option<Box<BySide<Vec<String>>>>,
     /// The ClientHello offered ECH, or grease that looks the same. `None`: no whole ClientHello was seen.
     pub ech: Option<bool>,
     /// The client offered to prove who it is later (RFC 8446 section 4.2.6).

@@ -32,6 +32,8 @@ mod extension {
     pub const KEY_SHARE: u16 = 51;
     /// RFC 9001 section 8.2.
     pub const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
+    /// The same of drafts.
+    pub const QUIC_TRANSPORT_PARAMETERS_DRAFT: u16 = 0xffa5;
     pub const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// `application_settings`, old and new code point (draft-vvv-tls-alps).
     pub const APPLICATION_SETTINGS: [u16; 2] = [17513, 17613];
@@ -134,6 +136,8 @@ pub(super) struct ClientHello<'a> {
     pub ech: bool,
     /// It would prove who it is later, too (RFC 8446 section 4.2.6).
     pub post_handshake_auth: bool,
+    /// QUIC: its transport parameters.
+    pub parameters: Option<&'a [u8]>,
     /// Every field could be read: fingerprints make sense.
     pub whole: bool,
 }
@@ -217,6 +221,9 @@ impl<'a> ClientHello<'a> {
             extension::SUPPORTED_VERSIONS => self.versions = body.vec8()?,
             // 0 is the outer hello, 1 the inner one, which is never seen in clear.
             extension::POST_HANDSHAKE_AUTH => self.post_handshake_auth = true,
+            extension::QUIC_TRANSPORT_PARAMETERS | extension::QUIC_TRANSPORT_PARAMETERS_DRAFT => {
+                self.parameters = Some(body.0);
+            }
             extension::ENCRYPTED_CLIENT_HELLO => self.ech = body.u8()? == 0,
             _ => self.application_settings |= extension::APPLICATION_SETTINGS.contains(&kind),
         }
@@ -327,6 +334,8 @@ pub(super) struct EncryptedExtensions<'a> {
     pub early_data: bool,
     /// QUIC: the token of a stateless reset.
     pub reset_token: Option<[u8; 16]>,
+    /// QUIC: its transport parameters.
+    pub parameters: Option<&'a [u8]>,
 }
 
 /// `stateless_reset_token` (RFC 9000 section 18.2).
@@ -350,7 +359,9 @@ impl<'a> EncryptedExtensions<'a> {
             match kind {
                 extension::ALPN => found.alpn = Fields(body).vec16().and_then(|list| Fields(list).vec8()),
                 extension::EARLY_DATA => found.early_data = true,
-                extension::QUIC_TRANSPORT_PARAMETERS => found.reset_token = reset_token(body),
+                extension::QUIC_TRANSPORT_PARAMETERS | extension::QUIC_TRANSPORT_PARAMETERS_DRAFT => {
+                    (found.reset_token, found.parameters) = (reset_token(body), Some(body));
+                }
                 _ => {}
             }
         }

@@ -21,6 +21,7 @@ mod machine;
 mod messages;
 mod names;
 mod opener;
+mod parameters;
 mod preface;
 mod reading;
 mod record;

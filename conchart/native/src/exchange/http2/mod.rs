@@ -172,6 +172,9 @@ impl Http2 {
                 if let Some(content) = content {
                     self.streams.said(ledger, from, header.stream, content, seen);
                 }
+                if header.kind == frame::DATA && self.streams.has_tunnels() {
+                    self.streams.tunnelled(ledger, from, header.stream, seen, taken as u64, 0);
+                }
                 if over {
                     self.end(ledger, from, header, seen);
                 }

@@ -12,13 +12,15 @@ use super::hpack::Field;
 use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
-use crate::exchange::{DnsOver, Exchange, Provenance, Span};
+use crate::exchange::{DnsOver, Exchange, Provenance, Span, Tunnel};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
 const MAX_STREAMS: usize = 1024;
 /// The protocol of an exchange whose content is gRPC's.
 const GRPC: &str = "grpc";
+/// Longest name of what is tunnelled that is kept.
+const MAX_PROTOCOL: usize = 64;
 /// Confidence in exchanges of which something is missing.
 const GUESSED: f64 = 0.5;
 
@@ -38,6 +40,8 @@ pub(in crate::exchange) struct Headers {
     user_agent: Option<Box<str>>,
     server: Option<Box<str>>,
     expects_continue: bool,
+    /// `:protocol` of an extended CONNECT (RFC 8441 section 4).
+    protocol: Option<Box<str>>,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -50,6 +54,7 @@ impl Headers {
             b":method" => self.method = method_name(value),
             b":authority" => self.authority = text(value),
             b":path" => self.path = text(value),
+            b":protocol" => self.protocol = text(value.get(..MAX_PROTOCOL).unwrap_or(value)),
             b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
             b"content-type" => (self.is_grpc, self.is_dns) = (is_grpc(value), is_dns(value)),
             b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|code| code.parse().ok()),
@@ -62,6 +67,11 @@ impl Headers {
     }
 
     fn describe(self, exchange: &mut Exchange) {
+        if exchange.method.is_none() && self.method.as_deref() == Some("CONNECT") {
+            let kind = self.protocol.unwrap_or_else(|| "tcp".into());
+            exchange.tunnel = Some(Box::new(Tunnel { kind, ..Tunnel::default() }));
+            exchange.request.done = true;
+        }
         let unreadable = self.method.is_none() && exchange.method.is_none();
         exchange.method = exchange.method.take().or(self.method);
         exchange.host = exchange.host.take().or(self.authority).or(self.host);
@@ -109,6 +119,8 @@ pub(in crate::exchange) struct Streams {
     any_order: bool,
     /// So many of them have content that is read.
     contents: usize,
+    /// One of them was a tunnel.
+    has_tunnels: bool,
     /// Highest stream that the requester has opened.
     latest: u32,
     /// Streams up to this one may have been opened unseen.
@@ -117,7 +129,15 @@ pub(in crate::exchange) struct Streams {
 
 impl Streams {
     pub fn new() -> Self {
-        Self { open: BTreeMap::new(), protocol: "h2", any_order: false, contents: 0, latest: 0, unseen: 0 }
+        Self {
+            open: BTreeMap::new(),
+            protocol: "h2",
+            any_order: false,
+            contents: 0,
+            has_tunnels: false,
+            latest: 0,
+            unseen: 0,
+        }
     }
 
     /// Those of HTTP/3, whose packets are their own (RFC 9114 section 6.1).
@@ -186,6 +206,14 @@ impl Streams {
     /// Bytes of a message's content.
     pub fn extend(&self, ledger: &mut Ledger, from: Side, id: u32, seen: Option<Moment>, bytes: u64) {
         if let Some(exchange) = self.exchange(ledger, id) {
+            let asks = from == exchange.requester;
+            if asks && exchange.tunnel.is_some() {
+                exchange.request.extend_unseen(bytes);
+                if let Some(seen) = seen.filter(|_| exchange.response.first.is_some()) {
+                    exchange.response.extend(seen, 0);
+                }
+                return;
+            }
             let span = exchange.message(from);
             match seen {
                 Some(seen) => span.extend(seen, bytes),
@@ -217,6 +245,7 @@ impl Streams {
                 exchange.request = block;
                 let (is_grpc, is_dns) = (headers.is_grpc, headers.is_dns);
                 headers.describe(exchange);
+                self.has_tunnels |= exchange.tunnel.is_some();
                 if is_grpc {
                     self.call(ledger, from, id);
                 } else if carried::note(exchange, is_dns) {
@@ -244,6 +273,9 @@ impl Streams {
             if headers.status.is_none() {
                 exchange.doubt(GUESSED);
             }
+        }
+        if let Some(tunnel) = exchange.tunnel.as_mut().filter(|_| first) {
+            tunnel.done = block.last.filter(|_| exchange.status.is_some_and(|status| matches!(status, 200..=299)));
         }
         if exchange.protocol == GRPC || is_grpc {
             exchange.status = grpc_status.or(exchange.status);
@@ -279,6 +311,29 @@ impl Streams {
             stream.content = Some(Content::Call(Box::new(Call::new(stream.number, requester, asked))));
             self.contents += 1;
         }
+    }
+
+    /// Was one of them a tunnel?
+    pub fn has_tunnels(&self) -> bool {
+        self.has_tunnels
+    }
+
+    /// Content goes through a tunnel: in DATA frames, in DATAGRAM frames, or on streams of its own.
+    pub fn tunnelled(&self, ledger: &mut Ledger, from: Side, id: u32, seen: Moment, bytes: u64, datagrams: u64) {
+        if let Some(exchange) = self.exchange(ledger, id)
+            && let Some(tunnel) = &mut exchange.tunnel
+        {
+            tunnel.bytes[from] = tunnel.bytes[from].saturating_add(bytes);
+            tunnel.datagrams[from] = tunnel.datagrams[from].saturating_add(datagrams);
+            if exchange.response.first.is_some() {
+                exchange.response.extend(seen, 0);
+            }
+        }
+    }
+
+    /// Is this stream a tunnel, and of what?
+    pub fn tunnel<'a>(&self, ledger: &'a mut Ledger, id: u32) -> Option<&'a str> {
+        self.exchange(ledger, id)?.tunnel.as_ref().map(|tunnel| &*tunnel.kind)
     }
 
     /// Is there a stream whose content has to be read?
@@ -347,8 +402,11 @@ impl Streams {
     /// That side has said all on this stream.
     pub fn end(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
         let asks = ledger.asks(from);
+        let mut is_tunnel = false;
         if let Some(exchange) = self.exchange(ledger, id) {
-            exchange.message(from).done = true;
+            // A tunnel is over when both sides say so.
+            is_tunnel = exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some());
+            exchange.message(from).done |= !is_tunnel;
         }
         if let Some(stream) = self.open.get_mut(&id) {
             *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
@@ -356,6 +414,9 @@ impl Streams {
                 content.end(ledger, from);
             }
             if stream.asked && stream.answered {
+                if let Some(entry) = ledger.get(stream.number).filter(|_| is_tunnel) {
+                    entry.exchange.response.done = true;
+                }
                 self.remove(ledger, id);
             }
         }
@@ -368,7 +429,11 @@ impl Streams {
         if let Some(exchange) = self.exchange(ledger, id) {
             exchange.ended = Some(seen);
             let (request, response) = (&mut exchange.request, &mut exchange.response);
-            if !asks && response.first.is_some() {
+            let is_tunnel = exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some());
+            if is_tunnel {
+                response.extend(seen, 0);
+            }
+            if (!asks || is_tunnel) && response.first.is_some() {
                 response.done = true;
             }
             request.done |= !asks && request.first.is_some();

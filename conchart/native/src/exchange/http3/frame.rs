@@ -9,6 +9,12 @@ pub(super) const DATA: u64 = 0x0;
 pub(super) const HEADERS: u64 = 0x1;
 pub(super) const SETTINGS: u64 = 0x4;
 pub(super) const GOAWAY: u64 = 0x7;
+/// Begins a stream of WebTransport that goes both ways: what stands in the place of the length is its session
+/// (draft-ietf-webtrans-http3 section 4.3).
+pub(super) const WEBTRANSPORT: u64 = 0x41;
+
+/// A capsule with an HTTP datagram (RFC 9297 section 3.5).
+const DATAGRAM_CAPSULE: u64 = 0x0;
 
 /// SETTINGS_QPACK_MAX_TABLE_CAPACITY (RFC 9204 section 5).
 const MAX_TABLE_CAPACITY: u64 = 0x1;
@@ -64,6 +70,32 @@ impl Begun {
     }
 }
 
+/// The capsules in the content of a tunnel (RFC 9297 section 3.2).
+#[derive(Default)]
+pub(super) struct Capsules {
+    begun: Begun,
+    /// Of the one under way.
+    left: u64,
+}
+
+impl Capsules {
+    /// Goes over content; how many HTTP datagrams begin in it.
+    pub fn datagrams(&mut self, mut bytes: &[u8]) -> u64 {
+        let mut found = 0;
+        while !bytes.is_empty() {
+            let skipped = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
+            self.left -= skipped as u64;
+            let (taken, header) = self.begun.header(bytes.get(skipped..).unwrap_or_default());
+            if let Some(header) = header {
+                self.left = header.length;
+                found += u64::from(header.kind == DATAGRAM_CAPSULE);
+            }
+            bytes = bytes.get(skipped.saturating_add(taken)..).unwrap_or_default();
+        }
+        found
+    }
+}
+
 /// The table capacity that a SETTINGS frame allows the peer's encoder; 0 where it says nothing.
 pub(super) fn table_capacity(payload: &[u8]) -> u64 {
     let mut fields = Fields(payload);
@@ -84,6 +116,17 @@ mod tests {
             assert_eq!(begun.header(bytes.get(..cut).unwrap_or_default()), (cut, None));
             assert_eq!(begun.header(bytes.get(cut..).unwrap_or_default()), (6 - cut, Some(expected)));
             assert_eq!(begun.have, 0);
+        }
+    }
+
+    #[test]
+    fn datagrams_in_capsules_are_counted_however_they_are_cut() {
+        // Two datagrams, one of them empty, and another capsule.
+        let bytes = [0, 3, 0, b'a', b'b', 0x68, 0x43, 1, 9, 0, 0];
+        for cut in 0..bytes.len() {
+            let mut capsules = Capsules::default();
+            let (begin, end) = bytes.split_at(cut);
+            assert_eq!(capsules.datagrams(begin) + capsules.datagrams(end), 2);
         }
     }
 

@@ -26,7 +26,7 @@ use super::quic::inside::{Inside, Part};
 use crate::bytes::Fields;
 use crate::quic::{Held, Why};
 use crate::stream::{BySide, Gap, Moment, Side};
-use frame::{Begun, DATA, GOAWAY, HEADERS, Header, SETTINGS, table_capacity};
+use frame::{Begun, Capsules, DATA, GOAWAY, HEADERS, Header, SETTINGS, WEBTRANSPORT, table_capacity};
 use qpack::{Decoder, Read};
 
 /// Longest field section that is read; servers allow 8 to 64 KiB.
@@ -42,6 +42,10 @@ const MAX_STREAMS: usize = 2048;
 /// Types of streams that go one way (RFC 9114 section 6.2, RFC 9204 section 4.2).
 const CONTROL: u64 = 0x00;
 const ENCODER: u64 = 0x02;
+/// draft-ietf-webtrans-http3 section 4.2.
+const OF_SESSION: u64 = 0x54;
+/// Tunnels through which bytes go as they are.
+const WITHOUT_CAPSULES: [&str; 2] = ["tcp", "websocket"];
 
 pub(super) struct Http3 {
     streams: Streams,
@@ -64,6 +68,12 @@ enum Half {
     Encoder,
     /// A request and its response.
     Request(Frames),
+    /// One that the server opened: only those of WebTransport go both ways.
+    OfServer(Begun),
+    /// One of WebTransport that goes one way: its session is still to come.
+    OfSession(Begun),
+    /// Bytes of the session on that stream.
+    Through(u64),
     /// It is not read, or not any more.
     Unread,
 }
@@ -75,6 +85,8 @@ struct Frames {
     /// First byte of the header of the frame under way.
     first: Option<Moment>,
     payload: Option<Payload>,
+    /// Of a tunnel.
+    capsules: Capsules,
 }
 
 struct Payload {
@@ -98,6 +110,12 @@ struct Blocked {
     rest: Vec<Rest>,
 }
 
+/// What of a [`Part`] is not read as frames.
+struct Left {
+    session: Option<u64>,
+    bytes: usize,
+}
+
 /// A [`Part`] of a stream that is kept.
 struct Rest {
     offset: u64,
@@ -118,8 +136,8 @@ impl Http3 {
         }
     }
 
-    /// Bytes of a stream with frames; those of control streams have no request. Gives how many are left behind a section
-    /// that has to wait.
+    /// Bytes of a stream with frames; those of control streams have no request. Gives how many are left: behind a section
+    /// that has to wait, or of a session, where it is a stream of WebTransport.
     fn frames(
         &mut self,
         ledger: &mut Ledger,
@@ -127,7 +145,7 @@ impl Http3 {
         frames: &mut Frames,
         part: Part<'_>,
         id: Option<u32>,
-    ) -> usize {
+    ) -> Left {
         let Part { mut bytes, seen, .. } = part;
         while !bytes.is_empty() && !self.waits(from, part.id) {
             let Some(payload) = &mut frames.payload else {
@@ -135,9 +153,12 @@ impl Http3 {
                 let (taken, header) = frames.begun.header(bytes);
                 bytes = bytes.get(taken..).unwrap_or_default();
                 if let Some(header) = header {
+                    let begins = part.end() == header.size + bytes.len() as u64;
+                    let session = (header.kind == WEBTRANSPORT && begins && id.is_some()).then_some(header.length);
                     if let Some(passing) = &mut ledger.passing {
                         let offset = part.end().saturating_sub(bytes.len() as u64).saturating_sub(header.size);
-                        let Header { kind, length, .. } = header;
+                        let Header { kind, .. } = header;
+                        let length = if session.is_some() { 0 } else { header.length };
                         let seen = frames.first.unwrap_or(seen);
                         let (stream, is_stream_type) = (part.id, false);
                         passing.http3.push(Http3Frame {
@@ -149,6 +170,9 @@ impl Http3 {
                             bytes: length,
                             seen,
                         });
+                    }
+                    if let Some(session) = session {
+                        return Left { session: Some(session), bytes: bytes.len() };
                     }
                     self.begin(ledger, from, frames, header, seen, id);
                 }
@@ -164,6 +188,13 @@ impl Http3 {
                     if self.streams.reads_content() {
                         self.streams.said(ledger, from, id, now, seen);
                     }
+                    if self.streams.has_tunnels()
+                        && let Some(kind) = self.streams.tunnel(ledger, id)
+                    {
+                        let has_capsules = !WITHOUT_CAPSULES.contains(&kind);
+                        let datagrams = if has_capsules { frames.capsules.datagrams(now) } else { 0 };
+                        self.streams.tunnelled(ledger, from, id, seen, taken as u64, datagrams);
+                    }
                 }
             } else {
                 payload.span.extend(seen, taken as u64);
@@ -178,7 +209,14 @@ impl Http3 {
                 self.end(ledger, from, frames, seen, id);
             }
         }
-        bytes.len()
+        Left { session: None, bytes: bytes.len() }
+    }
+
+    /// Bytes of the session on that stream.
+    fn through(&self, ledger: &mut Ledger, from: Side, session: u64, bytes: usize, seen: Moment) {
+        if let Some(id) = number(session) {
+            self.streams.tunnelled(ledger, from, id, seen, bytes as u64, 0);
+        }
     }
 
     /// A frame's header is complete.
@@ -337,12 +375,24 @@ impl Http3 {
         }
     }
 
+    /// The stream is of that session: what its other side says is, too.
+    fn sessions(&mut self, id: u64, session: u64) {
+        if id & 0b10 == 0 {
+            for is_of_server in [false, true] {
+                if self.halves.len() >= MAX_STREAMS {
+                    self.halves.pop_first();
+                }
+                self.halves.insert((id, is_of_server), Half::Through(session));
+            }
+        }
+    }
+
     fn half(&mut self, from: Side, id: u64) -> Half {
         let is_of_server = from == Side::Server;
         self.halves.remove(&(id, is_of_server)).unwrap_or_else(|| match id & 0b11 {
             0b00 => Half::Request(Frames::default()),
             0b10 | 0b11 => Half::Untyped(Begun::default()),
-            _ => Half::Unread,
+            _ => Half::OfServer(Begun::default()),
         })
     }
 
@@ -365,15 +415,43 @@ impl Http3 {
                 None => {}
                 Some(CONTROL) => half = Half::Control(Frames::default()),
                 Some(ENCODER) => half = Half::Encoder,
+                Some(OF_SESSION) => half = Half::OfSession(Begun::default()),
                 Some(_) => half = Half::Unread,
             }
         }
+        let (taken, session) = match &mut half {
+            Half::OfSession(begun) => begun.number(part.bytes),
+            // Both sides send on it, and only the server says of which session it is.
+            Half::OfServer(begun) if from == Side::Server => {
+                let (taken, header) = begun.header(part.bytes);
+                (taken, header.map(|header| if header.kind == WEBTRANSPORT { header.length } else { u64::MAX }))
+            }
+            _ => (0, None),
+        };
+        part.bytes = part.bytes.get(taken..).unwrap_or_default();
+        part.offset = part.offset.saturating_add(taken as u64);
+        if let Some(session) = session {
+            self.sessions(part.id, session);
+            half = Half::Through(session);
+        }
         let mut left = 0;
         match &mut half {
-            Half::Request(frames) => left = self.frames(ledger, from, frames, part, number(part.id)),
-            Half::Control(frames) => drop(self.frames(ledger, from, frames, part, None)),
+            Half::Request(frames) => {
+                let taken = self.frames(ledger, from, frames, part, number(part.id));
+                if let Some(session) = taken.session {
+                    self.sessions(part.id, session);
+                    self.through(ledger, from, session, taken.bytes, part.seen);
+                    half = Half::Through(session);
+                } else {
+                    left = taken.bytes;
+                }
+            }
+            Half::Control(frames) => {
+                self.frames(ledger, from, frames, part, None);
+            }
             Half::Encoder if self.decoders[from].instructions(part.bytes) => self.unblock(ledger, from),
-            Half::Encoder | Half::Untyped(_) | Half::Unread => {}
+            Half::Through(session) => self.through(ledger, from, *session, part.bytes.len(), part.seen),
+            Half::Encoder | Half::Untyped(_) | Half::OfServer(_) | Half::OfSession(_) | Half::Unread => {}
         }
         let waits = !self.blocked.is_empty() && self.waits(from, part.id);
         if part.fin && !waits {
@@ -435,6 +513,12 @@ impl Inside for Http3 {
                     }
                 }
             }
+            Half::OfServer(_) | Half::OfSession(_) => half = Half::Unread,
+            Half::Through(session) => {
+                if let Some(id) = number(*session) {
+                    self.streams.doubt(ledger, id);
+                }
+            }
             Half::Unread => {}
         }
         self.halves.insert((id, from == Side::Server), half);
@@ -455,6 +539,14 @@ impl Inside for Http3 {
             self.abandon(ledger, from.peer(), stream_id(id));
             self.streams.reset(ledger, from, id, seen);
             ledger.release();
+        }
+    }
+
+    fn datagram(&mut self, ledger: &mut Ledger, from: Side, bytes: &[u8], seen: Moment) {
+        let mut fields = Fields(bytes);
+        // A quarter of the request's stream (RFC 9297 section 2.1).
+        if let Some(id) = fields.varint().and_then(|quarter| number(quarter.checked_mul(4)?)) {
+            self.streams.tunnelled(ledger, from, id, seen, fields.0.len() as u64, 1);
         }
     }
 

@@ -75,6 +75,8 @@ pub(super) struct Ledger {
     pub rtt: BySide<Option<i64>>,
     /// One side has forgotten the connection.
     pub reset: Option<Moment>,
+    /// DATAGRAM frames of each side (RFC 9221), where QUIC is opened.
+    pub datagrams: Option<BySide<u64>>,
 }
 
 impl Default for Ledger {
@@ -98,6 +100,7 @@ impl Default for Ledger {
             delays: VecDeque::new(),
             rtt: BySide::default(),
             reset: None,
+            datagrams: None,
         }
     }
 }

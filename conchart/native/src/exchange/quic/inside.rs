@@ -36,6 +36,9 @@ pub(in crate::exchange) trait Inside {
     /// That side wants no more of what its peer sends on this stream (STOP_SENDING).
     fn stop(&mut self, ledger: &mut Ledger, from: Side, id: u64, code: u64, seen: Moment);
 
+    /// Data of a DATAGRAM frame (RFC 9221).
+    fn datagram(&mut self, _ledger: &mut Ledger, _from: Side, _bytes: &[u8], _seen: Moment) {}
+
     /// The connection is over.
     fn finish(&mut self, ledger: &mut Ledger);
 

@@ -182,6 +182,12 @@ impl OverQuic {
                     inside.reset(ledger, from, id, code, seen);
                 }
             }
+            Event::Datagram { from, bytes, seen } => {
+                ledger.datagrams.get_or_insert_default()[from] += 1;
+                if let Some(inside) = inside {
+                    inside.datagram(ledger, from, bytes, seen);
+                }
+            }
             Event::Stop { from, id, code, seen } => {
                 if let Some(inside) = inside {
                     inside.stop(ledger, from, id, code, seen);
@@ -250,6 +256,9 @@ impl Reader for OverQuic {
         }
         (ledger.rtt, ledger.reset) = (self.quic.rtt(), self.quic.reset());
         let facts = *self.quic.facts();
+        if facts.read.client + facts.read.server > 0 {
+            ledger.datagrams.get_or_insert_default();
+        }
         if let (Some(ready), Some(handshake)) = (facts.one_rtt.client, &mut self.handshake) {
             handshake.ready(ready);
             if self.is_settled(&facts) {

@@ -15,7 +15,7 @@ use super::messages::message::NEW_SESSION_TICKET;
 use super::messages::{Event, Message, Messages, Stretch};
 use super::opener::{Opener, overhead};
 use super::tickets::Watch;
-use super::{AppRecord, Flights, Handshake, Kind, Outcome, Transcript, Version, names};
+use super::{AppRecord, Flights, Handshake, Kind, Outcome, Transcript, Version, names, parameters};
 
 mod tls12;
 mod tls13;
@@ -434,6 +434,9 @@ impl Machine {
             self.facts.client_random = hello.random;
             self.facts.sni = hello.server_name.map(text);
             self.facts.alpn_offered = joined(hello);
+            if let Some(parameters) = hello.parameters {
+                self.facts.parameters.get_or_insert_default()[from] = parameters::texts(parameters);
+            }
             self.offer.sent = Some(message.last);
             self.facts.post_handshake_auth = hello.post_handshake_auth;
             self.facts.ech = hello.known(hello.ech);

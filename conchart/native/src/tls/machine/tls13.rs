@@ -8,6 +8,7 @@ use super::super::flight::{Context, Flight, Reading};
 use super::super::hello::{Body, certificates13};
 use super::super::messages::Message;
 use super::super::messages::message::NEW_SESSION_TICKET;
+use super::super::parameters;
 use super::{AppRecord, Kind, Machine, Moment, Outcome, Parting, Side, text};
 
 impl Machine {
@@ -46,6 +47,9 @@ impl Machine {
                 facts.alpn = extensions.alpn.map(text);
                 facts.early_data = Some(extensions.early_data);
                 facts.reset_token = extensions.reset_token;
+                if let Some(parameters) = extensions.parameters {
+                    facts.parameters.get_or_insert_default()[from] = parameters::texts(parameters);
+                }
                 facts.client_auth = Some(false);
             }
             Body::CertificateRequest if !client => facts.client_auth = Some(true),
