@@ -6,14 +6,15 @@
 
 Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
-with the ticket alone. ``--update`` changes the keys between
-requests, ``--rebind`` the client's port, as an address translation does after a pause. ``--first-alone`` asks for the
-first path, and for all others at once when it is answered; ``--apart`` for each path so long after the one before,
-answered or not. ``--ping`` sends a PING every so many seconds, ``--cookie`` a cookie of N bytes with each request. After
-``--patience``, answers are waited for no longer. ``--greased`` tries a version first that no server speaks. In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a
-qlog of each connection, and on standard output one JSON object for each request: ``connection``, ``stream``, ``path``,
-``status``, ``bytes``, ``asked_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix
-epoch.
+with the ticket alone. ``--first-alone`` asks for the first path, and for all others at once when it is answered;
+``--apart`` for each path so long after the one before, answered or not. ``--update`` changes the keys between requests,
+``--rebind`` the client's port, as an address translation does after a pause. ``--ping`` sends a PING every so many
+seconds, ``--cookie`` a cookie of N bytes with each request. After ``--patience``, answers are waited for no longer.
+``--greased`` tries a version first that no server speaks.
+
+In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a qlog of each connection, and on
+standard output one JSON object for each request: ``connection``, ``stream``, ``path``, ``status``, ``bytes``,
+``asked_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix epoch.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 ``--retry`` answers each first packet with a Retry. ``--forget`` gives tickets and
 knows none of them afterwards: early data is refused. ``--restart`` forgets each connection after its first answer, as a
 restarted server does that has kept the key of its reset tokens: what comes after that is answered with a stateless
-reset (RFC 9000 section 10.3). ``--policy`` gives each answer a Content-Security-Policy of N bytes. The folder gets a qlog of each connection when it ends.
+reset (RFC 9000 section 10.3). ``--policy`` gives each answer a Content-Security-Policy of N bytes. The folder gets a
+qlog of each connection when it ends.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tests.findings.matrix import Row, line, rows_of
 MATRIX = Path(__file__).with_name("matrix.txt")
 RULES = load_rules()
 QUALITY = {rule.name for rule in RULES if rule.severity == "quality"}
-WITH_KEYS = {"0rtt-unused", "h3-not-used"}
+WITH_KEYS = {"0rtt-unused", "h3-not-used", "qpack-blocked"}
 """Rules whose evidence is encrypted: their captures are read with the secrets beside them, the matrix without."""
 NAMES = {name_of(case) for case in (*CASES, *IN_PLACES)}
 

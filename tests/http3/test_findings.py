@@ -12,6 +12,7 @@ LOSSES = {
     "chromium": ["quic-pto-handshake"],
     "chromium-far": ["quic-pto-handshake"],
     "flight-lost": ["quic-pto-handshake"],
+    "rebind-idle": ["mid-loss"],
 }
 QUESTION = """
     SELECT finding, cost_ns FROM findings

@@ -32,10 +32,13 @@ STALLS = {
     "chromium-far": {("pto", "client")},
     "lossy": {("loss", "client"), ("loss", "server"), ("pto", "client"), ("pto", "server")},
     "steps-lossy": {("loss", "server"), ("pto", "client"), ("pto", "server")},
+    "rebind-idle": {("loss", "server")},
 }
 """What may be said of them; of the others, nothing got lost. Chromium takes one packet for lost."""
 SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "data"}
 """Packet number spaces: the log's name, and ours. Chromium loses Initial packets alone, and does not say so."""
+ASTRAY = {("rebind-caddy", "/wait-5/bytes-30000"): 200}
+"""Statuses of answers that pass the capture point on their way to a port that the client has left."""
 SKIPS = {"chromium", "chromium-far"}
 UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
 """Chromium sent its ClientHello again, and says so of one packet of two."""
@@ -46,10 +49,11 @@ NOT_TOLD = {
     ("flight-lost", "server", "handshake"),
     ("flight-lost", "server", "1RTT"),
     ("restarted", "client", "1RTT"),
+    ("rebind-caddy", "client", "1RTT"),
 }
 """Early data that was refused was not lost. At a probe timeout, aioquic calls all of a flight lost; RFC 9002 does not.
 Of the server's flight, no packet before the lost ones is in the capture. A server that has forgotten a connection
-acknowledges nothing."""
+acknowledges nothing, and Caddy does not where its client is."""
 
 every_case = pytest.mark.parametrize("case", CASES)
 
@@ -81,7 +85,7 @@ def test_requests_are_those_of_the_log(case: str) -> None:
     with opened(case) as trace:
         found = trace.sql(question).fetchall()
     assert found == sorted(
-        (stream, "h3", request["path"], request["status"])
+        (stream, "h3", request["path"], ASTRAY.get((case, request["path"]), request["status"]))
         for stream, connection in enumerate(truth(case))
         for request in connection["requests"]
     )

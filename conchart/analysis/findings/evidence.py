@@ -398,7 +398,8 @@ _HELD = """
         FROM connections WHERE transport = 'udp'
     ) USING (stream)
     LEFT JOIN again USING (stream, exchange)
-    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello' AND (transport = 'tcp' OR kind IN ('loss', 'pto', 'qpack', 'migration'))
+    WHERE phase <> 'close' AND detail IS DISTINCT FROM 'hello'
+        AND (transport = 'tcp' OR kind IN ('loss', 'pto', 'qpack', 'migration'))
 """
 
 # Who tries many servers of which few answer does not wait for any.
