@@ -47,11 +47,13 @@ class Alley(Network):
         names = ("nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream")
         tell_kernel(self.client, *(f"net.netfilter.{name}={FORGETS_SECONDS}" for name in names))
 
-    def start_aioquic(self, certificate: Path, options: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], Path]:
-        """Start ``serve.py``; returns it and the folder that has its qlogs when it has ended."""
+    def start_aioquic(
+        self, certificate: Path, options: tuple[str, ...], program: tuple[str | Path, ...] = (HERE / "serve.py",)
+    ) -> tuple[subprocess.Popen[bytes], Path]:
+        """Start the server; returns it and the folder that has its qlogs when it has ended."""
         qlog = self.folder / "server-qlog"
         qlog.mkdir()
-        words = [sys.executable, HERE / "serve.py", SERVER, str(PORT), certificate, certificate.with_suffix(".key")]
+        words = [sys.executable, *program, SERVER, str(PORT), certificate, certificate.with_suffix(".key")]
         log = self.folder / "serve.log"
         with log.open("wb") as sink:
             server = self.start(

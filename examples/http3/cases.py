@@ -17,6 +17,8 @@ class Case:
     see: str
     serve: tuple[str, ...] = ()
     """Options of ``serve.py``."""
+    tunnels: bool = False
+    """``tunnels.py`` serves and asks."""
     caddy: bool = False
     """Caddy serves, and not aioquic."""
     long_chain: bool = False
@@ -98,6 +100,18 @@ CASES = {
         see="""\
 - From the second connection on, the ClientHello has a ticket and no extension `early_data`, although the server's
   ticket allows it (`max_early_data_size`).""",
+    ),
+    "tunnels": Case(
+        title="Tunnels: CONNECT-UDP, WebTransport and WebSocket over HTTP/3",
+        tunnels=True,
+        ask=(),
+        see="""\
+- Stream 0 is a tunnel for UDP to an echo behind the server (RFC 9298): five HTTP datagrams each way in DATAGRAM frames,
+  and one in a capsule. The server opens it 30 ms after it was asked.
+- Stream 4 is an ordinary request meanwhile, which the server answers after 50 ms: its wait is its own.
+- A session of WebTransport with a stream both ways, one from the client, one from the server, and three datagrams. Then
+  a WebSocket with four messages each way, and a tunnel that the server refuses with 403.
+- `tunnels.json` has what the client handed to HTTP/3 and got from it.""",
     ),
     "version-2": Case(
         title="QUIC version 2",

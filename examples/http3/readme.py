@@ -13,8 +13,8 @@ from lab.programs import versions
 def readme(name: str, case: Case) -> str:
     """Say how the capture was made and what to see in it."""
     programs = [("sh", "-c", "echo Caddy $(caddy version)")] * case.caddy + [("tcpdump", "--version")]
-    programs = [("chromium", "--version")] * (case.ask[0] == CHROMIUM) + programs
-    aioquic = "" if case.caddy and case.ask[0] == CHROMIUM else f"- aioquic {version('aioquic')}\n"
+    programs = [("chromium", "--version")] * (CHROMIUM in case.ask) + programs
+    aioquic = "" if case.caddy and CHROMIUM in case.ask else f"- aioquic {version('aioquic')}\n"
     return f"""\
 # {case.title}
 
@@ -32,8 +32,7 @@ Two network namespaces on one machine. Every packet takes {case.delay_ms:g} ms e
 - Client: {client(case)}
 - Server: {server(case)}
 - Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap port {PORT}`.
-- `keys.log` has the TLS secrets as the client wrote them; `truth.json` what the ends logged
-  (`examples/http3/truth.py`).
+- `keys.log` has the TLS secrets as the client wrote them; {truth(case)}.
 
 {aioquic}{versions(programs)}
 
@@ -41,6 +40,13 @@ Two network namespaces on one machine. Every packet takes {case.delay_ms:g} ms e
 
 {case.see}
 """
+
+
+def truth(case: Case) -> str:
+    """Say what else there is."""
+    if case.tunnels:
+        return "`tunnels.json` what the client counted"
+    return "`truth.json` what the ends logged\n  (`examples/http3/truth.py`)"
 
 
 def line(case: Case) -> str:
@@ -54,6 +60,8 @@ def line(case: Case) -> str:
 
 def client(case: Case) -> str:
     """Name the client and what it asks for."""
+    if case.tunnels:
+        return f"aioquic: `examples/http3/tunnels.py ask {NAME} authority.crt keys.log qlog`."
     if case.ask[0] == CHROMIUM:
         return f"Chromium, told to speak QUIC to `{NAME}` from its first packet on, at `https://{NAME}{case.ask[1]}`."
     return f"aioquic: `examples/http3/ask.py {NAME} authority.crt keys.log qlog {shlex.join(case.ask)}`."
@@ -63,5 +71,7 @@ def server(case: Case) -> str:
     """Name the server."""
     if case.caddy:
         return "Caddy, `examples/udp/Caddyfile`, behind it `examples/lab/backend.py`."
+    if case.tunnels:
+        return "aioquic: `examples/http3/tunnels.py serve …`."
     chain = ", with a certificate of 151 names (`examples/http3/chains.py`)" if case.long_chain else ""
     return f"aioquic: `examples/http3/serve.py {shlex.join(('…', *case.serve))}`{chain}."

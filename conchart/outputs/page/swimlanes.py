@@ -23,6 +23,7 @@ from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
+from conchart.telling import tunnels
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.messages import BY_EXCHANGE, are_there
 from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
@@ -69,7 +70,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     parts = {
         "phases": phase_rows(),
         "stalls": stall_rows(axis),
-        "exchanges": _exchanges(names=options.names, asked=asked, said=said),
+        "exchanges": _exchanges(names=options.names, asked=asked, said=said, tunnelled=tunnels.are_there(tables)),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
@@ -239,10 +240,10 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
+def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool) -> str:
     """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
 
-    Few captures have messages of gRPC or WebSocket: the others have no column for them.
+    Few captures have messages of gRPC or WebSocket, or tunnels: the others have no column for them.
     """
     column = ", query" if asked else ""
     column += (
@@ -251,6 +252,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
         if said
         else ""
     )
+    column += f", {tunnels.COLUMNS}" if tunnelled else ""
     messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query

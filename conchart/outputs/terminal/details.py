@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import messages
+from conchart.telling import messages, tunnels
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
@@ -34,7 +34,7 @@ _HANDSHAKES = f"""
 """
 _EXCHANGES = f"""
     SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
-           response_bytes, inferred
+           response_bytes, inferred, {tunnels.COLUMNS}
     FROM exchanges ORDER BY stream, number
 """
 _STALLS = f"""
@@ -72,6 +72,8 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
             yield Text(f"  {link}")
         for exchange in exchanges.get(row["stream"], []):
             yield Text(f"  {_exchange(exchange, names=names)}")
+            if exchange["tunnel"] is not None:
+                yield Text(f"    {tunnels.told(exchange)}")
             if sentence := said.get((row["stream"], exchange["number"])):
                 yield Text(f"    {sentence}")
             for link in links.get((row["stream"], exchange["number"]), []):

@@ -20,7 +20,9 @@ _TABLES = {
     "records": "FROM records ORDER BY stream, number",
     "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
     "handshakes": "FROM handshakes ORDER BY stream, number",
-    "exchanges": f"SELECT *, {ANSWER} AS answer FROM exchanges ORDER BY stream, number",
+    "exchanges": f"""
+        SELECT *, {ANSWER} AS answer, tunnel_done_at - request_at AS tunnel_ns
+        FROM exchanges ORDER BY stream, number""",
     "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
     "quic_frames": "FROM quic_frames ORDER BY stream, seen_at, frame, packet, number",

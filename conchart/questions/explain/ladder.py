@@ -13,6 +13,7 @@ from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
+from conchart.telling import tunnels
 from conchart.telling.messages import told
 from conchart.telling.rows import Row
 from conchart.telling.whereabouts import where
@@ -91,6 +92,8 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         ]
         if computed:
             yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
+    for exchange in [row for row in connection.exchanges if row["tunnel"] is not None][:_MOST_TOLD]:
+        yield "tunnels", f"request {exchange['number']}: {tunnels.told(exchange)}"
     for said in connection.said[:_MOST_TOLD]:
         yield "messages", f"request {said['number']}: {told(said)}"
     if hidden:

@@ -47,6 +47,20 @@ function saidFacts(x) {
 }
 
 /**
+ * What went through the tunnel that an exchange opened.
+ * @param {Row} x
+ */
+function tunnelFacts(x) {
+  if (!x.tunnel) return null;
+  if (x.tunnel_ns === null) return `tunnel ${x.tunnel}, not opened`;
+  const sides = ["client", "server"].map((side) => {
+    const datagrams = x[`tunnel_datagrams_${side}`];
+    return `${bytes(x[`tunnel_bytes_${side}`])} of the ${side}${datagrams ? ` (${plural(datagrams, "datagram")})` : ""}`;
+  });
+  return `tunnel ${x.tunnel}, open after ${brief(x.tunnel_ns)}: ${sides.join(", ")}`;
+}
+
+/**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
@@ -152,6 +166,8 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
       kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
     const said = saidFacts(exchange);
     if (said) lines.push(el("div", {}, said));
+    const through = tunnelFacts(exchange);
+    if (through) lines.push(el("div", {}, through));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
@@ -249,6 +265,7 @@ export function detailPanel(lane, kinds, actions) {
     ["Stalled", stallSums(lane)],
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
+    ...lane.exchanges.filter((x) => x.tunnel).slice(0, MAX_TOLD).map((x) => ["Tunnel", `${requestLine(x)}: ${tunnelFacts(x)}`]),
     ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {
