@@ -118,7 +118,7 @@ _SURER = """
             <> (SELECT any_value(place) FROM paths WHERE stream = back_stream)
 """
 """Links that take clocks for right that are known by likeness alone."""
-_CONFIDENCE = {True: 0.6, False: 0.4}
+_CONFIDENCE = {True: 0.6, False: 0.5}
 """Of links between requests that look alike: those that were read, and those of which sizes alone are known."""
 _LIKE = """
     SELECT exchanges.* FROM exchanges SEMI JOIN (
@@ -179,7 +179,7 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
 
 
 def _link_alike(tables: Tables) -> None:
-    """Link the exchanges of places that share no packets: those by which their clocks were aligned, on one clock now."""
+    """Link the exchanges of places that share no packets: those by which their clocks were aligned."""
     if not tables.have_places:
         return
     aligned = tables.fetch("SELECT DISTINCT through, place FROM clocks WHERE method = 'likeness' ORDER BY ALL")

@@ -208,13 +208,14 @@ _FEWER = """
 # What lies between two places that share no packets: before the back connection has the request, and after it. The way
 # there and back is exact; each part alone is as uncertain as the clocks.
 _LEFT = """
-    UPDATE whereabouts own SET kind = 'between', place = if(is_there, here, there), to_place = if(is_there, there, here),
-        uncertainty_ns = ns
+    UPDATE whereabouts own SET kind = 'between', uncertainty_ns = ns,
+        place = if(is_there, here, there), to_place = if(is_there, there, here)
     FROM (
         SELECT behind.stream, behind.start_at, behind.end_at, behind.place AS here, back.place AS there,
             behind.end_at <= min(back.start_at) AS is_there, any_value(doubts.ns) AS ns
         FROM whereabouts behind
-        JOIN links ON links.method = 'likeness' AND front_stream = behind.of_stream AND front_exchange = behind.of_exchange
+        JOIN links ON links.method = 'likeness' AND front_stream = behind.of_stream
+            AND front_exchange = behind.of_exchange
         JOIN whereabouts back ON back.stream = behind.stream AND back.of_stream = back_stream
             AND back.of_exchange = back_exchange
         JOIN doubts ON doubts.place = behind.place AND doubts.to_place = back.place
