@@ -14,6 +14,7 @@ __all__ = [
     "fit_clock",
     "link_exchanges",
     "pack_columns",
+    "pair_alike",
     "read_capture",
     "share_waits",
     "spill_flows",
@@ -92,6 +93,22 @@ def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int,
         Of each stretch of time between two steps of the clock: its first instant, the first of the next one (or its
         last), how far the other clock is ahead at the first instant, what it gains in parts of 10⁹, how much that can
         be wrong (None if packets went in one direction alone), the number of packets, the segment.
+    """
+
+def pair_alike(
+    exchanges: object, grains: tuple[int, int]
+) -> tuple[list[tuple[tuple[int, int], tuple[int, int]]], bool, tuple[int, int, int, int, int | None, int, int]] | None:
+    """Pair the exchanges of two places that share no packets, by what they look like.
+
+    Args:
+        exchanges: Rows that speak Arrow: ``in_front`` (the place in front of the proxy saw it), ``stream``, ``number``,
+            ``key`` (method, target and status; NULL where they are encrypted), ``request_at``, ``response_at``,
+            ``done_at``, ``request_bytes``, ``response_bytes``, ``frame``.
+        grains: How much the clocks of both places cut off.
+
+    Returns:
+        Stream and number of both exchanges of each pair, whether their requests were read, and how far the clock behind
+        the proxy is ahead, as ``fit_clock`` tells it, with the number of pairs. None if no such thing is certain.
     """
 
 @final

@@ -73,7 +73,7 @@ def plan(
         _Part(work=charge_servers, reads=("connections", "phases", "stalled"), writes=("times",)),
         _Part(
             work=partial(link_hops, proxies=proxies),
-            reads=("connections", "handshakes", "exchanges"),
+            reads=("connections", "handshakes", "exchanges", "places", "paths", "clocks"),
             writes=("links", "nodes"),
             forget=hops.FORGET,
         ),

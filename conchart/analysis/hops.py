@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.store.sql import STARTING
+from conchart.places.alike import PATH, pair_exchanges
+from conchart.store.sql import STARTING, literal
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
 """Of exchanges: they ask for a connection."""
 
-_PATH = r"regexp_replace(e.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
-"""A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
+_PATH = PATH.format("e")
 
 _DIALECT = "CASE e.protocol WHEN 'postgresql' THEN 1 WHEN 'mysql' THEN 2 END"
 """Of exchanges: the protocol in which a pooler speaks to both sides."""
@@ -104,6 +104,27 @@ _HANDED_THROUGH = """
 """
 """Connections that are handed through, and of whose exchanges nothing is known."""
 
+_PAIRS = dict.fromkeys(("front_stream", "front_exchange", "back_stream", "back_exchange"), "INTEGER")
+_PAIRS |= {"confidence": "DOUBLE"}
+_LIKE_LINKS = """
+    INSERT INTO links BY NAME
+    SELECT *, 'likeness' AS method FROM alike
+"""
+_SURER = """
+    DELETE FROM links
+    WHERE (SELECT any_value(place) FROM paths WHERE stream = front_stream HAVING count(*) = 1) IN ({names})
+        AND (SELECT any_value(place) FROM paths WHERE stream = back_stream HAVING count(*) = 1) IN ({names})
+        AND (SELECT any_value(place) FROM paths WHERE stream = front_stream)
+            <> (SELECT any_value(place) FROM paths WHERE stream = back_stream)
+"""
+"""Links that take clocks for right that are known by likeness alone."""
+_CONFIDENCE = {True: 0.6, False: 0.5}
+"""Of links between requests that look alike: those that were read, and those of which sizes alone are known."""
+_LIKE = """
+    SELECT exchanges.* FROM exchanges SEMI JOIN (
+        SELECT stream FROM paths GROUP BY stream HAVING count(*) = 1 AND any_value(place) IN ({})) USING (stream)
+"""
+
 _NODES = """
     INSERT INTO nodes BY NAME
     WITH seen AS (
@@ -153,4 +174,22 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
             for batch in links:
                 tables.insert("links", batch)
         tables.execute(_HANDED_THROUGH)
+    _link_alike(tables)
     tables.execute(_NODES)
+
+
+def _link_alike(tables: Tables) -> None:
+    """Link the exchanges of places that share no packets: those by which their clocks were aligned."""
+    if not tables.have_places:
+        return
+    aligned = tables.fetch("SELECT DISTINCT through, place FROM clocks WHERE method = 'likeness' ORDER BY ALL")
+    for here, there in aligned:
+        names = f"{literal(here)}, {literal(there)}"
+        first = f"stream IN (SELECT stream FROM paths WHERE place = {literal(here)})"
+        found = pair_exchanges(tables, _LIKE.format(names), first)
+        tables.execute(_SURER.format(names=names))
+        if found is None:
+            continue
+        rows = [(*front, *back, _CONFIDENCE[found.read]) for front, back in found.pairs]
+        with tables.lent("alike", _PAIRS, rows):
+            tables.execute(_LIKE_LINKS)

@@ -217,6 +217,27 @@ _FEWER = """
         start_at AS own_start_at
     FROM edges WHERE until_at > from_at
 """
+# What lies between two places that share no packets: before the back connection has the request, and after it. The way
+# there and back is exact; each part alone is as uncertain as the clocks.
+_LEFT = """
+    UPDATE whereabouts own SET kind = 'between', uncertainty_ns = ns,
+        place = if(is_there, here, there), to_place = if(is_there, there, here)
+    FROM (
+        SELECT behind.stream, behind.start_at, behind.end_at, behind.place AS here, back.place AS there,
+            behind.end_at <= min(back.start_at) AS is_there, any_value(doubts.ns) AS ns
+        FROM whereabouts behind
+        JOIN links ON links.method = 'likeness' AND front_stream = behind.of_stream
+            AND front_exchange = behind.of_exchange
+        JOIN whereabouts back ON back.stream = behind.stream AND back.of_stream = back_stream
+            AND back.of_exchange = back_exchange
+        JOIN doubts ON doubts.place = behind.place AND doubts.to_place = back.place
+        WHERE behind.kind = 'behind' AND behind.phase = 'wait' AND behind.stream = behind.of_stream
+            AND behind.exchange = behind.of_exchange
+        GROUP BY behind.stream, behind.start_at, behind.end_at, behind.place, back.place
+        HAVING behind.end_at <= min(back.start_at) OR behind.start_at >= max(back.end_at)) parts
+    WHERE own.stream = parts.stream AND own.start_at = parts.start_at AND own.end_at = parts.end_at
+        AND own.kind = 'behind'
+"""
 FORGET = "; ".join(
     f"DROP TABLE IF EXISTS {name}"
     for name in (
@@ -258,6 +279,7 @@ def place_phases(tables: Tables) -> None:
             break
         tables.execute(_FEWER)
         _replace(tables, "behind", "own", "behind")
+    tables.execute(_LEFT)
 
 
 def _replace(tables: Tables, divided: str, *parts: str) -> None:

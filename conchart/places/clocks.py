@@ -11,7 +11,8 @@ decide, which routers lower.
 Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no
 packets with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request;
 answers come back the other way round. What belongs together is told by the ClientHello's random and by identifiers of
-requests. Where there is nothing of that kind, the clock is taken as it is, and its uncertainty is NULL.
+requests. Where there is nothing of that kind, exchanges that look alike bound it (``alike``); where there are none, the
+clock is taken as it is, and its uncertainty is NULL.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from conchart import _native
+from conchart.places.alike import pair_places
 from conchart.places.views import Place
 from conchart.store.tables import Rows, Tables
 
@@ -58,7 +60,7 @@ class Clock:
 
     place: Place
     method: str
-    """``reference``, ``packets``, ``causality``, ``trusted``, ``unknown``."""
+    """``reference``, ``packets``, ``causality``, ``likeness``, ``trusted``, ``unknown``."""
     pieces: tuple[Piece, ...]
     through: str | None = None
     """The place with which it shares the packets."""
@@ -133,6 +135,14 @@ def set_clocks(
                     for known in aligned.values()
                 ]
                 fitted += [replace(clock, method="causality") for clock in clocks if clock.pieces]
+        if all(_worst(clock)[0] for clock in fitted) and not steps:
+            alike = [
+                _fitted(known, place, _alike(tables, crossings, known.place.number, place.number), steps)
+                for place in left
+                for known in aligned.values()
+                if place.number not in shared.get(known.place.number, ())
+            ]
+            fitted += [replace(clock, method="likeness") for clock in alike if clock.pieces]
         if fitted:
             best = min(map(_worst, fitted))
             # Of those that are nearly as good, the nearest one.
@@ -231,6 +241,23 @@ def _caused(
 ) -> list[_Fitted]:
     grains = (crossings.grain(here), crossings.grain(there))
     return _native.fit_clock(Rows(tables.stored(_points(grains, _causes(here, there, steps)))))
+
+
+def _alike(tables: Tables, crossings: _native.Crossings, here: int, there: int) -> list[_Fitted]:
+    """Give the piece in which exchanges look alike; it bounds the difference of the clocks on either side."""
+    found = pair_places(tables, here, there, (crossings.grain(here), crossings.grain(there)))
+    if found is None:
+        return []
+    if found.front_is_first:
+        return [found.ahead]
+    # Told the other way round: by the clock of the place in front, which is now the one that is asked for.
+    from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, pairs, segment = found.ahead
+    end_ns = offset_ns + (to_at - from_at) * drift_ppb // 10**9
+    start, end = from_at + offset_ns, to_at + end_ns
+    gained_ppb = (offset_ns - end_ns) * 10**9 // max(end - start, 1)
+    return [
+        (start, end, -offset_ns, gained_ppb, None if uncertainty_ns is None else uncertainty_ns + 2, pairs, segment)
+    ]
 
 
 def _fitted(known: Clock, place: Place, found: Sequence[_Fitted], steps: Mapping[int, Sequence[Step]]) -> Clock:

@@ -13,6 +13,8 @@ from conchart.telling.rows import rows
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_count, format_ns, format_share
 
+_BETWEEN = "between"
+"""What is told of two places, neither of which saw what lies between them: a proxy, and the paths to it."""
 _ONE_WAY = {"loss": "losses", "pace": "pace"}
 """What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _AT_ONE = {"host": "at", "before": "before", "behind": "behind"}
@@ -60,7 +62,10 @@ class Clock:
             return f"{alone}; capture at the proxy between them, too"
         since = f"from {format_ns(self.from_ns)} on " if self.pieces > 1 else ""
         by = "no packet in common: by what was handed on"
-        if self.method != "causality":
+        if self.method == "likeness":
+            alike = f"{count_of(self.packets, 'request')} that look alike, with a wide ±"
+            by = f"no packet in common: by {alike}; capture at the proxy between them for a narrow one"
+        elif self.method != "causality":
             by = count_of(self.packets, "packet")
         if self.uncertainty_ns is None and self.through is not None and self.through != self.reference:
             ahead = _ahead(self.through_ahead_ns or 0, self.through_ns, self.through)
@@ -84,6 +89,8 @@ def words_of(kind: str, place: str, to_place: str | None) -> str:
     if kind in _ONE_WAY:
         word = _ONE_WAY[kind]
         return f"{word} {printable(place)} → {printable(to_place)}" if to_place else word
+    if kind == _BETWEEN:
+        return f"between {printable(place)} and {printable(to_place or '')}"
     return f"path {printable(place)}–{printable(to_place or '')}"
 
 
@@ -110,7 +117,7 @@ class Part:
             return f"until lost packets came again ({self.words})"
         if self.kind == "pace":
             return f"waiting for acknowledgements ({self.words})"
-        return self.words if self.kind in _AT_ONE else f"on the {self.words}"
+        return self.words if self.kind in _AT_ONE or self.kind == _BETWEEN else f"on the {self.words}"
 
     @property
     def length(self) -> str:
@@ -198,7 +205,8 @@ def clocks(tables: Tables) -> list[Clock]:
 
 TURNED = """
     SELECT told.* EXCLUDE (place, to_place), coalesce(there.position, 0) AS position,
-        told.kind = 'path' AND coalesce(there.position > back.position, false) AS is_back,
+        told.kind = 'path' AND coalesce(there.position > back.position, false)
+            OR told.kind = 'between' AND there.position IS NULL AS is_back,
         if(is_back, told.to_place, told.place) AS place, if(is_back, told.place, told.to_place) AS to_place
     FROM whereabouts told
     LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
@@ -221,7 +229,7 @@ _SPENT = f"""
     ways AS (
         SELECT server_ip, server_port, kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
             (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
-            count(*) FILTER (kind = 'path' AND uncertainty_ns IS NULL) AS unknown,
+            count(*) FILTER (kind IN ('path', 'between') AND uncertainty_ns IS NULL) AS unknown,
             min(of_stream) AS of_stream, min(position) AS position
         FROM parts JOIN connections USING (stream) GROUP BY server_ip, server_port, kind, place, to_place)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,

@@ -18,7 +18,7 @@ PARTS = f"""
         FROM phases GROUP BY ALL)
     SELECT turned.stream, turned.exchange, turned.phase, any_value(whole_ns) AS whole_ns, turned.kind, place, to_place,
         sum(end_at - start_at)::BIGINT AS total_ns, min(start_at) AS since_at,
-        if(bool_or(turned.kind = 'path' AND uncertainty_ns IS NULL), NULL,
+        if(bool_or(turned.kind IN ('path', 'between') AND uncertainty_ns IS NULL), NULL,
             coalesce(abs(sum(if(is_back, -uncertainty_ns, uncertainty_ns))), 0)::BIGINT) AS uncertainty_ns
     FROM turned JOIN lasted ON lasted.stream = turned.stream AND lasted.phase = turned.phase
         AND lasted.exchange IS NOT DISTINCT FROM turned.exchange

@@ -502,7 +502,7 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::places::{Crossings, divide_turns, fit_clock};
+    use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]
     use super::{
         CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows,

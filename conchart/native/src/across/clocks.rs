@@ -20,7 +20,7 @@ use crate::across::columns::Columns;
 
 /// Two clocks drift apart by less, parts of one: quartz by some 0.0001 each, and Linux slews one by 0.0005 at most
 /// (adjtimex), against its error.
-const MAX_DRIFT: f64 = 0.0005;
+pub const MAX_DRIFT: f64 = 0.0005;
 /// Clocks that are set more often than that are not followed: the last piece then has the rest.
 const MAX_PIECES: usize = 64;
 /// Segments are numbered by how often both clocks were set, the reference's times this: more than a clock is set.

@@ -3,6 +3,7 @@
 //! In: record batches that SQL selected from the tables of a whole capture. Out: rows and columns for those tables, or
 //! for the page. The pipeline and these modules do not use each other: `py.rs` calls them when the tables are filled.
 
+pub(crate) mod alike;
 pub(crate) mod clocks;
 mod columns;
 pub(crate) mod crossings;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{Batch, batches, failed, stream};
+use crate::across::alike;
 use crate::across::clocks;
 use crate::across::crossings;
 use crate::across::crossings::telling::{Axis, SIDES, Stretch, Telling};
@@ -25,6 +26,28 @@ pub(super) fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<V
         clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
     }
     Ok(py.detach(|| clocks::fit(&read)).into_iter().map(told_piece).collect())
+}
+
+/// The exchanges of both places that belong together, whether they were read, and how far the clocks are apart.
+type AlikePairs = (Vec<((i32, i32), (i32, i32))>, bool, ClockPiece);
+
+/// Pairs the exchanges of two places that share no packets. See `_native.pyi`.
+#[pyfunction]
+pub(super) fn pair_alike(
+    py: Python<'_>,
+    exchanges: &Bound<'_, PyAny>,
+    grains: [i64; 2],
+) -> PyResult<Option<AlikePairs>> {
+    let mut places = [Vec::new(), Vec::new()];
+    for batch in batches(exchanges)? {
+        alike::read(&batch.map_err(failed)?, &mut places).map_err(failed)?;
+    }
+    let [fronts, backs] = &places;
+    Ok(py.detach(|| alike::pair(fronts, backs, grains)).map(|found| {
+        let named = |exchange: &alike::Exchange| (exchange.stream, exchange.number);
+        let pairs = found.pairs.iter().filter_map(|(front, back)| Some((fronts.get(*front)?, backs.get(*back)?)));
+        (pairs.map(|(front, back)| (named(front), named(back))).collect(), found.read, told_piece(found.piece))
+    }))
 }
 
 fn told_piece(p: clocks::Piece) -> ClockPiece {
