@@ -3,7 +3,8 @@
     ask.py NAME AUTHORITY KEYS QLOG_FOLDER PATH… [--visits N] [--again early|ticket|full] [--one-by-one] [--update]
            [--rebind] [--cipher NAME] [--version 1|2] [--greased]
 
-Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
+Asks for all paths at once on one connection, or for one after the other. ``pause-MS`` among the paths waits so many
+milliseconds before it asks for the next, whatever is answered by then. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
 with the ticket alone. ``--update`` changes the keys between
 requests, ``--rebind`` the client's port, as an address translation does after a pause. ``--greased`` tries a version
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -38,6 +40,7 @@ PORT = 443
 VERSIONS = {"1": QuicProtocolVersion.VERSION_1, "2": QuicProtocolVersion.VERSION_2}
 GREASED = 0x1A2A3A4A
 """A version that is reserved, so that nobody has it (RFC 9000 section 15)."""
+PAUSE = re.compile(r"pause-(\d+)")
 TICKET_SECONDS = 0.1
 """After the answers: until the ticket has come, and acknowledgements have gone."""
 
@@ -128,7 +131,13 @@ async def visit(said: argparse.Namespace, configuration: QuicConfiguration, conn
                 asking.request_key_update()
             if asking.requests and said.rebind:
                 await asking.rebind()
-            answers = [asking.ask(said.name, path, connection) for path in paths]
+            answers = []
+            for path in paths:
+                if pause := PAUSE.fullmatch(path):
+                    asking.transmit()
+                    await asyncio.sleep(int(pause[1]) / 1000)
+                else:
+                    answers.append(asking.ask(said.name, path, connection))
             asking.transmit()
             await asyncio.gather(*answers)
         await asyncio.sleep(TICKET_SECONDS)

@@ -36,7 +36,7 @@ STALLS = {
 """What may be said of them; of the others, nothing got lost. Chromium takes one packet for lost."""
 SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "data"}
 """Packet number spaces: the log's name, and ours. Chromium loses Initial packets alone, and does not say so."""
-SKIPS = {"chromium", "chromium-far"}
+SKIPS = {"chromium", "chromium-far", "rounds"}
 UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
 """Chromium sent its ClientHello again, and says so of one packet of two."""
 NOT_TOLD = {
