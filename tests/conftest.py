@@ -85,6 +85,15 @@ def capture_of(case: Path) -> Path:
     return capture
 
 
+OPENED = ("dns", "http3", "udp", "versions")
+"""Folders whose stories are told with keys: of QUIC. Those of TLS over TCP are also about what is told without."""
+
+
+def keys_of(case: Path) -> list[Path]:
+    """Give the key log with which one of our captures is read, where there is one."""
+    return [log for log in (case / "keys.log",) if case.parent.name in OPENED and log.exists()]
+
+
 def places_of(case: Path) -> dict[str, Path]:
     """Give the files of a capture at several places, in their order; nothing of others."""
     truth = case / "truth.json"
@@ -158,7 +167,8 @@ def every_trace(every_case: Path) -> Iterator[Trace]:
     """Run a test for each of our captures: its trace, read once for all of them. Tests read it and change nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        trace = conchart.read(capture_of(every_case).relative_to(ROOT))
+        keys = [log.relative_to(ROOT) for log in keys_of(every_case)]
+        trace = conchart.read(capture_of(every_case).relative_to(ROOT), keylog=keys)
     with trace:
         yield trace
 

@@ -4,7 +4,8 @@
            [--rebind] [--first-alone] [--apart SECONDS] [--ping SECONDS] [--cookie N] [--patience SECONDS]
            [--cipher NAME] [--version 1|2] [--greased]
 
-Asks for all paths at once on one connection, or for one after the other. With ``--visits`` it does so on several
+Asks for all paths at once on one connection, or for one after the other. ``pause-MS`` among the paths waits so many
+milliseconds before it asks for the next, whatever is answered by then. With ``--visits`` it does so on several
 connections, one after the other; from the second on with a full handshake, or as ``--again`` says: with early data, or
 with the ticket alone. ``--first-alone`` asks for the first path, and for all others at once when it is answered;
 ``--apart`` for each path so long after the one before, answered or not. ``--update`` changes the keys between requests,
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -42,6 +44,7 @@ PORT = 443
 VERSIONS = {"1": QuicProtocolVersion.VERSION_1, "2": QuicProtocolVersion.VERSION_2}
 GREASED = 0x1A2A3A4A
 """A version that is reserved, so that nobody has it (RFC 9000 section 15)."""
+PAUSE = re.compile(r"pause-(\d+)")
 TICKET_SECONDS = 0.1
 """After the answers: until the ticket has come, and acknowledgements have gone."""
 
@@ -149,7 +152,13 @@ async def visit(said: argparse.Namespace, configuration: QuicConfiguration, conn
                 asking.request_key_update()
             if asking.requests and said.rebind:
                 await asking.rebind()
-            answers = [asking.ask(said.name, path, connection, said.cookie) for path in paths]
+            answers = []
+            for path in paths:
+                if pause := PAUSE.fullmatch(path):
+                    asking.transmit()
+                    await asyncio.sleep(int(pause[1]) / 1000)
+                else:
+                    answers.append(asking.ask(said.name, path, connection, said.cookie))
             asking.transmit()
             later += answers if said.apart else []
             await (asyncio.sleep(said.apart) if said.apart else asyncio.wait(answers, timeout=said.patience))

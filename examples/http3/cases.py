@@ -285,6 +285,34 @@ CASES = {
 
 - The same page as in the case `chromium`, on a longer line.""",
     ),
+    "rounds": Case(
+        title="Thirty downloads at once",
+        caddy=True,
+        delay_ms=30,
+        ask=tuple(f"/wait-0/bytes-{9000 + 500 * (n % 7)}" for n in range(30)),
+        see="""\
+**Held out** from the rules for captures without keys: made before them, and measured after them.
+
+- The answers come mixed, in rounds: Caddy sends what its congestion window allows, and waits for acknowledgements.""",
+    ),
+    "held": Case(
+        title="A request that the server holds open for three seconds",
+        delay_ms=15,
+        ask=(
+            *("/wait-3000/bytes-400", "pause-1", "/wait-5/bytes-20000", "pause-1", "/wait-2/bytes-9000"),
+            *("pause-700", "/wait-20/bytes-2000", "pause-1", "/bytes-15000", "pause-900", "/wait-40/bytes-700"),
+        ),
+        see="""\
+- A long poll, and the requests that come meanwhile. With keys, its phase is `wait` until the server answers. Without,
+  nobody can tell whose answers came, so that most of this wait counts as another request's `transfer`.""",
+    ),
+    "held-alone": Case(
+        title="Long polls, one after the other",
+        delay_ms=15,
+        ask=("--one-by-one", "/wait-1500/bytes-300", "/wait-2000/bytes-0", "/wait-900/bytes-5000"),
+        see="""\
+- Each request is held open by the server for seconds, and nothing else is asked for.""",
+    ),
     "restarted": Case(
         title="A server that has forgotten the connection",
         serve=("--restart",),

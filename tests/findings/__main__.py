@@ -7,7 +7,7 @@ from pathlib import Path
 
 import conchart
 from conchart import CaptureError
-from tests.conftest import CASES, capture_of, name_of
+from tests.conftest import CASES, capture_of, keys_of, name_of
 from tests.findings.matrix import Row, line, rows_of, table
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".pcap.gz", ".pcapng.gz", ".cap.gz")
@@ -22,7 +22,7 @@ def main() -> None:
     rows: dict[str, tuple[Row, ...]] = {}
     for name, path in named.items():
         # Foreign folders have damaged ones.
-        with suppress(CaptureError), conchart.read(path) as trace:
+        with suppress(CaptureError), conchart.read(path, keylog=keys_of(path.parent)) as trace:
             rows[name] = rows_of(trace)
             print(f"{name}: {line(rows[name])}", flush=True)  # noqa: T201
     print("", *table(rows), sep="\n")  # noqa: T201

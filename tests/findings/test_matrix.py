@@ -14,14 +14,12 @@ from conchart import Trace
 from conchart.analysis.findings.rule import Rule, load_rules
 from conchart.store.schema import SEVERITIES
 from conchart.telling.verdict import verdict
-from tests.conftest import CASES, IN_PLACES, ROOT, capture_of, name_of, places_of
+from tests.conftest import CASES, IN_PLACES, name_of, places_of
 from tests.findings.matrix import Row, line, rows_of
 
 MATRIX = Path(__file__).with_name("matrix.txt")
 RULES = load_rules()
 QUALITY = {rule.name for rule in RULES if rule.severity == "quality"}
-WITH_KEYS = {"0rtt-unused", "h3-not-used", "qpack-blocked"}
-"""Rules whose evidence is encrypted: their captures are read with the secrets beside them, the matrix without."""
 NAMES = {name_of(case) for case in (*CASES, *IN_PLACES)}
 
 
@@ -60,8 +58,6 @@ def the_findings_are_those_of_the_matrix(case: str, trace: Trace, pytestconfig: 
     the_worst_come_first_but_for_the_quality_of_the_capture(rows)
     texts_name_no_fact_that_is_missing(rows)
     for rule in RULES:
-        if rule.name in WITH_KEYS:
-            continue
         if case in rule.fault:
             a_fault_is_found_and_besides_only_what_it_brings_with_it(rule, rows)
             a_fault_is_first_or_second_in_the_answer(rule, rows, trace)
@@ -71,21 +67,6 @@ def the_findings_are_those_of_the_matrix(case: str, trace: Trace, pytestconfig: 
         update(case, line(rows))
         return  # another process may be writing just now
     assert golden().get(case) == line(rows)
-
-
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.name in WITH_KEYS], ids=lambda rule: rule.name)
-def test_rules_that_need_keys_find_the_fault_and_nothing_in_its_clean_twin(rule: Rule) -> None:
-    for case in (*rule.fault, *rule.clean):
-        folder = ROOT / "captures" / case
-        with conchart.read(capture_of(folder), keylog=folder / "keys.log") as trace:
-            rows = rows_of(trace)
-            costs_add_up_to_no_more_than_users_waited(rows)
-            texts_name_no_fact_that_is_missing(rows)
-            if case in rule.fault:
-                a_fault_is_found_and_besides_only_what_it_brings_with_it(rule, rows)
-                a_fault_is_first_or_second_in_the_answer(rule, rows, trace)
-            else:
-                in_a_clean_twin_nothing_is_wrong(rule, rows)
 
 
 def test_the_matrix_has_no_capture_that_is_gone() -> None:

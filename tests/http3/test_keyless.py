@@ -51,6 +51,26 @@ def test_requests_that_follow_each_other_begin_in_the_frames_that_keys_show(case
         assert trace.sql(question).fetchall() == true
 
 
+@pytest.mark.parametrize("case", ["http3/rounds", "versions/h3-80ms", "versions/h3-80ms-3"])
+def test_answers_that_come_mixed_are_one_transfer_and_nobody_waits_behind_them(case: str) -> None:
+    folder = CAPTURES.parent / case
+    question = "SELECT kind::VARCHAR, sum(end_at - start_at)::BIGINT FROM phases GROUP BY ALL"
+    with conchart.read(folder / "input.pcap", keylog=folder / "keys.log") as trace:
+        true = dict(trace.sql(question).fetchall())
+    with conchart.read(folder / "input.pcap") as trace:
+        found = dict(trace.sql(question).fetchall())
+    assert all(abs(found[kind] - true[kind]) < 4_000_000 for kind in ("wait", "transfer", "idle"))
+
+
+def test_a_long_poll_alone_is_a_wait() -> None:
+    question = "SELECT wait_ns FROM exchanges ORDER BY request_at"
+    with opened("held-alone") as trace:
+        true = trace.sql(question).fetchall()
+    with sealed("held-alone") as trace:
+        assert trace.sql(question).fetchall() == true
+    assert [wait_ns // 500_000_000 for (wait_ns,) in true] == [3, 4, 1]
+
+
 QUESTION = "SELECT rtt_server_ns, rtt_client_ns FROM connections"
 
 

@@ -39,7 +39,7 @@ SPACES = {"initial": "initial", "handshake": "handshake", "1RTT": "data"}
 """Packet number spaces: the log's name, and ours. Chromium loses Initial packets alone, and does not say so."""
 ASTRAY = {("rebind-caddy", "/wait-5/bytes-30000"): 200}
 """Statuses of answers that pass the capture point on their way to a port that the client has left."""
-SKIPS = {"chromium", "chromium-far"}
+SKIPS = {"chromium", "chromium-far", "rounds"}
 UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
 """Chromium sent its ClientHello again, and says so of one packet of two."""
 NOT_TOLD = {

@@ -14,9 +14,15 @@ CAPTURES = sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "h
 OF_HTTP_2 = [
     ROOT / "captures" / "handshakes" / "chromium-nginx-1.3-http2" / "input.pcap",
     *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "multiplexed").glob("*/keys.log")),
+    *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "versions").glob("h2-*/keys.log")),
 ]
 OF_HTTP_3 = [
-    path.with_name("input.pcap") for path in sorted((ROOT / "captures").glob("**/keys.log")) if "http3" in path.parts
+    *(
+        path.with_name("input.pcap")
+        for path in sorted((ROOT / "captures").glob("**/keys.log"))
+        if "http3" in path.parts
+    ),
+    *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "versions").glob("h3-*/keys.log")),
 ]
 LISTED = Path(__file__).with_name("wrong.txt")
 """The exchanges of :data:`CAPTURES` that are known not to be exact, as :class:`Verdict` prints them."""

@@ -4,8 +4,9 @@
 //! [`Ledger`], all of them `inferred`. Bounded: [`MAX_ASKED`] requests wait for their response. Non-goals: which units
 //! only control the connection; whoever feeds this leaves them out.
 //!
-//! Two rules. A unit of the client asks, unless it goes on with an upload. A unit of the server answers one request that
-//! it had received, unless it goes on with a response: because that is not over, or because nobody is left to wait.
+//! Three rules. A unit of the client asks, unless it goes on with an upload. A unit of the server answers one request
+//! that it had received, unless it goes on with a response: as that is not over, or as nobody is left to wait. Responses
+//! that come mixed come in [`Rounds`]; a silence between two of these is not the server's.
 
 use std::collections::VecDeque;
 
@@ -27,6 +28,14 @@ const PARTING: u64 = 80;
 const MANY: usize = 8;
 /// A silence that lasts this part of the wait before: the server has nothing more to send.
 const SILENCE: i64 = 2;
+
+/// A congestion window begins with so many packets (RFC 9002 section 7.2, RFC 6928): less is no full round.
+const WINDOW: usize = 10;
+
+/// One response ends a stream, which lets the server allow another: MAX_STREAMS (RFC 9000 section 19.11) has 3 bytes.
+const CREDIT: u64 = 3;
+/// So many requests later, a request that others were answered along with is no longer held open.
+const HELD: u32 = 64;
 
 /// One request at a time: boundaries are exact but for what lengths hide.
 const ALONE: f64 = 0.8;
@@ -70,6 +79,8 @@ struct Answer {
     over: bool,
     /// How long after the latest request that the server had received it began.
     wait_ns: i64,
+    /// If it is long, it began in the round before, which ended then.
+    began: Option<Moment>,
 }
 
 impl Answer {
@@ -99,6 +110,52 @@ struct Pieces {
     pause_ns: i64,
 }
 
+/// What a server sends that has more to send than its congestion window allows: as much as that is, and one round trip
+/// later the next.
+#[derive(Default)]
+struct Rounds {
+    /// A wait that was as short as none before: a round trip takes no longer.
+    shortest: Option<i64>,
+    /// First and last unit of the latest round, and how many they are.
+    first: i64,
+    last: i64,
+    units: usize,
+}
+
+impl Rounds {
+    fn waited(&mut self, wait_ns: i64) {
+        if wait_ns > 0 {
+            self.shortest = Some(self.shortest.map_or(wait_ns, |shortest| shortest.min(wait_ns)));
+        }
+    }
+
+    /// From one end to the other and back, as the transport tells, or else as answers do.
+    fn round_trip(&self, ledger: &Ledger) -> i64 {
+        let told = ledger.rtt.server.map(|server| server.saturating_add(ledger.rtt.client.unwrap_or_default()));
+        told.filter(|&told| told > 0).or(self.shortest).unwrap_or_default()
+    }
+
+    /// Pacing spreads a window over a round trip (RFC 9002 section 7.7).
+    fn is_paced(&self, at: i64, round_trip: i64) -> bool {
+        at.saturating_sub(self.last) <= round_trip / WINDOW as i64
+    }
+
+    /// Is a unit at this time what the window did not allow before?
+    fn go_on(&self, at: i64, round_trip: i64) -> bool {
+        let since = at.saturating_sub(self.first);
+        let is_next = since >= round_trip / 4 * 3 && at.saturating_sub(self.last) <= round_trip / 4 * 5;
+        self.units >= WINDOW && (self.is_paced(at, round_trip) || is_next)
+    }
+
+    fn add(&mut self, record: &AppRecord, round_trip: i64) {
+        if !self.is_paced(record.first.at, round_trip) {
+            (self.first, self.units) = (record.first.at, 0);
+        }
+        self.last = record.last.at;
+        self.units = self.units.saturating_add(1);
+    }
+}
+
 pub(in crate::exchange) struct Overlapping {
     protocol: &'static str,
     sizes: Sizes,
@@ -106,6 +163,9 @@ pub(in crate::exchange) struct Overlapping {
     asked: VecDeque<Asked>,
     answer: Option<Answer>,
     pieces: Option<Pieces>,
+    rounds: Rounds,
+    /// A request that counts as answered along with others, unless its response comes later.
+    held: Option<Asked>,
     /// Records that went on with a response, or held one of their own, since somebody waits.
     spare: usize,
     closed: bool,
@@ -113,7 +173,17 @@ pub(in crate::exchange) struct Overlapping {
 
 impl Overlapping {
     pub fn new(protocol: &'static str, sizes: Sizes) -> Self {
-        Self { protocol, sizes, asked: VecDeque::new(), answer: None, pieces: None, spare: 0, closed: false }
+        Self {
+            protocol,
+            sizes,
+            asked: VecDeque::new(),
+            answer: None,
+            pieces: None,
+            rounds: Rounds::default(),
+            held: None,
+            spare: 0,
+            closed: false,
+        }
     }
 
     /// Does nobody wait?
@@ -179,6 +249,9 @@ impl Overlapping {
 
     fn open(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let number = ledger.open(self.protocol, record.offset);
+        if self.held.as_ref().is_some_and(|held| number.saturating_sub(held.number) >= HELD) {
+            self.let_go(ledger);
+        }
         if self.asked.len() >= MAX_ASKED {
             self.asked.pop_front();
         }
@@ -217,27 +290,39 @@ impl Overlapping {
         }
     }
 
-    /// The server was silent: what it could have answered together with another, it has.
+    /// The server was silent: what it could have answered together with another, it has; of one, that may prove wrong.
     fn settle(&mut self, ledger: &mut Ledger) {
-        let spare = &mut self.spare;
-        self.asked.retain(|asked| {
-            let shared = asked.shared.filter(|_| *spare > 0);
-            let Some(((first, last), entry)) = shared.zip(ledger.get(asked.number)) else {
-                return true;
-            };
-            *spare -= 1;
-            let response = &mut entry.exchange.response;
-            response.extend(first, 0);
-            response.extend(last, 0);
-            response.done = true;
-            false
-        });
+        for asked in std::mem::take(&mut self.asked) {
+            if asked.shared.is_none() || self.spare == 0 {
+                self.asked.push_back(asked);
+                continue;
+            }
+            self.spare -= 1;
+            if self.held.is_none() {
+                self.held = Some(asked);
+            } else {
+                answered_along(ledger, &asked);
+            }
+        }
+    }
+
+    /// Its response did not come later.
+    fn let_go(&mut self, ledger: &mut Ledger) {
+        if let Some(asked) = self.held.take() {
+            answered_along(ledger, &asked);
+        }
     }
 
     /// A response begins or goes on.
     pub fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let received = |asked: &Asked| asked.record.end <= record.acked;
-        let goes_on = self.goes_on(record, None);
+        let round_trip = self.rounds.round_trip(ledger);
+        let is_next = self.is_next_round(record, round_trip);
+        let goes_on = self.goes_on(record, None) || is_next && record.bytes >= self.sizes.piece;
+        if !goes_on && self.is_credit(record, round_trip) {
+            return;
+        }
+        self.rounds.add(record, round_trip);
         let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
         if !goes_on && self.spare >= MANY * shared {
             self.settle(ledger);
@@ -246,10 +331,17 @@ impl Overlapping {
         let whole = self.asked.iter().position(|asked| received(asked) && !asked.uploads);
         let next = if goes_on { None } else { whole.or_else(|| self.asked.iter().position(received)) };
         let latest = self.asked.iter().rfind(|asked| received(asked)).map(|asked| asked.record.last);
-        match next.and_then(|index| self.asked.remove(index)) {
+        let next = next.and_then(|index| self.asked.remove(index));
+        let is_held = next.is_none() && !goes_on && self.is_unasked(record);
+        let next = if is_held { self.held.take() } else { next };
+        match next {
             Some(asked) => {
                 let wait_ns = record.first.at - latest.unwrap_or(asked.record.last).at;
+                self.rounds.waited(wait_ns);
                 self.begin_answer(ledger, &asked, record, wait_ns);
+                if let Some(answer) = self.answer.as_mut().filter(|_| is_next) {
+                    answer.began = asked.shared.map(|(_, last)| last);
+                }
             }
             None => self.go_on(ledger, record, goes_on),
         }
@@ -257,6 +349,30 @@ impl Overlapping {
         if self.asked.is_empty() {
             self.spare = 0;
         }
+    }
+
+    /// Is this the next round of responses that nobody has asked for since the round before?
+    fn is_next_round(&self, record: &AppRecord, round_trip: i64) -> bool {
+        let Rounds { first, .. } = self.rounds;
+        let is_new = |asked: &Asked| asked.record.end <= record.acked && asked.record.last.at > first;
+        self.answer.is_some()
+            && self.rounds.go_on(record.first.at, round_trip)
+            && self.asked.iter().any(|asked| asked.shared.is_some())
+            && !self.asked.iter().any(is_new)
+    }
+
+    /// Does it come by itself, and not as the next piece of a response?
+    fn is_unasked(&self, record: &AppRecord) -> bool {
+        record.bytes >= PARTING && self.pieces.is_none()
+    }
+
+    /// Short, soon after responses in which all can have been answered: the server allows more requests.
+    fn is_credit(&self, record: &AppRecord, round_trip: i64) -> bool {
+        let is_answered = |asked: &Asked| asked.shared.is_some() || asked.record.end > record.acked;
+        record.bytes <= CREDIT * self.asked.len() as u64
+            && (1..=self.spare).contains(&self.asked.len())
+            && self.asked.iter().all(is_answered)
+            && record.first.at.saturating_sub(self.rounds.last) <= round_trip.saturating_mul(2)
     }
 
     fn begin_answer(&mut self, ledger: &mut Ledger, asked: &Asked, record: &AppRecord, wait_ns: i64) {
@@ -270,23 +386,25 @@ impl Overlapping {
             entry.exchange.doubt(record.confidence);
         }
         let cut = record.bytes >= self.sizes.full;
-        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns });
+        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns, began: None });
     }
 
     /// The server goes on with a response; `together`: it had not stopped.
     fn go_on(&mut self, ledger: &mut Ledger, record: &AppRecord, together: bool) {
+        let is_owed = self.asked.iter().any(|asked| asked.record.end <= record.acked);
         let Some(answer) = &mut self.answer else {
             return;
         };
-        if !together && record.bytes < PARTING && self.asked.is_empty() {
+        if !together && record.bytes < PARTING && !is_owed {
             // If it was a piece of a response, others will follow.
             return;
         }
         let (mut number, pause_ns, cut) = (answer.number, record.first.at - answer.last.last.at, answer.cut);
+        let began = answer.began.take_if(|_| together && record.bytes >= self.sizes.piece);
         answer.add(record, &self.sizes);
         if !together {
             number = self.next_piece(ledger, number, record, pause_ns);
-        } else if !cut {
+        } else if !cut || self.rounds.units >= WINDOW {
             self.spare += 1;
             // What was asked long before is not answered along with another.
             let since = record.first.at.saturating_sub(answer.wait_ns.saturating_mul(2));
@@ -296,7 +414,9 @@ impl Overlapping {
             }
         }
         if let Some(entry) = ledger.get(number) {
-            extend(&mut entry.exchange.response, record);
+            let response = &mut entry.exchange.response;
+            response.first = Moment::earliest([response.first, began]);
+            extend(response, record);
         }
     }
 
@@ -382,6 +502,7 @@ impl Overlapping {
     /// of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         self.settle(ledger);
+        self.let_go(ledger);
         let answering = self.answer.as_ref().map(|answer| answer.number);
         let numbers = [answering, self.pieces.as_ref().map(|pieces| pieces.number)];
         if self.closed {
@@ -411,6 +532,15 @@ impl Asked {
 fn extend(message: &mut Span, record: &AppRecord) {
     message.extend(record.first, 0);
     message.extend(record.last, record.bytes);
+}
+
+fn answered_along(ledger: &mut Ledger, asked: &Asked) {
+    if let Some(((first, last), entry)) = asked.shared.zip(ledger.get(asked.number)) {
+        let response = &mut entry.exchange.response;
+        response.extend(first, 0);
+        response.extend(last, 0);
+        response.done = true;
+    }
 }
 
 fn finish(ledger: &mut Ledger, number: u32) {
