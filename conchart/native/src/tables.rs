@@ -236,8 +236,7 @@ table! {
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
-        state: Word,
-        app: Text, server_name: Text,
+        state: Word, app: Text, server_name: Text,
     }
 }
 table! {
@@ -245,8 +244,7 @@ table! {
     Handshakes of HandshakeRow<'a> as "handshakes" {
         stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
         client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_by: Word, ready_by: Word,
-        complete_by: Word, hello_frame: Int64,
-        server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
+        complete_by: Word, hello_frame: Int64, server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
         cipher: Text,
         named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
         client_random: Random,

@@ -15,6 +15,8 @@ const SETTINGS: u8 = 4;
 pub(super) const PUSH_PROMISE: u8 = 5;
 pub(super) const GOAWAY: u8 = 7;
 pub(super) const CONTINUATION: u8 = 9;
+/// RFC 7838 section 4.
+pub(super) const ALTSVC: u8 = 10;
 
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
@@ -103,7 +105,7 @@ impl Header {
 
     /// Is its payload needed?
     pub fn is_kept(self) -> bool {
-        self.has_block() || self.kind == GOAWAY
+        self.has_block() || matches!(self.kind, GOAWAY | ALTSVC)
     }
 
     /// May a frame be like this (RFC 9113 section 6)? Of unknown types nothing is known.

@@ -20,7 +20,7 @@ use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use frame::{Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
+use frame::{ALTSVC, Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
 use hpack::Decoder;
 use streams::{Headers, Streams};
 
@@ -252,6 +252,10 @@ impl Http2 {
             if let Some(last) = kept.first_chunk::<4>() {
                 self.streams.go_away(ledger, from, u32::from_be_bytes(*last) & 0x7fff_ffff, seen);
             }
+            return;
+        }
+        if header.kind == ALTSVC && whole {
+            self.streams.offer(ledger, from, header.stream, &kept);
             return;
         }
         if header.kind == frame::DATA && header.ends_stream() {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::frame::Header;
 use super::grpc::{Call, is_grpc};
 use super::hpack::Field;
+use crate::bytes::Fields;
 use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
@@ -19,6 +20,10 @@ use crate::stream::{Moment, Side};
 const MAX_STREAMS: usize = 1024;
 /// The protocol of an exchange whose content is gRPC's.
 const GRPC: &str = "grpc";
+/// Offers of alternatives that wait for a response.
+const MAX_OFFERS: usize = 8;
+/// Longest offer that is kept: an origin and the members of Alt-Svc.
+const MAX_OFFER: usize = 1024;
 /// Longest name of what is tunnelled that is kept.
 const MAX_PROTOCOL: usize = 64;
 /// Confidence in exchanges of which something is missing.
@@ -112,6 +117,14 @@ impl Content {
     }
 }
 
+/// Where else a service is, by an ALTSVC frame (RFC 7838 section 4).
+struct Offer {
+    /// 0: what is meant is the origin.
+    stream: u32,
+    authority: Box<str>,
+    members: Box<[u8]>,
+}
+
 pub(in crate::exchange) struct Streams {
     open: BTreeMap<u32, Stream>,
     protocol: &'static str,
@@ -121,6 +134,8 @@ pub(in crate::exchange) struct Streams {
     contents: usize,
     /// One of them was a tunnel.
     has_tunnels: bool,
+    /// What ALTSVC frames say, until a response comes that it is about.
+    offers: Vec<Offer>,
     /// Highest stream that the requester has opened.
     latest: u32,
     /// Streams up to this one may have been opened unseen.
@@ -135,6 +150,7 @@ impl Streams {
             any_order: false,
             contents: 0,
             has_tunnels: false,
+            offers: Vec::new(),
             latest: 0,
             unseen: 0,
         }
@@ -270,6 +286,13 @@ impl Streams {
             exchange.status = headers.status.filter(|&status| !is_grpc || status != 200).map(Into::into);
             exchange.server_software = headers.server;
             exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
+            let host = exchange.host.as_deref().unwrap_or_default();
+            let meant = self.offers.extract_if(.., |offer| {
+                offer.stream == id || offer.stream == 0 && offer.authority.eq_ignore_ascii_case(host)
+            });
+            for offer in meant {
+                Provenance::note(&mut exchange.provenance, b"alt-svc", &offer.members);
+            }
             if headers.status.is_none() {
                 exchange.doubt(GUESSED);
             }
@@ -310,6 +333,26 @@ impl Streams {
             entry.exchange.protocol = GRPC;
             stream.content = Some(Content::Call(Box::new(Call::new(stream.number, requester, asked))));
             self.contents += 1;
+        }
+    }
+
+    /// An ALTSVC frame with that payload: a server tells of its alternatives, as the field Alt-Svc does.
+    pub(super) fn offer(&mut self, ledger: &mut Ledger, from: Side, stream: u32, payload: &[u8]) {
+        let mut fields = Fields(payload);
+        let is_read = !ledger.asks(from) && payload.len() <= MAX_OFFER;
+        let Some(origin) = fields.vec16().filter(|_| is_read) else { return };
+        // The frame names an origin where the stream does not tell it, and nowhere else.
+        if (stream == 0) == origin.is_empty() {
+            return;
+        }
+        let members = fields.0;
+        let is_answered = |exchange: &&mut Exchange| exchange.response.first.is_some();
+        if let Some(exchange) = self.exchange(ledger, stream).filter(is_answered) {
+            Provenance::note(&mut exchange.provenance, b"alt-svc", members);
+        } else if self.offers.len() < MAX_OFFERS {
+            let origin = String::from_utf8_lossy(origin);
+            let authority = origin.split_once("://").map_or(&*origin, |(_, authority)| authority).into();
+            self.offers.push(Offer { stream, authority, members: members.into() });
         }
     }
 

@@ -62,6 +62,24 @@ fn a_stream_is_an_exchange_and_settings_are_not() {
     assert_eq!(short(e.response), (Some(6), Some(8), head + 109 + 9, true));
 }
 
+/// RFC 7838 section 4: on stream 0 it names an origin, on others it is that of the request.
+#[test]
+fn a_frame_offers_alternatives_as_the_field_does() {
+    let offer = |stream, origin: &str, value: &str| {
+        let length = u16::try_from(origin.len()).unwrap().to_be_bytes();
+        frame(10, 0, stream, &[&length, origin.as_bytes(), value.as_bytes()].concat())
+    };
+    let (h3, h2) = ("h3=\":443\"; ma=60", "h2=\"b.example:443\"");
+    let mut talk = start().server(offer(0, "https://h", h3)).server(offer(0, "https://other", "h3=\":1\""));
+    talk = talk.server(offer(0, "", "h3=\":2\"")).client(offer(0, "https://h", "h3=\":3\""));
+    talk = talk.client(get(1, "/a")).client(get(3, "/b")).client(get(5, "/c"));
+    talk = talk.server(offer(3, "", h2)).server(status(1, END_STREAM, "200")).server(status(3, END_STREAM, "200"));
+    talk = talk.server([status(5, 0, "200"), offer(5, "", h3), offer(5, "https://h", h2), data(5, 1, 1)].concat());
+    let told = |e: &Exchange| e.provenance.as_ref().map(|way| way.alternatives.clone()).unwrap_or_default();
+    let found: Vec<_> = talk.exchanges().iter().map(told).collect();
+    assert_eq!(found, [[h3], [h2], [h3]]);
+}
+
 #[test]
 fn streams_that_run_at_once_have_times_of_their_own() {
     let mut talk = start().client(get(1, "/a")).client(get(3, "/b"));
