@@ -144,6 +144,8 @@ CASES = {
         delay_ms=30,
         ask=("--one-by-one", "--rebind", "--cookie", "1200", *("/bytes-100",) * 4),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - Each answer fits into three times what the new address has sent by then: nobody waits for the path's validation.""",
     ),
     "moved-limited": Case(
@@ -151,6 +153,8 @@ CASES = {
         delay_ms=30,
         ask=("--one-by-one", "--rebind", "/bytes-100", "/bytes-40000", "/bytes-40000"),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - The server sends PATH_CHALLENGE and as much of its answer as fits into three times what it got (RFC 9000 section 9.3).
   The rest follows when PATH_RESPONSE has come, one round trip later.""",
     ),
@@ -160,6 +164,8 @@ CASES = {
         delay_ms=30,
         ask=("--one-by-one", "--rebind", "--patience", "5", "/wait-5/bytes-1000", "/wait-5/bytes-30000"),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - The second request comes from another port, with the same connection IDs.""",
     ),
     "rebind-idle": Case(
@@ -168,6 +174,8 @@ CASES = {
         delay_ms=30,
         ask=("--apart", "4", "/wait-2500/bytes-40000", "/bytes-500"),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - The translation forgets the client's port after a second of silence. The server begins to answer after 2.5 s, to a
   port that leads nowhere any more; it sends again when its probe timeout has passed, in vain.
 - After 4 s, the client asks for something else. That comes from a new port. The server sends data there when its probe
@@ -179,6 +187,8 @@ CASES = {
         delay_ms=30,
         ask=("--apart", "4", "--ping", "0.5", "/wait-2500/bytes-40000", "/bytes-500"),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - The translation sees a packet every half second, and keeps the port: the answer arrives as soon as it is sent.""",
     ),
     "qpack": Case(
@@ -187,6 +197,8 @@ CASES = {
         delay_ms=30,
         ask=("--first-alone", *(f"/bytes-{n}00" for n in range(1, 8))),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - Each answer has the same Content-Security-Policy of 2,000 bytes. When the server sends it for the second time, it
   puts it into the dynamic table (RFC 9204 section 3.2), by an instruction on its encoder stream, and six answers refer
   to it. The instruction fills a datagram, and comes before them.""",
@@ -198,6 +210,8 @@ CASES = {
         rules=("drop:from=right,kind=udp,number=8",),
         ask=("--first-alone", *(f"/bytes-{n}00" for n in range(1, 8))),
         see="""\
+**Fresh**: the rules for captures without keys stood before it was made.
+
 - The instruction needs two datagrams, and one of them is lost, in which an answer may be. The others arrive, and none
   of them can be read: all wait for the instruction (RFC 9204 section 2.1.2), until the
   server has sent it again.""",
