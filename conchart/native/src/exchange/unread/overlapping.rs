@@ -31,6 +31,8 @@ const SILENCE: i64 = 2;
 
 /// A congestion window begins with so many packets (RFC 9002 section 7.2, RFC 6928): less is no full round.
 const WINDOW: usize = 10;
+/// Pacing spreads them over a round trip: this part of it lies between two of them at most.
+const PACED: i64 = 10;
 
 /// One response ends a stream, which lets the server allow another: MAX_STREAMS (RFC 9000 section 19.11) has 3 bytes.
 const CREDIT: u64 = 3;
@@ -137,7 +139,7 @@ impl Rounds {
 
     /// Pacing spreads a window over a round trip (RFC 9002 section 7.7).
     fn is_paced(&self, at: i64, round_trip: i64) -> bool {
-        at.saturating_sub(self.last) <= round_trip / WINDOW as i64
+        at.saturating_sub(self.last) <= round_trip / PACED
     }
 
     /// Is a unit at this time what the window did not allow before?
