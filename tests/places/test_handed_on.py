@@ -102,7 +102,7 @@ def test_what_lies_between_the_places_is_told_so_and_adds_up(case: str) -> None:
         assert parts
         for _, _, total_ns, wait_ns, between, is_doubted, app_ns in parts:
             assert total_ns == wait_ns
-            assert between == 2  # noqa: PLR2004 there and back
+            assert between >= 2  # noqa: PLR2004 there and back; one more where a connection was opened
             assert is_doubted
             assert app_ns > 0
 
