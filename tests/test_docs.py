@@ -293,7 +293,7 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     source = (ROOT / "conchart/native/src/phases.rs").read_text(encoding="utf-8")
     kinds = re.search(r"pub enum Kind \{([^}]*)\}", source)
     assert kinds is not None
-    strongest_first = [kind.lower() for kind in reversed(re.findall(r"\w+", kinds[1]))]
+    strongest_first = [kind.lower() for kind in reversed(re.findall(r"^\s*(\w+),$", kinds[1], re.MULTILINE))]
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.places.alike import PATH, pair_exchanges
-from conchart.store.sql import STARTING, literal
+from conchart.store.sql import PATH, STARTING, literal
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
@@ -182,6 +181,9 @@ def _link_alike(tables: Tables) -> None:
     """Link the exchanges of places that share no packets: those by which their clocks were aligned."""
     if not tables.have_places:
         return
+    # Only captures of several places pay for what those need.
+    from conchart.places.alike import pair_exchanges
+
     aligned = tables.fetch("SELECT DISTINCT through, place FROM clocks WHERE method = 'likeness' ORDER BY ALL")
     for here, there in aligned:
         names = f"{literal(here)}, {literal(there)}"

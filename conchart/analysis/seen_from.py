@@ -42,6 +42,7 @@ SENDERS = {
         "complete_at": "complete_by",
     },
     "exchanges": {
+        "tunnel_done_at": "'server'",
         "request_at": "'client'",
         "request_done_at": "'client'",
         "response_at": "'server'",

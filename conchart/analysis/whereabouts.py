@@ -166,24 +166,30 @@ _DIVIDED = """
     WHERE pieces.end_at > pieces.start_at
 """
 
+_ROUTED = """
+    CREATE OR REPLACE TEMP TABLE routed AS
+    SELECT stream, arg_min(place, position) AS first_place, arg_max(place, position) AS last_place, list(place) AS places
+    FROM paths GROUP BY stream
+"""
+
 # What a proxy's own part is made of: what its back connections say of the time in which it waited for them.
 _BEHIND = """
     CREATE OR REPLACE TEMP TABLE behind AS
     WITH caused AS (
         SELECT own.*, back_stream, back_exchange,
-            greatest(own.start_at - own.ahead_ns, coalesce(opening.opened_at, asked.request_at)) AS from_at,
+            -- The first request of a connection that was opened for it begins with that.
+            greatest(own.start_at - own.ahead_ns, if(back_exchange = 0
+                AND opening.opened_at >= own.start_at - own.ahead_ns, opening.opened_at, asked.request_at)) AS from_at,
             least(own.end_at - own.ahead_ns, asked.response_done_at) AS until_at
         FROM whereabouts own
         JOIN links ON front_stream = of_stream AND front_exchange = of_exchange
         JOIN exchanges asked ON asked.stream = back_stream AND asked.number = back_exchange
-        LEFT JOIN connections opening ON opening.stream = back_stream
-            AND opening.opened_at >= own.start_at - own.ahead_ns
-            AND back_exchange = 0
+        JOIN connections opening ON opening.stream = back_stream
+        JOIN routed there ON there.stream = back_stream JOIN routed here ON here.stream = of_stream
         WHERE own.kind IN ('host', 'behind') AND own.phase = 'wait' AND own.of_stream <> back_stream
-            AND (own.place = (SELECT place FROM paths WHERE stream = back_stream AND position = 0)
+            AND (own.place = there.first_place
                 -- What other places alone saw of a proxy's connections, it sent on behind the front's last place.
-                OR own.place NOT IN (SELECT place FROM paths WHERE stream = back_stream)
-                AND own.place = (SELECT arg_max(place, position) FROM paths WHERE stream = of_stream))),
+                OR NOT list_contains(there.places, own.place) AND own.place = here.last_place)),
     -- Where several are under way, the one that ends last is waited for.
     alone AS (
         SELECT *, greatest(from_at, coalesce(max(until_at) OVER earlier, from_at)) AS since_at FROM caused
@@ -249,6 +255,7 @@ FORGET = "; ".join(
         "paces",
         "paced",
         "divided",
+        "routed",
         "behind",
         "own",
     )
@@ -264,7 +271,7 @@ def place_phases(tables: Tables) -> None:
     steps, paced = _native.divide_turns(*map(tables.sql, told))
     tables.lend_batch("steps", steps)
     tables.lend_batch("paces", paced)
-    for statement in (_PACED, _BETWEEN, _PHASES, _LOST, _RESENT):
+    for statement in (_PACED, _BETWEEN, _PHASES, _LOST, _RESENT, _ROUTED):
         tables.execute(statement)
     for charged, phases in (
         ("lost", _WAITED_FOR),

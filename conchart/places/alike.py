@@ -10,10 +10,8 @@ encrypted, the sizes of requests and answers have to be.
 from dataclasses import dataclass
 
 from conchart import _native
+from conchart.store.sql import PATH
 from conchart.store.tables import Rows, Tables
-
-PATH = r"regexp_replace({}.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
-"""A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 
 _EXCHANGES = f"""
     SELECT {{in_front}} AS in_front, stream, number,

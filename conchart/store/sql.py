@@ -13,6 +13,8 @@ MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
 HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 """Of ``connections``: both sides are in the capture, but bytes are missing."""
 
+PATH = r"regexp_replace({}.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
+"""A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 UNREAD = "(transport = 'udp' AND coalesce(app, 'unknown') = 'unknown')"
 """Of ``connections``: datagrams that nobody reads here. Of them no time is known to be waited for: they come last."""
 COSTLIEST = f"{UNREAD}, waited_ns DESC, closed_at - opened_at DESC, stream"

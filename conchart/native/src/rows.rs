@@ -3,6 +3,8 @@
 //! In: a connection, handshake, exchange, phase or packet as its stage has it. Out: one value per column; no Arrow, no
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
+mod moves;
+
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
@@ -15,13 +17,15 @@ use crate::quic::Lost;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ClientMoveRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, Http3FrameRow,
-    LostPacketRow, MessageRow, PacketRow, PhaseRow, QuicFrameRow, RecordRow, SightingRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, Http3FrameRow, LostPacketRow, MessageRow,
+    PacketRow, PhaseRow, QuicFrameRow, RecordRow, SightingRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
 use crate::tls::{Handshake, KeyCoverage, Kind, MessageSeen, RecordSeen};
-use crate::udp::{Datagrams, Move};
+use crate::udp::Datagrams;
+
+pub use moves::client_move;
 
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
@@ -409,29 +413,6 @@ pub fn lost_packet(stream: i32, lost: &Lost) -> LostPacketRow {
         told_frame: Some(lost.told.frame().cast_signed()),
         told_at: Some(lost.told.at),
         arrived: Some(lost.arrived),
-    }
-}
-
-pub fn client_move(stream: i32, moved: &Move) -> ClientMoveRow {
-    let Move { seen, before, after, unanswered, answered, challenge, response } = moved;
-    let frame = |moment: &Option<Moment>| moment.map(|moment| moment.frame().cast_signed());
-    let at = |moment: &Option<Moment>| moment.map(|moment| moment.at);
-    ClientMoveRow {
-        stream: Some(stream),
-        frame: Some(seen.frame().cast_signed()),
-        moved_at: Some(seen.at),
-        old_ip: Some(before.ip),
-        old_port: Some(before.port.into()),
-        new_ip: Some(after.ip),
-        new_port: Some(after.port.into()),
-        unanswered_frame: frame(unanswered),
-        unanswered_at: at(unanswered),
-        answered_frame: frame(answered),
-        answered_at: at(answered),
-        challenge_frame: frame(challenge),
-        challenge_at: at(challenge),
-        response_frame: frame(response),
-        response_at: at(response),
     }
 }
 
