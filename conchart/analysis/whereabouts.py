@@ -168,7 +168,8 @@ _DIVIDED = """
 
 _ROUTED = """
     CREATE OR REPLACE TEMP TABLE routed AS
-    SELECT stream, arg_min(place, position) AS first_place, arg_max(place, position) AS last_place, list(place) AS places
+    SELECT stream, list(place) AS places, arg_min(place, position) AS first_place,
+        arg_max(place, position) AS last_place
     FROM paths GROUP BY stream
 """
 
