@@ -20,7 +20,7 @@ OF_HTTP_3 = [
     *(
         path.with_name("input.pcap")
         for path in sorted((ROOT / "captures").glob("**/keys.log"))
-        if "http3" in path.parts
+        if "http3" in path.parts and path.with_name("input.pcap").exists()
     ),
     *sorted(path.parent / "input.pcap" for path in (ROOT / "captures" / "versions").glob("h3-*/keys.log")),
 ]
