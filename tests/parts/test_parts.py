@@ -32,7 +32,7 @@ from tests.conftest import CASES, ROOT, capture_of
 from tests.parts.whole import Here, Tables, cut_into, in_parts, records, rows
 
 CAPTURES = [capture_of(Path(case)) for case in CASES if capture_of(Path(case)).suffix == ".pcap"]
-MOVES = {"http3/rebind"}
+MOVES = {"http3/moved", "http3/moved-limited", "http3/rebind", "http3/rebind-caddy", "http3/rebind-idle"}
 """A QUIC client changes its port: one process reads it."""
 SMALL = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 CHAIN = ROOT / "captures/terminators/nginx/input.pcap"
