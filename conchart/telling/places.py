@@ -19,6 +19,8 @@ _ONE_WAY = {"loss": "losses", "pace": "pace"}
 """What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _AT_ONE = {"host": "at", "before": "before", "behind": "behind"}
 """What is told of one place: its host, and the path and the host on either side of it that no other place saw."""
+KINDS = ("path", _BETWEEN, *_AT_ONE, *_ONE_WAY)
+"""All kinds of parts."""
 _PPM = 1000
 """Parts of 10⁹ in one of 10⁶."""
 

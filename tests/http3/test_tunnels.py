@@ -34,7 +34,7 @@ def test_the_client_counts_the_same() -> None:
     assert rows("SELECT datagrams_client, datagrams_server FROM connections") == [(sums[0] - 1, sums[1])]
 
 
-def test_the_wait_ends_with_the_answer_and_the_rest_is_transfer() -> None:
+def test_the_wait_ends_with_the_answer_and_the_open_tunnel_is_idle() -> None:
     """The server opens a tunnel after 30 ms, 20 ms away; the request meanwhile has 50 ms of its own."""
     found = rows(
         """
@@ -46,6 +46,9 @@ def test_the_wait_ends_with_the_answer_and_the_rest_is_transfer() -> None:
         assert (50 if method == "CONNECT" else 70) * MS <= wait < 80 * MS
         assert is_none == (method == "GET" or status == 403)
         assert is_none or (is_open and transfer > 40 * MS)
+    by_kind = dict(rows("SELECT kind, sum(end_at - start_at)::BIGINT FROM phases GROUP BY kind"))
+    assert by_kind["idle"] > 300 * MS, "nobody knows who owes what inside"
+    assert by_kind.get("transfer", 0) < 10 * MS
     ((charged,),) = rows("SELECT sum(end_at - start_at) FROM phases WHERE exchange = 1 AND kind = 'wait'")
     assert charged > 15 * MS, "the open tunnel takes no time of another request"
 

@@ -17,7 +17,7 @@ from conchart.questions.explain import Ladder, connections, ladder
 from conchart.telling.axis import time_axis
 from conchart.telling.delays import delays
 from conchart.telling.journeys import MAX_ARROWS, journeys
-from conchart.telling.places import Part, clocks, losses, spent
+from conchart.telling.places import KINDS, Part, clocks, losses, spent
 from conchart.telling.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
@@ -215,3 +215,10 @@ def test_a_clock_by_causality_says_so() -> None:
         told = [str(clock) for clock in clocks(trace) if clock.method == "causality"]
     assert told
     assert all(one.endswith("(no packet in common: by what was handed on)") and " ± " in one for one in told)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_part_has_a_colour_on_the_page(kind: str) -> None:
+    css = (ROOT / "conchart/outputs/page/templates/places.css").read_text()
+    assert re.search(rf"\.at-{kind}\b[^{{]*\{{ --fill", css)
+    assert re.search(rf"\.stay-{kind}\b[^{{]*\{{ fill", css)

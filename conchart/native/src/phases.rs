@@ -16,8 +16,6 @@ use crate::tls::Handshake;
 pub enum Kind {
     Idle,
     Close,
-    /// What goes through a tunnel: all else that the connection does at the same time is stronger.
-    Tunnel,
     Syn,
     Request,
     Wait,
@@ -36,7 +34,7 @@ impl Kind {
             Self::Syn => "syn",
             Self::Request => "request",
             Self::Wait => "wait",
-            Self::Transfer | Self::Tunnel => "transfer",
+            Self::Transfer => "transfer",
             Self::Tls => "tls",
             Self::Unseen => "unseen",
         }
@@ -89,7 +87,8 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 ///
 /// A wait without a response, and a message that its own framing shows to be incomplete, last until the exchange was
 /// given up (`ended`), else until `end`. The time of a response that was sent but not captured is `Unseen`, not a wait.
-/// A response that comes when something happens is not owed before: that time is idle.
+/// A response that comes when something happens is not owed before: that time is idle. So is what follows the answer that
+/// opens a tunnel: who owes what is between its two ends.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
@@ -105,9 +104,12 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
         None if exchange.awaits_event => None,
         None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
     };
-    let is_open = exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some());
-    let transfer = if is_open { Kind::Tunnel } else { Kind::Transfer };
-    [phase(Kind::Request, request.first, request_ends), wait, phase(transfer, response.first, response_ends)]
+    let opened = exchange.tunnel.as_ref().and_then(|tunnel| tunnel.done);
+    [
+        phase(Kind::Request, request.first, request_ends),
+        wait,
+        phase(Kind::Transfer, response.first, opened.or(response_ends)),
+    ]
 }
 
 /// The time that a message of a WebSocket takes on its way. Between messages nobody owes anybody a byte. Those of gRPC
