@@ -58,5 +58,5 @@ def pair_exchanges(tables: Tables, told: str, first: str, grains: tuple[int, int
 
 def pair_places(tables: Tables, here: int, there: int, grains: tuple[int, int]) -> Alike | None:
     """Pair the exchanges of two places while their clocks are not known."""
-    told = f"SELECT *  FROM all_exchanges WHERE part IN ({here}, {there})"
+    told = f"SELECT * FROM all_exchanges WHERE part IN ({here}, {there})"
     return pair_exchanges(tables, told, f"part = {here}", grains)
