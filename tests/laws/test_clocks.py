@@ -7,15 +7,18 @@ import os
 import re
 from dataclasses import replace
 from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
 
+import dpkt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import conchart
-from conchart.outputs import SUFFIXES
+from conchart.outputs import PACKET_BY_PACKET, SUFFIXES
 from conchart.telling.axis import captured_ns, time_axis
+from tests.conftest import ROOT
 from tests.laws.files import Format
 from tests.laws.hello import Tls, application
 from tests.laws.reading import Scratch, Tables
@@ -205,8 +208,11 @@ def test_captures_with_a_frame_of_another_decade_last_a_minute_at_most(name: str
     assert 0 < longest <= span < 60 * 10**9
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("times", [(-(2**63), 0, 5), (2**63 - 1, 0, 5), (0, 2**62, -(2**62))], ids=str)
+TIMES = pytest.mark.parametrize("times", [(-(2**63), 0, 5), (2**63 - 1, 0, 5), (0, 2**62, -(2**62))], ids=str)
+
+
+@pytest.mark.parametrize("suffix", [suffix for suffix in SUFFIXES if suffix not in PACKET_BY_PACKET])
+@TIMES
 @pytest.mark.thorough
 def test_every_format_is_written_whatever_the_clock_shows(
     tmp_path: Path, times: tuple[int, int, int], suffix: str
@@ -226,3 +232,19 @@ def test_every_format_is_written_whatever_the_clock_shows(
         with conchart.Trace.load(out) as again:
             assert again.connections.count("*").fetchall() == [(8,)]
     assert any("impossible time stamp" in note for note in notes)
+
+
+@pytest.mark.parametrize("suffix", sorted(PACKET_BY_PACKET))
+@TIMES
+def test_a_qlog_is_written_whatever_the_clock_shows(tmp_path: Path, times: tuple[int, int, int], suffix: str) -> None:
+    with (ROOT / "captures/http3/one/input.pcap").open("rb") as file:
+        frames = [(times[number % 3], frame) for number, (_, frame) in enumerate(dpkt.pcap.Reader(file))]
+    capture, out = tmp_path / "input.pcapng", tmp_path / f"out{suffix}"
+    form = replace(NANOSECONDS, link="raw")
+    capture.write_bytes(form.pack(b"".join(form.of_frames(frames))))
+    with conchart.read(capture, keylog=ROOT / "captures/http3/one/keys.log", packets=True) as trace:
+        trace.write(out)
+        seen = {at for (at,) in trace.sql("SELECT seen_at FROM packets").fetchall()}
+    shown = [Decimal(time) for time in re.findall(r'"time": (-?[0-9.]+)', out.read_text())]
+    assert shown
+    assert {time * 10**6 for time in shown} <= seen

@@ -163,7 +163,8 @@ def _connections(tables: Tables) -> list[tuple[int, str, list[str]]]:
 
 def _line(at: int, event: dict[str, Any]) -> str:
     """Give an event; a float would not hold its nanoseconds."""
-    return f'{{"time": {at // 1_000_000}.{at % 1_000_000:06}, {json.dumps(event, ensure_ascii=False)[1:]}'
+    whole, rest = divmod(abs(at), 1_000_000)
+    return f'{{"time": {"-" * (at < 0)}{whole}.{rest:06}, {json.dumps(event, ensure_ascii=False)[1:]}'
 
 
 def _rows(tables: Tables, query: str) -> Iterator[dict[str, Any]]:
