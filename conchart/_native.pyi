@@ -206,10 +206,11 @@ class Crossings:
                 then, how much faster it runs, in parts per 10⁹. None where it shows what the reference does.
         """
 
-def divide_turns(sightings: object, stops: object, losses: object, asked: object) -> list[object]:
+def divide_turns(places: list[str], sightings: object, stops: object, losses: object, asked: object) -> list[object]:
     """Divide the turns of connections into the parts that hosts and paths have.
 
     Args:
+        places: Their names. All rows that are given have the number of a place in ``place``, from 0 on.
         sightings: Rows that speak Arrow: of ``sightings``, with ``by_client`` in place of ``sender``, and ``says``: a
             packet carries bytes, SYN or FIN.
         stops: Of each connection and place: ``position``; ``tells``: its capture tells of the connection; ``ack_at``;
@@ -219,8 +220,8 @@ def divide_turns(sightings: object, stops: object, losses: object, asked: object
             ``end_at``.
 
     Returns:
-        Two batches: parts of turns, with the exchange in ``turn`` where it is the wait of one of those asked;
-            stretches in which a sender waited for acknowledgements.
+        Three batches: parts of turns, with the exchange in ``turn`` where it is the wait of one of those asked;
+            stretches in which a sender waited for acknowledgements; the rows of ``crossings``.
     """
 
 def link_exchanges(exchanges: object) -> list[object]:

@@ -90,7 +90,7 @@ def plan(
                 *("captures", "connections", "exchanges", "phases", "stalled"),
                 *("places", "sightings", "paths", "clocks", "losses", "links"),
             ),
-            writes=("whereabouts",),
+            writes=("whereabouts", "crossings"),
             forget=whereabouts.FORGET,
         ),
         _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",)),

@@ -12,32 +12,29 @@ from conchart.store.tables import Tables
 
 # Most connections have the same packets everywhere, in one order and with the same headers: their SYNs do.
 _LIKE = """
-    CREATE OR REPLACE TEMP TABLE headers AS
-    FROM (
-        SELECT stream, place, 'client' AS sender, ttl_client AS ttl, tos_client AS tos, packets_client AS packets,
-            client_frame AS frame
-        FROM paths
-        UNION ALL
-        SELECT stream, place, 'server', ttl_server, tos_server, packets_server, server_frame FROM paths)
-    WHERE packets > 0;
     CREATE OR REPLACE TEMP TABLE unlike AS
     SELECT stream FROM paths GROUP BY stream
     HAVING count(*) > 1 AND (sum(lacking + overtaken) > 0 OR count(DISTINCT isn_client) > 1
         OR count(DISTINCT isn_server) > 1 OR bool_or(varies));
     CREATE OR REPLACE TEMP TABLE compared AS
-    FROM sightings WHERE packet IS NOT NULL AND stream IN (FROM unlike)
-    UNION ALL
-    FROM sightings WHERE packet IS NOT NULL AND contains(flags, 'S') AND stream NOT IN (FROM unlike)
+    FROM sightings WHERE packet IS NOT NULL AND (contains(flags, 'S') OR stream IN (FROM unlike))
 """
 
-_CROSSED = """
+_NEIGHBOURS = "paths one JOIN paths other ON other.stream = one.stream AND other.position = one.position + 1"
+_CROSSED = f"""
+    -- What each side's packets have in common where they leave a place and where they come to the next one.
     CREATE OR REPLACE TEMP TABLE hops AS
-    WITH near AS (
-        SELECT stream, place, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next FROM paths)
-    FROM (
-        SELECT stream, 'client' AS sender, place AS from_place, next AS to_place FROM near WHERE next IS NOT NULL
-        UNION ALL
-        SELECT stream, 'server', next, place FROM near WHERE next IS NOT NULL);
+    SELECT one.stream, 'client' AS sender, one.place AS from_place, other.place AS to_place,
+        one.packets_client AS packets,
+        one.client_frame AS from_frame, other.client_frame AS to_frame, one.ttl_client AS from_ttl,
+        other.ttl_client AS to_ttl, one.tos_client AS from_tos, other.tos_client AS to_tos,
+        one.tunnel_client AS from_tunnel, other.tunnel_client AS to_tunnel
+    FROM {_NEIGHBOURS}
+    UNION ALL
+    SELECT one.stream, 'server', other.place, one.place, other.packets_server, other.server_frame,
+        one.server_frame, other.ttl_server, one.ttl_server, other.tos_server, one.tos_server,
+        other.tunnel_server, one.tunnel_server
+    FROM {_NEIGHBOURS};
     CREATE OR REPLACE TEMP TABLE crossed AS
     SELECT hops.stream, hops.sender, from_place, to_place,
         here.frame AS from_frame, there.frame AS to_frame, here.seen_at AS from_at, there.seen_at AS to_at,
@@ -59,13 +56,9 @@ _HEADERS = f"""
             arg_min(to_frame, from_frame) AS to_frame, min(from_frame) AS from_frame
         FROM crossed WHERE (from_ttl <> to_ttl OR from_tos <> to_tos) AND stream IN (FROM unlike) GROUP BY ALL
         UNION ALL BY NAME
-        SELECT hops.stream, from_place, to_place, hops.sender, here.ttl AS from_ttl, there.ttl AS to_ttl,
-            here.tos AS from_tos, there.tos AS to_tos, here.packets, here.frame AS from_frame, there.frame AS to_frame
-        FROM hops
-        JOIN headers here ON here.stream = hops.stream AND here.place = from_place
-            AND here.sender = hops.sender
-        JOIN headers there ON there.stream = here.stream AND there.place = to_place AND there.sender = here.sender
-        WHERE hops.stream NOT IN (FROM unlike) AND (here.ttl <> there.ttl OR here.tos <> there.tos)),
+        SELECT * EXCLUDE (from_tunnel, to_tunnel) FROM hops
+        WHERE from_frame IS NOT NULL AND to_frame IS NOT NULL AND (from_ttl <> to_ttl OR from_tos <> to_tos)
+            AND stream NOT IN (FROM unlike)),
     told AS (
         SELECT * EXCLUDE (from_ttl, to_ttl, from_tos, to_tos, field), field.*
         FROM (SELECT *, unnest([
@@ -87,7 +80,8 @@ _OPTIONS = f"""
     INSERT INTO changes BY NAME
     WITH begun AS (
         SELECT *, string_split(from_options, ',') AS had, string_split(to_options, ',') AS has
-        FROM crossed WHERE contains(flags, 'S') AND from_options IS NOT NULL AND to_options IS NOT NULL),
+        FROM crossed WHERE contains(flags, 'S') AND from_options IS NOT NULL AND to_options IS NOT NULL
+            AND (from_options, from_mss, from_scale) IS DISTINCT FROM (to_options, to_mss, to_scale)),
     valued AS (
         SELECT begun.*, unnest([
             {{'field': 'mss', 'before': from_mss::VARCHAR, 'after': to_mss::VARCHAR}},
@@ -104,7 +98,6 @@ _OPTIONS = f"""
     WHERE told.before IS DISTINCT FROM told.after GROUP BY ALL
 """
 
-_NEIGHBOURS = "one JOIN paths other ON other.stream = one.stream AND other.position = one.position + 1"
 _ENDS = f"""
     INSERT INTO changes BY NAME
     WITH ends AS (
@@ -120,7 +113,10 @@ _ENDS = f"""
                     'after': other.isn_client::VARCHAR}},
                 {{'sender': 'server', 'field': 'isn', 'before': other.isn_server::VARCHAR,
                     'after': one.isn_server::VARCHAR}}]) AS told
-        FROM paths {_NEIGHBOURS})
+        FROM {_NEIGHBOURS}
+        WHERE (one.client_ip, one.client_port, one.server_ip, one.server_port, one.isn_client, one.isn_server)
+            IS DISTINCT FROM (other.client_ip, other.client_port, other.server_ip, other.server_port,
+                other.isn_client, other.isn_server))
     SELECT stream, if(told.sender = 'client', from_place, to_place) AS from_place,
         if(told.sender = 'client', to_place, from_place) AS to_place, told.sender AS sender, told.field AS field,
         told.before AS before, told.after AS after, 1 AS packets,
@@ -130,33 +126,25 @@ _ENDS = f"""
 """
 
 # What a place saw in a tunnel, and its neighbour outside of it or in another one.
-_TUNNELS = f"""
+_TUNNELS = """
     INSERT INTO changes BY NAME
-    WITH ends AS (
-        SELECT one.stream, 'client' AS sender, one.place AS from_place, other.place AS to_place,
-            one.tunnel_client AS before, other.tunnel_client AS after
-        FROM paths {_NEIGHBOURS}
-        UNION ALL
-        SELECT one.stream, 'server', other.place, one.place, other.tunnel_server, one.tunnel_server
-        FROM paths {_NEIGHBOURS})
-    SELECT ends.*, 'tunnel' AS field, here.packets, here.frame AS from_frame, there.frame AS to_frame
-    FROM ends
-    JOIN headers here ON here.stream = ends.stream AND here.place = from_place AND here.sender = ends.sender
-    JOIN headers there ON there.stream = ends.stream AND there.place = to_place AND there.sender = here.sender
-    WHERE before IS DISTINCT FROM after
+    SELECT stream, from_place, to_place, sender, 'tunnel' AS field, from_tunnel AS before, to_tunnel AS after, packets,
+        from_frame, to_frame
+    FROM hops
+    WHERE from_tunnel IS DISTINCT FROM to_tunnel AND from_frame IS NOT NULL AND to_frame IS NOT NULL
 """
 
 # The server's SYN-ACK, if it was the one that the client got, was faster than each other packet.
 _SPLIT = f"""
     INSERT INTO changes BY NAME
     WITH renumbered AS (
-        SELECT one.stream, one.place AS near, other.place AS far
-        FROM paths {_NEIGHBOURS} WHERE one.isn_server <> other.isn_server),
+        SELECT one.stream, one.place AS near, other.place AS far FROM {_NEIGHBOURS}
+        WHERE one.isn_server <> other.isn_server),
     fastest AS (
         SELECT stream, to_place, from_place, min(to_at - from_at) AS ns FROM crossed
-        WHERE sender = 'server' GROUP BY ALL),
+        WHERE sender = 'server' AND stream IN (SELECT stream FROM renumbered) GROUP BY ALL),
     answered AS (
-        SELECT stream, place, min(seen_at) AS seen_at, arg_min(frame, seen_at) AS frame FROM sightings
+        SELECT stream, place, min(seen_at) AS seen_at, arg_min(frame, seen_at) AS frame FROM compared
         WHERE sender = 'server' AND contains(flags, 'S') AND stream IN (SELECT stream FROM renumbered) GROUP BY ALL)
     SELECT renumbered.stream, far AS from_place, near AS to_place, 'server' AS sender, 'handshake' AS field,
         'server' AS before, 'middlebox' AS after, 1 AS packets, behind.frame AS from_frame, got.frame AS to_frame
@@ -280,9 +268,7 @@ _NEEDLESS = """
     WHERE (whole_frame IS NOT NULL OR had.bytes >= late.bytes) AND coalesce(here.frame, first_one.frame) IS NOT NULL
 """
 
-FORGET = "; ".join(
-    f"DROP TABLE IF EXISTS {name}" for name in ("headers", "unlike", "compared", "hops", "crossed", "repeating")
-)
+FORGET = "; ".join(f"DROP TABLE IF EXISTS {name}" for name in ("unlike", "compared", "hops", "crossed", "repeating"))
 
 
 def compare_places(tables: Tables) -> None:

@@ -1,6 +1,7 @@
 """Where the time of each phase was spent: in a host, on a path, or until a lost packet came again.
 
-In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: ``whereabouts``.
+In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: ``whereabouts``,
+``crossings``.
 
 At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the
 receiver has it and has not answered. Of both packets that bound a turn, each place says when it saw them. From that,
@@ -15,6 +16,7 @@ further, by the connections that it caused (``links``).
 """
 
 from conchart import _native
+from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
 _WAITED_FOR = ("syn", "tls", "request", "wait", "transfer")
@@ -40,13 +42,14 @@ _ENDS = """
     FROM linked GROUP BY stream
 """
 
+# Places are numbered: a number for each packet costs less than a name.
 _SIGHTINGS = """
-    SELECT stream, place, frame, packet, seen_at, sender = 'client' AS by_client, bytes, seq,
+    SELECT stream, {number} AS place, frame, packet, seen_at, sender = 'client' AS by_client, bytes, seq,
         bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F') AS says
-    FROM sightings
+    FROM sightings paths
 """
 _STOPS = """
-    SELECT paths.stream, paths.place, position, paths.place = captures.place AS tells, ack_at,
+    SELECT paths.stream, {number} AS place, position, paths.place = captures.place AS tells, ack_at,
         paths.isn_client, paths.isn_server,
         if(ends.stream IS NOT NULL, coalesce(at_server, false), NULL) AS at_server,
         if(ends.stream IS NOT NULL, coalesce(at_client, false), NULL) AS at_client
@@ -78,6 +81,7 @@ DOUBTS = """
     FROM known one JOIN known other ON one.place <> other.place
 """
 """By how many ns the clocks of two places may be wrong against each other; NULL where nothing is known."""
+_CROSSINGS = "INSERT INTO crossings BY NAME FROM crossed"
 _BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = f"""
@@ -255,6 +259,7 @@ FORGET = "; ".join(
         "resent",
         "paces",
         "paced",
+        "crossed",
         "divided",
         "routed",
         "behind",
@@ -264,15 +269,19 @@ FORGET = "; ".join(
 
 
 def place_phases(tables: Tables) -> None:
-    """Fill ``whereabouts``."""
+    """Fill ``whereabouts`` and ``crossings``."""
     if not tables.have_places:
         return
     tables.execute(_ENDS)
-    told = (_SIGHTINGS, _STOPS, "SELECT frame FROM losses", _ASKED)
-    steps, paced = _native.divide_turns(*map(tables.sql, told))
+    names = [name for (name,) in tables.fetch("SELECT place FROM places ORDER BY number")]
+    number = " ".join(f"WHEN {literal(name)} THEN {number}" for number, name in enumerate(names))
+    chosen = {"number": f"(CASE paths.place {number} END)::UTINYINT"}
+    told = (_SIGHTINGS.format(**chosen), _STOPS.format(**chosen), "SELECT frame FROM losses", _ASKED)
+    steps, paced, crossed = _native.divide_turns(names, *map(tables.sql, told))
     tables.lend_batch("steps", steps)
     tables.lend_batch("paces", paced)
-    for statement in (_PACED, _BETWEEN, _PHASES, _LOST, _RESENT, _ROUTED):
+    tables.lend_batch("crossed", crossed)
+    for statement in (_CROSSINGS, _PACED, _BETWEEN, _PHASES, _LOST, _RESENT, _ROUTED):
         tables.execute(statement)
     for charged, phases in (
         ("lost", _WAITED_FOR),

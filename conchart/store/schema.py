@@ -428,6 +428,15 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="crossings",
+        key="stream, sender, place, to_place",
+        known="packets, least_ns, most_ns",
+        worked_out="""
+            stream INTEGER, sender SIDE, place VARCHAR, to_place VARCHAR, packets BIGINT, least_ns BIGINT,
+            most_ns BIGINT
+        """,
+    ),
+    Table(
         name="stalled",
         key="stream, start_at",
         known="end_at, phase, kind, side, start_frame, end_frame, confidence",

@@ -361,6 +361,11 @@ class Tables:
         return self._table("whereabouts")
 
     @property
+    def crossings(self) -> duckdb.DuckDBPyRelation:
+        """How long the packets of each connection were under way between two places."""
+        return self._table("crossings")
+
+    @property
     def sightings(self) -> duckdb.DuckDBPyRelation:
         """One row per packet and place."""
         return self._table("sightings")

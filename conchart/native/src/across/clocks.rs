@@ -157,6 +157,9 @@ fn piece_of(points: &[Point]) -> usize {
 /// The longest beginning of the points that one line may have.
 fn longest(points: &[Point]) -> usize {
     let is_free = |len: usize| points.get(..len).is_some_and(|points| Corridor::of(points).is_some());
+    if is_free(points.len()) {
+        return points.len();
+    }
     let mut len = 1;
     while len < points.len() && is_free((2 * len).min(points.len())) {
         len = (2 * len).min(points.len());

@@ -9,6 +9,7 @@
 //! has of a connection ([`Share`]), and the points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N sightings cost
 //! N log N. No IO, no clock.
 
+mod meeting;
 pub mod rows;
 pub mod telling;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::across::clocks::Point;
+use crate::across::clocks::{Point, SETS};
 use crate::packet::Seq;
 
 /// A clock is read a little before or after a packet is captured: it may seem to arrive so much before it was sent.
@@ -293,31 +294,29 @@ impl Found {
         let [here, there] = between;
         let [off_here, off_there] = grains.map(|grain| grain - 1);
         let mut nearer = (i64::MIN, false);
-        let mut points: Vec<(i64, Point)> = pairs(&self.met, here, there)
-            .map(|(one, other)| {
-                let path = one.path;
-                if nearer.0 != path {
-                    nearer = (path, positions(path, here) < positions(path, there));
-                }
-                let outward = one.by_client == nearer.1;
-                let times_set =
-                    [(one.frame, &sets[0]), (other.frame, &sets[1])].map(|(frame, sets)| times(sets, frame));
-                let point = Point {
-                    at: one.at,
-                    ahead_ns: other.at.saturating_sub(one.at).saturating_add(if outward {
-                        off_there
-                    } else {
-                        -off_here
-                    }),
-                    outward,
-                    frames: [one.frame, other.frame],
-                    segment: times_set[0].saturating_mul(super::clocks::SETS).saturating_add(times_set[1]),
-                };
-                (times_set[0].saturating_add(times_set[1]), point)
-            })
-            .collect();
-        points.sort_unstable_by_key(|(times, point)| (*times, point.segment, point.frames[1]));
-        points.into_iter().map(|(_, point)| point).collect()
+        let mut points = Vec::with_capacity(self.met.len().div_ceil(2));
+        points.extend(pairs(&self.met, here, there).map(|(one, other)| {
+            let path = one.path;
+            if nearer.0 != path {
+                nearer = (path, positions(path, here) < positions(path, there));
+            }
+            let outward = one.by_client == nearer.1;
+            let [set_here, set_there] =
+                [(one.frame, &sets[0]), (other.frame, &sets[1])].map(|(frame, sets)| times(sets, frame));
+            Point {
+                at: one.at,
+                ahead_ns: other.at.saturating_sub(one.at).saturating_add(if outward { off_there } else { -off_here }),
+                outward,
+                frames: [one.frame, other.frame],
+                segment: set_here.saturating_mul(SETS).saturating_add(set_there),
+            }
+        }));
+        // Segments by how often clocks were set before.
+        points.sort_unstable_by_key(|point| {
+            let segment = point.segment;
+            (segment / SETS + segment % SETS, segment, point.frames[1])
+        });
+        points
     }
 }
 

@@ -58,12 +58,13 @@ fn told_piece(p: clocks::Piece) -> ClockPiece {
 #[pyfunction]
 pub(super) fn divide_turns(
     py: Python<'_>,
+    places: Vec<String>,
     sightings: &Bound<'_, PyAny>,
     stops: &Bound<'_, PyAny>,
     losses: &Bound<'_, PyAny>,
     asked: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Batch>> {
-    let mut read = turns::rows::Turns::default();
+    let mut read = turns::rows::Turns::new(places);
     for batch in batches(stops)? {
         read.know(&batch.map_err(failed)?).map_err(failed)?;
     }
@@ -74,7 +75,7 @@ pub(super) fn divide_turns(
         read.ask(&batch.map_err(failed)?).map_err(failed)?;
     }
     for batch in batches(sightings)? {
-        read.take(&batch.map_err(failed)?).map_err(failed)?;
+        read.take(batch.map_err(failed)?);
     }
     let told = py.detach(|| read.told()).map_err(failed)?;
     Ok(told.map(plain).into())
@@ -165,18 +166,16 @@ impl Crossings {
         let pairs = (0..places).flat_map(|here| (here + 1..places).map(move |there| [here, there]));
         let found = self.with(py, |inner| {
             let unset = [Vec::new(), Vec::new()];
-            clocks::clues::clues(pairs.map(|pair| (pair, inner.points(pair, &unset))).collect())
+            let points: Vec<_> = pairs.map(|pair| (pair, inner.points(pair, &unset))).collect();
+            clocks::clues::clues(&points)
         });
         found.into_iter().map(|clue| (clue.part, clue.before, clue.after, clue.ns)).collect()
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
     fn steps(&self, py: Python<'_>, here: usize, there: usize, known: [Vec<(i64, i64)>; 2]) -> Vec<ClockStep> {
-        let found = self.with(py, |inner| {
-            let mut points = inner.points([here, there], &[Vec::new(), Vec::new()]);
-            clocks::steps::without(&mut points, &known);
-            clocks::steps::steps(points)
-        });
+        let found = self
+            .with(py, |inner| clocks::steps::steps(&inner.points([here, there], &[Vec::new(), Vec::new()]), &known));
         found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect()
     }
 

@@ -8,6 +8,8 @@
 //! In: the points of each two places. Out: [`Clue`]s. Steps are looked for among the [`MOST`] largest gaps of a place, by
 //! the [`AROUND`] packets before and after each: N points cost N log N.
 
+use std::sync::Arc;
+
 use super::{Corridor, Point};
 
 /// Shorter gaps are no clue: a round trip may take as long.
@@ -52,13 +54,13 @@ struct Near {
 
 /// Finds the steps that show in the place's own frames.
 #[must_use]
-pub fn clues(points: Vec<([usize; 2], Vec<Point>)>) -> Vec<Clue> {
+pub fn clues(points: &[([usize; 2], Arc<Vec<Point>>)]) -> Vec<Clue> {
     if points.iter().all(|(_, points)| Corridor::of(points).is_some()) {
         return Vec::new();
     }
     let pairs: Vec<Pair> = points
-        .into_iter()
-        .map(|(parts, points)| Pair { parts, orders: [0, 1].map(|side| ordered(points.clone(), side)) })
+        .iter()
+        .map(|(parts, points)| Pair { parts: *parts, orders: [0, 1].map(|side| ordered(points.to_vec(), side)) })
         .collect();
     let last = pairs.iter().flat_map(|pair| pair.parts).max().unwrap_or_default();
     let mut gaps: Vec<Gap> = (0..=last).flat_map(|part| gaps(part, &pairs)).collect();
@@ -311,13 +313,13 @@ mod tests {
             at + sets.map(|(_, _, ns)| ns).sum::<i64>()
         }
 
-        fn points(&self, parts: [usize; 2], times: &[([i64; 2], bool)]) -> ([usize; 2], Vec<Point>) {
+        fn points(&self, parts: [usize; 2], times: &[([i64; 2], bool)]) -> ([usize; 2], Arc<Vec<Point>>) {
             let of = |&(at, outward): &([i64; 2], bool)| {
                 let shown = [0, 1].map(|side| self.shown(parts[side], at[side]));
                 let frames = [0, 1].map(|side| self.frame(parts[side], at[side]));
                 Point { at: shown[0], ahead_ns: shown[1] - shown[0], outward, frames, segment: 0 }
             };
-            (parts, times.iter().map(of).collect())
+            (parts, Arc::new(times.iter().map(of).collect()))
         }
     }
 
@@ -335,7 +337,7 @@ mod tests {
             seen[2].extend([times[3], times[4]]);
         }
         let captures = Captures { seen, sets };
-        clues(vec![captures.points([0, 1], &legs[0]), captures.points([1, 2], &legs[1])])
+        clues(&[captures.points([0, 1], &legs[0]), captures.points([1, 2], &legs[1])])
     }
 
     #[test]
@@ -356,7 +358,7 @@ mod tests {
                 (0..100).map(|n| ([at(n), at(n) + 2_000_000 - n % 2 * 4_000_000], n % 2 == 0)).collect();
             let seen = [0, 1].map(|side| times.iter().map(|(at, _)| at[side]).collect()).to_vec();
             let captures = Captures { seen, sets };
-            clues(vec![captures.points([0, 1], &times)])
+            clues(&[captures.points([0, 1], &times)])
         };
         assert_eq!(pair(3_000_000_000, vec![]), []);
         let found = pair(3_000_000_000, vec![(0, 100_000_001, 800_000_000)]);
@@ -382,7 +384,7 @@ mod tests {
             let set_at = times[sent.len() * share / 10].0[set];
             let seen = [0, 1].map(|side| times.iter().map(|(at, _)| at[side]).collect()).to_vec();
             let captures = Captures { seen, sets: vec![(set, set_at, step)] };
-            let found = clues(vec![captures.points([0, 1], &times)]);
+            let found = clues(&[captures.points([0, 1], &times)]);
             prop_assert_eq!(found.len(), 1, "{:?}", found);
             let first = captures.frame(set, set_at);
             prop_assert_eq!((found[0].part, found[0].before, found[0].after), (set, first - 1, first));

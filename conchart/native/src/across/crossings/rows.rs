@@ -8,14 +8,11 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array,
 };
 use arrow_schema::ArrowError;
+use foldhash::fast::FixedState;
 
-use super::{Apart, Found, JITTER_NS, Member, Seen, Share, Side, alike, pair};
+use super::{Apart, Found, JITTER_NS, Member, Share, Side};
 use crate::across::clocks::Point;
 use crate::across::columns::{Columns, at};
-use crate::packet::Seq;
-
-/// Sequence numbers begin again.
-const AROUND: i64 = 1 << 32;
 
 /// A batch of the table `sightings`, as it was read at a place.
 #[derive(Clone, Debug)]
@@ -42,9 +39,11 @@ pub struct Crossings {
     pub(super) batches: Vec<Sighted>,
     pub(super) members: Members,
     /// What the clock of each place shows at least, in nanoseconds.
-    grains: Vec<i64>,
+    pub(super) grains: Vec<i64>,
     /// How far from the client a place is, on each connection.
-    positions: HashMap<(i64, usize), i64>,
+    positions: HashMap<(i64, usize), i64, FixedState>,
+    /// The points of places of which no clock was set: they are asked for three times.
+    pub(super) unset: HashMap<[usize; 2], Arc<Vec<Point>>>,
     pub found: Found,
 }
 
@@ -123,29 +122,6 @@ impl Crossings {
         Ok(times)
     }
 
-    /// Finds what is the same.
-    ///
-    /// # Errors
-    /// When a column is missing, or of another type.
-    pub fn meet(&mut self) -> Result<(), ArrowError> {
-        let rows = self.batches.iter().map(|batch| batch.rows.num_rows()).sum();
-        let mut seen: Vec<(i64, usize, Seen)> = Vec::with_capacity(rows);
-        let mut first = 0;
-        for batch in &self.batches {
-            read(batch, first, &self.members, &mut self.grains, &mut seen)?;
-            first += batch.rows.num_rows();
-        }
-        seen.sort_unstable_by_key(|(path, _, seen)| (*path, seen.part, seen.frame));
-        let mut of_path = Vec::new();
-        for one in seen.chunk_by(|one, other| one.0 == other.0) {
-            let Some((path, places, _)) = one.first() else { continue };
-            of_path.clear();
-            of_path.extend(one.iter().map(|(_, _, seen)| *seen));
-            pair(*path, *places, &mut of_path, &mut self.found);
-        }
-        Ok(())
-    }
-
     /// Takes how far from the client places are.
     ///
     /// # Errors
@@ -169,10 +145,17 @@ impl Crossings {
     }
 
     /// The points of which `clocks` tells how far two places are apart.
-    #[must_use]
-    pub fn points(&self, between: [usize; 2], sets: &[Vec<i64>; 2]) -> Vec<Point> {
+    pub fn points(&mut self, between: [usize; 2], sets: &[Vec<i64>; 2]) -> Arc<Vec<Point>> {
+        let is_unset = sets.iter().all(Vec::is_empty);
+        if let Some(known) = self.unset.get(&between).filter(|_| is_unset) {
+            return Arc::clone(known);
+        }
         let position = |path, part| self.positions.get(&(path, part)).copied();
-        self.found.points(between, sets, between.map(|part| self.grain(part)), position)
+        let points = Arc::new(self.found.points(between, sets, between.map(|part| self.grain(part)), position));
+        if is_unset {
+            self.unset.insert(between, Arc::clone(&points));
+        }
+        points
     }
 }
 
@@ -252,68 +235,6 @@ impl Alike {
         ];
         RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
     }
-}
-
-/// Reads what shared connections have of a batch, of which the first row has the number `first`.
-fn read(
-    batch: &Sighted,
-    first: usize,
-    members: &Members,
-    grains: &mut Vec<i64>,
-    into: &mut Vec<(i64, usize, Seen)>,
-) -> Result<(), ArrowError> {
-    let place = batch.part;
-    let columns = Columns { batch: &batch.rows };
-    let longs = |name| columns.get::<Int64Array>(name);
-    let ints = |name| columns.get::<Int32Array>(name);
-    let (frame, seen_at, seq, ack, print) =
-        (longs("frame")?, longs("seen_at")?, longs("seq")?, longs("ack")?, longs("print")?);
-    let (stream, bytes, ip_id) = (ints("stream")?, ints("bytes")?, ints("ip_id")?);
-    let (ttl, tos) = (ints("ttl")?, ints("tos")?);
-    let flags = columns.get::<StringArray>("flags")?;
-    if grains.len() <= place {
-        grains.resize(place + 1, 1_000_000);
-    }
-    for (row, sent) in batch.by_client()?.enumerate() {
-        let at = seen_at.value(row);
-        if let Some(grain) = grains.get_mut(place).filter(|grain| at % **grain != 0) {
-            *grain = if at % 1_000 == 0 { 1_000 } else { 1 };
-        }
-        let Some(member) = members.get(place, stream.value(row)).filter(|member| member.places > 1) else {
-            continue;
-        };
-        let counted = |number: Option<i64>, by_client: bool| match member.isns {
-            Some([of_client, of_server]) => {
-                let isn = if by_client { of_client } else { of_server };
-                number.map(|number| (number - isn).rem_euclid(AROUND))
-            }
-            None => number,
-        };
-        let (seq, ack) = (counted(at!(seq, row), sent), counted(at!(ack, row), !sent));
-        let bytes = at!(bytes, row);
-        let by_client = sent != member.turned;
-        let flags = flags.value(row);
-        // A middlebox may have taken options from a SYN.
-        let is_placed =
-            bytes.is_some_and(|bytes| bytes > 0) || flags.contains('F') || flags.contains('S') && member.isns.is_none();
-        let one = Seen {
-            part: u16::try_from(place).unwrap_or(u16::MAX),
-            frame: frame.value(row),
-            at,
-            by_client,
-            alike: alike(by_client, [seq, ack], bytes, flags, at!(print, row)),
-            // Modulo 2^32, like all of them.
-            begins: seq.filter(|_| is_placed).and_then(|seq| u32::try_from(seq & (AROUND - 1)).ok()).map(Seq),
-            bytes: bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or_default(),
-            ip_id: at!(ip_id, row).unwrap_or_default(),
-            ttl: at!(ttl, row).and_then(|ttl| u8::try_from(ttl).ok()),
-            tos: at!(tos, row).and_then(|tos| u8::try_from(tos).ok()),
-            row: u32::try_from(first + row).unwrap_or(u32::MAX),
-            nth: 0,
-        };
-        into.push((member.path, member.places, one));
-    }
-    Ok(())
 }
 
 /// What each place has of each connection, with the columns that `places/joining.py` takes.

@@ -109,6 +109,7 @@ impl Crossings {
             }
         }
         self.found.met = Vec::new();
+        self.unset.clear();
         let mut fields = batches.first().map(|batch| batch.rows.schema().fields().to_vec()).unwrap_or_default();
         let has = |name: &str| batches.iter().any(|batch| !batch.empty.contains(&name));
         let mut empty = batches.first().map(|batch| batch.empty.clone()).unwrap_or_default();

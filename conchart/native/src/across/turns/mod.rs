@@ -3,7 +3,7 @@
 //! At any instant, the last packet that said something is under way to its receiver, or the receiver has it and has not
 //! answered. Of both packets that bound a turn, each place behind says when it saw them: that divides the turn into the
 //! path there, the host behind the last place, and the path back. `analysis/whereabouts.py` says what is made of it.
-//! Besides, [`paces`] finds where a sender waited for acknowledgements.
+//! Besides, [`paces`] finds where a sender waited for acknowledgements, and [`cross`] how long packets were under way.
 //!
 //! In: the sightings, places and waits of one connection. Out: [`Part`]s and [`Pace`]s. Each connection is looked at by itself:
 //! N sightings cost N log N. No IO, no clock.
@@ -21,7 +21,6 @@ const AT_ONCE_NS: i64 = 1_000_000;
 /// A packet at one of the places that saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sighting {
-    pub stream: i32,
     /// Its number among all places.
     pub place: usize,
     pub at: i64,
@@ -110,6 +109,20 @@ pub struct Pace {
 pub struct Found {
     pub parts: Vec<Part>,
     pub paces: Vec<Pace>,
+    pub crossings: Vec<Crossing>,
+}
+
+/// How the packets of one side went from a place to the next one that saw them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    pub stream: i32,
+    pub by_client: bool,
+    pub place: usize,
+    pub to_place: usize,
+    pub packets: i64,
+    /// The shortest and the longest time under way, as the clocks show it.
+    pub least_ns: i64,
+    pub most_ns: i64,
 }
 
 /// A packet that begins or ends a turn.
@@ -125,8 +138,10 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[As
     if let [.., before, last] = stops
         && let [first, next, ..] = stops
     {
-        paces(of_place(seen, first.place), true, [first.place, next.place], &mut found.paces);
-        paces(of_place(seen, last.place), false, [last.place, before.place], &mut found.paces);
+        let stream = first.stream;
+        paces(stream, of_place(seen, first.place), true, [first.place, next.place], &mut found.paces);
+        paces(stream, of_place(seen, last.place), false, [last.place, before.place], &mut found.paces);
+        cross(stops, seen, &mut found.crossings);
     }
     let Some(own) = stops.iter().find(|stop| stop.tells) else { return };
     let turns = turns(own, stops.len() > 1, of_place(seen, own.place), lost);
@@ -150,6 +165,39 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[As
             let before = found.parts.len();
             divide(own, stops, &known, bounds.each_ref(), &mut found.parts);
             found.parts.iter_mut().skip(before).for_each(|part| part.exchange = Some(one.exchange));
+        }
+    }
+}
+
+/// Finds how long packets were under way between places.
+fn cross(stops: &[Stop], seen: &[Sighting], found: &mut Vec<Crossing>) {
+    let known = found.len();
+    let order = |one: &Sighting| {
+        let position = stops.iter().position(|stop| stop.place == one.place).unwrap_or_default();
+        if one.by_client { position } else { stops.len() - position }
+    };
+    let mut of_packets: Vec<(i64, usize, &Sighting)> =
+        seen.iter().filter_map(|one| Some((one.packet?, order(one), one))).collect();
+    of_packets.sort_unstable_by_key(|(packet, order, one)| (*packet, *order, one.at));
+    for (here, there) in of_packets.iter().zip(of_packets.iter().skip(1)) {
+        let ((packet, _, here), (other, _, there)) = (here, there);
+        if packet != other {
+            continue;
+        }
+        let Sighting { by_client, place, .. } = **here;
+        let ns = there.at.saturating_sub(here.at);
+        let new = found.get_mut(known..).unwrap_or_default();
+        match new.iter_mut().find(|one| (one.by_client, one.place, one.to_place) == (by_client, place, there.place)) {
+            Some(one) => {
+                one.packets += 1;
+                one.least_ns = one.least_ns.min(ns);
+                one.most_ns = one.most_ns.max(ns);
+            }
+            None => {
+                let stream = stops.first().map_or(0, |stop| stop.stream);
+                let to_place = there.place;
+                found.push(Crossing { stream, by_client, place, to_place, packets: 1, least_ns: ns, most_ns: ns });
+            }
         }
     }
 }
@@ -329,7 +377,7 @@ fn part(
 }
 
 /// Finds where a side that sends as soon as an acknowledgement comes had to wait for it, in the time of the nearest place.
-fn paces(seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2], found: &mut Vec<Pace>) {
+fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2], found: &mut Vec<Pace>) {
     let (mut sent_at, mut asked_at) = (None, None);
     let mut before: Option<&Sighting> = None;
     let mut last: Option<Pace> = None;
@@ -346,7 +394,7 @@ fn paces(seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2], foun
             match &mut last {
                 Some(pace) if start_at - pace.end_at <= AT_ONCE_NS => pace.end_at = ack.at,
                 _ => {
-                    let new = Pace { stream: one.stream, start_at, end_at: ack.at, place, to_place };
+                    let new = Pace { stream, start_at, end_at: ack.at, place, to_place };
                     found.extend(last.replace(new));
                 }
             }

@@ -10,7 +10,6 @@ const MS: i64 = 1_000_000;
 /// A packet that both places saw: when, by whom, how many bytes.
 fn packet(frame: i64, at: [i64; 2], by_client: bool, bytes: i32) -> [Sighting; 2] {
     [0, 1].map(|place| Sighting {
-        stream: 0,
         place,
         at: at[place] * MS,
         frame: frame + 100 * i64::try_from(place).unwrap(),
