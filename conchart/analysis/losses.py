@@ -5,7 +5,7 @@ In: ``sightings``, ``paths``. Out: the table ``losses``.
 A packet is lost between two places if the one that it passes first saw it and the next one did not, while that one was
 capturing. It was there all the same, and only its capture is incomplete, if a place behind saw it, or its bytes were
 acknowledged though nobody sent them again: ``captured_elsewhere``. Offloading cuts and joins segments: bytes that the
-next place has in other segments are not missing.
+next place has in other segments are not missing; of a segment of which some pieces arrived, the others are.
 """
 
 from conchart.store.tables import Tables
@@ -43,18 +43,19 @@ _LOST = """
     travelled AS (
         SELECT stream, sender, packet, frame, seen_at, flags, seq, ack, bytes, place,
             if(sender = 'client', position, -position) AS leg,
-            lead(place) OVER of_stream AS to_place
+            lead(place) OVER of_stream AS to_place, lead(bytes) OVER of_stream AS to_bytes
         FROM sightings JOIN (
             SELECT stream, place, position FROM paths WHERE stream IN (SELECT stream FROM following)
         ) USING (stream, place)
         WINDOW of_stream AS (
             PARTITION BY stream, sender, coalesce(packet, -frame) ORDER BY if(sender = 'client', position, -position))),
+    -- Of a segment that offloading cut behind the place, the next one may have the first piece alone.
     missed AS (
-        SELECT travelled.*, next, travelled.to_place IS NOT NULL AS seen_behind
+        SELECT travelled.*, next, coalesce(travelled.to_place <> next, false) AS seen_behind
         FROM travelled JOIN following ON following.stream = travelled.stream AND following.place = travelled.place
             AND following.sender = travelled.sender::VARCHAR
         JOIN capturing ON capturing.place = next
-        WHERE next IS NOT NULL AND travelled.to_place IS DISTINCT FROM next
+        WHERE next IS NOT NULL AND (travelled.to_place IS DISTINCT FROM next OR travelled.to_bytes < travelled.bytes)
             AND travelled.seen_at BETWEEN capturing.first_at AND capturing.last_at),
     -- Bytes that the next place has in segments of other lengths.
     other_segments AS (
@@ -69,39 +70,52 @@ _LOST = """
         SELECT stream, sender, next, frame, seq, bytes,
             unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block
         FROM missed WHERE bytes > 0 AND seq IS NOT NULL),
-    covered AS (
-        SELECT missed.stream, frame, missed.seq,
-            sum(least(missed.seq + missed.bytes, other.seq + other.bytes) - greatest(missed.seq, other.seq)) AS bytes
+    covering AS (
+        SELECT missed.stream, frame, missed.seq, greatest(missed.seq, other.seq) AS from_seq,
+            least(missed.seq + missed.bytes, other.seq + other.bytes) AS to_seq
         FROM laid missed JOIN (
             SELECT *, unnest(range(seq // 65536, (seq + bytes - 1) // 65536 + 1)) AS block FROM other_segments
         ) other ON other.stream = missed.stream AND other.sender = missed.sender
             AND other.place = missed.next AND other.block = missed.block
             AND other.seq < missed.seq + missed.bytes AND missed.seq < other.seq + other.bytes
-            AND greatest(missed.seq, other.seq) // 65536 = missed.block
+            AND greatest(missed.seq, other.seq) // 65536 = missed.block),
+    -- How much arrived, and which byte is the first that did not.
+    covered AS (
+        SELECT stream, frame, sum(to_seq - from_seq) AS bytes,
+            coalesce(min(up_to) FILTER (up_to < from_seq), max(to_seq)) AS lost_seq
+        FROM (
+            SELECT *, coalesce(max(to_seq) OVER (PARTITION BY stream, frame ORDER BY from_seq
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), seq) AS up_to
+            FROM covering)
         GROUP BY ALL),
+    gone AS (
+        SELECT missed.* REPLACE (
+            coalesce(lost_seq, missed.seq) AS seq, missed.bytes - coalesce(covered.bytes, 0) AS bytes),
+            missed.seq + missed.bytes AS end_seq
+        FROM missed LEFT JOIN covered ON covered.stream = missed.stream AND covered.frame = missed.frame
+        WHERE missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes),
     sent_again AS (
-        SELECT DISTINCT stream, sender, place, seq FROM sightings
-        WHERE bytes > 0 AND stream IN (SELECT stream FROM missed)
-        QUALIFY count(*) OVER (PARTITION BY stream, sender, place, seq) > 1),
+        SELECT DISTINCT gone.stream, gone.frame
+        FROM gone JOIN sightings other ON other.stream = gone.stream AND other.sender = gone.sender
+            AND other.place = gone.place AND other.seq = gone.seq AND other.frame <> gone.frame
+        WHERE other.bytes > 0),
     acknowledged AS (
         SELECT stream, sender, max(ack) AS ack FROM sightings
         WHERE contains(flags, 'A') AND stream IN (SELECT stream FROM missed) GROUP BY ALL)
-    SELECT missed.stream, missed.sender, missed.place AS from_place, next AS to_place, missed.frame, seen_at, flags,
-        missed.seq, missed.bytes,
-        seen_behind OR coalesce(missed.bytes > 0 AND sent_again.seq IS NULL
-            AND acknowledged.ack >= missed.seq + missed.bytes, false) AS captured_elsewhere
-    FROM missed
-    LEFT JOIN covered ON covered.stream = missed.stream AND covered.frame = missed.frame
-    LEFT JOIN sent_again ON sent_again.stream = missed.stream AND sent_again.sender = missed.sender
-        AND sent_again.place = missed.place AND sent_again.seq = missed.seq
-    LEFT JOIN acknowledged ON acknowledged.stream = missed.stream AND acknowledged.sender <> missed.sender
-    WHERE (missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes)
+    SELECT gone.stream, gone.sender, gone.place AS from_place, next AS to_place, gone.frame, seen_at, flags, gone.seq,
+        gone.bytes,
+        seen_behind OR coalesce(gone.bytes > 0 AND sent_again.frame IS NULL AND acknowledged.ack >= end_seq, false)
+            AS captured_elsewhere
+    FROM gone
+    LEFT JOIN sent_again ON sent_again.stream = gone.stream AND sent_again.frame = gone.frame
+    LEFT JOIN acknowledged ON acknowledged.stream = gone.stream AND acknowledged.sender <> gone.sender
+    WHERE
         -- A direction of which the place saw nothing, and all arrived, goes another way.
-        AND (NOT seen_behind OR EXISTS (
-            FROM paths WHERE paths.stream = missed.stream AND paths.place = next
-                AND if(missed.sender = 'client', packets_client, packets_server) > 0))
+        (NOT seen_behind OR EXISTS (
+            FROM paths WHERE paths.stream = gone.stream AND paths.place = next
+                AND if(gone.sender = 'client', packets_client, packets_server) > 0))
         -- A middlebox opened the connection by itself: handshake and acknowledgements are its own.
-        AND NOT (missed.bytes = 0 AND NOT contains(flags, 'F') AND missed.stream IN (
+        AND NOT (gone.bytes = 0 AND NOT contains(flags, 'F') AND gone.stream IN (
             SELECT stream FROM paths GROUP BY stream
             HAVING count(DISTINCT isn_server) > 1 AND count(DISTINCT isn_client) = 1))
 """

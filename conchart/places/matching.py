@@ -63,17 +63,20 @@ _AGAIN = f"""
         WINDOW same AS (PARTITION BY part, isn_client, isn_server ORDER BY first_frame)
         QUALIFY opened_at - first_value(opened_at) OVER same < {_BEHIND_NS}),
     packets AS (
-        SELECT rows.part, rows.stream, rows.first_frame, by_client,
+        SELECT rows.part, rows.stream, rows.first_frame, opened_at, transport, by_client,
             CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS named
         FROM all_connections rows JOIN told USING (part, stream)
         WHERE bytes > 0 AND (transport = 'tcp' OR ip_id > 0)),
     twice AS (
-        SELECT DISTINCT part, named, one.stream, other.stream AS again
+        SELECT DISTINCT part, named, one.stream, other.stream AS again,
+            -- A single question, with its identification: the same stack would have counted on.
+            if(one.transport = 'udp' AND abs(other.opened_at - one.opened_at) < {_BEHIND_NS}, 1, {_LEAST_ALIKE})
+                AS least
         FROM packets one JOIN packets other USING (part, named, by_client)
         WHERE (one.first_frame, one.stream) < (other.first_frame, other.stream))
     SELECT part, stream FROM begun WHERE is_again
     UNION
-    SELECT part, again FROM twice GROUP BY part, stream, again HAVING count(*) >= {_LEAST_ALIKE}
+    SELECT part, again FROM twice GROUP BY part, stream, again, least HAVING count(*) >= least
 """
 
 _UNKNOWN = """
@@ -120,12 +123,13 @@ _NAMED = """
 _BY_PACKETS = f"""
     INSERT INTO members
     WITH packets AS (
-        SELECT loose.*, by_client, bytes > 0 OR contains(flags, 'S') AS says, {_NAMED} AS named
+        SELECT loose.*, by_client, bytes, ip_id, bytes > 0 OR contains(flags, 'S') AS says, {_NAMED} AS named
         FROM loose JOIN told ON told.part = loose.part AND told.stream = loose.local
         QUALIFY count(*) OVER (PARTITION BY loose.part, named) <= {_LOOK_ALIKE}),
     pairs AS (
         SELECT new.local, old.path, any_value(old.turned) AS turned, count(DISTINCT named) FILTER (new.says) AS alike,
             count(*) FILTER (new.by_client <> old.by_client) * 2 > count(*) AS crossed,
+            bool_or(transport = 'udp' AND new.bytes > 0 AND new.ip_id > 0 AND new.ip_id = old.ip_id) AS numbered,
             bool_or(least((new.client_ip, new.client_port), (new.server_ip, new.server_port))
                     = least((old.client_ip, old.client_port), (old.server_ip, old.server_port))
                 AND greatest((new.client_ip, new.client_port), (new.server_ip, new.server_port))
@@ -134,9 +138,10 @@ _BY_PACKETS = f"""
         WHERE new.part = $part AND old.part <> $part
         GROUP BY ALL)
     SELECT path, $part, local, turned <> crossed, false FROM pairs
-    WHERE alike >= if(same_ends, 1, 2)
-    QUALIFY row_number() OVER (PARTITION BY local ORDER BY same_ends DESC, alike DESC, path) = 1
-        AND row_number() OVER (PARTITION BY path ORDER BY same_ends DESC, alike DESC, local) = 1
+    -- A datagram with its identification is one of a kind.
+    WHERE alike >= if(same_ends OR numbered, 1, 2)
+    QUALIFY row_number() OVER (PARTITION BY local ORDER BY same_ends DESC, numbered DESC, alike DESC, path) = 1
+        AND row_number() OVER (PARTITION BY path ORDER BY same_ends DESC, numbered DESC, alike DESC, local) = 1
 """
 
 _ENDS = "(transport, client_ip, client_port, server_ip, server_port)"

@@ -85,3 +85,43 @@ def test_a_place_says_how_many_packets_it_lacks(tmp_path: Path) -> None:
             ("server", 0),
         ]
         assert trace.sql("SELECT from_place, to_place FROM losses").fetchall() == [("server", "client")]
+
+
+def joined(packets: Sequence[Packet], talk: Talk, many: int) -> list[Packet]:
+    """What a host captures that leaves it to its network card to cut segments: several of them are one."""
+    told: list[Packet] = []
+    for one in packets:
+        last = told[-1] if told else one
+        follows = one.source == talk.server == last.source and one.payload and last.payload
+        if follows and last.seq + len(last.payload) == one.seq and len(last.payload) < many * 1_448:
+            told[-1] = replace(last, payload=last.payload + one.payload)
+        else:
+            told.append(one)
+    return told
+
+
+def test_of_a_segment_that_was_cut_on_the_way_the_lost_pieces_are_told(tmp_path: Path) -> None:
+    talk = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"x" * 100_000)])
+    packets = talk.packets()
+    whole = [one for one in packets if len(one.payload) == 1_448]
+    lost = [whole[8], whole[22], whole[23]]
+    last = packets.index(whole[-1])
+    again = [
+        replace(one, at=packets[last].at + 1_000 * number, ip_id=9_000 + number) for number, one in enumerate(lost)
+    ]
+    sent = joined(packets[: last + 1], talk, many=5)
+    places = {
+        "client": written(
+            tmp_path / "client.pcap",
+            [*(one for one in packets[: last + 1] if one not in lost), *again, *packets[last + 1 :]],
+        ),
+        "server": written(tmp_path / "server.pcap", at_server([*sent, *again, *packets[last + 1 :]], talk.server)),
+    }
+    with conchart.read(places=places) as trace:
+        told = trace.sql("""
+            SELECT seq, bytes, from_place, to_place, captured_elsewhere FROM losses WHERE bytes > 0 ORDER BY seq
+        """).fetchall()
+        expected = [(lost[0].seq, 1_448), (lost[1].seq, 2 * 1_448)]
+        assert told == [(seq, size, "server", "client", False) for seq, size in expected]
+        sizes = trace.sql("SELECT max(bytes) FROM sightings GROUP BY place ORDER BY place").fetchall()
+        assert sizes == [(1_448,), (5 * 1_448,)]
