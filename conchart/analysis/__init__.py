@@ -77,7 +77,7 @@ def plan(
             writes=("links", "nodes"),
             forget=hops.FORGET,
         ),
-        _Part(work=find_losses, reads=("places", "sightings", "paths"), writes=("losses",)),
+        _Part(work=find_losses, reads=("captures", "places", "sightings", "paths"), writes=("losses",)),
         _Part(
             work=compare_places,
             reads=("connections", "handshakes", "places", "sightings", "paths", "links"),

@@ -1,6 +1,6 @@
 """Which packets got lost between two places that captured.
 
-In: ``sightings``, ``paths``. Out: the table ``losses``.
+In: ``captures``, ``sightings``, ``paths``. Out: the table ``losses``.
 
 A packet is lost between two places if the one that it passes first saw it and the next one did not, while that one was
 capturing. It was there all the same, and only its capture is incomplete, if a place behind saw it, or its bytes were
@@ -12,7 +12,7 @@ from conchart.store.tables import Tables
 
 _LOST = """
     INSERT INTO losses BY NAME
-    WITH capturing AS (SELECT place, min(seen_at) AS first_at, max(seen_at) AS last_at FROM sightings GROUP BY place),
+    WITH capturing AS (SELECT place, min(first_at) AS first_at, max(last_at) AS last_at FROM captures GROUP BY place),
     shared AS (SELECT stream FROM paths WHERE position = 1),
     next_places AS (
         SELECT stream, place, 'client' AS sender, lead(place) OVER (PARTITION BY stream ORDER BY position) AS next
