@@ -11,8 +11,8 @@ second packet spent on the path longer than the first. Both went the same way, s
 
 The turns of one connection have no gaps, and each phase gets the parts of them that it lies over: they add up to the
 phase exactly. While a sender's timer runs for a lost packet, its host has nothing to do: that time is the loss's; nor
-while it waits for an acknowledgement before it may send on: that is the pace of the path. A proxy's own part is divided
-further, by the connections that it caused (``links``).
+while it waits for an acknowledgement before it may send on, or what it sent is in a queue: that is the pace of the
+path. A proxy's own part is divided further, by the connections that it caused (``links``).
 """
 
 from conchart import _native

@@ -94,7 +94,8 @@ impl Asked {
     }
 }
 
-/// Acknowledgements let a sender go on, one after the other: from its last segment to the last of them.
+/// Acknowledgements let a sender go on, one after the other, or what it had sent queued: from its last segment to the last
+/// of them, or to its next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
     pub stream: i32,
@@ -138,10 +139,18 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[As
     if let [.., before, last] = stops
         && let [first, next, ..] = stops
     {
-        let stream = first.stream;
-        paces(stream, of_place(seen, first.place), true, [first.place, next.place], &mut found.paces);
-        paces(stream, of_place(seen, last.place), false, [last.place, before.place], &mut found.paces);
+        let known = found.crossings.len();
         cross(stops, seen, &mut found.crossings);
+        for (by_client, here, there) in [(true, first, next), (false, last, before)] {
+            let new = found.crossings.get(known..).unwrap_or_default();
+            let way =
+                |one: &&Crossing| (one.by_client, one.place, one.to_place) == (by_client, here.place, there.place);
+            let mut paced = paces(here.stream, of_place(seen, here.place), by_client, [here.place, there.place]);
+            if let Some(way) = new.iter().find(way) {
+                queued(of_place(seen, here.place), of_place(seen, there.place), way, &mut paced);
+            }
+            found.paces.extend(joined(paced));
+        }
     }
     let Some(own) = stops.iter().find(|stop| stop.tells) else { return };
     let turns = turns(own, stops.len() > 1, of_place(seen, own.place), lost);
@@ -377,10 +386,10 @@ fn part(
 }
 
 /// Finds where a side that sends as soon as an acknowledgement comes had to wait for it, in the time of the nearest place.
-fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2], found: &mut Vec<Pace>) {
+fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2]) -> Vec<Pace> {
+    let mut found = Vec::new();
     let (mut sent_at, mut asked_at) = (None, None);
     let mut before: Option<&Sighting> = None;
-    let mut last: Option<Pace> = None;
     for one in seen {
         let is_own = one.by_client == by_client;
         if let (true, Some(start_at), Some(ack)) = (is_own && one.bytes > 0, sent_at, before)
@@ -391,13 +400,7 @@ fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [us
             // Since its own last segment, nothing but acknowledgements came.
             && asked_at.is_none_or(|asked_at| asked_at < start_at)
         {
-            match &mut last {
-                Some(pace) if start_at - pace.end_at <= AT_ONCE_NS => pace.end_at = ack.at,
-                _ => {
-                    let new = Pace { stream, start_at, end_at: ack.at, place, to_place };
-                    found.extend(last.replace(new));
-                }
-            }
+            found.push(Pace { stream, start_at, end_at: ack.at, place, to_place });
         }
         if is_own {
             sent_at = Some(one.at);
@@ -406,5 +409,40 @@ fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [us
         }
         before = Some(one);
     }
-    found.extend(last);
+    found
+}
+
+/// Finds where a side paused while what it had sent queued on the way: sent at once, the next segment would have waited
+/// in that queue, and come no earlier. Kernels pace what they send, some milliseconds behind the acknowledgements.
+fn queued(here: &[Sighting], there: &[Sighting], way: &Crossing, found: &mut Vec<Pace>) {
+    let arrivals: HashMap<i64, i64> = there.iter().filter_map(|one| Some((one.packet?, one.at))).collect();
+    let mut sent_at = None;
+    for one in here.iter().filter(|one| one.bytes > 0) {
+        if one.by_client != way.by_client {
+            // What follows answers it.
+            sent_at = None;
+            continue;
+        }
+        let arrived_at = one.packet.and_then(|packet| arrivals.get(&packet));
+        if let (Some(start_at), Some(arrived_at)) = (sent_at.replace(one.at), arrived_at) {
+            let (paused_ns, queued_ns) = (one.at - start_at, arrived_at - one.at - way.least_ns);
+            if paused_ns > AT_ONCE_NS && queued_ns >= paused_ns {
+                let Crossing { stream, place, to_place, .. } = *way;
+                found.push(Pace { stream, start_at, end_at: one.at, place, to_place });
+            }
+        }
+    }
+}
+
+/// Joins those that overlap or follow each other.
+fn joined(mut paces: Vec<Pace>) -> Vec<Pace> {
+    paces.sort_unstable_by_key(|pace| (pace.start_at, pace.end_at));
+    let mut kept: Vec<Pace> = Vec::new();
+    for next in paces {
+        match kept.last_mut() {
+            Some(pace) if next.start_at - pace.end_at <= AT_ONCE_NS => pace.end_at = pace.end_at.max(next.end_at),
+            _ => kept.push(next),
+        }
+    }
+    kept
 }

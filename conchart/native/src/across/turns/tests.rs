@@ -125,3 +125,17 @@ fn a_request_among_others_has_a_turn_of_its_own() {
     assert_eq!(of(1), [("path", 2, 12), ("path", 20, 30), ("host", 12, 20)]);
     assert_eq!(of(2), [], "no packet came then");
 }
+
+#[test]
+fn a_sender_that_paused_while_its_bytes_queued_kept_nobody_waiting() {
+    let seen = [
+        packet(1, [0, 10], true, 9),
+        packet(2, [5, 30], true, 9),
+        packet(3, [20, 45], true, 9),
+        // The queue was empty before it came.
+        packet(4, [60, 75], true, 9),
+    ];
+    let paces: Vec<_> =
+        watched(seen.concat()).paces.iter().map(|pace| (pace.start_at / MS, pace.end_at / MS)).collect();
+    assert_eq!(paces, [(0, 20)]);
+}
