@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 
 use crate::exchange::{ContentMessage, DnsOver, Exchange, Http3Frame, Provenance, QuicFrame, Span};
 use crate::flow::Flow;
+use crate::owners::{Owner, Owners};
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
 use crate::quic::Lost;
@@ -169,6 +170,25 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
     }
 }
 
+/// The same row, with who owns the ends.
+pub fn owned<'a>(row: ConnectionRow<'a>, owners: &'a Owners) -> ConnectionRow<'a> {
+    let (client, server) = (owners.of(Side::Client), owners.of(Side::Server));
+    let text = |owner: Option<&'a Owner>, of: fn(&Owner) -> &Option<Box<str>>| owner.and_then(|one| of(one).as_deref());
+    ConnectionRow {
+        client_pid: client.and_then(|owner| owner.pid),
+        client_process: text(client, |owner| &owner.process),
+        client_container: text(client, |owner| &owner.container),
+        client_container_id: text(client, |owner| &owner.container_id),
+        client_pod: text(client, |owner| &owner.pod),
+        server_pid: server.and_then(|owner| owner.pid),
+        server_process: text(server, |owner| &owner.process),
+        server_container: text(server, |owner| &owner.container),
+        server_container_id: text(server, |owner| &owner.container_id),
+        server_pod: text(server, |owner| &owner.pod),
+        ..row
+    }
+}
+
 /// What only TCP knows is NULL: UDP acknowledges nothing and is never closed.
 pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionRow<'static> {
     let (client, server) = (&udp.sent.client, &udp.sent.server);
@@ -321,6 +341,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
+        parent_span: provenance.and_then(|way| way.parent_span.as_deref()),
         forwarded_for: provenance.and_then(Provenance::forwarded_for),
         via: provenance.and_then(|way| way.via.as_deref()),
         tunnel: tunnel.map(|tunnel| &*tunnel.kind),
