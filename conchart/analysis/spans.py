@@ -9,7 +9,7 @@ and port. ``docs/traces.md`` says how.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,9 @@ _EXACT = 0.99
 _ALONE = 0.9
 """Of a match by time, where nothing else fits."""
 _LEAST = 0.5
-"""Below it, a match would be a guess: it is left out."""
+"""Of one where another pair is as near."""
+_GUESS = 0.6
+"""Below it, a match by time would be a guess: it is left out."""
 _CANDIDATES = 256
 """Requests around a span that are looked at; more of them at one instant and with one target are not told apart."""
 _SLACK_NS = 2_000_000
@@ -38,6 +40,10 @@ _FARTHEST_NS = 3_600_000_000_000
 _BIN_NS = 2_000_000
 _MOST = 0.9
 """So many spans that find a request without an offset say that there is none."""
+_EARLY = 4
+"""How much worse it is that something comes too soon than too late."""
+_SWAPS = 8
+"""How often pairs are looked through for two that would do better the other way round."""
 _TAIL = 50
 """One in so many pairs may be worse than the bound that is taken from all of them."""
 
@@ -300,22 +306,78 @@ def _by_time(
             if distance is not None and (exchange.key, span.kind in CLIENTS) not in taken and _fits(span, exchange):
                 pairs.append((distance, span.number, exchange))
     pairs.sort(key=lambda pair: (pair[0], pair[1], pair[2].key))
-    best: dict[int, list[int]] = defaultdict(list)
-    rivals: dict[tuple[tuple[int, int], bool], list[int]] = defaultdict(list)
-    for distance, number, exchange in pairs:
-        best[number].append(distance)
-        rivals[exchange.key, spans[number].kind in CLIENTS].append(distance)
-    for distance, number, exchange in pairs:
-        end = (exchange.key, spans[number].kind in CLIENTS)
-        if number in matches or end in taken:
-            continue
-        others = [*best[number][1:2], *rivals[end][1:2]]
+    for number, (exchange, distance, next_best) in _assigned(pairs, spans, taken).items():
         confidence = _ALONE
-        if others:
+        if next_best is not None:
             # As sure as the next best pair is further away than this one.
-            confidence = _LEAST + (_ALONE - _LEAST) * (1 - (distance + 1) / (max(min(others), distance) + 1))
-        taken.add(end)
+            confidence = _LEAST + (_ALONE - _LEAST) * (1 - (distance + 1) / (max(next_best, distance) + 1))
         matches[number] = _Match(exchange, "time", round(confidence, 2))
+
+
+def _assigned(
+    pairs: Sequence[tuple[int, int, _Exchange]], spans: Sequence[Span], taken: Collection[tuple[tuple[int, int], bool]]
+) -> dict[int, tuple[_Exchange, int, int | None]]:
+    """Give each span its request, no request two spans of a kind: the closest pairs first, then better ones in turn.
+
+    Returns:
+        By the span's number: the exchange, how far it is, and how far the next best pair of either is.
+    """
+    distances: dict[int, dict[tuple[int, int], int]] = defaultdict(dict)
+    by_end: dict[tuple[tuple[int, int], bool], list[tuple[int, int]]] = defaultdict(list)
+    by_key: dict[tuple[int, int], _Exchange] = {}
+    for distance, number, exchange in pairs:
+        distances[number][exchange.key] = distance
+        by_end[exchange.key, spans[number].kind in CLIENTS].append((distance, number))
+        by_key[exchange.key] = exchange
+    chosen: dict[int, tuple[int, int]] = {}
+    owner: dict[tuple[tuple[int, int], bool], int | None] = dict.fromkeys(taken)
+    for _, number, exchange in pairs:
+        end = (exchange.key, spans[number].kind in CLIENTS)
+        if number not in chosen and end not in owner:
+            chosen[number], owner[end] = exchange.key, number
+    for _ in range(_SWAPS):
+        if not _swapped(chosen, owner, distances, spans):
+            break
+    told = {}
+    for number, key in chosen.items():
+        distance = distances[number][key]
+        others = [far for other, far in distances[number].items() if other != key]
+        others += [far for far, other in by_end[key, spans[number].kind in CLIENTS] if other != number]
+        told[number] = (by_key[key], distance, min(others, default=None))
+    return told
+
+
+def _swapped(
+    chosen: dict[int, tuple[int, int]],
+    owner: dict[tuple[tuple[int, int], bool], int | None],
+    distances: Mapping[int, Mapping[tuple[int, int], int]],
+    spans: Sequence[Span],
+) -> bool:
+    """Give spans each other's requests, or free ones, where the two together are closer then."""
+    improved = False
+    for number in list(distances):
+        of_client, mine = spans[number].kind in CLIENTS, chosen.get(number)
+        if mine is None:
+            continue
+        best, partner, wanted = 0, None, mine
+        for key, far in distances[number].items():
+            other = owner.get((key, of_client), -1)
+            if key == mine or other is None:  # matched by its ids
+                continue
+            gain = distances[number][mine] - far
+            if other >= 0:
+                if mine not in distances[other]:
+                    continue
+                gain += distances[other][key] - distances[other][mine]
+            if gain > best:
+                best, partner, wanted = gain, other, key
+        if partner is not None:
+            improved = True
+            del owner[mine, of_client]
+            if partner >= 0:
+                chosen[partner], owner[mine, of_client] = mine, partner
+            chosen[number], owner[wanted, of_client] = wanted, number
+    return improved
 
 
 def _distance(span: Span, exchange: _Exchange, offset: int, slack: int) -> int | None:
@@ -326,11 +388,16 @@ def _distance(span: Span, exchange: _Exchange, offset: int, slack: int) -> int |
     if span.kind in SERVERS:
         if begin > slack or span.begin + offset > exchange.done_at + slack:
             return None
-        return abs(begin + exchange.way_server) + abs(end + exchange.way_server)
+        return _late(-begin - exchange.way_server) + abs(end + exchange.way_server) // 2
     if begin < -slack or end < -slack:
         return None
     begin = exchange.opened_at - span.begin - offset
-    return abs(begin - exchange.way_client) + abs(end - exchange.way_client)
+    return _late(begin - exchange.way_client) + _late(end - exchange.way_client) // 2
+
+
+def _late(by: int) -> int:
+    """Weigh a delay: programs are late now and then, and never early. The end waits for more than the beginning."""
+    return by if by >= 0 else _EARLY * -by
 
 
 def _rows(
@@ -349,6 +416,8 @@ def _rows(
     for span in spans:
         clock = clocks.get(span.service, _Clock())
         match = matches.get(span.number)
+        is_guess = match is not None and match.by == "time" and match.confidence < _GUESS
+        match = None if is_guess else match
         wire = before = behind = None
         unmatched = None
         if match:
@@ -363,7 +432,7 @@ def _rows(
         elif span.end + clock.offset < first or span.begin + clock.offset > last:
             unmatched = "outside the capture"
         else:
-            unmatched = "no request fits"
+            unmatched = "several requests fit alike" if is_guess else "no request fits"
         yield (
             span.number, span.trace_id, span.span_id, span.parent, span.name, span.kind, span.service,
             span.begin + clock.offset, span.end + clock.offset, clock.offset, clock.uncertainty,
