@@ -44,6 +44,10 @@ _EARLY = 4
 """How much worse it is that something comes too soon than too late."""
 _SWAPS = 8
 """How often pairs are looked through for two that would do better the other way round."""
+_ENOUGH = 0.4
+"""So many must agree on an offset …"""
+_CLEARLY, _APART = 1.4, 10
+"""… and so many times more than on any that is further from it than so many bins."""
 _TAIL = 50
 """One in so many pairs may be worse than the bound that is taken from all of them."""
 
@@ -232,7 +236,10 @@ def _voted(spans: Sequence[Span], exchanges: Sequence[_Exchange]) -> _Clock:
         return _Clock()
     near = {place: sum(votes.get(place + away, 0) for away in (-2, -1, 0, 1, 2)) for place in votes}
     best = max(near, key=lambda place: (near[place], votes[place], -abs(place)))
-    return _Clock(best * _BIN_NS, 3 * _BIN_NS)
+    # Otherwise they are of another time, and an offset would be made up.
+    rival = max((count for place, count in near.items() if abs(place - best) > _APART), default=0)
+    agreed = near[best] >= _ENOUGH * len(some) and near[best] >= _CLEARLY * rival
+    return _Clock(best * _BIN_NS, 3 * _BIN_NS) if agreed else _Clock()
 
 
 def _lasts(span: Span, exchange: _Exchange) -> bool:

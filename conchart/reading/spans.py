@@ -131,7 +131,8 @@ def _documents(path: Path, problems: _Problems) -> Iterator[tuple[int, dict[str,
     """Give the requests of a file, with the line on which each begins."""
     try:
         with path.open("rb") as file:
-            first = file.readline()
+            if not (first := file.readline()):
+                return
             if (document := _parsed(first)) is None:
                 # One document that is written over many lines begins with a line that is none.
                 whole = _parsed(first + file.read()) if first.lstrip()[:1] in (b"{", b"[") else None
