@@ -17,6 +17,7 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.analysis.owners import name_owners
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
@@ -156,6 +157,8 @@ def read(
             for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
+                    if path.sockets:
+                        name_owners(trace, path.sockets.rows())
                 elif os.fspath(path) != name:
                     trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
             if not packets:

@@ -111,7 +111,7 @@ def plan(
         _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",)),
         _Part(
             work=appraise,
-            reads=("captures", "captures.vantage", "connections", "phases", "coverage"),
+            reads=("captures", "captures.vantage", "connections", "phases", "coverage", "spans"),
             writes=("remarks",),
         ),
     )

@@ -1,6 +1,6 @@
 """How good the capture is: what is wrong with it, and by how much. ``words/quality.py`` has the sentences.
 
-In: captures, connections, phases, coverage. Out: the table ``remarks``, in the order in which they matter.
+In: captures, connections, phases, coverage, spans. Out: the table ``remarks``, in the order in which they matter.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 from conchart.store.sql import HOLED, MISSING, ONE_SIDED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
-from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic
+from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic, traced
 
 _FACTS = f"""
     SELECT * FROM
@@ -41,12 +41,16 @@ _FACTS = f"""
         FROM connections JOIN captures USING (capture)))"""
 
 
+_TRACED = "SELECT coalesce(matched_by, unmatched), count(*) FROM spans GROUP BY ALL ORDER BY ALL"
+
+
 def appraise(tables: Tables) -> None:
     """Say what limits the capture, warnings first."""
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables), *_notes(tables)]
+    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables)]
+    remarks += [*_traced(tables), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
@@ -108,6 +112,14 @@ def _keys(tables: Tables) -> Iterator[RemarkText]:
         if lack != "all"
     ]
     yield keys(opened, total, lacking)
+
+
+def _traced(tables: Tables) -> Iterator[RemarkText]:
+    """Count spans beside requests, by what they are matched by, and why others are not."""
+    counts = {why: count for why, count in tables.fetch(_TRACED)}
+    if counts:
+        matched, *others = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
+        yield traced(matched, *others, left=counts)
 
 
 def _notes(tables: Tables) -> Iterator[RemarkText]:

@@ -430,10 +430,12 @@ def _rows(
         if match:
             exchange = match.exchange
             before, behind = exchange.request_at - span.begin - clock.offset, span.end + clock.offset - exchange.done_at
+            # What the capture point saw, the client had half a round trip before, or after.
             if span.kind in CLIENTS:
-                wire = exchange.done_at - exchange.request_at - inside.get((span.trace_id, span.span_id), 0)
+                before, behind = before - exchange.way_client, behind - exchange.way_client
+                wire = span.end - span.begin - before - behind - inside.get((span.trace_id, span.span_id), 0)
             else:
-                before, behind = -before, -behind
+                before, behind = -before - exchange.way_server, -behind - exchange.way_server
         elif span.kind not in CLIENTS and span.kind not in SERVERS:
             unmatched = "internal"
         elif span.end + clock.offset < first or span.begin + clock.offset > last:

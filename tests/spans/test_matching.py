@@ -27,7 +27,9 @@ def told(case: str) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
 
 def truth(case: str) -> dict[str, int]:
     """Give the number of the request that each span says it is about, by the span's id."""
-    return {str(span["spanId"]): int(values["lab.request"]) for _, span, values in told(case) if "lab.request" in values}
+    return {
+        str(span["spanId"]): int(values["lab.request"]) for _, span, values in told(case) if "lab.request" in values
+    }
 
 
 def read(case: str, spans: list[Path] | None = None) -> Trace:
@@ -86,7 +88,9 @@ def test_ids_need_no_clock(tmp_path: Path) -> None:
     assert quality("ids", spans) == (1, 1)
     with read("ids", spans) as trace:
         clocks = dict(
-            trace.fetch("SELECT service, (any_value(clock_offset_ns), any_value(uncertainty_ns)) FROM spans GROUP BY ALL")
+            trace.fetch(
+                "SELECT service, (any_value(clock_offset_ns), any_value(uncertainty_ns)) FROM spans GROUP BY ALL"
+            )
         )
     for service, name in (("visitor", FILES[0]), ("shop", FILES[1])):
         offset, uncertainty = clocks[service]
@@ -202,4 +206,6 @@ def test_a_document_over_many_lines_and_ids_in_base64_are_read(tmp_path: Path) -
     document = json.loads((CASES / "ids" / FILES[0]).read_text().splitlines()[0])
     (tmp_path / "whole.json").write_text(MessageToJson(ParseDict(_bytes(document), ExportTraceServiceRequest())))
     with read("ids", [tmp_path / "whole.json"]) as trace:
-        assert trace.fetch("SELECT matched_by, kind, method, status FROM spans") == [("traceparent", "client", "GET", 200)]
+        assert trace.fetch("SELECT matched_by, kind, method, status FROM spans") == [
+            ("traceparent", "client", "GET", 200)
+        ]

@@ -286,7 +286,9 @@ def dump_otlp(tables: Tables, sink: IO[str]) -> None:
     sink.write('{"resourceSpans": [')
     servers = groupby(fetched(tables.sql(_TRACES)), key=lambda row: row[:2])
     for number, ((_, resource), rows) in enumerate(servers):
-        sink.write(("," if number else "") + f'\n{{"resource": {resource}, "scopeSpans": [{{"scope": {scope}, "spans": [')
+        sink.write(
+            ("," if number else "") + f'\n{{"resource": {resource}, "scopeSpans": [{{"scope": {scope}, "spans": ['
+        )
         sink.writelines(lines(told for (*_, told) in rows))
         sink.write("]}]}")
     sink.write("]}\n")
