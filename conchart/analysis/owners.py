@@ -37,8 +37,8 @@ _ACCEPTING = """
         AND listening.port = server_port AND (ip = server_ip OR ip = '' AND {here})
 """
 _HERE = """(
-    server_ip IN (SELECT ip FROM sockets WHERE ip <> '') OR local_end IN ('server', 'both') OR starts_with(server_ip, '127.')
-    OR server_ip = '::1' OR server_ip = client_ip)"""
+    server_ip IN (SELECT ip FROM sockets WHERE ip <> '') OR local_end IN ('server', 'both')
+    OR starts_with(server_ip, '127.') OR server_ip = '::1' OR server_ip = client_ip)"""
 
 
 def name_owners(tables: Tables, sockets: Iterable[tuple[object, ...]]) -> None:

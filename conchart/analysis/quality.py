@@ -116,10 +116,10 @@ def _keys(tables: Tables) -> Iterator[RemarkText]:
 
 def _traced(tables: Tables) -> Iterator[RemarkText]:
     """Count spans beside requests, by what they are matched by, and why others are not."""
-    counts = {why: count for why, count in tables.fetch(_TRACED)}
+    counts: dict[str, int] = dict(tables.fetch(_TRACED))
     if counts:
-        matched, *others = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
-        yield traced(matched, *others, left=counts)
+        by_ids, by_time, internal = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
+        yield traced(by_ids, by_time, internal, left=counts)
 
 
 def _notes(tables: Tables) -> Iterator[RemarkText]:

@@ -3,8 +3,8 @@
 In: spans as programs wrote them (``reading/spans.py``), exchanges, links. Out: the table ``spans``.
 
 A request that carries ``traceparent`` names the span that asked for it: no clock is needed. Those pairs tell how far
-the clock of each service is from the capture's. What is left is matched by time on that clock, by method, target, status
-and port. ``docs/traces.md`` says how.
+the clock of each service is from the capture's. What is left is matched by time on that clock, by method, target,
+status and port. ``docs/traces.md`` says how.
 """
 
 from bisect import bisect_left, bisect_right
@@ -71,9 +71,9 @@ class _Exchange:
     way_server: int
     trace: str | None
     parent: str | None
-    is_front: bool
+    is_front: bool = False
     """Another exchange behind it carries the same ids."""
-    is_back: bool
+    is_back: bool = False
     """It was caused by an exchange with the same ids."""
 
     @property
@@ -98,11 +98,13 @@ class _Clock:
 
 _EXCHANGES = """
     SELECT stream, number, coalesce(request_at, request_done_at) AS asked_at,
-        coalesce(response_done_at, response_at, request_done_at, request_at), upper(method), target, status,
+        coalesce(response_done_at, response_at, request_done_at, request_at),
+        -- Of a turn inside TLS it is not known what it asks for.
+        CASE WHEN protocol <> 'tls' THEN upper(method) END, CASE WHEN protocol <> 'tls' THEN target END,
+        CASE WHEN protocol <> 'tls' THEN status END,
         if(number = 0 AND syn_at <= asked_at, syn_at, asked_at), client_port, server_port,
         coalesce(rtt_client_ns, least_rtt_client_ns, 0) // 2, coalesce(rtt_server_ns, least_rtt_server_ns, 0) // 2,
-        (SELECT any_value(id[13:]) FROM (SELECT unnest(ids) AS id) WHERE starts_with(id, 'traceparent:')), parent_span,
-        protocol = 'tls'
+        lower(list_filter(ids, lambda id: starts_with(id, 'traceparent:'))[1][13:]), parent_span
     FROM exchanges JOIN connections USING (stream)
     WHERE asked_at IS NOT NULL AND protocol <> 'dns' ORDER BY asked_at, stream, number
 """
@@ -126,12 +128,7 @@ def match_spans(tables: Tables, spans: Sequence[Span] = ()) -> None:
 
 def _exchanges(tables: Tables) -> list[_Exchange]:
     links = tables.fetch(_HANDED_ON)
-    found = []
-    for stream, number, asked, done, method, target, status, *ends, trace, parent, sealed in tables.fetch(_EXCHANGES):
-        # Of a turn inside TLS it is not known what it asks for.
-        named = (None, None, None) if sealed else (method, target, status)
-        ids = (trace.lower() if trace else None, parent)
-        found.append(_Exchange(stream, number, asked, done, *named, *ends, *ids, is_front=False, is_back=False))
+    found = [_Exchange(*row) for row in tables.fetch(_EXCHANGES)]
     by_key = {one.key: one for one in found}
     for *front, back_stream, back_number in links:
         before, behind = by_key.get((front[0], front[1])), by_key.get((back_stream, back_number))
@@ -390,8 +387,8 @@ def _swapped(
 def _distance(span: Span, exchange: _Exchange, offset: int, slack: int) -> int | None:
     """Give how far the ends of span and request are apart; None where one cannot be about the other."""
     begin, end = exchange.request_at - span.begin - offset, span.end + offset - exchange.done_at
-    # A client's span holds its request, a server's span lies inside it, by half a round trip on either side. What a server
-    # does after the answer may take longer.
+    # A client's span holds its request, a server's span lies inside it, by half a round trip on either side. What a
+    # server does after the answer may take longer.
     if span.kind in SERVERS:
         if begin > slack or span.begin + offset > exchange.done_at + slack:
             return None
@@ -429,7 +426,8 @@ def _rows(
         unmatched = None
         if match:
             exchange = match.exchange
-            before, behind = exchange.request_at - span.begin - clock.offset, span.end + clock.offset - exchange.done_at
+            before = exchange.request_at - span.begin - clock.offset
+            behind = span.end + clock.offset - exchange.done_at
             # What the capture point saw, the client had half a round trip before, or after.
             if span.kind in CLIENTS:
                 before, behind = before - exchange.way_client, behind - exchange.way_client

@@ -118,8 +118,8 @@ _OPTIONS = (
         "--spans",
         multiple=True,
         metavar="FILE",
-        help="Match the spans in this file (OTLP as JSON, as the OpenTelemetry collector's file exporter writes it) with "
-        "the requests on the wire. Repeatable.",
+        help="Match the spans in this file (OTLP as JSON, as the OpenTelemetry collector's file exporter writes it) "
+        "with the requests on the wire. Repeatable.",
     ),
     click.option(
         "--statements",

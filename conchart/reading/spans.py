@@ -74,7 +74,7 @@ def read_spans(paths: Iterable[str | os.PathLike[str]]) -> Spans:
         paths: Each file has an ``ExportTraceServiceRequest`` on each line, or is one.
 
     Returns:
-        All spans, numbered from 0. Of a file that is damaged, what could be read; ``notes`` has the lines that could not.
+        All spans, numbered from 0. Of a damaged file, what could be read; ``notes`` has the lines that could not.
 
     Raises:
         CaptureError: A file cannot be opened, or has no span that can be read.
@@ -87,7 +87,7 @@ def read_spans(paths: Iterable[str | os.PathLike[str]]) -> Spans:
             for resource, span in _spans(document):
                 try:
                     spans.append(_span(len(spans), resource, span))
-                except _Problem as problem:
+                except _Problem as problem:  # noqa: PERF203  (each span by itself)
                     problems.add(line, f"a span {problem}")
         kept = len(spans) - before
         if not kept:

@@ -24,7 +24,6 @@ def who(side: str, *, brief: bool = False) -> str:
 
 def are_known(tables: Tables) -> bool:
     """Tell whether any owner is known: of most captures none is."""
-    ((found,),) = tables.fetch(
-        f"SELECT count(*) > 0 FROM (FROM connections WHERE coalesce({who('client')}, {who('server')}) IS NOT NULL LIMIT 1)"
-    )
+    known = f"coalesce({who('client', brief=True)}, {who('server', brief=True)}) IS NOT NULL"
+    ((found,),) = tables.fetch(f"SELECT count(*) > 0 FROM (FROM connections WHERE {known} LIMIT 1)")
     return bool(found)

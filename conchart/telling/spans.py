@@ -23,6 +23,8 @@ BY_EXCHANGE = f"""
     FROM spans WHERE stream IS NOT NULL GROUP BY stream, exchange
 """
 """One row per exchange that a span is about: the client's, the server's, or both."""
+_SURE = 95
+"""Percent; less is told."""
 COLUMNS = """
     client_span, client_span_ns, client_before_ns, client_wire_ns, client_behind_ns, client_sure,
     server_span, server_span_ns, server_before_ns, server_behind_ns, server_sure
@@ -60,7 +62,5 @@ def told(row: Row) -> list[str]:
 def _sentence(row: Row, end: str, parts: list[str]) -> str:
     sure = row[f"{end}_sure"]
     doubt = f" ({sure} % sure)" if sure < _SURE else ""
-    return f"span of {format_ns(row[f'{end}_span_ns'])} ({printable(row[f'{end}_span'], limit=80)}){doubt}: {', '.join(parts)}"
-
-
-_SURE = 95
+    name = printable(row[f"{end}_span"], limit=80)
+    return f"span of {format_ns(row[f'{end}_span_ns'])} ({name}){doubt}: {', '.join(parts)}"

@@ -309,7 +309,8 @@ def traced(by_ids: int, by_time: int, internal: int, left: Mapping[str, int]) ->
     return RemarkText(
         warning=not by_ids + by_time,
         kind="spans",
-        title=f"{format_count(by_ids + by_time)} of {count_of(total, 'span')} about requests found theirs{found}{beside}",
+        title=f"{format_count(by_ids + by_time)} of {count_of(total, 'span')} about requests found theirs"
+        f"{found}{beside}",
         effect=f"The others: {why}." if others else None,
         count=others,
     )

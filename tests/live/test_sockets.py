@@ -65,7 +65,7 @@ def curl(words: list[str], path: str) -> list[str]:
 
 
 def captured(words: list[str], *options: str) -> tuple[list[dict[str, Any]], int, str]:
-    """Capture a short and a long request; gives connections, the process of the long one's client, and what was said."""
+    """Capture a long request and a short one; gives connections, the long one's client, and what was said."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o777)
         out = Path(folder, "out.json")

@@ -38,7 +38,7 @@ def read(case: str, spans: list[Path] | None = None) -> Trace:
 
 
 def matched(trace: Trace) -> dict[str, tuple[int, bool]]:
-    """Give for each matched span the number of its request on the wire, and whether that is on its side of the proxy."""
+    """Give for each matched span the number of its request, and whether that is on its side of the proxy."""
     rows = trace.fetch(
         """
         SELECT span_id, (
@@ -117,7 +117,7 @@ def test_without_ids_the_clock_of_a_service_is_found(tmp_path: Path) -> None:
     ahead = 1_800_000_000_000
     with read("ids", shifted("ids", tmp_path, {FILES[1]: ahead})) as trace:
         trace.execute("UPDATE exchanges SET parent_span = NULL")
-        found = {span: told for span, told in matched(trace).items()}
+        found = matched(trace)
         ((offset, uncertainty),) = trace.fetch(
             "SELECT DISTINCT clock_offset_ns, uncertainty_ns FROM spans WHERE kind = 'server'"
         )

@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn other_comments_tell_nothing() {
-        for text in ["", "a note", "PID: none\nCmd:", "conchart: request GET /\n", "Source\n", "Source\nSrc Name: n/a"] {
+        for text in ["", "a note", "PID: none\nCmd:", "conchart: request GET /\n", "Source\n", "Source\nSrc Name: n/a"]
+        {
             assert_eq!(told(&[text], Some(2)), None, "{text}");
         }
     }

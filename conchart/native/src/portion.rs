@@ -159,12 +159,7 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn connection(
-        &mut self,
-        row: ConnectionRow<'static>,
-        name: ServerName,
-        owners: Owners,
-    ) -> Result<(), Stopped> {
+    pub fn connection(&mut self, row: ConnectionRow<'static>, name: ServerName, owners: Owners) -> Result<(), Stopped> {
         self.portion.connections.push((row, name, owners));
         self.added()
     }

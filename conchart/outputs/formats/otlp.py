@@ -196,7 +196,8 @@ _TRACES = f"""
         LEFT JOIN traced up ON up.stream = front_stream AND up.number = front_exchange),
     others AS (
         SELECT back_stream AS stream, back_exchange AS number, list(json_object(
-            'traceId', traced.trace, 'spanId', traced.span, 'attributes', {_LINK}) ORDER BY links.confidence DESC) AS others
+            'traceId', traced.trace, 'spanId', traced.span, 'attributes', {_LINK}) ORDER BY links.confidence DESC)
+                AS others
         FROM links ANTI JOIN causes ON causes.stream = back_stream AND causes.number = back_exchange
             AND causes.front_stream = links.front_stream AND causes.front_exchange = links.front_exchange
         JOIN traced ON traced.stream = links.front_stream AND traced.number = links.front_exchange
@@ -234,8 +235,8 @@ _TRACES = f"""
         SELECT stalled.stream, coalesce(traced.trace, opening.trace, md5('trace ' || key)) AS trace,
             -- What held up a handshake lies in its span.
             coalesce(traced.span, opening.span) AS parent,
-            left(md5(concat_ws(' ', 'stall', key, kind, stalled.start_at, stalled.end_at, start_frame, exchange, phase)), 16)
-                AS span,
+            left(md5(concat_ws(' ', 'stall', key, kind, stalled.start_at, stalled.end_at, start_frame, exchange,
+                phase)), 16) AS span,
             'stall ' || kind AS name, stalled.start_at, stalled.end_at, {_STALL} AS attributes
         FROM stalled JOIN known USING (stream)
         LEFT JOIN traced ON traced.stream = stalled.stream AND traced.number = stalled.exchange

@@ -112,24 +112,22 @@ def _chosen(tables: Tables, count: int, room: int) -> list[int]:
 
 
 def _lanes(tables: Tables, streams: list[int], time: TimeAxis, *, names: bool) -> list[_Lane]:
+    rows = tables.fetch(_LANES.format(opened=time.place("opened_at")), {"streams": streams})
     return [
         _Lane(
             stream=stream,
-            server=_server(
-                endpoint(server_ip, server_port), names_text(called) if names else "", serves if names else None
-            ),
+            server=_server(endpoint(server_ip, server_port), names_text(called), serves, names=names),
             label=f"{stream:>3} {printable(asks, limit=40) if names and asks else endpoint(client_ip, client_port)}",
             result=format_ns(took) + ("" if state in _ORDINARY else f" {state}"),
             life=Stretch("unseen", opened, opened + took),
         )
-        for server_ip, server_port, called, stream, client_ip, client_port, state, opened, took, asks, serves in tables.fetch(
-            _LANES.format(opened=time.place("opened_at")), {"streams": streams}
-        )
+        for server_ip, server_port, called, stream, client_ip, client_port, state, opened, took, asks, serves in rows
     ]
 
 
-def _server(address: str, names: str, owner: str | None) -> str:
-    return "  ".join(part for part in (address, names, printable(owner, limit=60) if owner else "") if part)
+def _server(address: str, called: str, owner: str | None, *, names: bool) -> str:
+    told = (called, printable(owner, limit=60) if owner else "") if names else ()
+    return "  ".join(part for part in (address, *told) if part)
 
 
 def _stretches(tables: Tables, drawn: list[_Lane], axis: Axis, time: TimeAxis) -> dict[int, list[Stretch]]:

@@ -2,8 +2,8 @@
 
 In: the kernel's list of sockets (sock_diag(7), as ``ss`` reads it), ``/proc``. Out: rows for ``connections``.
 
-Anybody may list sockets. Whose they are, ``/proc/PID/fd`` says, which only root and the process's own user may read: what
-cannot be read is counted, and nothing else happens. A look takes at most a tenth of the time.
+Anybody may list sockets. Whose they are, ``/proc/PID/fd`` says, which only root and the process's own user may read:
+what cannot be read is counted, and nothing else happens. A look takes at most a tenth of the time.
 """
 
 import os
@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -175,24 +176,23 @@ def _owners(inodes: Iterable[int]) -> dict[int, Process]:
     """Find the processes that have these sockets; of several, the one with the lowest number."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
     found: dict[int, Process] = {}
-    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+    for pid in sorted(int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit()):
         if not wanted:
             break
-        folder = f"/proc/{pid}/fd"
-        try:
-            links = os.listdir(folder)
-        except OSError:  # it ended, or is somebody else's
-            continue
         process = None
-        for link in links:
-            try:
-                inode = wanted.pop(os.readlink(f"{folder}/{link}"), None)
-            except OSError:
-                continue
-            if inode is not None:
+        for link in _links(f"/proc/{pid}/fd"):
+            if (inode := wanted.pop(link, None)) is not None:
                 process = process or _process(pid)
                 found[inode] = process
     return found
+
+
+def _links(folder: str) -> Iterator[str]:
+    """Give what each descriptor of a process is; nothing where it ended, or is somebody else's."""
+    with suppress(OSError), os.scandir(folder) as descriptors:
+        for one in descriptors:
+            with suppress(OSError):
+                yield os.readlink(one.path)  # noqa: PTH115  (a path for each descriptor of a machine takes a while)
 
 
 def _process(pid: int) -> Process:
