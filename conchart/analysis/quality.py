@@ -35,6 +35,7 @@ _FACTS = f"""
     FROM phases JOIN connections USING (stream) WHERE kind = 'unseen' AND transport = 'tcp'),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS inferred
     FROM phases WHERE inferred AND kind <> 'unseen'),
+    (SELECT count(*) AS spans FROM spans),
     (SELECT coalesce(min(far), 0) AS nearest, coalesce(max(far), 0) AS farthest,
         count(*) FILTER (far IS NULL) AS unmoved
     FROM (SELECT CASE seen_from WHEN 'client' THEN least_rtt_client_ns ELSE least_rtt_server_ns END AS far
@@ -50,7 +51,7 @@ def appraise(tables: Tables) -> None:
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
     remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables)]
-    remarks += [*_traced(tables), *_notes(tables)]
+    remarks += [*(_traced(tables) if facts["spans"] else ()), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
@@ -117,9 +118,8 @@ def _keys(tables: Tables) -> Iterator[RemarkText]:
 def _traced(tables: Tables) -> Iterator[RemarkText]:
     """Count spans beside requests, by what they are matched by, and why others are not."""
     counts: dict[str, int] = dict(tables.fetch(_TRACED))
-    if counts:
-        by_ids, by_time, internal = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
-        yield traced(by_ids, by_time, internal, left=counts)
+    by_ids, by_time, internal = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
+    yield traced(by_ids, by_time, internal, left=counts)
 
 
 def _notes(tables: Tables) -> Iterator[RemarkText]:

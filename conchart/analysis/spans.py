@@ -32,7 +32,7 @@ _CANDIDATES = 256
 _SLACK_NS = 2_000_000
 """What clocks of one machine, and programs that begin a span a little late, may differ by."""
 _ASKED_LATE_NS = 30_000_000_000
-"""How long a client's span may last before its request is on the wire: names, connections and pools come first."""
+"""How long before the span of a server its request may begin: it may be long, or wait for the program."""
 _VOTERS = 200
 """Spans of a service that vote for the offset of its clock, where no ids do."""
 _FARTHEST_NS = 3_600_000_000_000
@@ -214,7 +214,7 @@ def _voted(spans: Sequence[Span], exchanges: Sequence[_Exchange]) -> _Clock:
     found = sum(
         any(
             _fits(span, exchange) and _distance(span, exchange, 0, _SLACK_NS) is not None
-            for exchange in alike.around(span, 0, _ASKED_LATE_NS)
+            for exchange in alike.near(span, 0, _SLACK_NS)
         )
         for span in some
     )
@@ -225,7 +225,7 @@ def _voted(spans: Sequence[Span], exchanges: Sequence[_Exchange]) -> _Clock:
         middle = (span.begin + span.end) // 2
         for place in {
             ((exchange.request_at + exchange.done_at) // 2 - middle) // _BIN_NS
-            for exchange in alike.around(span, 0, _FARTHEST_NS)
+            for exchange in alike.around(span, 0, _FARTHEST_NS, _FARTHEST_NS)
             if _fits(span, exchange) and _lasts(span, exchange)
         }:
             votes[place] += 1
@@ -254,8 +254,14 @@ class _Index:
             self._by_name[exchange.method, _path(exchange.target)].append(exchange)
         self._starts = {key: [one.request_at for one in some] for key, some in self._by_name.items()}
 
-    def around(self, span: Span, offset: int, reach: int) -> Iterator[_Exchange]:
-        """Give the requests near a span, the nearest of each list first, and no more than are looked at."""
+    def near(self, span: Span, offset: int, slack: int) -> Iterator[_Exchange]:
+        """Give the requests that a span can be about, on a clock with this offset."""
+        if span.kind in CLIENTS:
+            return self.around(span, offset, slack, span.end - span.begin + slack)
+        return self.around(span, offset, _ASKED_LATE_NS, slack)
+
+    def around(self, span: Span, offset: int, before: int, after: int) -> Iterator[_Exchange]:
+        """Give the requests so long before and after the beginning of a span; of many, the nearest."""
         method = span.method.upper() if span.method else None
         keys = {(method, _path(span.target)), (None, None)}
         if span.target is None:
@@ -263,7 +269,7 @@ class _Index:
         at = span.begin + offset
         for key in keys & self._by_name.keys():
             starts, some = self._starts[key], self._by_name[key]
-            low, high = bisect_left(starts, at - reach), bisect_right(starts, at + reach)
+            low, high = bisect_left(starts, at - before), bisect_right(starts, at + after)
             middle = bisect_left(starts, at)
             low, high = max(low, middle - _CANDIDATES // 2), min(high, middle + _CANDIDATES // 2)
             yield from some[low:high]
@@ -302,7 +308,7 @@ def _by_time(
             continue
         clock = clocks[span.service]
         slack = _SLACK_NS + (clock.uncertainty or 0)
-        for exchange in index.around(span, clock.offset, _ASKED_LATE_NS):
+        for exchange in index.near(span, clock.offset, slack):
             # An instrumented request has ids, where it can be read: those of another span are not this one's.
             if exchange.parent is not None and exchange.trace != span.trace_id:
                 continue

@@ -4,6 +4,7 @@
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
 mod moves;
+mod owned;
 
 use std::hash::BuildHasher;
 
@@ -11,7 +12,6 @@ use foldhash::fast::FixedState;
 
 use crate::exchange::{ContentMessage, DnsOver, Exchange, Http3Frame, Provenance, QuicFrame, Span};
 use crate::flow::Flow;
-use crate::owners::{Owner, Owners};
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
 use crate::quic::Lost;
@@ -27,6 +27,7 @@ use crate::tls::{Handshake, KeyCoverage, Kind, MessageSeen, RecordSeen};
 use crate::udp::Datagrams;
 
 pub use moves::client_move;
+pub use owned::owned;
 
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
@@ -167,25 +168,6 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
         rst_frame: frame(tcp.rst()),
         state: Some(tcp.state().name()),
         ..flow(of, about, stations)
-    }
-}
-
-/// The same row, with who owns the ends.
-pub fn owned<'a>(row: ConnectionRow<'a>, owners: &'a Owners) -> ConnectionRow<'a> {
-    let (client, server) = (owners.of(Side::Client), owners.of(Side::Server));
-    let text = |owner: Option<&'a Owner>, of: fn(&Owner) -> &Option<Box<str>>| owner.and_then(|one| of(one).as_deref());
-    ConnectionRow {
-        client_pid: client.and_then(|owner| owner.pid),
-        client_process: text(client, |owner| &owner.process),
-        client_container: text(client, |owner| &owner.container),
-        client_container_id: text(client, |owner| &owner.container_id),
-        client_pod: text(client, |owner| &owner.pod),
-        server_pid: server.and_then(|owner| owner.pid),
-        server_process: text(server, |owner| &owner.process),
-        server_container: text(server, |owner| &owner.container),
-        server_container_id: text(server, |owner| &owner.container_id),
-        server_pod: text(server, |owner| &owner.pod),
-        ..row
     }
 }
 
