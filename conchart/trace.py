@@ -17,6 +17,7 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.analysis.owners import name_owners
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
@@ -27,6 +28,7 @@ from conchart.outputs.options import DrawOptions
 from conchart.reading.live import Growing
 from conchart.reading.proxies import given_proxies, require_seen
 from conchart.reading.selection import DETAILED, STATEMENTS, Selection, Statements, selection
+from conchart.reading.spans import read_spans
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -69,6 +71,7 @@ def read(
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     findings: Iterable[str | os.PathLike[str]] = (),
     thresholds: Mapping[str, float] | None = None,
+    spans: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     statements: Statements = "shape",
     memory: int | str | None = None,
     workers: int = 1,
@@ -110,6 +113,8 @@ def read(
             pcapng files are used in any case.
         findings: Folders with rules of your own, beside conchart's; ``docs/findings.md`` says how to write one.
         thresholds: From where on something is a finding, by name, where the usual value is not wanted.
+        spans: Files with spans of the programs that talked (OTLP as JSON, as OpenTelemetry's collector writes it): the
+            table ``spans`` has them beside their requests (``docs/traces.md``).
         statements: How much is kept of what databases and caches are asked. ``shape``: statements without their values,
             and keys. ``full``: the whole text of statements as well, but for those in which a password may stand.
             ``off``: neither statements nor keys.
@@ -127,7 +132,7 @@ def read(
         The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
 
     Raises:
-        CaptureError: Nothing could be read, or a key log has no secrets in it.
+        CaptureError: Nothing could be read, a key log has no secrets in it, or a file of spans no spans.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
             read, there is no such threshold, stream or choice of statements, no instant lies between
@@ -145,12 +150,15 @@ def read(
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
     compiler = wanted.compiler()
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
+    told_spans = read_spans([spans] if isinstance(spans, str | os.PathLike) else spans)
     with _open_trace(memory) as trace, ExitStack() as flowing:
 
         def conclude() -> None:
             for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
+                    if path.sockets:
+                        name_owners(trace, path.sockets.rows())
                 elif os.fspath(path) != name:
                     trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
             if not packets:
@@ -159,7 +167,12 @@ def read(
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
             trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
             see_from(trace, seen_from or "capture")
-            trace.owe(plan(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values))
+            if told_spans.notes:
+                trace.execute(
+                    "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]
+                )
+            looked_for = partial(plan, rules=rules, thresholds=chosen_values)
+            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told_spans))
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()

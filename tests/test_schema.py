@@ -104,6 +104,7 @@ TOLD = (
     "messages/grpc",
     "reverse-proxy/https-no-keepalive",
     "http3/negotiated",
+    "traces/processes",
 )
 """Captures that have, together, a value of nearly every column."""
 
@@ -155,6 +156,8 @@ def traces(folder: Path) -> Iterator[Trace]:
         ROOT / "captures/hops/nginx-close-http-https-16/input.pcap", findings=[ROOT / "tests/findings/rules"]
     )
     yield conchart.read(ROOT / "captures/places/tunnel/router.pcap")
+    instrumented = ROOT / "captures/traces/ids"
+    yield conchart.read(instrumented / "input.pcap", spans=instrumented.glob("*.otlp.json"))
     for case in ("loss", "firewall", "tunnel"):
         yield conchart.read(places=places_of(ROOT / "captures/places" / case))
     for case in TOLD:

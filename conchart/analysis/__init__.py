@@ -23,14 +23,18 @@ from conchart.analysis.logged import log_exchanges
 from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
 from conchart.analysis.servers import describe_servers
+from conchart.analysis.spans import match_spans
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.analysis.whereabouts import place_phases
+from conchart.reading.spans import Spans
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
 
 Facts = tuple[str, ...]
+
+_NO_SPANS = Spans((), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ def plan(
     proxies: Iterable[Collection[str]] = (),
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
+    spans: Spans = _NO_SPANS,
 ) -> list[Step]:
     """Give the steps that work out everything that is not in a packet.
 
@@ -60,6 +65,7 @@ def plan(
         proxies: The addresses of each proxy that somebody knows.
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
+        spans: What programs wrote about the same time.
     """
     parts = (
         _Part(
@@ -105,7 +111,7 @@ def plan(
         _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",)),
         _Part(
             work=appraise,
-            reads=("captures", "captures.vantage", "connections", "phases", "coverage"),
+            reads=("captures", "captures.vantage", "connections", "phases", "coverage", "spans"),
             writes=("remarks",),
         ),
     )
@@ -118,7 +124,10 @@ def plan(
         forget=findings.FORGET,
     )
     logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
-    return [_step(tables, part) for part in (*parts, finding, logging)]
+    tracing = _Part(
+        work=partial(match_spans, spans=spans.spans), reads=("connections", "exchanges", "links"), writes=("spans",)
+    )
+    return [_step(tables, part) for part in (*parts, finding, logging, tracing)]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -1,6 +1,6 @@
 """How good the capture is: what is wrong with it, and by how much. ``words/quality.py`` has the sentences.
 
-In: captures, connections, phases, coverage. Out: the table ``remarks``, in the order in which they matter.
+In: captures, connections, phases, coverage, spans. Out: the table ``remarks``, in the order in which they matter.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 from conchart.store.sql import HOLED, MISSING, ONE_SIDED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
-from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic
+from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic, traced
 
 _FACTS = f"""
     SELECT * FROM
@@ -35,10 +35,14 @@ _FACTS = f"""
     FROM phases JOIN connections USING (stream) WHERE kind = 'unseen' AND transport = 'tcp'),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS inferred
     FROM phases WHERE inferred AND kind <> 'unseen'),
+    (SELECT count(*) AS spans FROM spans),
     (SELECT coalesce(min(far), 0) AS nearest, coalesce(max(far), 0) AS farthest,
         count(*) FILTER (far IS NULL) AS unmoved
     FROM (SELECT CASE seen_from WHEN 'client' THEN least_rtt_client_ns ELSE least_rtt_server_ns END AS far
         FROM connections JOIN captures USING (capture)))"""
+
+
+_TRACED = "SELECT coalesce(matched_by, unmatched), count(*) FROM spans GROUP BY ALL ORDER BY ALL"
 
 
 def appraise(tables: Tables) -> None:
@@ -46,7 +50,8 @@ def appraise(tables: Tables) -> None:
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables), *_notes(tables)]
+    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables)]
+    remarks += [*(_traced(tables) if facts["spans"] else ()), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
 
@@ -108,6 +113,13 @@ def _keys(tables: Tables) -> Iterator[RemarkText]:
         if lack != "all"
     ]
     yield keys(opened, total, lacking)
+
+
+def _traced(tables: Tables) -> Iterator[RemarkText]:
+    """Count spans beside requests, by what they are matched by, and why others are not."""
+    counts: dict[str, int] = dict(tables.fetch(_TRACED))
+    by_ids, by_time, internal = (counts.pop(by, 0) for by in ("traceparent", "time", "internal"))
+    yield traced(by_ids, by_time, internal, left=counts)
 
 
 def _notes(tables: Tables) -> Iterator[RemarkText]:

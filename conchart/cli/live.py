@@ -10,9 +10,9 @@ from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
 from conchart.outputs import reads_again
 from conchart.reading import bpf
-from conchart.reading.live import Interface, become, unprivileged
+from conchart.reading.live import Interface, Sockets, become, unprivileged
 from conchart.words.printable import printable
-from conchart.words.units import parse_duration
+from conchart.words.units import count_of, parse_duration
 
 
 @click.command(options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")
@@ -85,6 +85,8 @@ def live(
     if expression:
         bpf.compiler(expression)
     capture = Interface(interface, filter=expression, lasting_ns=lasting_ns, buffer_bytes=buffer << 10)
+    # Before privileges are dropped: afterwards, only that user's processes can be named.
+    capture.sockets = Sockets.watched()
     if entry := unprivileged(user):
         results.rehearse()
         become(entry)
@@ -95,4 +97,14 @@ def live(
     if keep:
         capture.keep_packets(keep)
     with read_growing(capture, selection | {"filter": None}, results.options) as trace:
+        if results.options.verbose:
+            _tell_unknown(capture.sockets)
         return results.give(trace)
+
+
+def _tell_unknown(sockets: Sockets | None) -> None:
+    if sockets is None:
+        click.echo("conchart: this system does not say which process owns a socket", err=True)
+    elif sockets.unknown:
+        count = count_of(len(sockets.unknown), "socket")
+        click.echo(f"conchart: the process of {count} is not known: only root may look (-Z root)", err=True)

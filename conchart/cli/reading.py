@@ -115,6 +115,13 @@ _OPTIONS = (
         help="Decrypt TLS with the secrets in this file, which SSLKEYLOGFILE makes clients write. Repeatable.",
     ),
     click.option(
+        "--spans",
+        multiple=True,
+        metavar="FILE",
+        help="Match the spans in this file (OTLP as JSON, as the OpenTelemetry collector's file exporter writes it) "
+        "with the requests on the wire. Repeatable.",
+    ),
+    click.option(
         "--statements",
         type=click.Choice(STATEMENTS),
         help="How much to keep of what databases and caches are asked: SQL without its values, and keys (shape); the "
@@ -174,6 +181,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         keylogs: tuple[str, ...],
         folders: tuple[str, ...],
         thresholds: tuple[str, ...],
+        spans: tuple[str, ...],
         statements: str | None,
         memory: str | None,
         workers: int | None,
@@ -192,7 +200,9 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "places": _named_places(places),
             "trusted_clocks": _trusted(clocks),
         }
-        kept = {"statements": statements} if statements else {}
+        kept: dict[str, Any] = {"statements": statements} if statements else {}
+        if spans:
+            kept["spans"] = spans
         return command(selection=packets | known | looked_for | kept | spread, **others)
 
     decorated: Callable[..., Any] = with_selection

@@ -60,6 +60,9 @@ def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[P
         tables.lend_batch("shares", crossings.shares())
         tables.execute(_PATHS)
         tables.execute(_PLACES)
+        if tables.fetch(f"FROM all_connections WHERE {_owned('client')} OR {_owned('server')} LIMIT 1"):
+            for side, peer in (("client", "server"), ("server", "client")):
+                tables.execute(_owners(side, peer))
         tables.execute("DROP TABLE streams; DROP TABLE shares")
     tables.add("clocks", [row for clock in clocks for row in _rows(clock, places[0].name)])
 
@@ -145,6 +148,32 @@ def _sides(columns: Sequence[str], turned: str) -> str:
         f"if({turned}, {client}, {server}) AS {server.split('.')[1]}"
         for client, server in pairs
     )
+
+
+_OF_OWNER = ("pid", "process", "container", "container_id", "pod")
+
+
+def _owned(side: str) -> str:
+    return f"coalesce({side}_pid::VARCHAR, {side}_process, {side}_container_id, {side}_pod) IS NOT NULL"
+
+
+def _owners(side: str, peer: str) -> str:
+    """Give SQL that takes who owns an end from another place, where the one that tells does not know: most know one."""
+    one = ", ".join(
+        f"'{name}': if(routes.turned <> streams.turned, rows.{peer}_{name}, rows.{side}_{name})" for name in _OF_OWNER
+    )
+    known = "coalesce(owner.pid::VARCHAR, owner.process, owner.container_id, owner.pod) IS NOT NULL"
+    return f"""
+        UPDATE connections SET {", ".join(f"{side}_{name} = owner.{name}" for name in _OF_OWNER)}
+        FROM (
+            SELECT stream AS of_stream, first(owner ORDER BY position) FILTER ({known}) AS owner
+            FROM (
+                SELECT streams.stream, position, {{{one}}} AS owner
+                FROM routes JOIN streams USING (path)
+                JOIN all_connections rows ON rows.part = routes.part AND rows.stream = routes.local)
+            GROUP BY ALL)
+        WHERE of_stream = stream AND owner IS NOT NULL AND NOT ({_owned(side)})
+    """
 
 
 _OWN = ("rows.*_ip", "rows.*_port", "rows.mss_*", "rows.ttl_*", "rows.tunnel_*", "rows.isn_*")

@@ -155,7 +155,11 @@ TABLES: tuple[Table, ...] = (
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
-            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR, server_name VARCHAR
+            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR, server_name VARCHAR,
+            client_pid INTEGER, client_process VARCHAR, client_container VARCHAR, client_container_id VARCHAR,
+            client_pod VARCHAR,
+            server_pid INTEGER, server_process VARCHAR, server_container VARCHAR, server_container_id VARCHAR,
+            server_pod VARCHAR
         """,
         worked_out="vantage PLACE, waited_ns BIGINT",
     ),
@@ -195,7 +199,7 @@ TABLES: tuple[Table, ...] = (
             protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
             dns_over DNS_OVER, dns_type VARCHAR, dns_name VARCHAR, dns_rcode INTEGER,
             user_agent VARCHAR, server_software VARCHAR,
-            ids VARCHAR[], forwarded_for VARCHAR, via VARCHAR, alternatives VARCHAR[],
+            ids VARCHAR[], parent_span VARCHAR, forwarded_for VARCHAR, via VARCHAR, alternatives VARCHAR[],
             tunnel VARCHAR, tunnel_done_at BIGINT, tunnel_bytes_client BIGINT, tunnel_bytes_server BIGINT,
             tunnel_datagrams_client BIGINT, tunnel_datagrams_server BIGINT,
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,
@@ -296,6 +300,18 @@ TABLES: tuple[Table, ...] = (
             apache_ns BIGINT,
             envoy_request_ns BIGINT, envoy_response_ns BIGINT, envoy_response_tx_ns BIGINT, envoy_ns BIGINT,
             buffered_ns BIGINT, inferred BOOLEAN
+        """,
+    ),
+    Table(
+        name="spans",
+        key="number",
+        known="trace_id, span_id, name, kind, begin_at, end_at",
+        worked_out="""
+            number INTEGER, trace_id VARCHAR, span_id VARCHAR, parent_span VARCHAR, name VARCHAR, kind VARCHAR,
+            service VARCHAR, begin_at BIGINT, end_at BIGINT, clock_offset_ns BIGINT, uncertainty_ns BIGINT,
+            method VARCHAR, target VARCHAR, status INTEGER, failed BOOLEAN,
+            stream INTEGER, exchange INTEGER, matched_by VARCHAR, confidence DOUBLE, unmatched VARCHAR,
+            wire_ns BIGINT, before_ns BIGINT, behind_ns BIGINT
         """,
     ),
     Table(

@@ -411,6 +411,11 @@ class Tables:
         return self._table("logged")
 
     @property
+    def spans(self) -> duckdb.DuckDBPyRelation:
+        """One row per span that ``--spans`` names, with the request that it is about."""
+        return self._table("spans")
+
+    @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
         return self._table("splits")

@@ -291,6 +291,31 @@ def _named(places: Mapping[str, int]) -> str:
     return named if others <= 0 else f"{named} and {count_of(others, 'other')}"
 
 
+def traced(by_ids: int, by_time: int, internal: int, left: Mapping[str, int]) -> RemarkText:
+    """Say how many spans were matched with requests.
+
+    Args:
+        by_ids: By ``traceparent``.
+        by_time: Without it.
+        internal: Spans that are about no request.
+        left: The others, by why they have none.
+    """
+    others = sum(left.values())
+    total = by_ids + by_time + others
+    why = ", ".join(f"{count:,} {reason}" for reason, count in left.items())
+    ways = [f"{count:,} by {by}" for count, by in ((by_ids, "traceparent"), (by_time, "time")) if count]
+    found = f" ({', '.join(ways)})" if ways else ""
+    beside = f"; {count_of(internal, 'span')} inside programs" if internal else ""
+    return RemarkText(
+        warning=not by_ids + by_time,
+        kind="spans",
+        title=f"{format_count(by_ids + by_time)} of {count_of(total, 'span')} about requests found theirs"
+        f"{found}{beside}",
+        effect=f"The others: {why}." if others else None,
+        count=others,
+    )
+
+
 def noted(note: str) -> RemarkText | None:
     """Give the note on a file: of several lines the first says what, the others what to do."""
     first, *others = (line.strip() for line in note.split("\n"))

@@ -15,6 +15,7 @@ from opentelemetry.semconv._incubating import attributes as incubating
 
 import conchart
 from conchart import Trace
+from conchart.outputs.formats.otlp import NAMES
 from tests.charts.story import Story
 from tests.conftest import ROOT, TellTrace
 
@@ -38,7 +39,9 @@ class Spans:
             assert 0 < span.start_time_unix_nano <= span.end_time_unix_nano
             assert span.name
             if span.parent_span_id:
-                assert self.by_id[span.parent_span_id].trace_id == span.trace_id
+                parent = self.by_id.get(span.parent_span_id)
+                # That of a request may be the client's own, which is not in the capture.
+                assert parent.trace_id == span.trace_id if parent else span.kind == Span.SPAN_KIND_SERVER
         self.exchanges: dict[Exchange, Span] = {
             (known["conchart.stream"], known["conchart.exchange"]): span
             for span in self.all
@@ -108,6 +111,73 @@ def spans_agree(trace: Trace, folder: Path) -> None:
     assert services >= {name for (name,) in names[: len(spans.request.resource_spans)]}
     used = {key for span in spans.all for key in attributes(span) if not key.startswith("conchart.")}
     assert used <= conventions()
+    stalls = [span for span in spans.all if span.name.startswith("stall ")]
+    ((stalled, held),) = trace.sql("SELECT count(*), coalesce(sum(end_at - start_at), 0) FROM stalled").fetchall()
+    assert (len(stalls), sum(one.end_time_unix_nano - one.start_time_unix_nano for one in stalls)) == (stalled, held)
+
+
+def test_every_attribute_that_can_be_written_is_in_the_registry_or_conchart_s_own() -> None:
+    assert {name for name in NAMES if not name.startswith("conchart.")} <= conventions()
+    assert {"process.pid", "k8s.pod.name", "container.id", "tls.cipher", "url.path", "service.name"} <= NAMES
+
+
+def test_a_stall_is_a_child_of_what_it_held_up(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/stalls/nagle-request-far-client/input.pcap") as trace:
+        spans_agree(trace, tmp_path)
+        spans = Spans(trace, tmp_path)
+    stalls = [span for span in spans.all if span.name == "stall nagle"]
+    assert stalls
+    for span in stalls:
+        assert spans.by_id[span.parent_span_id].kind == Span.SPAN_KIND_SERVER
+        assert attributes(span)["conchart.stall.kind"] == "nagle"
+
+
+def test_a_cause_that_is_unlikely_is_a_link_and_no_parent(
+    trace_of: TellTrace, proxy_story: Story, tmp_path: Path
+) -> None:
+    trace = trace_of(proxy_story)
+    trace.provide("links")
+    trace.execute("UPDATE links SET confidence = 0.4, method = 'time'")
+    spans = Spans(trace, tmp_path)
+    links = trace.sql("SELECT back_stream, back_exchange, front_stream, front_exchange FROM links").fetchall()
+    assert links
+    for *back, front_stream, front_exchange in links:
+        behind, before = spans.exchanges[back[0], back[1]], spans.exchanges[front_stream, front_exchange]
+        assert not behind.parent_span_id
+        (link,) = behind.links
+        assert (link.trace_id, link.span_id) == (before.trace_id, before.span_id)
+        assert {one.key for one in link.attributes} == {"conchart.link.method", "conchart.link.confidence"}
+
+
+def test_a_resource_is_the_process_that_owns_the_sockets(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/traces/processes/input.pcapng") as trace:
+        request = Spans(trace, tmp_path).request
+        ((pid,),) = trace.sql("SELECT DISTINCT server_pid FROM connections WHERE server_port = 80").fetchall()
+    front = {
+        one.key: getattr(one.value, str(one.value.WhichOneof("value")))
+        for one in request.resource_spans[0].resource.attributes
+    }
+    assert front.items() >= {
+        ("process.pid", pid),
+        ("process.executable.name", "nginx"),
+        ("process.executable.path", "/usr/sbin/nginx"),
+        ("container.name", "front"),
+        ("k8s.pod.name", "front-7d4f"),
+        ("k8s.namespace.name", "shop"),
+    }
+
+
+def test_a_request_that_names_its_span_is_that_spans_child(tmp_path: Path) -> None:
+    with conchart.read(ROOT / "captures/traces/ids/input.pcap") as trace:
+        request = Spans(trace, tmp_path).request
+        asked = trace.sql(
+            "SELECT DISTINCT id[13:], parent_span FROM (SELECT unnest(ids) AS id, parent_span FROM exchanges) "
+            "WHERE starts_with(id, 'traceparent:')"
+        ).fetchall()
+    front = request.resource_spans[0].scope_spans[0].spans
+    told = {(span.trace_id.hex(), span.parent_span_id.hex()) for span in front if span.kind == Span.SPAN_KIND_SERVER}
+    assert len(told) == 128
+    assert told == set(asked)
 
 
 def test_the_handshakes_of_a_connection_belong_to_its_first_request(story: Trace, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ mod keys;
 
 mod capture;
 
+mod owners;
+
 mod packet;
 
 mod copies;

@@ -8,6 +8,7 @@ use arrow_schema::ArrowError;
 
 use crate::exchange::{ContentMessage, Exchange, Http3Frame, QuicFrame};
 use crate::naming::ServerName;
+use crate::owners::Owners;
 use crate::phases::Phase;
 use crate::quic::Lost;
 use crate::rows;
@@ -38,8 +39,8 @@ pub trait Output {
 #[derive(Default)]
 pub struct Portion {
     captures: Vec<Tally>,
-    /// With the name of the server.
-    connections: Vec<(ConnectionRow<'static>, ServerName)>,
+    /// With the name of the server, and who owns its ends.
+    connections: Vec<(ConnectionRow<'static>, ServerName, Owners)>,
     /// With the round trips between the capture point and each end, in nanoseconds.
     handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
     /// With the round trip to the server.
@@ -131,8 +132,8 @@ impl Portion {
         for (stream, frame) in self.http3_frames.drain(..) {
             tables.http3_frame(rows::http3_frame(stream, &frame))?;
         }
-        for (connection, name) in self.connections.drain(..) {
-            tables.connection(ConnectionRow { server_name: name.get(), ..connection })?;
+        for (connection, name, owners) in self.connections.drain(..) {
+            tables.connection(rows::owned(ConnectionRow { server_name: name.get(), ..connection }, &owners))?;
         }
         for tally in self.captures.drain(..) {
             tables.capture(rows::capture(&tally, &rows::link_types(&tally), &tally.notes.sentences()))?;
@@ -158,8 +159,8 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn connection(&mut self, row: ConnectionRow<'static>, name: ServerName) -> Result<(), Stopped> {
-        self.portion.connections.push((row, name));
+    pub fn connection(&mut self, row: ConnectionRow<'static>, name: ServerName, owners: Owners) -> Result<(), Stopped> {
+        self.portion.connections.push((row, name, owners));
         self.added()
     }
 

@@ -4,6 +4,7 @@
 //! text that could be borrowed. Nothing is decided here: what a row says, a stage knew.
 
 mod moves;
+mod owned;
 
 use std::hash::BuildHasher;
 
@@ -26,6 +27,7 @@ use crate::tls::{Handshake, KeyCoverage, Kind, MessageSeen, RecordSeen};
 use crate::udp::Datagrams;
 
 pub use moves::client_move;
+pub use owned::owned;
 
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
@@ -321,6 +323,7 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),
+        parent_span: provenance.and_then(|way| way.parent_span.as_deref()),
         forwarded_for: provenance.and_then(Provenance::forwarded_for),
         via: provenance.and_then(|way| way.via.as_deref()),
         tunnel: tunnel.map(|tunnel| &*tunnel.kind),

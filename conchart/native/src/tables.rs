@@ -237,6 +237,8 @@ table! {
         rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
         state: Word, app: Text, server_name: Text,
+        client_pid: Int32, client_process: Text, client_container: Text, client_container_id: Text, client_pod: Text,
+        server_pid: Int32, server_process: Text, server_container: Text, server_container_id: Text, server_pod: Text,
     }
 }
 table! {
@@ -264,7 +266,7 @@ table! {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
         dns_over: Word, dns_type: Text, dns_name: Text, dns_rcode: Int32, user_agent: Text, server_software: Text,
-        ids: MaybeTexts, forwarded_for: Text, via: Text, alternatives: MaybeTexts, expect_continue: Bool,
+        ids: MaybeTexts, parent_span: Text, forwarded_for: Text, via: Text, alternatives: MaybeTexts, expect_continue: Bool,
         tunnel: Text, tunnel_done_at: Int64, tunnel_bytes_client: Int64, tunnel_bytes_server: Int64,
         tunnel_datagrams_client: Int64, tunnel_datagrams_server: Int64,
         continued_at: Int64, body_at: Int64,

@@ -2,21 +2,23 @@
 
 In: a trace. Out: one ``ExportTraceServiceRequest``, a resource per server. Every exchange is a span; its request, wait
 and transfer are its children, so are the handshakes that its connection began with, and the exchanges that it caused
-behind a proxy. One that nothing in the capture caused begins a trace: the client's own, where ``traceparent`` names it.
+behind a proxy, and the stalls that held it up. What an exchange may have caused besides is told by links of spans. One
+that nothing in the capture caused begins a trace, or goes on with the client's own, where ``traceparent`` names it.
+
+Attributes have the names of OpenTelemetry's semantic conventions; what these do not have begins with ``conchart.``.
 
 Ids are made of addresses and instants: the same capture gives the same spans, two captures do not give each other's.
 """
 
 import json
 from itertools import groupby
-from typing import IO, Any
+from typing import IO
 
 from conchart.outputs.formats.exchanges import ASKED, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS
 from conchart.store.tables import Tables
 from conchart.version import version
-from conchart.words.printable import endpoint
 
 _INTERNAL, _SERVER = 1, 2
 """SpanKind."""
@@ -31,7 +33,13 @@ _VERSION = (
 _STATUS = f"CASE WHEN {GRPC_STATUS} THEN 200 WHEN {_HTTP} THEN status END"
 _FAILED = f"({_HTTP} AND status >= 500 OR {GRPC_FAILED})"
 _METHOD = f"CASE WHEN method IN {_METHODS} THEN method WHEN method IS NOT NULL THEN '_OTHER' END"
+_LIKELY = 0.5
+"""From this confidence on, what a proxy was asked is the parent of what it asked; below, a link."""
 _KEY = "concat_ws(' ', stream, opened_at, transport, client_ip, client_port, server_ip, server_port)"
+
+
+NAMES: set[str] = set()
+"""Every attribute that can be written."""
 
 
 def _attributes(**kinds: dict[str, str]) -> str:
@@ -40,6 +48,7 @@ def _attributes(**kinds: dict[str, str]) -> str:
     Args:
         kinds: By kind of value (``string``, ``int``, ``bool``, ``double``): the SQL of each, by the attribute's name.
     """
+    NAMES.update(name for values in kinds.values() for name in values)
     each = [
         f"CASE WHEN ({value}) IS NOT NULL THEN json_object('key', '{name}', 'value', "
         f"json_object('{kind}Value', {f'({value})::VARCHAR' if kind == 'int' else value})) END"
@@ -70,8 +79,13 @@ _EXCHANGE = _attributes(
         "rpc.method": f"CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') END",
         "rpc.response.status_code": f"CASE WHEN {GRPC_STATUS} THEN {ANSWER} END",
         "conchart.wireshark": "printf('%s.stream eq %d', transport, transport_stream)",
+        "conchart.client.process": "client_process",
+        "conchart.client.container": "client_container",
+        "conchart.client.pod": "client_pod",
+        "conchart.link.method": "link_method",
     },
     int={
+        "conchart.client.pid": "client_pid",
         "http.response.status_code": _STATUS,
         "http.request.size": f"CASE WHEN {_HTTP} THEN request_bytes END",
         "http.response.size": f"CASE WHEN {_HTTP} THEN response_bytes END",
@@ -85,7 +99,7 @@ _EXCHANGE = _attributes(
         "conchart.response_frame": "response_frame",
     },
     bool={"conchart.inferred": "inferred"},
-    double={"conchart.confidence": "confidence"},
+    double={"conchart.confidence": "confidence", "conchart.link.confidence": "link_confidence"},
 )
 _CONNECT = _attributes(
     string={
@@ -111,14 +125,47 @@ _TLS = _attributes(
     int={"conchart.stream": "stream", "conchart.handshake": "number", "conchart.tls.round_trips": "round_trips"},
     bool={"tls.established": "outcome = 'complete'", "tls.resumed": "kind <> 'full'", "conchart.inferred": "inferred"},
 )
+_STALL = _attributes(
+    string={
+        "conchart.stall.kind": "stalled.kind::VARCHAR",
+        "conchart.stall.detail": "stalled.detail::VARCHAR",
+        "conchart.stall.side": "stalled.side::VARCHAR",
+    },
+    int={
+        "conchart.stream": "stalled.stream",
+        "conchart.exchange": "stalled.exchange",
+        "conchart.stall.start_frame": "stalled.start_frame",
+        "conchart.stall.end_frame": "stalled.end_frame",
+    },
+    double={"conchart.confidence": "stalled.confidence"},
+)
+_LINK = _attributes(
+    string={"conchart.link.method": "links.method"}, double={"conchart.link.confidence": "links.confidence"}
+)
+_RESOURCE = _attributes(
+    string={
+        "service.name": "coalesce(names[1], instance)",
+        "service.instance.id": "instance",
+        "process.executable.name": "nullif(split_part(process, '/', -1), '')",
+        "process.executable.path": "CASE WHEN starts_with(process, '/') THEN process END",
+        "container.name": "container",
+        "container.id": "container_id",
+        "k8s.pod.name": "split_part(pod, '/', -1)",
+        "k8s.namespace.name": "CASE WHEN contains(pod, '/') THEN split_part(pod, '/', 1) END",
+    },
+    int={"process.pid": "pid"},
+)
+"""Of a server, and of the process that owns its sockets."""
 _PART = _attributes(int={"conchart.stream": "stream", "conchart.exchange": "number"})
 
 _TRACES = f"""
     WITH RECURSIVE asked AS ({ASKED}),
     known AS (SELECT stream, md5({_KEY}) AS key FROM connections),
     causes AS (
-        SELECT back_stream AS stream, back_exchange AS number, front_stream, front_exchange
+        SELECT back_stream AS stream, back_exchange AS number, front_stream, front_exchange,
+            method AS link_method, links.confidence AS link_confidence
         FROM links SEMI JOIN asked ON stream = front_stream AND number = front_exchange
+        WHERE links.confidence >= {_LIKELY}
         WINDOW likely AS (
             PARTITION BY back_stream, back_exchange ORDER BY links.confidence DESC, front_stream, front_exchange)
         QUALIFY row_number() OVER likely = 1),
@@ -141,9 +188,29 @@ _TRACES = f"""
         FROM rooted JOIN known own USING (stream) JOIN known roots ON roots.stream = root
         LEFT JOIN announced USING (root, root_number)),
     asked_spans AS (
-        SELECT asked.*, traced.trace, traced.span, up.span AS parent
+        SELECT asked.*, traced.trace, traced.span, link_method, link_confidence,
+            -- What traceparent names is the client's own span, which is not in the capture.
+            CASE WHEN causes.stream IS NOT NULL THEN up.span
+                WHEN list_contains(ids, 'traceparent:' || traced.trace) THEN parent_span END AS parent
         FROM asked JOIN traced USING (stream, number) LEFT JOIN causes USING (stream, number)
         LEFT JOIN traced up ON up.stream = front_stream AND up.number = front_exchange),
+    others AS (
+        SELECT back_stream AS stream, back_exchange AS number, list(json_object(
+            'traceId', traced.trace, 'spanId', traced.span, 'attributes', {_LINK}) ORDER BY links.confidence DESC)
+                AS others
+        FROM links ANTI JOIN causes ON causes.stream = back_stream AND causes.number = back_exchange
+            AND causes.front_stream = links.front_stream AND causes.front_exchange = links.front_exchange
+        JOIN traced ON traced.stream = links.front_stream AND traced.number = links.front_exchange
+        WHERE back_exchange IS NOT NULL GROUP BY ALL),
+    owned AS (
+        SELECT server_ip, server_port,
+            concat(if(contains(server_ip, ':'), '[' || server_ip || ']', server_ip), ':', server_port) AS instance,
+            CASE WHEN count(DISTINCT server_pid) = 1 THEN any_value(server_pid) END AS pid,
+            CASE WHEN count(DISTINCT server_process) = 1 THEN any_value(server_process) END AS process,
+            CASE WHEN count(DISTINCT server_container) = 1 THEN any_value(server_container) END AS container,
+            CASE WHEN count(DISTINCT server_container_id) = 1 THEN any_value(server_container_id) END AS container_id,
+            CASE WHEN count(DISTINCT server_pod) = 1 THEN any_value(server_pod) END AS pod
+        FROM connections GROUP BY ALL),
     secured AS (SELECT stream, min(hello_at) AS hello_at FROM handshakes GROUP BY ALL),
     openings AS (
         SELECT stream, 'connect' AS name, start_at, end_at, NULL AS handshake FROM phases WHERE kind = 'syn'
@@ -164,54 +231,65 @@ _TRACES = f"""
             traced.span AS parent, coalesce(trace, md5('trace ' || key)) AS trace
         FROM opened JOIN known USING (stream)
         LEFT JOIN traced ON traced.stream = by_stream AND traced.number = by_exchange),
-    spans AS (
+    stalled_spans AS (
+        SELECT stalled.stream, coalesce(traced.trace, opening.trace, md5('trace ' || key)) AS trace,
+            -- What held up a handshake lies in its span.
+            coalesce(traced.span, opening.span) AS parent,
+            left(md5(concat_ws(' ', 'stall', key, kind, stalled.start_at, stalled.end_at, start_frame, exchange,
+                phase)), 16) AS span,
+            'stall ' || kind AS name, stalled.start_at, stalled.end_at, {_STALL} AS attributes
+        FROM stalled JOIN known USING (stream)
+        LEFT JOIN traced ON traced.stream = stalled.stream AND traced.number = stalled.exchange
+        ASOF LEFT JOIN opening_spans AS opening
+            ON opening.stream = stalled.stream AND opening.start_at <= stalled.start_at),
+    drawn AS (
         SELECT stream, trace, span, parent, coalesce(
                 CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') WHEN {_HTTP} THEN method END, protocol) AS name,
-            {_SERVER} AS kind, start_at, end_at, {_EXCHANGE} AS attributes,
+            {_SERVER} AS kind, start_at, end_at, {_EXCHANGE} AS attributes, others,
             CASE WHEN {_FAILED} THEN ''
                 WHEN {_HTTP} AND response_at IS NULL THEN 'no response in the capture' END AS error
         FROM (
             SELECT asked_spans.*, coalesce(hello_at <= start_at, false) AS secure, server_name,
-                client_ip, client_port, server_ip, server_port, transport, transport_stream
-            FROM asked_spans JOIN connections USING (stream) LEFT JOIN secured USING (stream))
+                client_ip, client_port, server_ip, server_port, transport, transport_stream,
+                client_pid, client_process, client_container, client_pod, others
+            FROM asked_spans JOIN connections USING (stream) LEFT JOIN secured USING (stream)
+            LEFT JOIN others USING (stream, number))
         UNION ALL
         SELECT stream, trace, left(md5(concat_ws(' ', span, part)), 16), span, part, {_INTERNAL}, part_at, part_done_at,
-            {_PART}, NULL
+            {_PART}, NULL, NULL
         FROM ({parts("asked_spans")})
         UNION ALL
-        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_CONNECT},
+        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_CONNECT}, NULL,
             CASE WHEN state IN ('refused', 'unanswered') THEN state END
         FROM opening_spans JOIN connections USING (stream) WHERE handshake IS NULL
         UNION ALL
-        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_TLS},
+        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_TLS}, NULL,
             CASE WHEN outcome = 'failed' THEN coalesce(alert, outcome) END
         FROM opening_spans JOIN (SELECT * EXCLUDE (number), number AS handshake, number FROM handshakes)
-            USING (stream, handshake))
-    SELECT server_ip, server_port, names[1] AS server_name, json_merge_patch('{{}}', json_object(
+            USING (stream, handshake)
+        UNION ALL
+        SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, attributes, NULL, NULL
+        FROM stalled_spans)
+    SELECT rank, json_object('attributes', {_RESOURCE}) AS resource, json_merge_patch('{{}}', json_object(
         'traceId', trace, 'spanId', span, 'parentSpanId', parent, 'name', name, 'kind', kind,
         'startTimeUnixNano', start_at::VARCHAR, 'endTimeUnixNano', end_at::VARCHAR, 'attributes', attributes,
+        'links', others,
         'status', CASE WHEN error IS NOT NULL THEN json_object('code', {_ERROR}, 'message', error) END)) AS told
-    FROM spans JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    FROM drawn JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    JOIN owned USING (server_ip, server_port)
     ORDER BY rank, start_at, end_at DESC, trace, span
 """
 
 
 def dump_otlp(tables: Tables, sink: IO[str]) -> None:
     """Write the request, server by server in the order in which page and terminal list them, spans by their start."""
+    scope = json.dumps({"name": "conchart", "version": version()})
     sink.write('{"resourceSpans": [')
-    servers = groupby(fetched(tables.sql(_TRACES)), key=lambda row: row[:3])
-    for number, (server, rows) in enumerate(servers):
-        sink.write((",\n" if number else "\n") + json.dumps(_resource(*server))[:-1])
-        sink.write(f', "scopeSpans": [{{"scope": {json.dumps({"name": "conchart", "version": version()})}, "spans": [')
+    servers = groupby(fetched(tables.sql(_TRACES)), key=lambda row: row[:2])
+    for number, ((_, resource), rows) in enumerate(servers):
+        sink.write(
+            ("," if number else "") + f'\n{{"resource": {resource}, "scopeSpans": [{{"scope": {scope}, "spans": ['
+        )
         sink.writelines(lines(told for (*_, told) in rows))
         sink.write("]}]}")
     sink.write("]}\n")
-
-
-def _resource(server_ip: str, server_port: int, name: str | None) -> dict[str, Any]:
-    known = {
-        "service.name": name or endpoint(server_ip, server_port),
-        "service.instance.id": endpoint(server_ip, server_port),
-    }
-    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in known.items()]
-    return {"resource": {"attributes": attributes}}

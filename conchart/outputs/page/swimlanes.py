@@ -23,7 +23,7 @@ from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
-from conchart.telling import tunnels
+from conchart.telling import owners, spans, tunnels
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.messages import BY_EXCHANGE, are_there
 from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
@@ -67,10 +67,17 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     axis = time_axis(tables)
     asked, said = are_asked(tables), are_there(tables)
+    owned = options.names and owners.are_known(tables)
     parts = {
         "phases": phase_rows(),
         "stalls": stall_rows(axis),
-        "exchanges": _exchanges(names=options.names, asked=asked, said=said, tunnelled=tunnels.are_there(tables)),
+        "exchanges": _exchanges(
+            names=options.names,
+            asked=asked,
+            said=said,
+            tunnelled=tunnels.are_there(tables),
+            traced=spans.are_there(tables),
+        ),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
@@ -81,7 +88,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     with drawn_lanes(tables), _shapes(tables, asked=asked):
         counts = {
             name: packer.add(name, tables, query)
-            for name, query in {"lanes": lane_rows(axis, names=options.names), **parts}.items()
+            for name, query in {"lanes": lane_rows(axis, names=options.names, owned=owned), **parts}.items()
         }
         if counts["lanes"] < total:
             for name, query in left_out(axis).items():
@@ -177,8 +184,9 @@ def drawn_lanes(tables: Tables) -> Iterator[None]:
         tables.execute("DROP TABLE drawn; DROP TABLE ranked")
 
 
-def lane_rows(axis: TimeAxis, *, names: bool) -> str:
-    """The connections, from the top."""
+def lane_rows(axis: TimeAxis, *, names: bool, owned: bool = False) -> str:
+    """The connections, from the top. Where nothing says who owns their sockets, there are no columns for that."""
+    owner = f", {owners.who('client')} AS client_who, {owners.who('server')} AS server_who" if owned else ""
     name = "server_name" if names else "NULL::VARCHAR"
     number = counted_from("stream", "transport_stream", "transport_stream", "stream")
     last = counted_from("first_frame", "last_frame", "last_frame", "connections.first_frame")
@@ -193,7 +201,7 @@ def lane_rows(axis: TimeAxis, *, names: bool) -> str:
             out_of_order_client, out_of_order_server,
             zero_windows_client, zero_windows_server, missing_client, missing_server,
             rtt_client_ns, rtt_server_ns, least_rtt_client_ns, least_rtt_server_ns,
-            fin_by, rst_by, {syn}
+            fin_by, rst_by, {syn}{owner}
         FROM connections JOIN drawn USING (stream) ORDER BY lane"""
 
 
@@ -240,10 +248,10 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool) -> str:
+def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced: bool) -> str:
     """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
 
-    Few captures have messages of gRPC or WebSocket, or tunnels: the others have no column for them.
+    Few captures have messages of gRPC or WebSocket, tunnels or spans beside them: the others have no column for them.
     """
     column = ", query" if asked else ""
     column += (
@@ -253,6 +261,8 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool) -> str:
         else ""
     )
     column += f", {tunnels.COLUMNS}" if tunnelled else ""
+    column += f", {spans.COLUMNS}" if traced else ""
+    told = f"LEFT JOIN ({spans.BY_EXCHANGE}) USING (stream, number)" if traced else ""
     messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
@@ -272,7 +282,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool) -> str:
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

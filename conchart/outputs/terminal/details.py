@@ -9,7 +9,8 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import messages, tunnels
+from conchart.telling import messages, spans, tunnels
+from conchart.telling.owners import who
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
@@ -24,7 +25,7 @@ _CONNECTIONS = f"""
                AS retransmits,
            coalesce(out_of_order_client, 0) + coalesce(out_of_order_server, 0) AS out_of_order,
            coalesce(zero_windows_client, 0) + coalesce(zero_windows_server, 0) AS zero_windows,
-           {MISSING} AS missing
+           {MISSING} AS missing, {who("client")} AS client_who, {who("server")} AS server_who
     FROM connections ORDER BY stream
 """
 _HANDSHAKES = f"""
@@ -61,10 +62,11 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
     stalls = _by_stream(tables, _STALLS)
     said = {(row["stream"], row["number"]): messages.told(row) for row in _rows(tables, _MESSAGES)}
+    traced = {(row["stream"], row["number"]): spans.told(row) for row in _rows(tables, spans.BY_EXCHANGE)}
     links = _links(tables)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
-        yield Text(_connection(row), "bold")
+        yield Text(_connection(row, names=names), "bold")
         yield Text(f"  {_transport(row)}")
         for handshake in handshakes.get(row["stream"], []):
             yield Text(f"  {_handshake(handshake, names=names)}")
@@ -76,14 +78,20 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
                 yield Text(f"    {tunnels.told(exchange)}")
             if sentence := said.get((row["stream"], exchange["number"])):
                 yield Text(f"    {sentence}")
+            for sentence in traced.get((row["stream"], exchange["number"]), []):
+                yield Text(f"    {sentence}")
             for link in links.get((row["stream"], exchange["number"]), []):
                 yield Text(f"    {link}")
         for stall in stalls.get(row["stream"], []):
             yield Text(f"  {_stall(stall)}")
 
 
-def _connection(row: Row) -> str:
-    client, server = endpoint(row["client_ip"], row["client_port"]), endpoint(row["server_ip"], row["server_port"])
+def _connection(row: Row, *, names: bool) -> str:
+    client, server = (
+        endpoint(row[f"{side}_ip"], row[f"{side}_port"])
+        + (f" ({printable(row[f'{side}_who'], limit=80)})" if names and row[f"{side}_who"] else "")
+        for side in ("client", "server")
+    )
     number = f"{row['transport']}.stream eq {row['transport_stream']}"
     return f"{number}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
 

@@ -15,8 +15,9 @@ from conchart.outputs.terminal.words import fit, flow, names_text
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
+from conchart.telling.owners import who
 from conchart.words.phases import PHASES
-from conchart.words.printable import endpoint
+from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_ns, format_tick, tick_step
 
 MOST_LANES = 40
@@ -26,8 +27,9 @@ BESIDE_LANES = 3
 """Lines of the axis and, 80 columns wide, of the legend."""
 _ORDINARY = ("complete", "open")
 
-_LANES = """
-    SELECT server_ip, server_port, names, stream, client_ip, client_port, state, {opened}, closed_at - opened_at
+_LANES = f"""
+    SELECT server_ip, server_port, names, stream, client_ip, client_port, state, {{opened}}, closed_at - opened_at,
+        {who("client", brief=True)}, max({who("server")}) OVER (PARTITION BY server_ip, server_port)
     FROM connections JOIN (SELECT server_ip, server_port, rank, names FROM servers) USING (server_ip, server_port)
     WHERE list_contains($streams, stream) ORDER BY rank, server_ip, server_port, opened_at, stream
 """
@@ -110,18 +112,22 @@ def _chosen(tables: Tables, count: int, room: int) -> list[int]:
 
 
 def _lanes(tables: Tables, streams: list[int], time: TimeAxis, *, names: bool) -> list[_Lane]:
+    rows = tables.fetch(_LANES.format(opened=time.place("opened_at")), {"streams": streams})
     return [
         _Lane(
             stream=stream,
-            server=f"{endpoint(server_ip, server_port)}  {names_text(called) if names else ''}".rstrip(),
-            label=f"{stream:>3} {endpoint(client_ip, client_port)}",
+            server=_server(endpoint(server_ip, server_port), names_text(called), serves, names=names),
+            label=f"{stream:>3} {printable(asks, limit=40) if names and asks else endpoint(client_ip, client_port)}",
             result=format_ns(took) + ("" if state in _ORDINARY else f" {state}"),
             life=Stretch("unseen", opened, opened + took),
         )
-        for server_ip, server_port, called, stream, client_ip, client_port, state, opened, took in tables.fetch(
-            _LANES.format(opened=time.place("opened_at")), {"streams": streams}
-        )
+        for server_ip, server_port, called, stream, client_ip, client_port, state, opened, took, asks, serves in rows
     ]
+
+
+def _server(address: str, called: str, owner: str | None, *, names: bool) -> str:
+    told = (called, printable(owner, limit=60) if owner else "") if names else ()
+    return "  ".join(part for part in (address, *told) if part)
 
 
 def _stretches(tables: Tables, drawn: list[_Lane], axis: Axis, time: TimeAxis) -> dict[int, list[Stretch]]:

@@ -3,5 +3,6 @@
 from conchart.reading.live.growing import Followed, Growing, Piped
 from conchart.reading.live.interface import Interface
 from conchart.reading.live.privileges import become, unprivileged
+from conchart.reading.live.sockets import Sockets
 
-__all__ = ["Followed", "Growing", "Interface", "Piped", "become", "unprivileged"]
+__all__ = ["Followed", "Growing", "Interface", "Piped", "Sockets", "become", "unprivileged"]

@@ -15,6 +15,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from conchart.errors import CaptureError
+from conchart.reading.live.sockets import Sockets
 
 PAUSE = 0.1
 """Seconds between two looks at what may have come, or whether somebody has said that it is over."""
@@ -37,6 +38,8 @@ class Growing(ABC):
         """So many were lost before they could be read, where the system says so."""
         self.broken: str | None = None
         """Why it ended, where nobody said that it should."""
+        self.sockets: Sockets | None = None
+        """Whose the sockets of this machine are, where it is this machine's traffic and somebody asked."""
         self._over = Event()
 
     def end(self) -> None:
@@ -57,6 +60,8 @@ class Growing(ABC):
             self.end()
             os.close(source)  # who still writes learns of it
             pump.join()
+            if self.sockets:
+                self.sockets.end()
 
     def _run(self, sink: int) -> None:
         try:

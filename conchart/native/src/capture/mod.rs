@@ -8,6 +8,7 @@
 
 mod ahead;
 mod clock;
+mod comments;
 mod fault;
 pub mod filter;
 mod input;
@@ -23,6 +24,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
+pub use comments::{Comments, Direction};
 pub use input::Source;
 pub use link_type::LinkType;
 
@@ -60,6 +62,8 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// Length on the wire; more than `data.len()` when the snap length cut the frame.
     pub original_len: u32,
+    /// What somebody wrote beside it; `None` where nobody did.
+    pub comments: Option<Comments<'a>>,
 }
 
 /// A piece of a file, for whoever copies it.
@@ -295,13 +299,16 @@ struct Packet {
     original_len: u32,
     /// All of its record or block.
     record: Range<usize>,
+    /// Its options, with the byte order of their section, if comments are among them.
+    comments: Option<(Order, Range<usize>)>,
 }
 
 impl Packet {
     #[inline]
     fn frame<'a>(&self, number: u64, at: i64, window: &'a Window) -> Frame<'a> {
         let Self { link, original_len, .. } = *self;
-        Frame { number, at, link, data: window.get(self.data.clone()), original_len }
+        let comments = self.comments.clone().map(|(order, options)| Comments::new(order, window.get(options)));
+        Frame { number, at, link, data: window.get(self.data.clone()), original_len, comments }
     }
 }
 

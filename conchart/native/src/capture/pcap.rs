@@ -124,7 +124,7 @@ impl Pcap {
         let record = window.take(whole);
         let data = record.start + self.record..record.end;
         let at = i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * i64::from(self.unit);
-        Ok(Some(Packet { at, link: self.link, data, original_len: original, record }))
+        Ok(Some(Packet { at, link: self.link, data, original_len: original, record, comments: None }))
     }
 }
 

@@ -35,6 +35,9 @@ pub(super) const NUMBERED: [u32; 9] = [0x0bad, 0x4000_0bad, 9, 0x0204, 0x0208, 0
 
 pub(super) const TIMESTAMP_RESOLUTION: u16 = 9;
 const TIMESTAMP_OFFSET: u16 = 14;
+pub(super) const COMMENT: u16 = 1;
+/// Flags of a packet: its two lowest bits say which way it passed the interface.
+pub(super) const PACKET_FLAGS: u16 = 2;
 const PACKET_DROPS: u16 = 4;
 const DROPPED_BY_INTERFACE: u16 = 5;
 const DROPPED_BY_SYSTEM: u16 = 7;
@@ -232,7 +235,9 @@ impl Pcapng {
                     let start = range.start + 8 + found.header;
                     let data = start..start + found.captured;
                     let Found { at, link, original_len, .. } = found;
-                    return Ok(Some(Met::Packet(Packet { at, link, data, original_len, record: range })));
+                    let options = start + found.captured.next_multiple_of(4)..range.end - 4;
+                    let comments = (found.is_commented && !options.is_empty()).then_some((self.order, options));
+                    return Ok(Some(Met::Packet(Packet { at, link, data, original_len, record: range, comments })));
                 }
                 Err(problem) => return Err(Fault::broken(block, problem)),
             }
@@ -370,13 +375,15 @@ impl Pcapng {
         if drops != u16::MAX {
             interface.drops(drops.into());
         }
+        let mut is_commented = false;
         for (code, value) in body.options() {
+            is_commented |= code == COMMENT;
             if let (PACKET_DROPS, Some(count)) = (code, value.first_chunk()) {
                 interface.drops(order.u64(*count));
             }
         }
         self.last_at = Some(at);
-        Ok(Found { at, link, header: 20, captured, original_len })
+        Ok(Found { at, link, header: 20, captured, original_len, is_commented })
     }
 
     fn simple_packet(&mut self, mut body: Body<'_>, log: &mut Log) -> Result<Found, String> {
@@ -394,7 +401,7 @@ impl Pcapng {
         let link = user.link;
         // The block has no captured length: the snap length, or what the block holds, is the limit.
         let captured = usize::try_from(original_len.min(limit)).unwrap_or(usize::MAX).min(body.rest.len());
-        Ok(Found { at, link, header: 4, captured, original_len })
+        Ok(Found { at, link, header: 4, captured, original_len, is_commented: false })
     }
 }
 
@@ -420,12 +427,14 @@ struct Found {
     header: usize,
     captured: usize,
     original_len: u32,
+    /// It has comments among its options.
+    is_commented: bool,
 }
 
 /// What is left of a block's body.
-struct Body<'a> {
-    order: Order,
-    rest: &'a [u8],
+pub(super) struct Body<'a> {
+    pub(super) order: Order,
+    pub(super) rest: &'a [u8],
 }
 
 impl<'a> Body<'a> {
@@ -472,7 +481,7 @@ impl<'a> Body<'a> {
     }
 
     /// The options: code and value. Ends at the first that does not fit.
-    fn options(self) -> impl Iterator<Item = (u16, &'a [u8])> {
+    pub(super) fn options(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         let Self { order, mut rest } = self;
         std::iter::from_fn(move || {
             let (&[c0, c1, l0, l1], tail) = rest.split_first_chunk::<4>()?;

@@ -19,6 +19,8 @@ const MAX_LIST: usize = 512;
 pub struct Provenance {
     /// Each `name:value`, in the order in which they came, none twice.
     pub ids: Vec<String>,
+    /// The span that asked, by the first traceparent: 16 hexadecimal digits.
+    pub parent_span: Option<String>,
     /// For whom it was sent, and by which field that is known: the strongest that was there.
     forwarded_for: Option<(ClientField, String)>,
     pub via: Option<String>,
@@ -79,12 +81,16 @@ impl Provenance {
 
     fn take(known: &mut Option<Box<Self>>, field: Field, value: &[u8]) {
         let value = value.trim_ascii();
+        let whole = value;
         let taken = match field {
             Field::Id(_, part) => part(value),
             Field::For(_) | Field::Via | Field::AltSvc => Some(value),
         };
         let Some(value) = taken.filter(|value| !value.is_empty()) else { return };
         let provenance = known.get_or_insert_default();
+        if let (Field::Id("traceparent", _), None) = (field, &provenance.parent_span) {
+            provenance.parent_span = parent_id(whole).map(|id| text(id, MAX_ID).to_ascii_lowercase());
+        }
         match field {
             Field::Id(name, _) => provenance.add_id(format!("{name}:{}", text(value, MAX_ID))),
             Field::For(field) => provenance.add_forwarded(field, value),
@@ -193,6 +199,12 @@ fn trace_id(value: &[u8]) -> Option<&[u8]> {
     (id.len() == 32 && id.iter().all(u8::is_ascii_hexdigit)).then_some(id)
 }
 
+/// The third part, of 16 digits: which step of the way the sender is.
+fn parent_id(value: &[u8]) -> Option<&[u8]> {
+    let id = value.split(|byte| *byte == b'-').nth(2)?;
+    (id.len() == 16 && id.iter().all(u8::is_ascii_hexdigit)).then_some(id)
+}
+
 /// What stands between the first two hyphens.
 fn second_part(value: &[u8]) -> Option<&[u8]> {
     value.split(|byte| *byte == b'-').nth(1)
@@ -223,6 +235,19 @@ mod tests {
         let mut known = None;
         fields.iter().for_each(|(name, value)| Provenance::note(&mut known, name.as_bytes(), value.as_bytes()));
         known
+    }
+
+    #[test]
+    fn the_span_that_asked_is_the_first_traceparents() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let asked = |parents: &[&str]| {
+            let values: Vec<String> = parents.iter().map(|parent| format!("00-{trace}-{parent}")).collect();
+            let fields: Vec<(&str, &str)> = values.iter().map(|value| ("traceparent", value.as_str())).collect();
+            read(&fields).and_then(|way| way.parent_span)
+        };
+        assert_eq!(asked(&["00f067aa0ba902B7-01", "1111111111111111-01"]).as_deref(), Some("00f067aa0ba902b7"));
+        assert_eq!(asked(&["00f067aa0ba902b-01"]), None);
+        assert_eq!(asked(&["00f067aa0ba902zz-01"]), None);
     }
 
     #[test]

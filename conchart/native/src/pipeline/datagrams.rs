@@ -32,6 +32,9 @@ impl<O: Output> Run<O> {
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, first_client, traffic) = (flow.stream, flow.ends.client, &mut flow.content);
+        if let Some(told) = self.owner.take() {
+            traffic.owners.learn(from, &told);
+        }
         let (arrived, seen) = (seen, traffic.told(seen).of(from));
         if self.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);

@@ -17,6 +17,7 @@ use crate::error::CaptureError;
 use crate::exchange::{Carrier, Statements, likely_sender};
 use crate::flow::{Flow, Routes, Slot, Table, Transport};
 use crate::notes::About;
+use crate::owners::Told;
 use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::rows;
@@ -120,6 +121,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         begun_ahead: 0,
         waiting_bytes: 0,
         strays: 0,
+        owner: None,
         tally: Tally::default(),
         done: Vec::new(),
         torn: Vec::new(),
@@ -162,6 +164,8 @@ struct Run<O> {
     begun_ahead: i64,
     waiting_bytes: usize,
     strays: u64,
+    /// Who owns the latest frame, as its comments tell, until its flow has taken it.
+    owner: Option<Told>,
     tally: Tally,
     /// The files before.
     done: Vec<Tally>,
@@ -258,6 +262,7 @@ impl<O: Output> Run<O> {
             self.end(flow)?;
         }
         let seen = Arrival { at: frame.at, frame: self.frames };
+        self.owner = frame.comments.and_then(Told::of);
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
         Ok(!self.chooser.is_full())
     }
@@ -361,6 +366,9 @@ impl<O: Output> Run<O> {
         };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
+        if let Some(told) = self.owner.take() {
+            traffic.owners.learn(from, &told);
+        }
         let (arrived, seen) = (seen, traffic.told(seen).of(from));
         if self.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);
@@ -448,6 +456,9 @@ impl<O: Output> Run<O> {
             None => Packets::Tcp(Box::new(Connection::new(told))),
         };
         let index = self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream);
+        if let (Some(told), Some(flow)) = (self.owner.take(), self.flows.flow(index)) {
+            flow.content.owners.learn(from, &told);
+        }
         (!is_taken).then_some((index, from))
     }
 

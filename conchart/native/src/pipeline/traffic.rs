@@ -11,6 +11,7 @@ use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
+use crate::owners::Owners;
 use crate::packet::{Endpoint, Seq};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
@@ -164,6 +165,7 @@ pub(super) struct Traffic {
     /// The client that a PROXY header names.
     announced: Option<Endpoint>,
     name: ServerName,
+    pub owners: Owners,
     tiler: Tiler,
     pub stalls: Stalls,
     /// From the first datagram on that comes from another endpoint of the client.
@@ -192,6 +194,7 @@ impl Traffic {
             app: None,
             announced: None,
             name: ServerName::default(),
+            owners: Owners::default(),
             tiler: Tiler::default(),
             stalls,
             moves: None,
@@ -384,7 +387,8 @@ impl Traffic {
             app: app.or_else(|| said.and_then(|conversation| conversation.app())),
             announced: announced.or_else(|| said.and_then(|conversation| conversation.announced())),
         };
-        out.connection(ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) }, name)
+        let row = ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) };
+        out.connection(row, name, flow.content.owners.clone())
     }
 
     /// Turns a flow that is over into rows.
@@ -410,7 +414,8 @@ impl Traffic {
         let opened = tiler.opened().unwrap_or(packets.opened());
         let about = FlowContext { capture: *capture, opened, app: *app, announced: *announced };
         let name = std::mem::take(&mut flow.content.name);
-        Ok(out.connection(row(flow, &about), name)?)
+        let owners = std::mem::take(&mut flow.content.owners);
+        Ok(out.connection(row(flow, &about), name, owners)?)
     }
 }
 

@@ -404,7 +404,7 @@ export function themeColours() {
  */
 const laneLabel = (row, model) => {
   const [first] = row.lanes;
-  return row.lanes.length === 1 ? `#${model.streams[first]} ${model.endpoint(first, "client")}` : `${model.fact(first, "client_ip")} · ${count(row.lanes.length)}`;
+  return row.lanes.length === 1 ? `#${model.streams[first]} ${model.owner(first, "client") || model.endpoint(first, "client")}` : `${model.fact(first, "client_ip")} · ${count(row.lanes.length)}`;
 };
 
 /**
@@ -413,8 +413,8 @@ const laneLabel = (row, model) => {
  * @param {number} room
  */
 function clipped(label, room) {
-  const [number, address = ""] = label.split(" ");
-  return label.length > room && room < 20 ? `${number} …${address.slice(number.length + 2 - room)}` : clip(label, room);
+  const [number, address = "", ...words] = label.split(" ");
+  return label.length > room && room < 20 && !words.length ? `${number} …${address.slice(number.length + 2 - room)}` : clip(label, room);
 }
 
 /** @param {Row} row */

@@ -61,6 +61,32 @@ function tunnelFacts(x) {
 }
 
 /**
+ * How long the spans of client and server last that are about an exchange, and where that time went.
+ * @param {Row} x
+ * @returns {string[]}
+ */
+function spanFacts(x) {
+  const span = (/** @type {string} */ end, /** @type {string[]} */ parts) => `span of ${brief(x[`${end}_span_ns`])} (${x[`${end}_span`]})${x[`${end}_sure`] < 95 ? ` (${x[`${end}_sure`]} % sure)` : ""}: ${parts.join(", ")}`;
+  const told = [];
+  if (x.client_span) {
+    const inside = x.client_span_ns - x.client_before_ns - x.client_wire_ns - x.client_behind_ns;
+    told.push(span("client", [
+      `${brief(x.client_before_ns)} before the request`,
+      `${brief(x.client_wire_ns)} on the wire ${inside ? "between the programs" : "and behind it"}`,
+      ...(inside ? [`${brief(inside)} in the span of the server`] : []),
+      `${brief(x.client_behind_ns)} after the response`,
+    ]));
+  }
+  if (x.server_span) {
+    told.push(span("server", [
+      `begun ${brief(x.server_before_ns)} after the request`,
+      `over ${brief(x.server_behind_ns)} before the end of the response`,
+    ]));
+  }
+  return told;
+}
+
+/**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
@@ -168,6 +194,7 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
     if (said) lines.push(el("div", {}, said));
     const through = tunnelFacts(exchange);
     if (through) lines.push(el("div", {}, through));
+    lines.push(...spanFacts(exchange).map((told) => el("div", {}, told)));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
@@ -178,13 +205,20 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
 const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
 
 /**
+ * An end of a connection, and who owns its socket, where that is known.
+ * @param {Lane} lane
+ * @param {"client" | "server"} side
+ */
+const owned = (lane, side) => (lane[`${side}_who`] ? `${lane[side]}, ${lane[`${side}_who`]}` : lane[side]);
+
+/**
  * @param {Lane} lane
  * @param {boolean} alone
  */
 export function laneTip(lane, alone) {
   const handshake = lane.handshakes[0];
   return [
-    el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${lane.client} → ${lane.server}`, lane.name ? ` ${lane.name}` : ""),
+    el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${owned(lane, "client")} → ${owned(lane, "server")}`, lane.name ? ` ${lane.name}` : ""),
     el("div", {}, `${[lane.app, lane.state].filter(Boolean).join(", ")}, open for ${brief(lane.duration)}, ${bytes(lane.bytes_client)} up, ${bytes(lane.bytes_server)} down`,
       lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
     lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane)}`) : null,
@@ -253,7 +287,7 @@ const MAX_LISTED = 200;
  */
 export function detailPanel(lane, kinds, actions) {
   const facts = [
-    ["Client", lane.client], ["Server", lane.server], ["Name", lane.name], ["Protocol", [lane.app, lane.transport === "udp" ? "over UDP" : null].filter(Boolean).join(" ")], ["State", lane.state],
+    ["Client", owned(lane, "client")], ["Server", owned(lane, "server")], ["Name", lane.name], ["Protocol", [lane.app, lane.transport === "udp" ? "over UDP" : null].filter(Boolean).join(" ")], ["State", lane.state],
     ["Opened", `${exact(lane.opened)} after the start`], ["Open for", exact(lane.duration)],
     ["Packets", `${count(lane.packets_client)} up, ${count(lane.packets_server)} down`],
     ["Bytes", `${count(lane.bytes_client)} up, ${count(lane.bytes_server)} down`],
@@ -266,6 +300,7 @@ export function detailPanel(lane, kinds, actions) {
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
     ...lane.exchanges.filter((x) => x.tunnel).slice(0, MAX_TOLD).map((x) => ["Tunnel", `${requestLine(x)}: ${tunnelFacts(x)}`]),
+    ...lane.exchanges.filter((x) => x.client_span || x.server_span).slice(0, MAX_TOLD).flatMap((x) => spanFacts(x).map((told) => ["Span", `${requestLine(x)}: ${told}`])),
     ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {

@@ -254,6 +254,16 @@ export class Model {
   }
 
   /**
+   * Who owns the socket of an end; null where nothing says so.
+   * @param {number} lane
+   * @param {"client" | "server"} side
+   */
+  owner(lane, side) {
+    const { lanes } = this.tables;
+    return lanes.columns.has(`${side}_who`) ? this.fact(lane, `${side}_who`) : null;
+  }
+
+  /**
    * How many rows of a table a lane has.
    * @param {number} lane
    * @param {string} table
