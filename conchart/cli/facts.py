@@ -16,7 +16,8 @@ EXTRAS = {
     "pictures": "pictures of the lanes: -w out.svg, -w out.png",
     "dissect": "the fields of handshake messages: conchart explain -v, and ladders on the page",
     "cluster": "parts of captures on other machines (--scheduler) and in object stores (s3://…)",
-    "frames": "tables as pandas, Polars and Arrow data frames, and charts in notebooks",
+    "charts": "lanes as a figure in notebooks: Trace.chart()",
+    "frames": "tables as pandas, Polars and Arrow data frames: relation.df(), pl(), to_arrow_table()",
 }
 """What each extra brings; ``setup.cfg`` says of which packages it consists, and a test compares the two."""
 
