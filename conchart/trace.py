@@ -106,8 +106,7 @@ def read(
         proxies: The addresses of each proxy, if you know better than the packets tell: ``["10.0.1.5,10.0.2.5"]`` or
             ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
         places: Captures of the same traffic that were taken at several places, in place of ``paths``: the name of each
-        place
-            and its files, ``{"client": "a.pcap", "server": ["b-1.pcap", "b-2.pcap"]}``. A connection that several
+            place and its files, ``{"client": "a.pcap", "server": ["b-1.pcap", "b-2.pcap"]}``. A connection that several
             places saw has one row, and all times are those of the first place's clock (``docs/places.md``).
         trusted_clocks: Places whose clocks are right: their offset is not worked out from the packets.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
