@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 ENGINE = next((name for name in ("podman", "docker") if shutil.which(name)), "")
 BASE = os.environ.get("CONCHART_BASE", "docker.io/library/python:3.13-slim")
@@ -24,8 +24,8 @@ TAG = f"conchart-test-{os.getpid()}"
 CAREFUL = ("--rm", "--read-only", "--tmpfs", "/tmp", "--network", "none", "--cap-drop", "all")
 
 
-def engine(*words: str | Path, **options: bool) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([ENGINE, *words], capture_output=True, text=True, check=False, **options)
+def engine(*words: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([ENGINE, *words], capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

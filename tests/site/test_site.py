@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for package in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(package, reason="pip install 'conchart[site]'")
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, ROOT / "docs/build-site", "--into", folder]
+    command: list[str | Path] = [sys.executable, ROOT / "docs/build-site", "--into", folder]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return folder
