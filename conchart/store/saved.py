@@ -138,6 +138,8 @@ class _Writer:
 
     schema: int | None
     version: str | None
+    is_old: bool = False
+    """It does not say so, but has one of our tables."""
 
     def __str__(self) -> str:
         return f"conchart {self.version or '(which version, it does not say)'}"
@@ -162,7 +164,7 @@ def _of(writer: _Writer, refusal: type[Exception]) -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         raise
     except refusal as error:
-        if writer.schema is None and isinstance(error, _Foreign):
+        if writer.is_old and isinstance(error, _Foreign):
             raise _Foreign(f"{error}\n  If conchart {_BEFORE_VERSIONS} saved it: read the captures again") from None
         if writer.version in (None, VERSION):
             raise
@@ -173,7 +175,7 @@ def _writer(connection: duckdb.DuckDBPyConnection) -> _Writer:
     """Read who wrote a database. Whatever the table is, only two plain values are taken from it."""
     stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [ABOUT.table]).fetchall()}
     if stored != {ABOUT.schema: ("INTEGER", False), ABOUT.version: ("VARCHAR", False)}:
-        return _Writer(None, None)
+        return _Writer(None, None, is_old=bool(connection.execute(_COLUMNS, ["captures"]).fetchall()))
     row = connection.execute(f"SELECT {ABOUT.schema}, {ABOUT.version} FROM saved.main.{ABOUT.table} LIMIT 1").fetchone()
     schema, told = row or (None, None)
     return _Writer(schema, told if told and _VERSION.fullmatch(told) else None)
