@@ -91,3 +91,12 @@ def test_sizes_are_counted_by_package(release: dict[str, Any], tmp_path: Path) -
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("12345")
     assert release["sizes"](tmp_path) == {"duckdb": 15, "six": 5}
+
+
+def test_packages_that_a_database_does_not_know_are_named(
+    release: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    release["audited"]([{"name": "click", "vulns": []}, {"name": "duckdb", "skip_reason": "not found"}])
+    assert "SKIPPED: pip-audit: its database does not answer for duckdb" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="PYSEC-1"):
+        release["audited"]([{"name": "click", "vulns": [{"id": "PYSEC-1"}]}])
