@@ -6,6 +6,8 @@
 ...     trace.sql("SELECT kind, sum(end_at - start_at) FROM phases GROUP BY kind").show()
 """
 
+from conchart.version import VERSION
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from conchart.errors import CaptureError, ConchartError, MissingToolError, NoRoomError, OutputError, UsageError
@@ -23,7 +25,7 @@ __all__ = [
     "UsageError",
     "read",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {"DrawOptions": "conchart.outputs.options", "Trace": "conchart.trace", "read": "conchart.trace"}
 

@@ -10,6 +10,7 @@ __all__ = [
     "CaptureError",
     "Crossings",
     "annotate_captures",
+    "build_facts",
     "divide_turns",
     "fit_clock",
     "link_exchanges",
@@ -80,6 +81,9 @@ def annotate_captures(
     Returns:
         Of each capture how many frames were looked at, and how long they were together on the wire.
     """
+
+def build_facts() -> dict[str, str]:
+    """Tell how the core was built: ``version``, ``rustc``, ``target``, ``profile``, ``opt_level``."""
 
 def fit_clock(points: object) -> list[tuple[int, int, int, int, int | None, int, int]]:
     """Tell how far two clocks are apart, from packets that both saw.

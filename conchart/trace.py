@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -34,6 +35,9 @@ from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 from conchart.words.units import SECOND
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
@@ -105,8 +109,7 @@ def read(
         proxies: The addresses of each proxy, if you know better than the packets tell: ``["10.0.1.5,10.0.2.5"]`` or
             ``[("10.0.1.5", "10.0.2.5")]`` is one proxy with two addresses.
         places: Captures of the same traffic that were taken at several places, in place of ``paths``: the name of each
-        place
-            and its files, ``{"client": "a.pcap", "server": ["b-1.pcap", "b-2.pcap"]}``. A connection that several
+            place and its files, ``{"client": "a.pcap", "server": ["b-1.pcap", "b-2.pcap"]}``. A connection that several
             places saw has one row, and all times are those of the first place's clock (``docs/places.md``).
         trusted_clocks: Places whose clocks are right: their offset is not worked out from the packets.
         keylog: A key log with the secrets of TLS connections (``SSLKEYLOGFILE``), or several. Secrets inside
@@ -429,6 +432,32 @@ class Trace(Tables):
             OutputError: The file cannot be written.
         """
         write(self, Path(path), form=form_of(path, format), table=table, options=options or DrawOptions())
+
+    def chart(self, *, most: int = 200) -> "Figure":
+        """Draw a lane per connection, coloured by phase, as a figure of Plotly's, which a notebook shows.
+
+        Args:
+            most: How many connections at most: those whose users waited the longest. The title says of how many.
+
+        Returns:
+            A ``plotly.graph_objects.Figure``. Its axis has milliseconds after the first packet.
+
+        Raises:
+            MissingToolError: Plotly is not installed (``conchart[charts]``).
+            UsageError: ``most`` is less than one.
+        """
+        from conchart.outputs.notebook import chart  # not above: nothing else needs Plotly, which takes a while
+
+        return chart(self, most=most)
+
+    def _repr_html_(self) -> str:
+        """Show the answer at the end of a notebook's cell."""
+        from conchart.outputs.notebook import as_html
+
+        try:
+            return as_html(self)
+        except duckdb.ConnectionException:
+            return "<p>This trace is closed.</p>"
 
     def provide(self, *facts: str) -> None:
         """Have these tables (``links``) and columns (``connections.vantage``) filled now.

@@ -1,11 +1,9 @@
-"""Which conchart wrote a file. In: what is installed. Out: its version."""
+"""Which conchart this is. In: nothing. Out: its version (docs/versions.md says what its numbers promise)."""
 
-from importlib import metadata
+VERSION = "0.2.0"
+"""Also read by setup.cfg; ``conchart/native/Cargo.toml`` repeats it, and a test compares them."""
 
 
 def version() -> str:
-    """Give the version that is installed."""
-    try:
-        return metadata.version("conchart")
-    except metadata.PackageNotFoundError:  # run from a source tree that was never installed
-        return "(not installed)"
+    """Give the version of this code."""
+    return VERSION

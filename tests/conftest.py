@@ -111,6 +111,7 @@ THOROUGH = (
     "browser",
     "captures_are_real",
     "cli/test_live.py",
+    "container",
     "cost",
     "hops/test_links.py",
     "keyless",
@@ -119,6 +120,7 @@ THOROUGH = (
     "live",
     "round_trips",
     "scripts",
+    "site",
     "test_worksheets.py",
     "whatif",
 )

@@ -52,6 +52,9 @@ FOR_TESTS = PERMISSIVE | {"MPL-2.0"}
 ASKED_IN_ITS_OWN_PROCESS = {"scapy": "GPL-2.0-only"}
 """The exception, by name and licence: `tests/test_structure.py` sees to it that it stays in its process."""
 
+OTHER_EXTRAS = ("charts", "cluster", "frames", "pictures", "site")
+"""What tests and documents are made with, as far as it is installed."""
+
 SPELLED = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0",
@@ -138,7 +141,7 @@ def required(*extras: str) -> set[str]:
 def main() -> None:
     """Say what does not fit."""
     installed, for_dissecting = required(), required("dissect")
-    packages = of_packages(required("dissect", "test"))
+    packages = of_packages(required("dissect", "test", *OTHER_EXTRAS))
 
     def among(names: set[str]) -> dict[str, str]:
         return {name: packages.get(name, "") for name in names}

@@ -21,7 +21,9 @@ import click
 import pytest
 
 import conchart
+from conchart.cli.completion import completion
 from conchart.cli.diff import diff
+from conchart.cli.doctor import doctor
 from conchart.cli.findings import findings
 from conchart.cli.live import live
 from conchart.cli.query import query
@@ -297,7 +299,7 @@ def test_every_phase_is_documented_in_the_order_in_which_it_is_charged() -> None
     assert f"applies: {', '.join(f'`{kind}`' for kind in strongest_first)}" in " ".join(text.split())
 
 
-SUBCOMMANDS = (summary, diff, findings, live, query, whatif)
+SUBCOMMANDS = (summary, completion, diff, doctor, findings, live, query, whatif)
 
 
 @pytest.mark.parametrize("command", SUBCOMMANDS, ids=lambda command: str(command.name))

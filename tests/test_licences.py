@@ -45,8 +45,9 @@ def test_older_ways_to_name_a_licence_are_understood() -> None:
 
 
 def test_what_is_needed_is_followed_to_its_end() -> None:
-    assert required() >= {"click", "dpkt", "duckdb", "markupsafe", "narwhals", "plotly"}
-    assert not required() & {"scapy", "cryptography", "pytest"}
+    assert required() >= {"click", "dpkt", "duckdb", "markupsafe", "pygments"}
+    assert not required() & {"scapy", "cryptography", "plotly", "pytest"}
+    assert required("charts") >= {"narwhals", "plotly"}
     assert required("dissect") >= {"scapy", "cryptography", "cffi"}
     assert "pluggy" in required("test")
 

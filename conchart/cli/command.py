@@ -1,13 +1,16 @@
 """``conchart``: one command that needs no name, the others beside it; errors become exit codes here and only here."""
 
+import os
 import re
 from importlib import import_module
 from typing import Any
 
 import click
 import duckdb
+from click.shell_completion import CompletionItem
 
 import conchart
+from conchart.cli.completion import VARIABLE, beside_captures, completing
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.errors import ConchartError, NoRoomError
 from conchart.store.memory import no_room
@@ -16,6 +19,7 @@ from conchart.words.printable import printable_lines
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _OWN_OPTIONS = ("--help", "-h", "--version")
+_MORE = ("-v", "--verbose")
 _OPTIONS_OF_OTHERS = {
     **dict.fromkeys(("-o", "--out", "--output"), "write with -w out.html"),
     **dict.fromkeys(("-i", "-r", "--input", "--read"), "captures need no option: conchart in.pcap -w out.html"),
@@ -25,7 +29,7 @@ _EXTRA = re.compile(r"Got unexpected extra argument \((\S+\.\w+)\)")
 """click's message about a surplus argument that is a file."""
 
 
-COMMANDS = ("diff", "explain", "findings", "live", "query", "whatif")
+COMMANDS = ("completion", "diff", "doctor", "explain", "findings", "live", "query", "whatif")
 """Each is a module of its own, imported when it is asked for: all of them take a fifth of a second."""
 _DEFAULT = "summary"
 
@@ -40,10 +44,24 @@ class _SummaryByDefault(click.Group):
         if cmd_name not in (*COMMANDS, _DEFAULT):
             return None
         command: click.Command = getattr(import_module(f"conchart.cli.{cmd_name}"), cmd_name)
+        if VARIABLE in os.environ:
+            command = completing(command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Give the commands, and what the default command has in this place: its options, captures."""
+        found = super().shell_complete(ctx, incomplete)
+        if summary := self.get_command(ctx, _DEFAULT):
+            known = {item.value for item in found}
+            found += [each for each in summary.shell_complete(ctx, incomplete) if each.value not in known]
+            if not incomplete.startswith("-"):
+                found = beside_captures(found, incomplete)
+        return found
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*COMMANDS, _DEFAULT, *_OWN_OPTIONS):
+        if "--version" in args and {*args} <= {*_OWN_OPTIONS, *_MORE}:
+            args = sorted(args, key=lambda arg: arg not in _MORE)  # eager options are handled in their order
+        elif args and args[0] not in (*COMMANDS, _DEFAULT, *_OWN_OPTIONS):
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
 
@@ -54,9 +72,26 @@ class _SummaryByDefault(click.Group):
         self.format_commands(ctx, formatter)
 
 
+def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:  # noqa: ARG001
+    """Print one line, or with ``-v`` what a report of a bug needs."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    if not ctx.params.get("verbose"):
+        click.echo(f"conchart {conchart.__version__}")
+    else:
+        from conchart.cli.facts import build_facts
+
+        for name, value in build_facts():
+            click.echo(f"{name:<13} {value}")
+    ctx.exit()
+
+
 @click.group(cls=_SummaryByDefault, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(conchart.__version__, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, is_eager=True, help="With --version: print the facts of the build.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version."
+)
+def cli(verbose: bool) -> None:  # noqa: ARG001  (--version reads it)
     """Show where the time went in a packet capture."""
 
 

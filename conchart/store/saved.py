@@ -5,19 +5,41 @@ defaults, generated columns and everything else in the file that could compute s
 database that opens the file may open no other one.
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
 from conchart.errors import CaptureError
 from conchart.files.paths import utf8_path
-from conchart.store.schema import ROLES, SEVERITIES, TABLES, VOCABULARIES, Table
+from conchart.store.schema import ROLES, SCHEMA_VERSION, SEVERITIES, TABLES, VOCABULARIES, Table
 from conchart.store.sql import literal
 from conchart.store.tables import Rows
+from conchart.version import VERSION, version
 
 MANIFEST = "manifest.json"
 """The file that says that a folder holds the tables of a trace."""
+
+
+class _About(NamedTuple):
+    table: str
+    schema: str
+    version: str
+
+
+ABOUT = _About("about", "tables", "conchart")
+"""The table of a saved database that says who wrote it, and its columns: the schema's version, conchart's."""
+
+_LARGEST_MANIFEST = 100_000
+_VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,2}([.+-]?[a-z0-9]{1,8})?")
+"""Of conchart, as we write it: what else stands there is nobody's business."""
+_BEFORE_VERSIONS = "0.1"
+"""What wrote files that do not say who did."""
 
 _MAGIC = slice(8, 12), b"DUCK"
 """Where a DuckDB file says what it is: after the checksum of its first block."""
@@ -72,16 +94,23 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         )
         with utf8_path(path) as readable:
             if path.is_dir():
-                _take_folder(connection, readable)
+                writer = _writer_of_folder(path)
+                with _of(writer, duckdb.Error):
+                    _take_folder(connection, readable)
             else:
                 connection.execute(f"ATTACH {literal(str(readable))} AS saved (READ_ONLY)")
+                writer = _writer(connection)
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        with _of(writer, _Foreign):
+            for table in TABLES:
+                _check_columns(connection, table)
         for table in TABLES:
-            _check_columns(connection, table)
             _check_rows(connection, table)
         for table in TABLES:
             rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
             sink(table.name, Rows(rows))
+    except _OfAnother as error:
+        raise CaptureError(f"{path}: {error}") from None
     except _Foreign as error:
         raise CaptureError(f"{path}: not a trace that conchart saved: {error}") from None
     except OSError as error:
@@ -101,6 +130,79 @@ def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         files = literal(str(folder / table.name / "*.parquet"))
         connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME FROM read_parquet({files})")
     connection.execute("USE memory")
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Who wrote a saved trace, as far as the file says so."""
+
+    schema: int | None
+    version: str | None
+    is_old: bool = False
+    """It does not say so, but has one of our tables."""
+
+    def __str__(self) -> str:
+        return f"conchart {self.version or '(which version, it does not say)'}"
+
+
+@contextmanager
+def _of(writer: _Writer, refusal: type[Exception]) -> Iterator[None]:
+    """Say of tables that another version of conchart wrote what to do with them.
+
+    A file that does not say who wrote it, as those of conchart 0.1, is taken if its tables are ours.
+
+    Args:
+        writer: What the file says.
+        refusal: What the block raises of tables that are not ours; passed on where this version wrote them.
+    """
+    if writer.schema is not None and writer.schema != SCHEMA_VERSION:
+        raise _OfAnother(
+            writer, f"its tables have version {writer.schema}, and this conchart knows version {SCHEMA_VERSION}"
+        )
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except refusal as error:
+        if writer.is_old and isinstance(error, _Foreign):
+            raise _Foreign(f"{error}\n  If conchart {_BEFORE_VERSIONS} saved it: read the captures again") from None
+        if writer.version in (None, VERSION):
+            raise
+        raise _OfAnother(writer, str(error).partition("\n")[0]) from None
+
+
+def _writer(connection: duckdb.DuckDBPyConnection) -> _Writer:
+    """Read who wrote a database. Whatever the table is, only two plain values are taken from it."""
+    stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [ABOUT.table]).fetchall()}
+    if stored != {ABOUT.schema: ("INTEGER", False), ABOUT.version: ("VARCHAR", False)}:
+        return _Writer(None, None, is_old=bool(connection.execute(_COLUMNS, ["captures"]).fetchall()))
+    row = connection.execute(f"SELECT {ABOUT.schema}, {ABOUT.version} FROM saved.main.{ABOUT.table} LIMIT 1").fetchone()
+    schema, told = row or (None, None)
+    return _Writer(schema, told if told and _VERSION.fullmatch(told) else None)
+
+
+def _writer_of_folder(folder: Path) -> _Writer:
+    """Read who wrote a folder of tables."""
+    with (folder / MANIFEST).open(encoding="utf-8") as file:
+        text = file.read(_LARGEST_MANIFEST)
+    try:
+        told = json.loads(text)
+        schema, wrote = told["conchart"], told["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _Foreign(f"{MANIFEST} does not say which conchart wrote the tables") from None
+    plain = isinstance(wrote, str) and _VERSION.fullmatch(wrote)
+    return _Writer(schema if isinstance(schema, int) else None, wrote if plain else None)
+
+
+class _OfAnother(Exception):
+    """Tables of another version of conchart; the text says what to do."""
+
+    def __init__(self, writer: _Writer, difference: str) -> None:
+        with_it = f"pip install 'conchart=={writer.version}'" if writer.version else "the conchart that wrote it"
+        super().__init__(
+            f"saved by {writer}; this is conchart {version()}: {difference}\n"
+            f"  Read the captures again with this version, or open the file with the one that wrote it: {with_it}"
+        )
 
 
 class _Foreign(Exception):

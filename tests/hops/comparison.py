@@ -110,7 +110,7 @@ def assert_no_circle(trace: Trace) -> None:
         FROM links JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
         """
     ).fetchall()
-    causes = TopologicalSorter[tuple[str, int]]()
+    causes: TopologicalSorter[tuple[str, int]] = TopologicalSorter()
     for front_ip, front_port, back_ip, back_port in pairs:
         causes.add((back_ip, back_port), (front_ip, front_port))
     causes.prepare()

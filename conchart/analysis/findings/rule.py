@@ -14,9 +14,12 @@ from typing import Literal
 
 from conchart.analysis.findings.front_matter import front_matter
 from conchart.errors import UsageError
+from conchart.version import version
 from conchart.words.changes import CHANGES
 from conchart.words.units import format_bytes
 
+RULE_FORMAT = 1
+"""The version of the form of rules: grows when a file that was a rule is none any more, or means something else."""
 _DELIMITER = "---"
 _LARGEST = 1_000_000
 """Bytes of a finding's file: conchart's own have at most 8,000."""
@@ -131,6 +134,7 @@ def parse_rule(path: str, text: str) -> Rule:
     read = front_matter(path, front, first_line=_FIRST_LINE)
     told, places = dict(read.told), {name: line + _FIRST_LINE for name, line in read.lines.items()}
     end = _FIRST_LINE + front.count("\n") + 1
+    _check_format(f"{path}:{places.get('format', 1)}", told.pop("format", RULE_FORMAT))
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
         raise UsageError(f"{path}:{end + 1}: a finding needs exactly one ```sql block, not {len(blocks)}")
@@ -152,6 +156,17 @@ def parse_rule(path: str, text: str) -> Rule:
         line = next((line for name, line in places.items() if re.search(rf"\b{re.escape(str(name))}\b", words)), 1)
         raise UsageError(f"{path}:{line}: {words}") from None
     return rule
+
+
+def _check_format(place: str, told: object) -> None:
+    """Refuse a rule for a later conchart, before something in it is taken for a mistake."""
+    if type(told) is not int or told < 1:
+        raise UsageError(f"{place}: format is the version of the form of rules: {RULE_FORMAT}, not {told!r}")
+    if told > RULE_FORMAT:
+        raise UsageError(
+            f"{place}: the rule has format {told}, and conchart {version()} knows format {RULE_FORMAT}: "
+            "it needs a later conchart (pip install --upgrade conchart)"
+        )
 
 
 def front_of(text: str) -> str:

@@ -499,13 +499,25 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
     Ok(py.detach(|| sharing::share(read, &order)))
 }
 
+/// How this module was built: its version, and what `build.rs` asked of the compiler.
+#[pyfunction]
+fn build_facts() -> HashMap<&'static str, &'static str> {
+    HashMap::from([
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("rustc", env!("CONCHART_RUSTC")),
+        ("target", env!("CONCHART_TARGET")),
+        ("profile", env!("CONCHART_PROFILE")),
+        ("opt_level", env!("CONCHART_OPT_LEVEL")),
+    ])
+}
+
 #[pymodule]
 mod _native {
     #[pymodule_export]
     use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, link_exchanges, pack_columns, read_capture, share_waits, spill_flows,
-        survey_pools,
+        CaptureError, annotate_captures, build_facts, link_exchanges, pack_columns, read_capture, share_waits,
+        spill_flows, survey_pools,
     };
 }

@@ -47,7 +47,7 @@ def packed(text: str) -> str:
 
 def whole_script() -> str:
     """Read the script of the Python package that is installed."""
-    # Not plotly.offline, which imports all of Plotly for it.
+    # Not plotly.offline, which imports all of Plotly for it. Where conchart was built, nobody asks: it is packed then.
     return resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
 
 
