@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -32,6 +33,9 @@ from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 from conchart.words.units import SECOND
+
+if TYPE_CHECKING:
+    from conchart.logs.reading import AccessLog
 
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
@@ -70,6 +74,8 @@ def read(
     findings: Iterable[str | os.PathLike[str]] = (),
     thresholds: Mapping[str, float] | None = None,
     statements: Statements = "shape",
+    access_logs: Iterable[str | os.PathLike[str]] = (),
+    log_formats: Iterable[str] = (),
     memory: int | str | None = None,
     workers: int = 1,
     scheduler: str | None = None,
@@ -113,6 +119,11 @@ def read(
         statements: How much is kept of what databases and caches are asked. ``shape``: statements without their values,
             and keys. ``full``: the whole text of statements as well, but for those in which a password may stand.
             ``off``: neither statements nor keys.
+        access_logs: Logs that servers wrote meanwhile, each with its product: ``nginx=access.log``, ``haproxy=``,
+            ``apache=``, ``envoy=``, ``json=``. Each line is put beside the exchange that it is about
+            (``docs/logs.md``).
+        log_formats: Their format strings, as in the servers' configuration, where they are not the usual ones: one for
+            all logs, or one for each.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
         workers: Processes that read parts of the captures side by side, where that is possible: several files, or a
@@ -127,7 +138,7 @@ def read(
         The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
 
     Raises:
-        CaptureError: Nothing could be read, or a key log has no secrets in it.
+        CaptureError: Nothing could be read, a key log has no secrets in it, or no line of an access log can be read.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
             read, there is no such threshold, stream or choice of statements, no instant lies between
@@ -140,6 +151,7 @@ def read(
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
     if statements not in STATEMENTS:
         raise UsageError(f"statements: {' or '.join(STATEMENTS)}, not {statements}")
+    logs = _logs(access_logs, log_formats)
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
@@ -159,7 +171,9 @@ def read(
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
             trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
             see_from(trace, seen_from or "capture")
-            trace.owe(plan(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values))
+            trace.owe(
+                plan(trace, vantage=vantage, proxies=given, rules=rules, thresholds=chosen_values, logs=bool(logs))
+            )
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()
@@ -195,10 +209,24 @@ def read(
         except _native.CaptureError as error:
             raise CaptureError(_renamed(str(error), zip(paths, opened, strict=True))) from None
         flowing.close()
+        if logs:
+            from conchart.logs.reading import read_logs  # not above: most captures have no log beside them
+
+            read_logs(trace, logs)
         if given and not any(isinstance(path, Growing) for path in paths):  # what cannot be read again is not refused
             require_seen(given, _addresses(trace))
         conclude()
     return trace
+
+
+def _logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str]) -> "list[AccessLog]":
+    """Read what somebody says of access logs."""
+    named, texts = list(named), list(texts)
+    if not named and not texts:
+        return []
+    from conchart.logs.reading import access_logs  # not above: most captures have no log beside them
+
+    return access_logs(named, texts)
 
 
 def _dividable(paths: Sequence[str | os.PathLike[str] | Growing], wanted: Selection) -> bool:

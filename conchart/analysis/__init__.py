@@ -27,10 +27,19 @@ from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.analysis.whereabouts import place_phases
+from conchart.logs import joining as logs_joining
+from conchart.logs.joining import join_logs
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
 
 Facts = tuple[str, ...]
+
+_OF_LOGS = (
+    *(f"logs.{name}" for name in ("ahead_ns", "uncertainty_ns", "method")),
+    *(f"logs.{name}" for name in ("matched", "outside", "unmatched", "requests", "unlogged")),
+    *(f"log_lines.{name}" for name in ("line_at", "stream", "exchange", "confidence", "rivals", "unmatched")),
+)
+"""What is known of logs and lines only beside the capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +60,7 @@ def plan(
     proxies: Iterable[Collection[str]] = (),
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
+    logs: bool = False,
 ) -> list[Step]:
     """Give the steps that work out everything that is not in a packet.
 
@@ -60,7 +70,16 @@ def plan(
         proxies: The addresses of each proxy that somebody knows.
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
+        logs: Access logs were read beside the captures.
     """
+    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
+    joining = _Part(
+        work=join_logs,
+        # Without a log there is nothing to do, and nothing is worked out for it.
+        reads=("logs", "log_lines", "captures", "connections", "handshakes", "exchanges", "links", "logged") * logs,
+        writes=(*_OF_LOGS, "log_times", "log_differences", "exchanges.from_log"),
+        forget=logs_joining.FORGET,
+    )
     parts = (
         _Part(
             work=partial(locate, override=vantage),
@@ -110,6 +129,7 @@ def plan(
         ),
     )
     # Rules may read every table.
+    parts = (*parts, logging, joining) if logs else parts
     everything = (fact for part in parts for fact in (*part.reads, *part.writes, "packets"))
     finding = _Part(
         work=partial(find, rules=tuple(rules), thresholds=thresholds),
@@ -117,8 +137,8 @@ def plan(
         writes=("findings", "explained"),
         forget=findings.FORGET,
     )
-    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
-    return [_step(tables, part) for part in (*parts, finding, logging)]
+    rest = () if logs else (logging, joining)
+    return [_step(tables, part) for part in (*parts, finding, *rest)]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -59,6 +59,8 @@ mod annotating;
 
 mod spilling;
 
+mod logs;
+
 mod across;
 
 #[cfg(feature = "extension-module")]

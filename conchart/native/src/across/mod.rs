@@ -7,6 +7,7 @@ pub(crate) mod alike;
 pub(crate) mod clocks;
 mod columns;
 pub(crate) mod crossings;
+pub(crate) mod lines;
 pub(crate) mod linking;
 pub(crate) mod packing;
 pub(crate) mod pools;
