@@ -129,16 +129,15 @@ def plan(
         ),
     )
     # Rules may read every table.
-    parts = (*parts, logging, joining) if logs else parts
-    everything = (fact for part in parts for fact in (*part.reads, *part.writes, "packets"))
+    early = (*parts, logging, joining) if logs else parts
+    everything = (fact for part in early for fact in (*part.reads, *part.writes, "packets"))
     finding = _Part(
         work=partial(find, rules=tuple(rules), thresholds=thresholds),
         reads=tuple(dict.fromkeys(everything)),
         writes=("findings", "explained"),
         forget=findings.FORGET,
     )
-    rest = () if logs else (logging, joining)
-    return [_step(tables, part) for part in (*parts, finding, *rest)]
+    return [_step(tables, part) for part in (*parts, finding, logging, joining)]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -39,7 +39,8 @@ _DIFFERENCES = """
             ELSE 0 END AS queued_ns
         FROM pairs WHERE logged_ns IS NOT NULL AND done_at >= request_at),
     rests AS (SELECT *, done_at - request_at - queued_ns - logged_ns AS rest_ns FROM late),
-    parts AS (SELECT *, if(rest_ns > {tolerance}, rest_ns, 0) AS buffered_ns, rest_ns - buffered_ns AS clock_ns FROM rests)
+    parts AS (
+        SELECT *, if(rest_ns > {tolerance}, rest_ns, 0) AS buffered_ns, rest_ns - buffered_ns AS clock_ns FROM rests)
     SELECT log, line, stream, exchange, logged_ns, setup_ns + network_ns + done_at - request_at AS wire_ns,
         wire_ns - logged_ns AS difference_ns, setup_ns, queued_ns, buffered_ns, network_ns, clock_ns,
         CASE greatest(setup_ns, queued_ns, buffered_ns, network_ns, abs(clock_ns))

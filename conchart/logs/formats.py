@@ -1,7 +1,7 @@
 """Format strings of servers, as in their configuration, and what each field says.
 
-In: ``log_format`` of nginx, ``LogFormat`` of Apache, ``log-format`` of HAProxy, a format string of Envoy. Out: layouts, by
-which the core reads lines. Fields that tell nothing about a request on the wire are stepped over.
+In: ``log_format`` of nginx, ``LogFormat`` of Apache, ``log-format`` of HAProxy, a format string of Envoy. Out: layouts,
+by which the core reads lines. Fields that tell nothing about a request on the wire are stepped over.
 """
 
 import json
@@ -65,8 +65,8 @@ class LogFormat:
         return self.is_json, self.fields, self.tail
 
 
-def _seconds(name: str, wire: str, **others: bool) -> Field:
-    return Field(role="time:s", name=name, wire=wire, **others)
+def _seconds(name: str, wire: str, *, total: bool = False) -> Field:
+    return Field(role="time:s", name=name, wire=wire, total=total)
 
 
 _NGINX = {
@@ -95,8 +95,8 @@ _NGINX = {
 }
 
 
-def _ms(name: str, wire: str, **others: bool) -> Field:
-    return Field(role="time:ms", name=name, wire=wire, **others)
+def _ms(name: str, wire: str, *, total: bool = False) -> Field:
+    return Field(role="time:ms", name=name, wire=wire, total=total)
 
 
 _HAPROXY = {
@@ -213,6 +213,9 @@ WIRES = {
 }
 """Of each duration: the column of ``logged`` that says the same, and whether it is that of the whole request."""
 TOTALS = tuple(name for name, (_, total) in WIRES.items() if total)
+_ENVOY_REQUEST = (
+    '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% '
+)
 _DEFAULTS: dict[str, tuple[str, ...]] = {
     "nginx": (
         _COMBINED,
@@ -243,10 +246,10 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
         '%v:%p %h %l %u %t "%r" %>s %O "%{Referer}i" "%{User-Agent}i"',
     ),
     "envoy": (
-        '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% '
+        f"{_ENVOY_REQUEST}"
         "%BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "
         '"%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"',
-        '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% '
+        f"{_ENVOY_REQUEST}"
         '%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" '
         "%BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "
         '"%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" '

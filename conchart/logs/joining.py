@@ -1,7 +1,7 @@
 """Lines of access logs beside exchanges: who is about whom, and on which clock.
 
-In: ``logs``, ``log_lines``, exchanges, connections, links, ``logged``. Out: the columns of both that say which exchange a
-line is about, ``log_times``, ``log_differences``, and names of exchanges that encryption hides.
+In: ``logs``, ``log_lines``, exchanges, connections, links, ``logged``. Out: the columns of both that say which exchange
+a line is about, ``log_times``, ``log_differences``, and names of exchanges that encryption hides.
 
 What a line says for certain makes groups: its id, its client, method, target, status. Inside a group, time, size and
 order decide (``native/src/across/lines``). A line has one exchange at most, and an exchange one line of each log.
@@ -81,7 +81,8 @@ _LINES = """
     SELECT (hash({key}) >> 1)::BIGINT AS grp, line AS id, {start_at} AS start_at, {end_at} AS end_at,
         {took}::BIGINT AS took_ns, bytes
     FROM log_lines
-    WHERE log = {log} AND ({key}) IS NOT NULL AND {inside} AND line NOT IN (SELECT line FROM log_pairs WHERE log = {log})
+    WHERE log = {log} AND ({key}) IS NOT NULL AND {inside}
+        AND line NOT IN (SELECT line FROM log_pairs WHERE log = {log})
     ORDER BY grp, line
 """
 _SEEN = """

@@ -49,7 +49,7 @@ def access_logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str] = 
         raise UsageError("--log-format: it needs a log (--access-log nginx=access.log)")
     if rest and len(rest) not in (1, len(logs)):
         raise UsageError(f"--log-format: give one for all logs, or one for each: {len(rest)} for {len(logs)} logs")
-    per_log = rest * len(logs) if len(rest) == 1 else rest or [None] * len(logs)
+    per_log: list[str | None] = [*(rest * len(logs) if len(rest) == 1 else rest)] or [None] * len(logs)
     return [
         AccessLog(path=path, product=product, formats=formats_of(product, of_product.get(product, text)))
         for (product, path), text in zip(logs, per_log, strict=True)
