@@ -26,7 +26,7 @@ _DIFFERENCES = """
         GROUP BY stream),
     pairs AS (
         SELECT log, line, log_pairs.stream, log_pairs.exchange, {took} AS logged_ns, {starts} AS line_start_at,
-            request_at, coalesce(response_done_at, closed_at) AS done_at,
+            request_at, coalesce(response_done_at, least(fin_client_at, rst_at), closed_at) AS done_at,
             if(number = 0, greatest(coalesce(ready_at, ack_at) - syn_at, 0), 0) AS set_up_ns,
             coalesce(rtt_client_ns, 0) AS network_ns
         FROM log_pairs JOIN log_lines USING (log, line)

@@ -359,7 +359,8 @@ def _assembled(
         spare |= choose and has_request and kind in ("method", "target", "query")
         if spare:
             field = _SKIP  # noqa: PLW2901  (another field says it better)
-        taken.add(kind)
+        else:
+            taken.add(kind)
         if field.role.startswith("at:"):
             instant = field.instant
         if field.role.startswith("time:"):

@@ -39,8 +39,8 @@ _REQUESTS = """
         -- What a proxy hands on is written when the backend's answer is there; others are done shortly before the wire.
         coalesce(
             request_at + nginx_request_ns, greatest(response_at, response_done_at - {second}), response_at,
-            request_done_at, request_at) AS low_at,
-        greatest(low_at, coalesce(response_done_at, closed_at)) AS high_at,
+            least(fin_client_at, rst_at), request_done_at, request_at) AS low_at,
+        greatest(low_at, coalesce(response_done_at, least(fin_client_at, rst_at), closed_at)) AS high_at,
         fronts.server_ip IS NOT NULL OR (SELECT count(*) FROM fronts) = 0 AS of_front
     FROM exchanges JOIN connections USING (stream)
     LEFT JOIN logged ON logged.stream = exchanges.stream AND exchange = exchanges.number

@@ -40,9 +40,9 @@ _QUERIES = 3
 """Lines of what stores were asked, where there is room."""
 _PLACES = 8
 """Lines of what several places tell."""
-_LOGS = 6
+_LOGS = 5
 """Lines of what access logs say."""
-_COMPARED = 3
+_COMPARED = 2
 """Requests among them, of which log and wire are compared."""
 _TITLE = 2
 _LABEL = 9
