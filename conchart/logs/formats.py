@@ -222,6 +222,7 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
         f"{_COMBINED} $request_time",
         f"{_COMBINED} $request_time $upstream_response_time",
         f"{_COMBINED} $request_time {_UPSTREAM}",
+        f"{_COMBINED} $msec $request_time {_UPSTREAM}",
         f'{_COMBINED} "$http_x_forwarded_for"',
         f'{_COMBINED} "$http_x_forwarded_for" $request_time',
         f'{_COMBINED} "$http_x_forwarded_for" $request_time $upstream_response_time',
@@ -374,11 +375,22 @@ def _assembled(
         product=product,
         text=text,
         is_json=is_json,
-        fields=tuple(fields),
+        fields=tuple(_with_ends(fields)),
         tail=tail,
         times=tuple(field.name for field in times),
         instant=instant,
     )
+
+
+def _with_ends(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Make one field of an address and a port with a colon between: an IPv6 address has colons, too."""
+    told: list[tuple[str, str]] = []
+    for before, role in fields:
+        if role == "client_port" and before == ":" and told and told[-1][1] == "client_ip":
+            told[-1] = (told[-1][0], "client")
+        else:
+            told.append((before, role))
+    return told
 
 
 def _kind(field: Field) -> str:

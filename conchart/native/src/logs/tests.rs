@@ -63,6 +63,15 @@ fn of_several_attempts_the_last_one_counts() {
 }
 
 #[test]
+fn a_time_may_hold_what_stands_after_it_and_two_durations_are_no_list() {
+    let spaced = layout(&[("", "at:%Y/%m/%d %H:%M:%S%f"), (" ", "status")], "");
+    assert_eq!(Parser::new(&spaced).parse(b"2026/11/26 13:00:01.5 200").unwrap().status, Some(200));
+    let last = layout(&[("", "time:0:s")], "");
+    assert!(Parser::new(&last).parse(b"0.001 0.002").is_none());
+    assert!(Parser::new(&last).parse(b"0.001, 0.002").is_some());
+}
+
+#[test]
 fn members_of_a_json_object_are_read_and_what_is_nested_is_not() {
     let fields = [("time", "at:%Y-%m-%dT%H:%M:%S%f%z"), ("path", "target"), ("status", "status"), ("took", "time:0:s")];
     let fields = fields.iter().map(|(name, role)| ((*name).to_owned(), Role::named(role).unwrap())).collect();

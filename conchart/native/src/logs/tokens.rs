@@ -176,6 +176,9 @@ impl<'a> Parser<'a> {
 /// attempts as `0.001, 0.002 : 0.003`.
 fn length_of(rest: &[u8], until: &[u8], role: &Role, last: bool) -> Option<usize> {
     let mut from = 0;
+    // A time may hold what comes after it: `2026/11/26 13:51:22`.
+    let mut inside =
+        if let Role::At(pattern) = role { memmem::find_iter(pattern.as_bytes(), until).count() } else { 0 };
     loop {
         let place = from + memmem::find(rest.get(from..)?, until)?;
         let value = rest.get(..place)?;
@@ -184,9 +187,10 @@ fn length_of(rest: &[u8], until: &[u8], role: &Role, last: bool) -> Option<usize
             && matches!(role, Role::Time(..) | Role::Skip)
             && (value.ends_with(b",") || value.ends_with(b" :") || rest.get(place..)?.starts_with(b" : "));
         let early = last && place + until.len() < rest.trim_ascii_end().len();
-        if !(escaped || listed || early) {
+        if !(escaped || listed || early || inside > 0) {
             return Some(place);
         }
+        inside = inside.saturating_sub(1);
         from = place + 1;
     }
 }
@@ -239,6 +243,9 @@ fn fill(found: &mut Found, role: &Role, value: &[u8]) -> Option<()> {
             }
         }
         Role::Time(place, unit_ns) => {
+            if !is_list(value) {
+                return None;
+            }
             // Of several attempts, the last one was answered.
             let last = value.rsplit(|byte| matches!(byte, b',' | b' ')).next().unwrap_or(value);
             let last = last.strip_prefix(b"+").unwrap_or(last);
@@ -248,6 +255,20 @@ fn fill(found: &mut Found, role: &Role, value: &[u8]) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Durations, one or several: `0.001, 0.002 : 0.003`. Two without a separator are two fields.
+fn is_list(value: &[u8]) -> bool {
+    let digits = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+');
+    let mut words = value.split(|byte| *byte == b' ');
+    let mut joined = true;
+    words.all(|word| {
+        let (number, ends) = word.strip_suffix(b",").map_or((word, false), |number| (number, true));
+        let is_separator = word == b":";
+        let fits = is_separator || joined && !number.is_empty() && number.iter().all(digits);
+        joined = ends || is_separator;
+        fits
+    })
 }
 
 trait Split {

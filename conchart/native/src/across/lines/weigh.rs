@@ -13,6 +13,8 @@ const WORST: f32 = 12.0;
 const RIVAL: f32 = 3.0;
 /// What a step away from the order of the file costs.
 const STEP: f32 = 1.0;
+/// What is left of the confidence in an order in which lines are missing.
+const GUESSED: f64 = 0.3;
 /// Never certain: another request may have come that the capture does not have.
 const SUREST: f64 = 0.97;
 
@@ -85,6 +87,8 @@ pub(super) fn tell(group: &Group<'_>, found: &[Option<usize>], pairs: &mut Vec<P
             *slot = Some(line);
         }
     }
+    // Where lines are missing, an order that is all there is tells nothing any more.
+    let missing = group.coarse() && group.lines.len() != group.requests.len();
     for (place, line) in group.lines.iter().enumerate() {
         let Some(Some(mine)) = found.get(place).copied() else { continue };
         let Some(request) = group.requests.get(mine) else { continue };
@@ -109,6 +113,7 @@ pub(super) fn tell(group: &Group<'_>, found: &[Option<usize>], pairs: &mut Vec<P
             rivals += i32::from(more < RIVAL);
         }
         let fit = 1.0 - 0.3 * f64::from((own / WORST).min(1.0));
+        let fit = if missing && rivals > 0 { fit * GUESSED } else { fit };
         let confidence = (SUREST * fit / (1.0 + likely) * 1000.0).round() / 1000.0;
         let (stream, number) = (request.stream, request.number);
         pairs.push(Pair { line: line.id, stream, number, confidence, rivals });
