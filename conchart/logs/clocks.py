@@ -18,6 +18,9 @@ _MOST_PAIRS = 64
 _PAIRS = 100_000
 _SHARE = 0.4
 """Of the rare requests, so many have to agree on one second."""
+_SEVERAL = 3
+_NEAR_NS = 300 * SECOND
+"""Fewer rare requests that agree may be others of the same name, unless the clocks agree anyway."""
 _USUAL_NS = 2_000_000
 """What the kernel and the loop of a server take between packet and clock."""
 
@@ -89,7 +92,7 @@ def first_estimate(
             second=SECOND,
         )
         for _, agreeing, rare, ahead in tables.fetch(votes):
-            if agreeing >= max(_SHARE * rare, min(rare, 3)):
+            if agreeing >= _SHARE * rare and (agreeing >= _SEVERAL or abs(ahead) <= _NEAR_NS):
                 return LogClock(ahead_ns=ahead, uncertainty_ns=SECOND // 2, method=method)
     quarters = 0 if zoned else 56
     zone = _ZONES.format(log=log, most=quarters, first=span[0], last=span[1], quarter=QUARTER)
