@@ -16,7 +16,9 @@ __all__ = [
     "link_exchanges",
     "pack_columns",
     "pair_alike",
+    "pair_lines",
     "read_capture",
+    "read_log",
     "share_waits",
     "spill_flows",
     "survey_pools",
@@ -113,6 +115,42 @@ def pair_alike(
     Returns:
         Stream and number of both exchanges of each pair, whether their requests were read, and how far the clock behind
         the proxy is ahead, as ``fit_clock`` tells it, with the number of pairs. None if no such thing is certain.
+    """
+
+def read_log(
+    path: str, layouts: Sequence[tuple[bool, Sequence[tuple[str, str]], str]], sink: Callable[[object], None]
+) -> tuple[int, int, int | None, int, int | None, bool, str | None]:
+    """Read an access log, plain or gzip, in one streaming pass.
+
+    Args:
+        path: The file.
+        layouts: Of each way in which its lines may be built: whether they are JSON; the fields, each with the text
+            before it (of JSON: its name) and its role; the text after the last one. The one that fits most of the first
+            lines is used.
+        sink: Takes batches with the columns of ``log_lines`` that a line fills by itself.
+
+    Returns:
+        The number of lines, of those that do not fit, the number of the first such line, the place of the layout,
+        the unit of the finest instant, whether instants have a zone, what broke before the end.
+
+    Raises:
+        OSError: The file cannot be opened.
+        ValueError: There is no such role.
+    """
+
+def pair_lines(said: object, seen: object, clock: tuple[int, int, int]) -> object:
+    """Pair the lines of an access log with exchanges.
+
+    Args:
+        said: Rows that speak Arrow: ``grp`` (a line and an exchange can be the same only in one group), ``id``,
+            ``start_at``, ``end_at`` (on the capture's clock), ``took_ns``, ``bytes``; by group, then as in the file.
+        seen: The same of exchanges: ``grp``, ``stream``, ``number``, ``start_at``, ``low_at`` and ``high_at`` (between
+            which the response was written), ``bytes``; by group.
+        clock: What the log's clock cuts off, how wrong its offset may be, how far apart a line and its exchange are at
+            most.
+
+    Returns:
+        A batch: ``id``, ``stream``, ``exchange``, ``confidence``, ``rivals``.
     """
 
 @final

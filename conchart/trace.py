@@ -39,6 +39,8 @@ from conchart.words.units import SECOND
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from conchart.logs.reading import AccessLog
+
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
 
@@ -77,6 +79,8 @@ def read(
     thresholds: Mapping[str, float] | None = None,
     spans: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     statements: Statements = "shape",
+    access_logs: Iterable[str | os.PathLike[str]] = (),
+    log_formats: Iterable[str] = (),
     memory: int | str | None = None,
     workers: int = 1,
     scheduler: str | None = None,
@@ -121,6 +125,11 @@ def read(
         statements: How much is kept of what databases and caches are asked. ``shape``: statements without their values,
             and keys. ``full``: the whole text of statements as well, but for those in which a password may stand.
             ``off``: neither statements nor keys.
+        access_logs: Logs that servers wrote meanwhile, each with its product: ``nginx=access.log``, ``haproxy=``,
+            ``apache=``, ``envoy=``, ``json=``. Each line is put beside the exchange that it is about
+            (``docs/logs.md``).
+        log_formats: Their format strings, as in the servers' configuration, where they are not the usual ones: one for
+            all logs, or one for each.
         memory: What the tables may take, in bytes or as text (``2GB``); beyond it they go to a temporary folder on
             disk.  [default: half of what the machine or container has]
         workers: Processes that read parts of the captures side by side, where that is possible: several files, or a
@@ -135,7 +144,8 @@ def read(
         The trace. A damaged or truncated capture gives everything before the damage, and ``captures.notes`` says so.
 
     Raises:
-        CaptureError: Nothing could be read, a key log has no secrets in it, or a file of spans no spans.
+        CaptureError: Nothing could be read, a key log has no secrets in it, a file of spans no spans, or no line of an
+            access log can be read.
         NoRoomError: The tables fit neither into memory nor onto the disk.
         UsageError: The filter does not compile, a time, an amount of memory, a proxy's address or a rule cannot be
             read, there is no such threshold, stream or choice of statements, no instant lies between
@@ -148,6 +158,7 @@ def read(
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
     if statements not in STATEMENTS:
         raise UsageError(f"statements: {' or '.join(STATEMENTS)}, not {statements}")
+    logs = _logs(access_logs, log_formats)
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
@@ -175,7 +186,7 @@ def read(
                     "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]
                 )
             looked_for = partial(plan, rules=rules, thresholds=chosen_values)
-            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told_spans))
+            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told_spans, logs=bool(logs)))
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()
@@ -211,10 +222,24 @@ def read(
         except _native.CaptureError as error:
             raise CaptureError(_renamed(str(error), zip(paths, opened, strict=True))) from None
         flowing.close()
+        if logs:
+            from conchart.logs.reading import read_logs  # not above: most captures have no log beside them
+
+            read_logs(trace, logs)
         if given and not any(isinstance(path, Growing) for path in paths):  # what cannot be read again is not refused
             require_seen(given, _addresses(trace))
         conclude()
     return trace
+
+
+def _logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str]) -> "list[AccessLog]":
+    """Read what somebody says of access logs."""
+    named, texts = list(named), list(texts)
+    if not named and not texts:
+        return []
+    from conchart.logs.reading import access_logs  # not above: most captures have no log beside them
+
+    return access_logs(named, texts)
 
 
 def _dividable(paths: Sequence[str | os.PathLike[str] | Growing], wanted: Selection) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -94,6 +95,15 @@ def keys_of(case: Path) -> list[Path]:
     return [log for log in (case / "keys.log",) if case.parent.name in OPENED and log.exists()]
 
 
+def logs_of(case: Path) -> dict[str, Any]:
+    """Give the access log with which one of our captures is read, as arguments of ``read``; nothing of others."""
+    if not (case / "log.json").exists():
+        return {}
+    told = json.loads((case / "log.json").read_text(encoding="utf-8"))
+    log = f"{told['log']}={(case / 'access.log').relative_to(ROOT)}"
+    return {"access_logs": [log], "log_formats": [told["format"]] if told["format"] else []}
+
+
 def places_of(case: Path) -> dict[str, Path]:
     """Give the files of a capture at several places, in their order; nothing of others."""
     truth = case / "truth.json"
@@ -170,7 +180,7 @@ def every_trace(every_case: Path) -> Iterator[Trace]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         keys = [log.relative_to(ROOT) for log in keys_of(every_case)]
-        trace = conchart.read(capture_of(every_case).relative_to(ROOT), keylog=keys)
+        trace = conchart.read(capture_of(every_case).relative_to(ROOT), keylog=keys, **logs_of(every_case))
     with trace:
         yield trace
 

@@ -1,5 +1,6 @@
 """docs/tables.md and the schema say the same, column by column."""
 
+import gzip
 import re
 import struct
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.store.schema import TABLES, VOCABULARIES, Table
-from tests.conftest import ROOT, empty_trace, places_of
+from tests.conftest import ROOT, empty_trace, logs_of, places_of
 from tests.laws.files import Format
 from tests.laws.hello import Tls, record
 from tests.laws.talk import Say, Talk
+from tests.logs.making import encrypted
 
 
 def documented() -> dict[str, dict[str, str]]:
@@ -143,6 +145,23 @@ def with_too_few_keys(folder: Path) -> tuple[Path, Path]:
     return case / "input.pcap", keys
 
 
+def with_logs(folder: Path) -> Iterator[Trace]:
+    """Give traces with an access log beside them: one that breaks off, one of all that a line may tell, names."""
+    crowd = ROOT / "captures/logs/haproxy-crowd"
+    lines = (crowd / "access.log").read_bytes()
+    (folder / "broken.gz").write_bytes(gzip.compress(lines)[:-100])
+    (folder / "told.log").write_text(
+        '1795701082.5 - a.example "GET / HTTP/1.1" 200 1 2 c0ffee 0.1\n1795701082.5 - - - - - - - -\n'
+    )
+    text = '$msec $x $host "$request" $status $bytes_sent $request_length $request_id $request_time'
+    (folder / "malformed.log").write_bytes(lines + b"nonsense\n")
+    logs = [f"haproxy={folder / 'broken.gz'}", f"haproxy={folder / 'malformed.log'}", f"nginx={folder / 'told.log'}"]
+    yield conchart.read(crowd / "input.pcap", access_logs=logs, log_formats=[f"nginx={text}"])
+    slow = ROOT / "captures/logs/nginx-slow-client"
+    yield conchart.read(slow / "input.pcap", **logs_of(slow))
+    yield encrypted(folder)
+
+
 def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(refused_with_drops(folder))
     yield conchart.read(upload_by_way_of_a_proxy(folder))
@@ -160,6 +179,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     yield conchart.read(instrumented / "input.pcap", spans=instrumented.glob("*.otlp.json"))
     for case in ("loss", "firewall", "tunnel"):
         yield conchart.read(places=places_of(ROOT / "captures/places" / case))
+    yield from with_logs(folder)
     for case in TOLD:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
 

@@ -21,6 +21,7 @@ STAGES = (
     ("reading", "store"),
     ("parts",),
     ("places",),
+    ("logs",),
     ("analysis",),
     ("telling",),
     ("questions",),

@@ -13,7 +13,7 @@ import pytest
 
 import conchart
 from conchart.outputs.pictures.picture import draw_empty
-from tests.conftest import ROOT, places_of
+from tests.conftest import ROOT, logs_of, places_of
 from tests.lessons.keys import FIGURES, GIVEN
 
 
@@ -145,7 +145,7 @@ def test_a_key_says_what_the_capture_gives(figure: str, capture: str, sql: str) 
     number, unit = figure.split()
     path = ROOT / f"captures/{capture}/input.pcap"
     places = {place: [file] for place, file in places_of(path.parent).items()}
-    with conchart.read(places=places) if places else conchart.read(path) as trace:
+    with conchart.read(places=places) if places else conchart.read(path, **logs_of(path.parent)) as trace:
         ((value,),) = trace.sql(sql.format(zero="(SELECT min(opened_at) FROM connections)")).fetchall()
     decimals = len(number.partition(".")[2])
     assert f"{float(value) / UNITS[unit]:,.{decimals}f}" == number

@@ -28,6 +28,8 @@ from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.analysis.whereabouts import place_phases
+from conchart.logs import joining as logs_joining
+from conchart.logs.joining import join_logs
 from conchart.reading.spans import Spans
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
@@ -35,6 +37,12 @@ from conchart.store.tables import Tables
 Facts = tuple[str, ...]
 
 _NO_SPANS = Spans((), ())
+_OF_LOGS = (
+    *(f"logs.{name}" for name in ("ahead_ns", "uncertainty_ns", "method")),
+    *(f"logs.{name}" for name in ("matched", "outside", "unmatched", "requests", "unlogged")),
+    *(f"log_lines.{name}" for name in ("line_at", "stream", "exchange", "confidence", "rivals", "unmatched")),
+)
+"""What is known of logs and lines only beside the capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +64,7 @@ def plan(
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
     spans: Spans = _NO_SPANS,
+    logs: bool = False,
 ) -> list[Step]:
     """Give the steps that work out everything that is not in a packet.
 
@@ -66,7 +75,16 @@ def plan(
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
         spans: What programs wrote about the same time.
+        logs: Access logs were read beside the captures.
     """
+    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
+    joining = _Part(
+        work=join_logs,
+        # Without a log there is nothing to do, and nothing is worked out for it.
+        reads=("logs", "log_lines", "captures", "connections", "handshakes", "exchanges", "links", "logged") * logs,
+        writes=(*_OF_LOGS, "log_times", "log_differences", "exchanges.from_log"),
+        forget=logs_joining.FORGET,
+    )
     parts = (
         _Part(
             work=partial(locate, override=vantage),
@@ -116,7 +134,8 @@ def plan(
         ),
     )
     # Rules may read every table.
-    everything = (fact for part in parts for fact in (*part.reads, *part.writes, "packets"))
+    early = (*parts, logging, joining) if logs else parts
+    everything = (fact for part in early for fact in (*part.reads, *part.writes, "packets"))
     finding = _Part(
         work=partial(find, rules=tuple(rules), thresholds=thresholds),
         reads=tuple(dict.fromkeys(everything)),
@@ -127,7 +146,7 @@ def plan(
     tracing = _Part(
         work=partial(match_spans, spans=spans.spans), reads=("connections", "exchanges", "links"), writes=("spans",)
     )
-    return [_step(tables, part) for part in (*parts, finding, logging, tracing)]
+    return [_step(tables, part) for part in (*parts, finding, logging, joining, tracing)]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -13,6 +13,7 @@ from conchart.errors import MissingToolError, UsageError
 from conchart.outputs import check
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.ladder import print_fields, print_ladder, print_segments
+from conchart.outputs.terminal.logs import lines_of
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
 from conchart.questions.explain.bytes import dissected, segments
@@ -82,6 +83,7 @@ def _found(trace: Trace, stream: int) -> Ladder:
 def _print(trace: Trace, found: Ladder, console: Console, *, verbose: bool) -> None:
     sheet = Sheet(console)
     print_ladder(found, sheet)
+    sheet.section("What the access log says of its requests", lines_of(trace, found.stream, sheet.width))
     if not verbose:
         return
     print_segments(segments(trace, found.stream), sheet)

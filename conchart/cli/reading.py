@@ -31,6 +31,7 @@ _LARGE_BYTES = 2 << 30
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
 _OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
+_OPTION_NAMES |= {"access_logs": "access-log", "log_formats": "log-format"}
 """Arguments of ``read`` that have another name on the command line."""
 
 FINDINGS = click.option(
@@ -128,6 +129,21 @@ _OPTIONS = (
         "whole text of SQL, never with a password (full); neither (off).  [default: shape]",
     ),
     click.option(
+        "--access-log",
+        "access_logs",
+        multiple=True,
+        metavar="PRODUCT=FILE",
+        help="Put the lines of this access log beside the requests that they are about: nginx=access.log, or haproxy=, "
+        "apache=, envoy=, json=. Repeatable.",
+    ),
+    click.option(
+        "--log-format",
+        "log_formats",
+        multiple=True,
+        metavar="FORMAT",
+        help="The format of the log, as in the server's configuration. Repeatable.  [default: the usual formats]",
+    ),
+    click.option(
         "-j",
         "--workers",
         type=click.IntRange(min=1),
@@ -183,6 +199,8 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         thresholds: tuple[str, ...],
         spans: tuple[str, ...],
         statements: str | None,
+        access_logs: tuple[str, ...],
+        log_formats: tuple[str, ...],
         memory: str | None,
         workers: int | None,
         scheduler: str | None,
@@ -203,6 +221,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         kept: dict[str, Any] = {"statements": statements} if statements else {}
         if spans:
             kept["spans"] = spans
+        kept |= {"access_logs": access_logs, "log_formats": log_formats}
         return command(selection=packets | known | looked_for | kept | spread, **others)
 
     decorated: Callable[..., Any] = with_selection

@@ -209,6 +209,7 @@ TABLES: tuple[Table, ...] = (
             keep_alive_timeout_ns BIGINT, keep_alive_max BIGINT,
             inferred BOOLEAN, confidence DOUBLE
         """,
+        worked_out="from_log BOOLEAN",
     ),
     Table(
         name="exchange_messages",
@@ -312,6 +313,49 @@ TABLES: tuple[Table, ...] = (
             method VARCHAR, target VARCHAR, status INTEGER, failed BOOLEAN,
             stream INTEGER, exchange INTEGER, matched_by VARCHAR, confidence DOUBLE, unmatched VARCHAR,
             wire_ns BIGINT, before_ns BIGINT, behind_ns BIGINT
+        """,
+    ),
+    Table(
+        name="logs",
+        key="log",
+        known="path, product, format, fields, instant, lines, malformed, zoned",
+        worked_out="""
+            log INTEGER, path VARCHAR, product VARCHAR, format VARCHAR, fields VARCHAR[], instant VARCHAR,
+            lines BIGINT, malformed BIGINT, first_malformed BIGINT, broken VARCHAR,
+            resolution_ns BIGINT, zoned BOOLEAN,
+            ahead_ns BIGINT, uncertainty_ns BIGINT, method VARCHAR,
+            matched BIGINT, outside BIGINT, unmatched BIGINT, requests BIGINT, unlogged BIGINT
+        """,
+    ),
+    Table(
+        name="log_lines",
+        key="log, line",
+        known="text",
+        worked_out="""
+            log INTEGER, line BIGINT, logged_at BIGINT, client_ip VARCHAR, client_port INTEGER, method VARCHAR,
+            host VARCHAR, target VARCHAR, status INTEGER, bytes BIGINT, request_bytes BIGINT, id VARCHAR,
+            times_ns BIGINT[], text VARCHAR,
+            line_at BIGINT, stream INTEGER, exchange INTEGER, confidence DOUBLE, rivals INTEGER, unmatched VARCHAR
+        """,
+    ),
+    Table(
+        name="log_times",
+        key="log, line, field",
+        known="stream, exchange, logged_ns",
+        worked_out="""
+            log INTEGER, line BIGINT, field VARCHAR, stream INTEGER, exchange INTEGER, logged_ns BIGINT,
+            wire_ns BIGINT, difference_ns BIGINT
+        """,
+    ),
+    Table(
+        name="log_differences",
+        key="log, line",
+        known="stream, exchange, logged_ns, wire_ns, difference_ns, setup_ns, queued_ns, buffered_ns, network_ns, "
+        "clock_ns, explained",
+        worked_out="""
+            log INTEGER, line BIGINT, stream INTEGER, exchange INTEGER, logged_ns BIGINT, wire_ns BIGINT,
+            difference_ns BIGINT, setup_ns BIGINT, queued_ns BIGINT, buffered_ns BIGINT, network_ns BIGINT,
+            clock_ns BIGINT, explained VARCHAR
         """,
     ),
     Table(

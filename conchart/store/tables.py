@@ -416,6 +416,26 @@ class Tables:
         return self._table("spans")
 
     @property
+    def logs(self) -> duckdb.DuckDBPyRelation:
+        """One row per access log that was read beside the captures."""
+        return self._table("logs")
+
+    @property
+    def log_lines(self) -> duckdb.DuckDBPyRelation:
+        """One row per line of these logs, beside the exchange that it is about."""
+        return self._table("log_lines")
+
+    @property
+    def log_times(self) -> duckdb.DuckDBPyRelation:
+        """What the lines say of times, beside what the packets say of the same."""
+        return self._table("log_times")
+
+    @property
+    def log_differences(self) -> duckdb.DuckDBPyRelation:
+        """What users waited longer than the log says, and what explains it."""
+        return self._table("log_differences")
+
+    @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
         return self._table("splits")

@@ -31,6 +31,9 @@ _BEHIND_LB = f"""
     WHERE place <> 'client' AND to_place IS DISTINCT FROM 'client' GROUP BY stream, exchange)
 """
 
+_CLOCKS = "logs/three-clocks"
+_OF_LINE = "SELECT {} FROM log_differences WHERE line = {}"
+
 FIGURES: dict[str, list[tuple[str, str, str]]] = {
     "reverse-proxy": [
         ("12.2 ms", "reverse-proxy/http", _WAITED),
@@ -94,6 +97,16 @@ FIGURES: dict[str, list[tuple[str, str, str]]] = {
             "SELECT median(bytes) FROM packets WHERE sender = 'server' AND bytes > 0 AND frame BETWEEN 40 AND 61",
         ),
     ],
+    "three-clocks": [
+        ("101 ms", _CLOCKS, _OF_LINE.format("logged_ns", 1)),
+        ("263 ms", _CLOCKS, _OF_LINE.format("wire_ns", 1)),
+        ("80.6 ms", _CLOCKS, _OF_LINE.format("setup_ns", 1)),
+        ("300 ms", _CLOCKS, _OF_LINE.format("logged_ns", 3)),
+        ("420 ms", _CLOCKS, _OF_LINE.format("buffered_ns", 3)),
+        ("800 ms", _CLOCKS, _OF_LINE.format("wire_ns", 3)),
+        ("61 ms", _CLOCKS, "SELECT logged_ns FROM log_times WHERE line = 2 AND field = '$upstream_response_time'"),
+        ("40.2 ms", _CLOCKS, "SELECT rtt_server_ns FROM connections WHERE server_port = 8080"),
+    ],
     "one-page": [
         ("1.15 ms", "one-page/n-plus-one-1ms", _BUYERS),
         ("0.99 ms", "one-page/n-plus-one-1ms", "SELECT median(ack_at - syn_at) FROM connections WHERE app = 'mysql'"),
@@ -117,6 +130,11 @@ GIVEN: dict[str, dict[str, tuple[str, ...]]] = {
         "the wait of the question, less the round trip": ("75 ms",),
     },
     "versions": {"24 pictures of 8 kB, and the kernel's shortest timer": ("200 kB", "200 ms")},
+    "three-clocks": {
+        "what the stopwatch said, less the wire": ("989 ms", "189 ms"),
+        "the line as it is set up": ("40 ms", "200,000 bytes"),
+        "how long the application thinks": ("20 ms",),
+    },
     "one-page": {"worked out from the table: measured over predicted, four pages in a row": ("3 %", "20.4 ms")},
     "handshake-cost": {"of the study of 1997": ("45 ms",)},
     "large-transfers": {"the padding, MAC and IV of CBC, less what TLS 1.3 adds to a record": ("35 bytes",)},

@@ -61,6 +61,8 @@ mod annotating;
 
 mod spilling;
 
+mod logs;
+
 mod across;
 
 #[cfg(feature = "extension-module")]

@@ -4,6 +4,7 @@
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the
 //! batches that are full (`trace.py`), while more is being found.
 
+mod logs;
 mod places;
 
 use std::collections::HashMap;
@@ -513,6 +514,8 @@ fn build_facts() -> HashMap<&'static str, &'static str> {
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::logs::{pair_lines, read_log};
     #[pymodule_export]
     use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]

@@ -23,7 +23,7 @@ from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
-from conchart.telling import owners, spans, tunnels
+from conchart.telling import logs, owners, spans, tunnels
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.messages import BY_EXCHANGE, are_there
 from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
@@ -77,6 +77,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
             said=said,
             tunnelled=tunnels.are_there(tables),
             traced=spans.are_there(tables),
+            logged=logs.are_there(tables),
         ),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
@@ -248,10 +249,11 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced: bool) -> str:
+def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced: bool, logged: bool) -> str:
     """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
 
-    Few captures have messages of gRPC or WebSocket, tunnels or spans beside them: the others have no column for them.
+    Few captures have messages of gRPC or WebSocket, tunnels, spans or a log beside them: the others have no column for
+    them.
     """
     column = ", query" if asked else ""
     column += (
@@ -263,6 +265,8 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
     column += f", {tunnels.COLUMNS}" if tunnelled else ""
     column += f", {spans.COLUMNS}" if traced else ""
     told = f"LEFT JOIN ({spans.BY_EXCHANGE}) USING (stream, number)" if traced else ""
+    column += f", coalesce(from_log, false) AS from_log, {logs.COLUMNS}" if logged else ""
+    of_log = f"LEFT JOIN ({logs.ONE_BY_EXCHANGE}) USING (stream, number)" if logged else ""
     messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
@@ -282,7 +286,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told} {of_log}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

@@ -17,6 +17,9 @@ from conchart.outputs.terminal.details import details
 from conchart.outputs.terminal.facts import facts, hints
 from conchart.outputs.terminal.findings import finding_lines
 from conchart.outputs.terminal.lanes import lanes
+from conchart.outputs.terminal.logs import MOST as MOST_LOGGED
+from conchart.outputs.terminal.logs import TITLE as LOGGED
+from conchart.outputs.terminal.logs import log_lines
 from conchart.outputs.terminal.places import TITLE as PLACES
 from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import query_lines
@@ -59,6 +62,7 @@ def print_summary(tables: Tables, console: Console, options: DrawOptions) -> Non
     sheet.tell(waits(tables, listed))
     sheet.tell(hints(tables))
     sheet.section(PLACES, place_lines(tables, width))
+    sheet.section(LOGGED, log_lines(tables, width, most=MOST_LOGGED))
     sheet.section(
         "Where the time went (what users waited for, then the rest)",
         attribution(listed[: TERMINAL.servers], totals(tables).count, width, colours=colours),

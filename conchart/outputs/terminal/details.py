@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import messages, spans, tunnels
+from conchart.telling import logs, messages, spans, tunnels
 from conchart.telling.owners import who
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
@@ -35,7 +35,7 @@ _HANDSHAKES = f"""
 """
 _EXCHANGES = f"""
     SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
-           response_bytes, inferred, {tunnels.COLUMNS}
+           response_bytes, inferred, from_log, {tunnels.COLUMNS}
     FROM exchanges ORDER BY stream, number
 """
 _STALLS = f"""
@@ -64,6 +64,7 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     said = {(row["stream"], row["number"]): messages.told(row) for row in _rows(tables, _MESSAGES)}
     traced = {(row["stream"], row["number"]): spans.told(row) for row in _rows(tables, spans.BY_EXCHANGE)}
     links = _links(tables)
+    logged = _logged(tables)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row, names=names), "bold")
@@ -80,6 +81,8 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
                 yield Text(f"    {sentence}")
             for sentence in traced.get((row["stream"], exchange["number"]), []):
                 yield Text(f"    {sentence}")
+            for line in logged.get((row["stream"], exchange["number"]), []):
+                yield Text(f"    {line}")
             for link in links.get((row["stream"], exchange["number"]), []):
                 yield Text(f"    {link}")
         for stall in stalls.get(row["stream"], []):
@@ -137,6 +140,8 @@ def _exchange(row: Row, *, names: bool) -> str:
     )
     answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
     size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
+    if row["from_log"]:
+        request += " (from the log)"
     return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
 
 
@@ -151,6 +156,15 @@ def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
         said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
         by = "handed on from" if row["front_exchange"] is None else "caused by"
         said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+    return said
+
+
+def _logged(tables: Tables) -> dict[tuple[int, int], list[str]]:
+    """Say of each exchange which line of a log is about it."""
+    said: dict[tuple[int, int], list[str]] = {}
+    if logs.are_there(tables):
+        for row in _rows(tables, f"FROM ({logs.BY_EXCHANGE}) ORDER BY log, line"):
+            said.setdefault((row["stream"], row["exchange"]), []).append(f"{logs.where(row)}: {logs.says(row)}")
     return said
 
 

@@ -13,6 +13,8 @@ from conchart.outputs.terminal.answer import answer_lines, to_type
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
 from conchart.outputs.terminal.lanes import BESIDE_LANES, lanes
+from conchart.outputs.terminal.logs import TITLE as LOGGED
+from conchart.outputs.terminal.logs import log_lines
 from conchart.outputs.terminal.places import TITLE as PLACES
 from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import brief_queries
@@ -38,6 +40,10 @@ _QUERIES = 3
 """Lines of what stores were asked, where there is room."""
 _PLACES = 8
 """Lines of what several places tell."""
+_LOGS = 5
+"""Lines of what access logs say."""
+_COMPARED = 2
+"""Requests among them, of which log and wire are compared."""
 _TITLE = 2
 _LABEL = 9
 
@@ -51,6 +57,7 @@ def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOpti
     top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
     bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
     between = list(_section(PLACES, islice(place_lines(tables, width, most=1), _PLACES)))
+    between += _section(LOGGED, islice(log_lines(tables, width, most=_COMPARED, brief=True), _LOGS))
     left = LINES - len(top) - len(bottom) - len(between) - 1
     ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
     least = min(_LANES, connections + count)

@@ -8,6 +8,7 @@ pub(crate) mod clocks;
 mod columns;
 pub(crate) mod crossings;
 mod grouping;
+pub(crate) mod lines;
 pub(crate) mod linking;
 pub(crate) mod packing;
 pub(crate) mod pools;

@@ -60,6 +60,26 @@ function tunnelFacts(x) {
   return `tunnel ${x.tunnel}, open after ${brief(x.tunnel_ns)}: ${sides.join(", ")}`;
 }
 
+/** Parts of the difference between log and wire, in words; `telling/logs.py` has the same. */
+const EXPLAINED = {
+  setup_ns: "set-up of the connection", queued_ns: "queue before the server read it", buffered_ns: "response still in buffers",
+  network_ns: "way between client and capture", clock_ns: "clocks",
+};
+
+/**
+ * What the access log says of an exchange, beside what the wire says.
+ * @param {Row} x
+ */
+function logFacts(x) {
+  if (!x.log_line) return null;
+  const where = `${x.log_line} (confidence ${(x.log_confidence / 100).toFixed(2)})`;
+  const names = x.from_log ? ", method, target and status are from the log" : "";
+  if (x.wire_ns === null) return `${where}${names}`;
+  const parts = Object.entries(EXPLAINED).filter(([part]) => Math.abs(x[part]) > (part === "clock_ns" ? 2e6 : 0))
+    .sort(([one], [other]) => Math.abs(x[other]) - Math.abs(x[one])).map(([part, words]) => `${words} ${brief(x[part])}`);
+  return `${where}: log ${brief(x.logged_ns)}, wire ${brief(x.wire_ns)}${parts.length ? `: ${parts.join(", ")}` : ""}${names}`;
+}
+
 /**
  * How long the spans of client and server last that are about an exchange, and where that time went.
  * @param {Row} x
@@ -195,6 +215,8 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
     const through = tunnelFacts(exchange);
     if (through) lines.push(el("div", {}, through));
     lines.push(...spanFacts(exchange).map((told) => el("div", {}, told)));
+    const logged = logFacts(exchange);
+    if (logged) lines.push(el("div", { class: "line" }, logged));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
@@ -301,6 +323,7 @@ export function detailPanel(lane, kinds, actions) {
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
     ...lane.exchanges.filter((x) => x.tunnel).slice(0, MAX_TOLD).map((x) => ["Tunnel", `${requestLine(x)}: ${tunnelFacts(x)}`]),
     ...lane.exchanges.filter((x) => x.client_span || x.server_span).slice(0, MAX_TOLD).flatMap((x) => spanFacts(x).map((told) => ["Span", `${requestLine(x)}: ${told}`])),
+    ...lane.exchanges.filter((x) => x.log_line).slice(0, MAX_LISTED).map((x) => ["Access log", `${requestLine(x)}: ${logFacts(x)}`]),
     ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {
