@@ -83,13 +83,15 @@ class Table:
     key: str
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
     unknown: tuple[str, ...] = ()
-    """Columns of the key that may be NULL."""
+    """Columns of the key that may be NULL, and lists that may hold one."""
     columns: str = ""
     """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
     """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
     known: str
     """The columns that are never NULL, besides those of the key: what every chart relies on."""
+    signed: tuple[str, ...] = ()
+    """Columns whose numbers may be negative: hashes, and differences of clocks."""
 
     @property
     def from_core(self) -> tuple[str, ...]:
@@ -307,6 +309,7 @@ TABLES: tuple[Table, ...] = (
         name="spans",
         key="number",
         known="trace_id, span_id, name, kind, begin_at, end_at",
+        signed=("clock_offset_ns", "wire_ns", "before_ns", "behind_ns"),
         worked_out="""
             number INTEGER, trace_id VARCHAR, span_id VARCHAR, parent_span VARCHAR, name VARCHAR, kind VARCHAR,
             service VARCHAR, begin_at BIGINT, end_at BIGINT, clock_offset_ns BIGINT, uncertainty_ns BIGINT,
@@ -319,6 +322,7 @@ TABLES: tuple[Table, ...] = (
         name="logs",
         key="log",
         known="path, product, format, fields, instant, lines, malformed, zoned",
+        signed=("ahead_ns",),
         worked_out="""
             log INTEGER, path VARCHAR, product VARCHAR, format VARCHAR, fields VARCHAR[], instant VARCHAR,
             lines BIGINT, malformed BIGINT, first_malformed BIGINT, broken VARCHAR,
@@ -331,6 +335,7 @@ TABLES: tuple[Table, ...] = (
         name="log_lines",
         key="log, line",
         known="text",
+        unknown=("times_ns",),
         worked_out="""
             log INTEGER, line BIGINT, logged_at BIGINT, client_ip VARCHAR, client_port INTEGER, method VARCHAR,
             host VARCHAR, target VARCHAR, status INTEGER, bytes BIGINT, request_bytes BIGINT, id VARCHAR,
@@ -342,6 +347,7 @@ TABLES: tuple[Table, ...] = (
         name="log_times",
         key="log, line, field",
         known="stream, exchange, logged_ns",
+        signed=("difference_ns", "wire_ns"),
         worked_out="""
             log INTEGER, line BIGINT, field VARCHAR, stream INTEGER, exchange INTEGER, logged_ns BIGINT,
             wire_ns BIGINT, difference_ns BIGINT
@@ -352,6 +358,7 @@ TABLES: tuple[Table, ...] = (
         key="log, line",
         known="stream, exchange, logged_ns, wire_ns, difference_ns, setup_ns, queued_ns, buffered_ns, network_ns, "
         "clock_ns, explained",
+        signed=("difference_ns", "wire_ns", "setup_ns", "queued_ns", "buffered_ns", "network_ns", "clock_ns"),
         worked_out="""
             log INTEGER, line BIGINT, stream INTEGER, exchange INTEGER, logged_ns BIGINT, wire_ns BIGINT,
             difference_ns BIGINT, setup_ns BIGINT, queued_ns BIGINT, buffered_ns BIGINT, network_ns BIGINT,
@@ -372,6 +379,7 @@ TABLES: tuple[Table, ...] = (
         key="frame, stream, packet",
         unknown=("packet",),
         known="stream, seen_at, sender, flags, bytes, place",
+        signed=("print",),
         columns="""
             stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER,
             seq BIGINT, ack BIGINT, print BIGINT, ip_id INTEGER, ttl INTEGER, window_scale INTEGER,
@@ -429,6 +437,7 @@ TABLES: tuple[Table, ...] = (
         name="clocks",
         key="place, from_at",
         known="reference, to_at, method",
+        signed=("offset_ns", "drift_ppb"),
         worked_out="""
             place VARCHAR, reference VARCHAR, from_at BIGINT, to_at BIGINT, offset_ns BIGINT, drift_ppb BIGINT,
             uncertainty_ns BIGINT, method VARCHAR, through VARCHAR, through_ns BIGINT, packets BIGINT
@@ -472,6 +481,7 @@ TABLES: tuple[Table, ...] = (
         name="disorders",
         key="stream, frame, kind, to_place",
         known="sender, kind, from_place, to_place, frame, to_frame, other_frame, bytes",
+        signed=("late_ns",),
         worked_out="""
             stream INTEGER, sender SIDE, kind VARCHAR, from_place VARCHAR, to_place VARCHAR, frame BIGINT,
             to_frame BIGINT, other_frame BIGINT, seq BIGINT, bytes INTEGER, late_ns BIGINT
@@ -481,6 +491,7 @@ TABLES: tuple[Table, ...] = (
         name="whereabouts",
         key="stream, start_at, end_at, of_stream",
         known="phase, kind, place, inferred",
+        signed=("ahead_ns",),
         worked_out="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
             kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, ahead_ns BIGINT,
@@ -491,6 +502,7 @@ TABLES: tuple[Table, ...] = (
         name="crossings",
         key="stream, sender, place, to_place",
         known="packets, least_ns, most_ns",
+        signed=("least_ns", "most_ns"),
         worked_out="""
             stream INTEGER, sender SIDE, place VARCHAR, to_place VARCHAR, packets BIGINT, least_ns BIGINT,
             most_ns BIGINT
