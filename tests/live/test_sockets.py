@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -68,10 +67,11 @@ def captured(words: list[str], *options: str) -> tuple[list[dict[str, Any]], int
     """Capture a long request and a short one; gives connections, the long one's client, and what was said."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o777)
-        out = Path(folder, "out.json")
-        live = [*words, str(COMMAND), "live", "-i", "lo", "-f", "tcp port 8000", "-v", "-w", str(out), *options]
+        out, kept = Path(folder, "out.json"), Path(folder, "kept.pcap")
+        chosen = ["-i", "lo", "-f", "tcp port 8000", "-v", "-w", str(out), "--keep", str(kept)]
+        live = [*words, str(COMMAND), "live", *chosen, *options]
         with running(live, text=True, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as capturing:
-            time.sleep(2)  # with root kept, it does not say when it begins
+            wait_until(lambda: kept.exists() and kept.stat().st_size > 0)  # it captures, and heeds signals
             with subprocess.Popen(curl(words, "1.5")) as client:
                 pass
             subprocess.run(curl(words, "0"), check=True)
