@@ -37,12 +37,8 @@ from conchart.store.tables import Tables
 Facts = tuple[str, ...]
 
 _NO_SPANS = Spans((), ())
-_OF_LOGS = (
-    *(f"logs.{name}" for name in ("ahead_ns", "uncertainty_ns", "method")),
-    *(f"logs.{name}" for name in ("matched", "outside", "unmatched", "requests", "unlogged")),
-    *(f"log_lines.{name}" for name in ("line_at", "stream", "exchange", "confidence", "rivals", "unmatched")),
-)
-"""What is known of logs and lines only beside the capture."""
+_OF_LOGS = ("logs", "log_lines", "log_times", "log_differences")
+"""What access logs say: only traces with a log have a step for it, and rules that are about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +76,9 @@ def plan(
     logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
     joining = _Part(
         work=join_logs,
-        # Without a log there is nothing to do, and nothing is worked out for it.
-        reads=("logs", "log_lines", "captures", "connections", "handshakes", "exchanges", "links", "logged") * logs,
-        writes=(*_OF_LOGS, "log_times", "log_differences", "exchanges.from_log"),
+        reads=("captures", "connections", "handshakes", "exchanges", "links", "logged"),
+        # Columns stand for the rest of their tables, whose rows are those of the files.
+        writes=("logs.matched", "log_lines.stream", "log_times", "log_differences", "exchanges.from_log"),
         forget=logs_joining.FORGET,
     )
     parts = (
@@ -134,19 +130,23 @@ def plan(
         ),
     )
     # Rules may read every table.
-    early = (*parts, logging, joining) if logs else parts
-    everything = (fact for part in early for fact in (*part.reads, *part.writes, "packets"))
+    before = (*parts, logging, joining) if logs else parts
+    everything = (*(fact for part in before for fact in (*part.reads, *part.writes)), "packets", *_OF_LOGS)
     finding = _Part(
-        work=partial(find, rules=tuple(rules), thresholds=thresholds),
+        work=partial(
+            find,
+            rules=tuple(rule for rule in rules if logs or not rule.needs.keys() & set(_OF_LOGS)),
+            thresholds=thresholds,
+        ),
         reads=tuple(dict.fromkeys(everything)),
         writes=("findings", "explained"),
         forget=findings.FORGET,
     )
-    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
     tracing = _Part(
         work=partial(match_spans, spans=spans.spans), reads=("connections", "exchanges", "links"), writes=("spans",)
     )
-    return [_step(tables, part) for part in (*parts, finding, logging, joining, tracing)]
+    steps = (*before, tracing, finding) if logs else (*parts, tracing, finding, logging)
+    return [_step(tables, part) for part in steps]
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -11,7 +11,7 @@ _TIMES = """
     INSERT INTO log_times BY NAME
     SELECT log, line, field, stream, exchange, logged_ns, wire_ns, logged_ns - wire_ns AS difference_ns
     FROM (
-        SELECT log, line, {name} AS field, log_pairs.stream, log_pairs.exchange, times_ns[{place}] AS logged_ns,
+        SELECT log, line, {name} AS field, log_pairs.stream, log_pairs.exchange, durations[{place}] AS logged_ns,
             {wire} AS wire_ns
         FROM log_pairs JOIN log_lines USING (log, line)
         JOIN exchanges ON exchanges.stream = log_pairs.stream AND number = log_pairs.exchange

@@ -56,7 +56,7 @@ class LogFormat:
     """Of each field the text before it (of JSON: its name) and its role."""
     tail: str
     times: tuple[str, ...]
-    """Durations by the server's names, in the order of ``log_lines.times_ns``."""
+    """Durations by the server's names, in the order of ``log_lines.durations``."""
     instant: Literal["start", "end"]
 
     @property

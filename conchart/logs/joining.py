@@ -160,8 +160,6 @@ class _Log:
 
 def join_logs(tables: Tables) -> None:
     """Fill what ``logs``, ``log_lines``, ``log_times`` and ``log_differences`` say of exchanges."""
-    if not tables.count("logs"):
-        return
     tables.execute(_REQUESTS.format(second=_SECOND))
     tables.execute(_PAIRS)
     ((first, last),) = tables.fetch("SELECT min(first_at), max(last_at) FROM captures")
@@ -184,7 +182,7 @@ def _known(
 ) -> _Log:
     ((port, address, ids, share),) = tables.fetch(_SAID.format(log=number))
     totals = [place for place, name in enumerate(fields, 1) if name in TOTALS]
-    took = f"coalesce({', '.join(f'times_ns[{place}]' for place in totals)})" if totals else "NULL"
+    took = f"coalesce({', '.join(f'durations[{place}]' for place in totals)})" if totals else "NULL"
     by_address = bool(address) and (share or 0) >= _SHARE
     log = _Log(
         number=number,

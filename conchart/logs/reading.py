@@ -98,6 +98,7 @@ def read_logs(tables: Tables, logs: Iterable[AccessLog]) -> None:
             + (broken, resolution, zoned)
         )
     tables.add("logs", ((*row, *[None] * 8) for row in rows))
+    tables.logs_were_read()
 
 
 def _unread(log: AccessLog, lines: int, first: int | None) -> str:

@@ -339,7 +339,7 @@ TABLES: tuple[Table, ...] = (
         worked_out="""
             log INTEGER, line BIGINT, logged_at BIGINT, client_ip VARCHAR, client_port INTEGER, method VARCHAR,
             host VARCHAR, target VARCHAR, status INTEGER, bytes BIGINT, request_bytes BIGINT, id VARCHAR,
-            times_ns BIGINT[], text VARCHAR,
+            durations BIGINT[], text VARCHAR,
             line_at BIGINT, stream INTEGER, exchange INTEGER, confidence DOUBLE, rivals INTEGER, unmatched VARCHAR
         """,
     ),

@@ -325,6 +325,15 @@ class Tables:
         """Whether captures of several places were read."""
         return self.count("places") > 0
 
+    @cached_property
+    def have_logs(self) -> bool:
+        """Whether access logs were read."""
+        return self.count("logs") > 0
+
+    def logs_were_read(self) -> None:
+        """Look once more whether there are logs: while a capture grew, there were none."""
+        self.__dict__.pop("have_logs", None)
+
     @property
     def places(self) -> duckdb.DuckDBPyRelation:
         """One row per place at which captures were taken; empty if nobody named any."""

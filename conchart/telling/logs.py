@@ -71,7 +71,7 @@ class Compared:
 
 def are_there(tables: Tables) -> bool:
     """Tell whether there are logs: most captures have none."""
-    return tables.count("logs") > 0
+    return tables.have_logs
 
 
 def summaries(tables: Tables) -> Iterator[str]:

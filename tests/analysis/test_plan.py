@@ -18,7 +18,7 @@ from conchart.analysis.findings.rule import chosen_thresholds, load_rules
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
-from tests.conftest import ROOT
+from tests.conftest import ROOT, logs_of
 
 PROXY = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 PLAIN = ROOT / "captures/reverse-proxy/http/input.pcap"
@@ -29,8 +29,10 @@ FACTS = sorted(fact for step in STEPS for fact in step.writes)
 WHILE_READING = {
     *("captures.selection", "captures.seen_from", "captures.statements", "captures.place"),
     *("places", "clocks", "paths", "sightings.place", "sightings.packet"),
+    *("logs", "log_lines", "log_times", "log_differences", "exchanges.from_log"),
 }
-"""What is known beforehand: which packets, whose times, and what several places saw."""
+"""What is known beforehand: which packets, whose times, what several places saw. What access logs say has a step only
+where there are logs: ``test_the_join_of_logs_is_owed_only_where_there_are_logs``."""
 
 
 def steps_of(trace: Trace) -> list[Step]:
@@ -155,6 +157,19 @@ def test_a_query_pays_for_what_it_names(query: str, steps: list[str], ran: list[
         assert sorted(name for name in ran if name in NAMES) == sorted(steps)
         ran.clear()
         assert trace.sql(query).fetchall() == first
+        assert ran == []
+
+
+def test_the_join_of_logs_is_owed_only_where_there_are_logs(ran: list[str]) -> None:
+    case = ROOT / "captures/logs/nginx-near"
+    with conchart.read(case / "input.pcap", **logs_of(case)) as trace:
+        assert trace.sql("SELECT count(*) FROM phases").fetchall()
+        assert ran == []
+        assert trace.sql("SELECT count(stream) FROM log_lines").fetchall() == [(24,)]
+        assert ran == ["link_hops", "log_exchanges", "join_logs"]
+    ran.clear()
+    with conchart.read(case / "input.pcap") as trace:
+        assert trace.sql("FROM log_lines").fetchall() == []
         assert ran == []
 
 

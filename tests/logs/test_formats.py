@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 CAPTURE = ROOT / "captures/logs/nginx-near/input.pcap"
 AT = 1_795_701_082_000_000_000
 """Thu Nov 26 13:51:22 UTC 2026."""
-COLUMNS = "logged_at, client_ip, client_port, method, host, target, status, bytes, request_bytes, id, times_ns"
+COLUMNS = "logged_at, client_ip, client_port, method, host, target, status, bytes, request_bytes, id, durations"
 
 LINES = {
     "combined": (

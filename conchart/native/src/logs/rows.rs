@@ -27,7 +27,7 @@ pub(super) struct Rows {
     bytes: Int64Builder,
     request_bytes: Int64Builder,
     id: StringBuilder,
-    times_ns: ListBuilder<Int64Builder>,
+    durations: ListBuilder<Int64Builder>,
     text: StringBuilder,
 }
 
@@ -54,9 +54,9 @@ impl Rows {
         self.request_bytes.append_option(found.request_bytes);
         self.id.append_option(found.id.as_deref());
         if self.times == 0 {
-            self.times_ns.append_null();
+            self.durations.append_null();
         } else {
-            self.times_ns.append_value(found.times.iter().copied());
+            self.durations.append_value(found.times.iter().copied());
         }
         self.text.append_value(String::from_utf8_lossy(line.get(..SHOWN).unwrap_or(line)));
     }
@@ -75,7 +75,7 @@ impl Rows {
             ("bytes", Arc::new(self.bytes.finish())),
             ("request_bytes", Arc::new(self.request_bytes.finish())),
             ("id", Arc::new(self.id.finish())),
-            ("times_ns", Arc::new(self.times_ns.finish())),
+            ("durations", Arc::new(self.durations.finish())),
             ("text", Arc::new(self.text.finish())),
         ];
         RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
