@@ -112,6 +112,17 @@ def test_pieces_of_packets_in_two_files_are_put_together(tmp_path: Path) -> None
         assert in_parts(files) == whole(*files), ends
 
 
+@pytest.mark.skipif(not shutil.which("editcap"), reason="editcap of wireshark-common cuts the file")
+def test_comments_say_in_every_part_whose_a_connection_is(tmp_path: Path) -> None:
+    source = ROOT / "captures/traces/processes/input.pcapng"
+    subprocess.run(["editcap", "-c", "20", source, tmp_path / "part.pcapng"], check=True)
+    files = sorted(tmp_path.glob("part*.pcapng"))
+    assert len(files) > 2
+    assert in_parts(files) == whole(*files)
+    with conchart.read(*files) as trace:
+        assert trace.fetch("SELECT count(*) > 2 FROM connections WHERE client_process IS NOT NULL") == [(True,)]
+
+
 def test_a_cut_inside_a_record_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hostile packet may hold what looks like records: the part before the cut then ends inside it."""
     head, packets = records(SMALL)

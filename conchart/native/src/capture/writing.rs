@@ -5,10 +5,11 @@
 
 use std::io::{self, Write};
 
-use super::pcapng::{ENHANCED_PACKET, INTERFACE, NUMBERED, OBSOLETE_PACKET, SECTION_HEADER, TIMESTAMP_RESOLUTION};
-use super::{Frame, LinkType, Order};
+use super::pcapng::{
+    COMMENT, ENHANCED_PACKET, INTERFACE, NUMBERED, OBSOLETE_PACKET, PACKET_FLAGS, SECTION_HEADER, TIMESTAMP_RESOLUTION,
+};
+use super::{Comments, Direction, Frame, LinkType, Order};
 
-const COMMENT: u16 = 1;
 /// `shb_userappl`.
 const APPLICATION: u16 = 4;
 /// Of a block: its type and length, in front; its length again, at the end.
@@ -85,14 +86,21 @@ pub(crate) fn begin_section(link: LinkType, into: &mut dyn Write) -> io::Result<
     interface.options([(TIMESTAMP_RESOLUTION, [9].as_slice())]).block(INTERFACE, into)
 }
 
-/// A frame of such a section.
+/// A frame of such a section, with further comments after its own.
 pub(crate) fn write_frame(frame: &Frame<'_>, comments: &[String], into: &mut dyn Write) -> io::Result<()> {
     let mut packet = Writer::default();
     let [h0, h1, h2, h3, l0, l1, l2, l3] = frame.at.to_be_bytes();
     packet.u32(0).u32(u32::from_be_bytes([h0, h1, h2, h3])).u32(u32::from_be_bytes([l0, l1, l2, l3]));
     packet.u32(u32::try_from(frame.data.len()).unwrap_or(u32::MAX)).u32(frame.original_len);
     packet.padded(frame.data);
-    packet.options(comments.iter().map(|comment| (COMMENT, comment.as_bytes()))).block(ENHANCED_PACKET, into)
+    let flags = frame.comments.and_then(Comments::direction).map(|direction| match direction {
+        Direction::Inbound => 1_u32.to_le_bytes(),
+        Direction::Outbound => 2_u32.to_le_bytes(),
+    });
+    let own = frame.comments.into_iter().flat_map(Comments::texts).map(|comment| (COMMENT, comment));
+    let flags = flags.iter().map(|flags| (PACKET_FLAGS, flags.as_slice()));
+    let further = comments.iter().map(|comment| (COMMENT, comment.as_bytes()));
+    packet.options(own.chain(flags).chain(further)).block(ENHANCED_PACKET, into)
 }
 
 /// The body of a block.
