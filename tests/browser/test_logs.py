@@ -17,7 +17,7 @@ DETAILS = "return [...document.querySelectorAll('#detail dt')].map(dt => [dt.tex
 
 
 def told(page: Opened) -> list[str]:
-    return [value for name, value in page.run(DETAILS) if name == "Access log"]
+    return [value.replace("\u00a0", " ") for name, value in page.run(DETAILS) if name == "Access log"]
 
 
 def test_the_details_of_a_connection_have_its_lines(chromium: webdriver.Chrome, tmp_path: Path) -> None:
