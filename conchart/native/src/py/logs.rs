@@ -13,15 +13,13 @@ use crate::logs::{self, Failure, Layout};
 /// instant, whether instants have a zone, what broke.
 type Told = (i64, i64, Option<i64>, usize, Option<i64>, bool, Option<String>);
 
+/// How lines are built: as JSON or not, fields with what stands before them, what stands after the last one.
+type Given = (bool, Vec<(String, String)>, String);
+
 /// Reads an access log. See `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
-pub(super) fn read_log(
-    py: Python<'_>,
-    path: PathBuf,
-    layouts: Vec<(bool, Vec<(String, String)>, String)>,
-    sink: Py<PyAny>,
-) -> PyResult<Told> {
+pub(super) fn read_log(py: Python<'_>, path: PathBuf, layouts: Vec<Given>, sink: Py<PyAny>) -> PyResult<Told> {
     let layouts = layouts.into_iter().map(layout).collect::<PyResult<Vec<_>>>()?;
     let told = py.detach(|| {
         logs::read(&path, &layouts, |rows| {
@@ -47,7 +45,7 @@ pub(super) fn read_log(
     }
 }
 
-fn layout((is_json, fields, end): (bool, Vec<(String, String)>, String)) -> PyResult<Layout> {
+fn layout((is_json, fields, end): Given) -> PyResult<Layout> {
     let fields = fields
         .into_iter()
         .map(|(name, role)| match logs::Role::named(&role) {
