@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import messages, tunnels
+from conchart.telling import messages, races, tunnels
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
@@ -43,6 +43,7 @@ _STALLS = f"""
     FROM {LISTED} ORDER BY stream, start_at
 """
 _MESSAGES = f"FROM ({messages.BY_EXCHANGE}) ORDER BY stream, number"
+_RACES = f"FROM ({races.OF_STREAMS}) ORDER BY stream, other"
 _NAMED = "concat(transport, '.stream eq ', transport_stream)"
 _LINKS = f"""
     SELECT links.*,
@@ -62,10 +63,13 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     stalls = _by_stream(tables, _STALLS)
     said = {(row["stream"], row["number"]): messages.told(row) for row in _rows(tables, _MESSAGES)}
     links = _links(tables)
+    raced = _by_stream(tables, _RACES)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row), "bold")
         yield Text(f"  {_transport(row)}")
+        for race in raced.get(row["stream"], []):
+            yield Text(f"  {races.told(race)}")
         for handshake in handshakes.get(row["stream"], []):
             yield Text(f"  {_handshake(handshake, names=names)}")
         for link in links.get((row["stream"], None), []):
