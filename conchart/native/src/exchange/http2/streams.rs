@@ -565,6 +565,7 @@ impl Streams {
         let held = |content: &Content| match content {
             Content::Call(call) => call.held(),
             Content::Dns(carried) => carried.held(),
+            Content::Socket(socket) => socket.held(),
         };
         self.open.values().filter_map(|stream| stream.content.as_ref()).map(held).sum()
     }

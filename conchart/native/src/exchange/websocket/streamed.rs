@@ -65,6 +65,11 @@ impl Streamed {
         self.socket.cut_short(ledger, from);
     }
 
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        [&self.sides.client, &self.sides.server].into_iter().flatten().map(Framed::held).sum()
+    }
+
     fn tell(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<Frame>>) {
         if let Some(whole) = whole {
             self.socket.message(ledger, from, whole);
