@@ -66,7 +66,7 @@ def test_each_stream_of_a_foreign_capture_is_a_request_with_its_answer(name: str
         pytest.skip("CONCHART_CORPUS has no such capture")
     beside = [log for log in [capture.with_name(f"{name}.keylog")] if log.exists()]
     words: list[str | Path] = ["-r", capture, *(word for log in beside for word in ("-o", f"tls.keylog_file:{log}"))]
-    text = ask([*words, "-Y", "quic.stream", "-T", "fields", "-e", "quic.connection.number", "-e", FIELDS[2]])
+    text = ask([*words, "-Y", FIELDS[2], "-T", "fields", "-e", "quic.connection.number", "-e", FIELDS[2]])
     lines = [line.split("\t") for line in text.splitlines()]
     told = {(line[0].split(",")[0], int(each)) for line in lines for each in line[1].split(",") if int(each) % 4 == 0}
     with conchart.read(capture, keylog=beside) as trace:
