@@ -22,6 +22,7 @@ from conchart.analysis.keys import cover
 from conchart.analysis.logged import log_exchanges
 from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
+from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.spans import match_spans
 from conchart.analysis.splits import split_waits
@@ -97,6 +98,7 @@ def plan(
             writes=("links", "nodes"),
             forget=hops.FORGET,
         ),
+        _Part(work=find_races, reads=("connections", "handshakes", "exchanges"), writes=("races",)),
         _Part(work=find_losses, reads=("captures", "places", "sightings", "paths"), writes=("losses",)),
         _Part(
             work=compare_places,

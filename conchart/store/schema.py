@@ -46,6 +46,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "window-limited",
         "zero-window",
     ),
+    "RACE": ("address", "transport"),
     "SPACE": ("data", "handshake", "initial"),
     "DETAIL": (
         "ack",
@@ -259,6 +260,16 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, frame BIGINT, moved_at BIGINT, old_ip VARCHAR, old_port INTEGER, new_ip VARCHAR,
             new_port INTEGER, unanswered_frame BIGINT, unanswered_at BIGINT, answered_frame BIGINT, answered_at BIGINT,
             challenge_frame BIGINT, challenge_at BIGINT, response_frame BIGINT, response_at BIGINT
+        """,
+    ),
+    Table(
+        name="races",
+        key="loser_stream",
+        known="winner_stream, kind, loser_began_at, winner_began_at, decided_at, delay_ns, confidence",
+        worked_out="""
+            loser_stream INTEGER, winner_stream INTEGER, kind RACE, name VARCHAR,
+            loser_began_at BIGINT, winner_began_at BIGINT, loser_answered_at BIGINT, decided_at BIGINT,
+            given_up_at BIGINT, delay_ns BIGINT, packets BIGINT, bytes BIGINT, confidence DOUBLE
         """,
     ),
     Table(

@@ -316,6 +316,11 @@ class Tables:
         return self._table("client_moves")
 
     @property
+    def races(self) -> duckdb.DuckDBPyRelation:
+        """Attempts to reach a server that lost against another one of the same client."""
+        return self._table("races")
+
+    @property
     def packets(self) -> duckdb.DuckDBPyRelation:
         """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
         return self._table("packets")

@@ -17,7 +17,9 @@ has the number of the first, and ``copies`` says how many of the same are chosen
 
     drop:from=left,kind=udp,number=1-2   the first two datagrams from left to right
 
-In: raw IPv4 packets, in the order in which they enter the line. Other packets pass.
+Of kind ``ip6``, each IPv6 packet counts, whatever is in it.
+
+In: raw IP packets, in the order in which they enter the line. Other packets pass.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Packet:
 
 
 def read_packet(raw: bytes) -> Packet | None:
-    """Read an IPv4 packet; None when it is neither TCP nor UDP."""
+    """Read a packet; None when it is IPv4 and neither TCP nor UDP. Of IPv6, what is in it is not read."""
+    if raw[0] >> 4 == 6:
+        return Packet(size=len(raw), kind="ip6", length=0, ports=(0, 0), seq=None, ack=None)
     if raw[0] >> 4 != 4 or raw[9] not in (TCP, UDP):
         return None
     at = (raw[0] & 0x0F) * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from street import NAME
+from street import DELAY_MS, DUAL, NAME
 
 WWW = f"www.{NAME}"
 
@@ -23,6 +23,12 @@ class Case:
     """tcpdump's filter."""
     see: str
     """What to see, in Markdown."""
+    delay_ms: float = DELAY_MS
+    """One way."""
+    rules: tuple[str, ...] = ()
+    """What the line does to chosen packets."""
+    everywhere: bool = False
+    """tcpdump listens on all interfaces: such a capture says which end it was made on."""
     blocked: bool = False
     """What comes to UDP port 443 is dropped."""
     http3: bool = False
@@ -38,6 +44,11 @@ def curl_http2(count: int) -> tuple[str, ...]:
 def curl(*urls: str) -> tuple[str, ...]:
     """Fetch pages, each on a connection of its own."""
     return ("curl", "--silent", "--show-error", "--output", "page", "--http1.1", *urls)
+
+
+def curl_raced(*options: str) -> tuple[str, ...]:
+    """Fetch a page from a server with IPv4 and IPv6 addresses."""
+    return (*curl_http2(0), *options, f"https://{DUAL}/wait-20/bytes-500")
 
 
 CHROMIUM = (
@@ -98,6 +109,58 @@ CASES = {
 - Chromium then opens a TCP connection to the same address, and loads the page over HTTP/2.""",
         http3=True,
         blocked=True,
+    ),
+    "http3-race-won": Case(
+        title="A client tries QUIC and TCP at once, and QUIC wins",
+        commands=(("python3", "race.py", WWW, "/wait-20/bytes-5000"),),
+        packets="port 53 or port 443",
+        delay_ms=20,
+        rules=("hold:from=right,kind=data,number=1-20,ms=300",),
+        see="""\
+- `examples/udp/race.py` sends a ClientHello over QUIC and a SYN at the same time. The server's TLS flight over TCP
+  comes 300 ms late.
+- QUIC stands first and carries the request; the client ends the TCP connection when it stands.""",
+        http3=True,
+    ),
+    "http3-race-lost": Case(
+        title="Chromium tries QUIC and TCP, and TCP wins",
+        commands=(
+            (
+                *CHROMIUM, f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {WWW}",
+                "--user-data-dir=profile", "--dump-dom", f"https://{WWW}/wait-20/page",
+            ),  # fmt: skip
+        ),
+        packets="port 53 or port 443",
+        rules=("hold:from=right,kind=udp,number=3-12,ms=600",),
+        see="""\
+- The HTTPS record of the name offers h3. Chromium sends its ClientHello in QUIC packets, and opens a TCP connection at
+  the same time. The server's datagrams come 600 ms late.
+- TCP stands first: the page comes over HTTP/2, although UDP is not blocked.""",
+        http3=True,
+    ),
+    "ip-race-lost": Case(
+        title="curl tries IPv6 and IPv4, and IPv6 leads nowhere",
+        commands=(curl_raced(),),
+        packets="port 53 or port 443",
+        rules=("drop:from=left,kind=ip6,number=1-1000",),
+        everywhere=True,
+        see="""\
+- The name has an address of IPv6 and one of IPv4. Nothing that is sent over IPv6 arrives.
+- After 200 ms (RFC 8305 section 5: the Connection Attempt Delay; curl's `--happy-eyeballs-timeout-ms`) curl tries IPv4
+  too, whose handshake is done first.""",
+        http3=True,
+    ),
+    "ip-race-won": Case(
+        title="curl tries IPv6 and IPv4, and IPv6 wins",
+        commands=(curl_raced("--happy-eyeballs-timeout-ms", "100"),),
+        packets="port 53 or port 443",
+        delay_ms=30,
+        rules=("hold:from=right,kind=ip6,number=1-1000,ms=60",),
+        everywhere=True,
+        see="""\
+- IPv6 takes 120 ms for a round trip, IPv4 60 ms. After 100 ms, curl tries IPv4 too.
+- The SYN-ACK comes over IPv6 first. curl ends the other attempt.""",
+        http3=True,
     ),
     "http3-offered": Case(
         title="Caddy offers HTTP/3, and curl opens a TCP connection for each page",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+import sys
 
 from cases import Case
 from lab.programs import versions
-from street import CLIENT, DELAY_MS, LONG_TEXT, PATIENCE_SECONDS, RESOLVER, SERVER
+from street import CLIENT, LONG_TEXT, PATIENCE_SECONDS, RESOLVER, SERVER
 
 VERSIONS = {
     "curl": ("curl", "--version"),
     "dig": ("dig", "-v"),
     "chromium": ("chromium", "--version"),
+    "python3": (sys.executable, "-c", "import aioquic; print('aioquic', aioquic.__version__)"),
 }
 
 
@@ -31,10 +33,10 @@ Made by `examples/udp/make-captures`; what the set is for is in `examples/udp/RE
 
 ## Topology
 
-    client {CLIENT} ──{DELAY_MS} ms── {RESOLVER}:53 resolver, {SERVER} server
+    client {CLIENT} ──{case.delay_ms:g} ms── {RESOLVER}:53 resolver, {SERVER} server
 
 Two network namespaces on one machine; resolver and server are two addresses of one host. Every packet takes
-{DELAY_MS} ms each way (`examples/lab/delay_line.py`).
+{case.delay_ms:g} ms each way (`examples/lab/delay_line.py`{on_the_way(case)}).
 
 ## How it was made
 
@@ -44,7 +46,8 @@ Client, one command after the other:
 
 - Resolver: dnsmasq, which knows `shop.example`{blocked(case)} and keeps nothing.
 {site(case)}
-- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {case.packets}`.
+- Captured on the client: `tcpdump{" -i any" * case.everywhere} -n --time-stamp-precision=nano -w input.pcap
+  {case.packets}`.
 
 {versions(named)}
 
@@ -54,9 +57,18 @@ Client, one command after the other:
 """
 
 
+def on_the_way(case: Case) -> str:
+    """Say what the line does besides."""
+    return f"; rules: {', '.join(f'`{rule}`' for rule in case.rules)}" if case.rules else ""
+
+
 def blocked(case: Case) -> str:
     """Say what else the resolver knows where UDP is blocked."""
-    return ", has an HTTPS record for `www.shop.example` that offers h3," if case.blocked else ""
+    return (
+        ", has an HTTPS record for `www.shop.example` that offers h3,"
+        if any("https://www." in word for word in case.commands[0])
+        else ""
+    )
 
 
 def site(case: Case) -> str:

@@ -1,6 +1,8 @@
-"""Client and server 5 ms apart; the server has a second address, where names are resolved.
+"""Client and server some milliseconds apart; the server has a second address, where names are resolved.
 
 client 10.81.0.10 ──5 ms── 10.81.0.53 resolver, 10.81.0.20 server
+
+Both have IPv6 addresses too; only the name dual.shop.example leads there.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.network import Network, ip, wait_until
+from lab.network import Network, ip, tell_kernel, wait_until
 
 CLIENT = "10.81.0.10"
 RESOLVER = "10.81.0.53"
 SERVER = "10.81.0.20"
+CLIENT_SIX, SERVER_SIX = "fd00:81::10", "fd00:81::20"
 NAME = "shop.example"
+DUAL = f"dual.{NAME}"
 DELAY_MS = 5
 UPSTREAM_PORT = 5300
 PATIENCE_SECONDS = 1
@@ -37,14 +41,23 @@ HERE = Path(__file__).resolve().parent
 class Street(Network):
     """The two hosts."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_ms: float = DELAY_MS, rules: tuple[str, ...] = ()) -> None:
         """Name the hosts."""
         super().__init__("client", "server")
         self.client, self.server = self.hosts
+        self._delay_ms, self._rules = delay_ms, rules
 
     def build(self) -> None:
         """Lay the cable, give the server its second address, and tell the client where names are resolved."""
-        self.long_cable(self.client, CLIENT, self.server, SERVER, DELAY_MS)
+        for host in self.hosts:
+            # No packets of the kernel's own on the line.
+            tell_kernel(host, "net.ipv6.conf.default.router_solicitations=0", "net.ipv6.conf.default.addr_gen_mode=1")
+        self.long_cable(self.client, CLIENT, self.server, SERVER, self._delay_ms, rules=self._rules)
+        for host, end, address in (
+            (self.client, "to-server", CLIENT_SIX),
+            (self.server, "to-client", SERVER_SIX),
+        ):
+            ip("-n", host.namespace, "address", "add", f"{address}/64", "dev", end, "nodad")
         ip("-n", self.server.namespace, "address", "add", f"{RESOLVER}/24", "dev", "to-client")
         self.set_file(self.client, "hosts", "127.0.0.1 localhost\n")
         self.set_file(
@@ -62,6 +75,7 @@ class Street(Network):
             "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=",
             "--user=root", "--bind-interfaces", f"--listen-address={RESOLVER}", "--cache-size=0", "--local=/example/",
             f"--address=/{NAME}/{SERVER}",
+            *(f"--address=/{DUAL}/{address}" for address in (SERVER, SERVER_SIX)),
             *(f"--dns-rr={name},65,{data.replace(' ', '')}" for name, data in SERVICES.items()),
             *(f"--server=/{name}/127.0.0.1#{UPSTREAM_PORT}" for name in ("slow.example", "lost.example")),
             *(f"--txt-record=long.example,{number} {LONG_TEXT}" for number in range(12)),

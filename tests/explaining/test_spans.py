@@ -89,6 +89,7 @@ def pipelined(count: int) -> tuple[int, int]:
             quic_frames=nothing,
             http3_frames=nothing,
             lost_packets=nothing,
+            races=nothing,
             parts=nothing,
         )
     )

@@ -54,3 +54,26 @@ def test_tshark_sees_the_same_packet_numbers_and_streams(capture: Path, keys: Pa
     for frame, _, count in asked:
         requests = {stream for stream in told[frame][1] if stream % 4 == 0}
         assert len(requests) >= count
+
+
+@pytest.mark.parametrize(
+    "name", ["ndpi__quic-v2.pcapng", "waterfall__amazon2.cap.gz", "waterfall__www.google.com-tcpdump.cap.gz"]
+)
+def test_each_stream_of_a_foreign_capture_is_a_request_with_its_answer(name: str) -> None:
+    """By picoquic (with frames of drafts) and by browsers; secrets are inside or beside it."""
+    capture = CORPUS / name
+    if not capture.exists():
+        pytest.skip("CONCHART_CORPUS has no such capture")
+    beside = [log for log in [capture.with_name(f"{name}.keylog")] if log.exists()]
+    words: list[str | Path] = ["-r", capture, *(word for log in beside for word in ("-o", f"tls.keylog_file:{log}"))]
+    text = ask([*words, "-Y", FIELDS[2], "-T", "fields", "-e", "quic.connection.number", "-e", FIELDS[2]])
+    lines = [line.split("\t") for line in text.splitlines()]
+    told = {(line[0].split(",")[0], int(each)) for line in lines for each in line[1].split(",") if int(each) % 4 == 0}
+    with conchart.read(capture, keylog=beside) as trace:
+        asked = trace.sql("""
+            SELECT target IS NOT NULL, status IS NOT NULL OR response_at IS NULL, inferred FROM exchanges
+            WHERE protocol = 'h3'""").fetchall()
+        unread = trace.sql("SELECT count(*) FROM quic_frames WHERE kind IS NULL").fetchone()
+    assert len(asked) == len(told) > 0
+    assert set(asked) == {(True, True, False)}
+    assert unread == (0,)

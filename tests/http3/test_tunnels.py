@@ -72,3 +72,17 @@ def test_the_terminal_and_explain_tell_of_them(tmp_path: Path) -> None:
     told = (tmp_path / "out.txt").read_text()
     assert "tunnel connect-udp, open after 55.0 ms: 1.57 kB of the client (6 datagrams), 1.51 kB of the server" in told
     assert "tunnel connect-udp, not opened" in told
+
+
+def test_messages_of_a_websocket_are_those_that_its_ends_exchanged() -> None:
+    said = rows("""
+        SELECT tunnel, sender, kind, list(bytes ORDER BY exchange_messages.number), bool_and(end_at >= start_at)
+        FROM exchange_messages JOIN exchanges
+            ON exchanges.stream = exchange_messages.stream AND exchanges.number = exchange
+        GROUP BY ALL ORDER BY ALL""")
+    texts = [50, 100, 150, 200]
+    assert said == [
+        ("websocket", side, kind, lengths, True)
+        for side in ("client", "server")
+        for kind, lengths in (("close", [2]), ("text", texts))
+    ]

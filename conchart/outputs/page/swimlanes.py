@@ -23,7 +23,7 @@ from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
 from conchart.store.tables import Tables
-from conchart.telling import logs, owners, spans, tunnels
+from conchart.telling import logs, owners, races, spans, tunnels
 from conchart.telling.axis import TimeAxis, time_axis
 from conchart.telling.messages import BY_EXCHANGE, are_there
 from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
@@ -83,6 +83,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
         **({"queries": _QUERIES} if asked else {}),
+        **({"races": _RACES} if races.are_there(tables) else {}),
     }
     packer = Packer()
     limits: tuple[str, ...] = ()
@@ -229,6 +230,11 @@ def stall_rows(axis: TimeAxis) -> str:
             round(100 * confidence)::UTINYINT AS confidence
         FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM {LISTED}) JOIN drawn USING (stream)
         ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
+
+
+_RACES = f"""
+    SELECT lane, other, kind::VARCHAR AS kind, won, against, decided_ns, answered_ns, refused, delay_ns, packets, bytes
+    FROM ({races.OF_STREAMS}) JOIN drawn USING (stream) ORDER BY lane, other"""
 
 
 _QUERIES = f"""

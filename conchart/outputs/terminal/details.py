@@ -9,7 +9,7 @@ from rich.text import Text
 from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import logs, messages, spans, tunnels
+from conchart.telling import logs, messages, races, spans, tunnels
 from conchart.telling.owners import who
 from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
@@ -44,6 +44,7 @@ _STALLS = f"""
     FROM {LISTED} ORDER BY stream, start_at
 """
 _MESSAGES = f"FROM ({messages.BY_EXCHANGE}) ORDER BY stream, number"
+_RACES = f"FROM ({races.OF_STREAMS}) ORDER BY stream, other"
 _NAMED = "concat(transport, '.stream eq ', transport_stream)"
 _LINKS = f"""
     SELECT links.*,
@@ -65,10 +66,13 @@ def details(tables: Tables, *, names: bool) -> Iterator[Text]:
     traced = {(row["stream"], row["number"]): spans.told(row) for row in _rows(tables, spans.BY_EXCHANGE)}
     links = _links(tables)
     logged = _logged(tables)
+    raced = _by_stream(tables, _RACES)
     for row in _rows(tables, _CONNECTIONS):
         yield Text()
         yield Text(_connection(row, names=names), "bold")
         yield Text(f"  {_transport(row)}")
+        for race in raced.get(row["stream"], []):
+            yield Text(f"  {races.told(race)}")
         for handshake in handshakes.get(row["stream"], []):
             yield Text(f"  {_handshake(handshake, names=names)}")
         for link in links.get((row["stream"], None), []):

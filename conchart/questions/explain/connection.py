@@ -11,6 +11,7 @@ from conchart.analysis.whereabouts import DOUBTS
 from conchart.store.sql import ANSWER, COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.messages import BY_EXCHANGE
+from conchart.telling.races import OF_STREAMS
 from conchart.telling.rows import Row, rows
 from conchart.telling.whereabouts import PARTS
 from conchart.words.stalls import DETAIL
@@ -29,6 +30,7 @@ _TABLES = {
     "http3_frames": "FROM http3_frames ORDER BY stream, start_byte, frame",
     "lost_packets": "FROM lost_packets ORDER BY stream, told_at, number",
     "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
+    "races": f"FROM ({OF_STREAMS}) ORDER BY stream, other",
     "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",
 }
 # A packet has the frame of the connection's own place, or else of the first that saw it.
@@ -71,6 +73,8 @@ class Connection:
     """Packets of QUIC with their frames, packet by packet."""
     http3_frames: list[Row]
     lost_packets: list[Row]
+    races: list[Row]
+    """Those that it won or lost, as ``telling.races`` selects them."""
     said: list[Row]
     """Of each exchange with messages of gRPC or WebSocket, what ``telling.messages`` selects."""
     phases: list[Row]

@@ -13,7 +13,7 @@ from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
-from conchart.telling import tunnels
+from conchart.telling import races, tunnels
 from conchart.telling.messages import told
 from conchart.telling.rows import Row
 from conchart.telling.whereabouts import where
@@ -68,6 +68,8 @@ def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
 
 def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     about = connection.about
+    for race in connection.races[:_MOST_TOLD]:
+        yield "race", races.told(race)
     trips = [("TCP handshake", 1)] if about["syn_at"] is not None and about["ack_at"] is not None else []
     trips += [("TLS handshake", h["round_trips"]) for h in connection.handshakes if h["round_trips"]]
     trips += [

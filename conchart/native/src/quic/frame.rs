@@ -73,12 +73,17 @@ pub(super) enum Frame<'a> {
         reason: &'a [u8],
     },
     HandshakeDone,
+    /// TIME_STAMP (draft-huitema-quic-ts).
+    TimeStamp,
+    /// ACK_FREQUENCY and IMMEDIATE_ACK (draft-ietf-quic-ack-frequency).
+    AckFrequency,
+    ImmediateAck,
 }
 
 impl Frame<'_> {
     /// Does the peer acknowledge a packet because of this frame (RFC 9002 section 2)?
     pub fn elicits_ack(&self) -> bool {
-        !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::Close { .. })
+        !matches!(self, Self::Padding(_) | Self::Ack(_) | Self::Close { .. } | Self::TimeStamp)
     }
 }
 
@@ -189,6 +194,17 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
         0x1e => Frame::HandshakeDone,
         0x30 => Frame::Datagram(std::mem::take(&mut fields.0)),
         0x31 => Frame::Datagram(sized(fields)?),
+        0x02f5 => {
+            let _time = fields.varint()?;
+            Frame::TimeStamp
+        }
+        0xaf => {
+            let (_sequence, _threshold) = (fields.varint()?, fields.varint()?);
+            let (_max_delay, _reordering) = (fields.varint()?, fields.varint()?);
+            Frame::AckFrequency
+        }
+        // The second one in earlier drafts.
+        0x1f | 0xac => Frame::ImmediateAck,
         _ => return None,
     })
 }
@@ -196,6 +212,16 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extensions_hide_nothing_that_follows_them() {
+        // TIME_STAMP, ACK_FREQUENCY, IMMEDIATE_ACK, PING.
+        let payload = [0x42, 0xf5, 0x80, 0, 0, 9, 0x40, 0xaf, 0, 2, 0x44, 1, 3, 0x1f, 0x40, 0xac, 0x01];
+        let read: Vec<Frame<'_>> = frames(&payload).collect();
+        let expected = [Frame::TimeStamp, Frame::AckFrequency, Frame::ImmediateAck, Frame::ImmediateAck, Frame::Ping];
+        assert_eq!(read, expected);
+        assert!(!Frame::TimeStamp.elicits_ack() && Frame::AckFrequency.elicits_ack());
+    }
 
     #[test]
     fn frames_are_told_apart() {

@@ -119,6 +119,9 @@ impl FrameSeen {
                 Self { text: Some(String::from_utf8_lossy(reason).into()), ..valued(kind, code) }
             }
             Frame::HandshakeDone => named("HANDSHAKE_DONE"),
+            Frame::TimeStamp => named("TIME_STAMP"),
+            Frame::AckFrequency => named("ACK_FREQUENCY"),
+            Frame::ImmediateAck => named("IMMEDIATE_ACK"),
         }
     }
 }

@@ -107,6 +107,19 @@ function spanFacts(x) {
 }
 
 /**
+ * What a connection won or lost against.
+ * @param {Row} race
+ */
+function raceFacts(race) {
+  const [transport, address] = race.against.split(" ");
+  const other = `${transport === "udp" ? "QUIC" : "TCP"}${race.kind === "address" ? ` to ${address}` : ""} (#${race.other})`;
+  if (race.won) return `won against ${other}, ${brief(race.decided_ns)} after it began${race.delay_ns ? `; it began ${brief(race.delay_ns)} after that one` : ""}`;
+  const answer = race.refused ? "refused" : race.answered_ns === null ? "no answer" : `answered after ${brief(race.answered_ns)}`;
+  const cost = race.packets === null ? "" : `; ${plural(race.packets, "packet")}, ${bytes(race.bytes)} in vain`;
+  return `lost to ${other}, which stood ${brief(race.decided_ns)} after this one began; ${answer}${cost}`;
+}
+
+/**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
@@ -320,6 +333,7 @@ export function detailPanel(lane, kinds, actions) {
     ["Round trip", [lane.rtt_client_ns === null ? null : `${brief(lane.rtt_client_ns)} to the client`, lane.rtt_server_ns === null ? null : `${brief(lane.rtt_server_ns)} to the server`].filter(Boolean).join(", ")],
     ["Stalled", stallSums(lane)],
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
+    ...lane.races.slice(0, MAX_TOLD).map((race) => ["Race", raceFacts(race)]),
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
     ...lane.exchanges.filter((x) => x.tunnel).slice(0, MAX_TOLD).map((x) => ["Tunnel", `${requestLine(x)}: ${tunnelFacts(x)}`]),
     ...lane.exchanges.filter((x) => x.client_span || x.server_span).slice(0, MAX_TOLD).flatMap((x) => spanFacts(x).map((told) => ["Span", `${requestLine(x)}: ${told}`])),

@@ -13,6 +13,7 @@ use crate::bytes::Fields;
 use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
+use crate::exchange::websocket::Streamed;
 use crate::exchange::{DnsOver, Exchange, Provenance, Span, Tunnel};
 use crate::stream::{Moment, Side};
 
@@ -20,6 +21,7 @@ use crate::stream::{Moment, Side};
 const MAX_STREAMS: usize = 1024;
 /// The protocol of an exchange whose content is gRPC's.
 const GRPC: &str = "grpc";
+const WEBSOCKET: &str = "websocket";
 /// Offers of alternatives that wait for a response.
 const MAX_OFFERS: usize = 8;
 /// Longest offer that is kept: an origin and the members of Alt-Svc.
@@ -106,6 +108,7 @@ struct Stream {
 enum Content {
     Call(Box<Call>),
     Dns(Box<Carried>),
+    Socket(Box<Streamed>),
 }
 
 impl Content {
@@ -113,6 +116,7 @@ impl Content {
         match self {
             Self::Call(call) => call.end(ledger, from),
             Self::Dns(carried) => carried.end(ledger, from),
+            Self::Socket(socket) => socket.end(ledger, from),
         }
     }
 }
@@ -247,7 +251,7 @@ impl Streams {
 
     /// A header block is read: a request's, a response's, or trailers.
     pub fn headers(&mut self, ledger: &mut Ledger, from: Side, id: u32, block: Span, headers: Headers) {
-        let asks = ledger.asks(from);
+        let (asks, requester) = (ledger.asks(from), ledger.requester);
         let Some(stream) = self.open.get_mut(&id) else {
             return;
         };
@@ -299,6 +303,10 @@ impl Streams {
         }
         if let Some(tunnel) = exchange.tunnel.as_mut().filter(|_| first) {
             tunnel.done = block.last.filter(|_| exchange.status.is_some_and(|status| matches!(status, 200..=299)));
+            if tunnel.done.is_some() && &*tunnel.kind == WEBSOCKET && stream.content.is_none() {
+                stream.content = Some(Content::Socket(Box::new(Streamed::new(stream.number, requester))));
+                self.contents += 1;
+            }
         }
         if exchange.protocol == GRPC || is_grpc {
             exchange.status = grpc_status.or(exchange.status);
@@ -389,6 +397,7 @@ impl Streams {
         match self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
             Some(Content::Call(call)) => call.data(ledger, from, content, seen),
             Some(Content::Dns(carried)) => carried.data(ledger, from, content.iter().copied()),
+            Some(Content::Socket(socket)) => socket.data(ledger, from, content, seen),
             None => {}
         }
     }
@@ -405,6 +414,7 @@ impl Streams {
     ) {
         match self.open.get_mut(&data.stream).and_then(|stream| stream.content.as_mut()) {
             Some(Content::Call(call)) if !data.is_padded() => call.miss(ledger, from, len, sent, by),
+            Some(Content::Socket(socket)) if !data.is_padded() => socket.miss(ledger, from, len, sent, by),
             // Of the bytes of a padded frame, nobody knows which are content.
             Some(content) => content.end(ledger, from),
             None => {}
@@ -555,6 +565,7 @@ impl Streams {
         let held = |content: &Content| match content {
             Content::Call(call) => call.held(),
             Content::Dns(carried) => carried.held(),
+            Content::Socket(socket) => socket.held(),
         };
         self.open.values().filter_map(|stream| stream.content.as_ref()).map(held).sum()
     }

@@ -1,10 +1,11 @@
 //! Requests on streams as [`Http3`] hears them.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::exchange::Exchange;
+use crate::exchange::content::ContentKind;
 
 fn moment(at: i64, from: Side) -> Moment {
     Moment::new(at, at.unsigned_abs(), from)
@@ -181,6 +182,100 @@ fn sections_wait_for_settings_and_lost_ones_leave_unknown_only_what_needs_them()
     lost.http3.missing(&mut lost.ledger, SERVER, 3, Gap::new(0, 9, moment(3_000_000, SERVER)));
     assert!(lost.http3.blocked.is_empty());
     assert_eq!(host(lost), (Some("GET".into()), None));
+}
+
+/// An extended CONNECT for that `:protocol`; without one, a CONNECT (RFC 9220, RFC 9114 section 4.4).
+fn connect(protocol: &[u8]) -> Vec<u8> {
+    let authority = [&[0x50, 9][..], b"a.example"].concat();
+    let named = [&[0x27, 2][..], b":protocol", &[u8::try_from(protocol.len()).unwrap()], protocol].concat();
+    let extended = [&[0xd7, 0xc1][..], &named].concat();
+    frame(1, &[&[0, 0, 0xcf][..], &authority, if protocol.is_empty() { &[] } else { &extended }].concat())
+}
+
+/// `:status`: 200, or else 403.
+fn answer(opens: bool) -> Vec<u8> {
+    frame(1, if opens { &[0, 0, 0xd9] } else { &[0, 0, 0xff, 68 - 63] })
+}
+
+#[test]
+fn a_tunnel_begins_with_the_answer_and_what_goes_through_is_counted() {
+    let talk = Talk::new().say(CLIENT, 0, &connect(b""), false).say(SERVER, 0, &answer(true), false);
+    let talk = talk.say(CLIENT, 0, &frame(0, b"there"), false).say(SERVER, 0, &frame(0, b"and back"), false);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    let tunnel = exchange.tunnel.as_ref().unwrap();
+    assert_eq!((&*tunnel.kind, tunnel.done), ("tcp", Some(moment(2_000_000, SERVER))));
+    assert_eq!((tunnel.bytes.client, tunnel.bytes.server), (5, 8));
+    assert_eq!((exchange.method.as_deref(), exchange.status), (Some("CONNECT"), Some(200)));
+    // The response lasts as long as the tunnel.
+    assert_eq!(exchange.response.last, Some(moment(4_000_000, SERVER)));
+}
+
+#[test]
+fn a_tunnel_that_is_refused_is_not_opened() {
+    let talk = Talk::new().say(CLIENT, 0, &connect(b"connect-udp"), false).say(SERVER, 0, &answer(false), true);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    let tunnel = exchange.tunnel.as_ref().unwrap();
+    assert_eq!((&*tunnel.kind, tunnel.done, exchange.status), ("connect-udp", None, Some(403)));
+}
+
+#[test]
+fn datagrams_of_a_tunnel_may_come_in_capsules_that_frames_cut() {
+    // A DATAGRAM capsule of 4 bytes in two DATA frames.
+    let talk = Talk::new().say(CLIENT, 0, &connect(b"connect-udp"), false).say(SERVER, 0, &answer(true), false);
+    let talk = talk.say(CLIENT, 0, &frame(0, &[0, 4, 0]), false).say(CLIENT, 0, &frame(0, b"abc"), false);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    let tunnel = exchange.tunnel.as_ref().unwrap();
+    assert_eq!((tunnel.datagrams.client, tunnel.datagrams.server, tunnel.bytes.client), (1, 0, 6));
+}
+
+#[test]
+fn a_stream_of_webtransport_belongs_to_its_session() {
+    let talk = Talk::new().say(CLIENT, 0, &connect(b"webtransport"), false).say(SERVER, 0, &answer(true), false);
+    // One that goes both ways, of session 0, and one that goes one way.
+    let talk = talk.say(CLIENT, 4, &[0x40, 0x41, 0, b'h', b'i'], true);
+    let talk = talk.say(SERVER, 15, &[0x40, 0x54, 0, b'y', b'e', b's'], true);
+    let [exchange] = &talk.exchanges()[..] else { unreachable!() };
+    let tunnel = exchange.tunnel.as_ref().unwrap();
+    assert_eq!((tunnel.bytes.client, tunnel.bytes.server), (2, 3));
+}
+
+/// What the messages of a WebSocket are: who sent them, what they are, how long, whole or not.
+fn messages(talk: &mut Talk) -> Vec<(Side, ContentKind, u64, bool)> {
+    talk.http3.finish(&mut talk.ledger);
+    std::iter::from_fn(|| talk.ledger.next_message()).map(|it| (it.from, it.kind, it.bytes, it.done)).collect()
+}
+
+#[test]
+fn messages_of_a_websocket_are_read_however_frames_cut_them() {
+    // A masked text of the client; of the server a text of two frames, with a ping between them.
+    let hi = [0x81, 0x82, 1, 2, 3, 4, b'h' ^ 1, b'i' ^ 2];
+    let said = [&[0x01, 3][..], b"one", &[0x89, 0, 0x80, 4], b"more"].concat();
+    for cut in 1..said.len() {
+        let (begin, end) = said.split_at(cut);
+        let talk = Talk::new().say(CLIENT, 0, &connect(b"websocket"), false).say(SERVER, 0, &answer(true), false);
+        let talk = talk.say(CLIENT, 0, &frame(0, &hi[..3]), false).say(CLIENT, 0, &frame(0, &hi[3..]), true);
+        let mut talk = talk.say(SERVER, 0, &frame(0, begin), false).say(SERVER, 0, &frame(0, end), true);
+        let expected = [
+            (CLIENT, ContentKind::Text, 2, true),
+            (SERVER, ContentKind::Ping, 0, true),
+            (SERVER, ContentKind::Text, 7, true),
+        ];
+        assert_eq!(messages(&mut talk), expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn the_content_of_a_refusal_is_no_websocket() {
+    let talk = Talk::new().say(CLIENT, 0, &connect(b"websocket"), false);
+    let mut talk = talk.say(SERVER, 0, &[answer(false), frame(0, &[0x81, 2, b'n', b'o'])].concat(), true);
+    assert_eq!(messages(&mut talk), []);
+}
+
+#[test]
+fn a_message_of_a_websocket_that_ends_too_soon_is_not_whole() {
+    let talk = Talk::new().say(CLIENT, 0, &connect(b"websocket"), false).say(SERVER, 0, &answer(true), false);
+    let mut talk = talk.say(SERVER, 0, &frame(0, &[0x82, 9, b'a', b'b']), true);
+    assert_eq!(messages(&mut talk), [(SERVER, ContentKind::Binary, 9, false)]);
 }
 
 #[test]

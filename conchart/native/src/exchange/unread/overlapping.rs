@@ -8,6 +8,9 @@
 //! that it had received, unless it goes on with a response: as that is not over, or as nobody is left to wait. Responses
 //! that come mixed come in [`Rounds`]; a silence between two of these is not the server's.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use crate::exchange::Span;

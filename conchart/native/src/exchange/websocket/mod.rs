@@ -1,14 +1,17 @@
 //! WebSocket (RFC 6455): frames are followed, and every message is told with its sender, length and times.
 //!
-//! In: the frames of both sides, after a response with status 101. Out: [`ContentMessage`]s of the exchange that upgraded;
+//! In: the frames of both sides, after a response with status 101, or on a stream of HTTP/2 or HTTP/3. Out: [`ContentMessage`]s of the exchange that upgraded;
 //! no exchanges of their own, because nobody knows which message answers which. Control frames may come between the
 //! frames of a message. Non-goals: payloads, extensions (of RFC 7692 only the mark of a compressed message is read).
 //!
 //! Bounded: of each side, one header and one message under way.
 
 mod frame;
+mod streamed;
 #[cfg(test)]
 mod tests;
+
+pub(super) use self::streamed::Streamed;
 
 use self::frame::Frame;
 use super::content::{ContentMessage, Numbering};
