@@ -346,7 +346,7 @@ TABLES: tuple[Table, ...] = (
         name="log_lines",
         key="log, line",
         known="text",
-        unknown=("times_ns",),
+        unknown=("durations",),
         worked_out="""
             log INTEGER, line BIGINT, logged_at BIGINT, client_ip VARCHAR, client_port INTEGER, method VARCHAR,
             host VARCHAR, target VARCHAR, status INTEGER, bytes BIGINT, request_bytes BIGINT, id VARCHAR,

@@ -118,7 +118,7 @@ def test_a_threshold_is_a_name_and_a_number(run: Run, given: str) -> None:
 
 def test_there_is_no_such_threshold(run: Run) -> None:
     code, _, err = run(CAPTURE, "--threshold", "reuse_leats=3")
-    assert (code, err.startswith("conchart: no threshold reuse_leats; there are again_ns, ")) == (2, True)
+    assert (code, err.startswith("conchart: no threshold reuse_leats; there are abort_ns, ")) == (2, True)
 
 
 def test_a_saved_trace_keeps_the_findings_it_has(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
