@@ -165,7 +165,7 @@ struct Run<O> {
     waiting_bytes: usize,
     strays: u64,
     /// Who owns the latest frame, as its comments tell, until its flow has taken it.
-    owner: Option<Told>,
+    owner: Option<Box<Told>>,
     tally: Tally,
     /// The files before.
     done: Vec<Tally>,
@@ -262,7 +262,9 @@ impl<O: Output> Run<O> {
             self.end(flow)?;
         }
         let seen = Arrival { at: frame.at, frame: self.frames };
-        self.owner = frame.comments.and_then(Told::of);
+        if frame.comments.is_some() || self.owner.is_some() {
+            self.owner = frame.comments.and_then(Told::of).map(Box::new);
+        }
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
         Ok(!self.chooser.is_full())
     }
