@@ -117,6 +117,11 @@ def assert_alike(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
             assert value == theirs[column], column
 
 
+def unowned(connections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    owner = re.compile("(client|server)_(pid|process|container|container_id|pod)")
+    return [{name: value for name, value in row.items() if not owner.fullmatch(name)} for row in connections]
+
+
 @needs_network
 def test_live_tells_what_a_tcpdump_beside_it_captured(network: list[str | Path], public: Path) -> None:
     expression = f"tcp port {PORT}"
@@ -150,6 +155,8 @@ def test_live_tells_what_a_tcpdump_beside_it_captured(network: list[str | Path],
     seen, kept, compared = (tables(public / f"{name}.json") for name in ("live", "kept", "beside"))
     asked = [(row["method"], row["target"], row["status"]) for row in seen["exchanges"]]
     assert asked == [("GET", "/page", 200), ("GET", "/nothing", 404), ("HEAD", "/page", 200), ("POST", "/page", 501)]
+    # Only whoever captures can ask the kernel whose the sockets are.
+    seen["connections"], kept["connections"] = map(unowned, (seen["connections"], kept["connections"]))
     for table in ("connections", "handshakes", "exchanges", "phases", "stalls", "times", "servers", "findings"):
         assert seen[table] == kept[table], table
     for table in ("connections", "exchanges", "phases"):
