@@ -22,8 +22,8 @@ SAMPLE, LARGEST = 60, 60_000
 CUT = ("large-transfers",)
 """Folders of captures of 128 bytes of each packet: tshark reads no hello of which the end was not captured."""
 
-SNAPPED = ("logs",)
-"""Folders of captures of 300 bytes of each packet: tshark follows no HTTP messages of which bytes were not captured."""
+SNAPPED = ("logs", "traces")
+"""Folders of captures of 300 or 400 bytes of each packet: tshark follows no HTTP messages of which bytes were not captured."""
 NOT_FOLLOWED = {"request", "status", "response_at"}
 
 OVERTAKEN = "http3-race-won"

@@ -41,6 +41,7 @@ function sideModel({ lanes, groups }) {
     streams: lanes.map((lane) => lane.stream),
     calendar: { folds: [] },
     endpoint: (/** @type {number} */ lane) => lanes[lane].client,
+    owner: () => null,
   };
   return /** @type {import("./model.js").Model} */ (/** @type {unknown} */ (model));
 }
