@@ -23,7 +23,7 @@ CUT = ("large-transfers",)
 """Folders of captures of 128 bytes of each packet: tshark reads no hello of which the end was not captured."""
 
 SNAPPED = ("logs", "traces")
-"""Folders of captures of 300 or 400 bytes of each packet: tshark follows no HTTP messages of which bytes were not captured."""
+"""Folders of captures of the first bytes of each packet: tshark follows no HTTP messages that were cut."""
 NOT_FOLLOWED = {"request", "status", "response_at"}
 
 OVERTAKEN = "http3-race-won"
