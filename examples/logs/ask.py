@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import http.client
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 REQUESTS = 6
 THOUGHTS_MS = (0, 3, 12, 40, 7)
@@ -41,11 +41,8 @@ def main() -> None:
             time.sleep(0.004 * (turn % 3))
         connection.close()
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(connections) as threads:
+        list(threads.map(ask, range(connections)))
     sys.exit("\n".join(failed) or 0)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import http.client
 import sys
 import threading
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
 
 PATIENCE_SECONDS = 60
 
@@ -42,14 +42,10 @@ def main() -> None:
                     failed.append(f"{target}: no answer")
             if patience_ms:
                 connection.close()
-        with closing(connection):
-            pass
+        connection.close()
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(connections) as threads:
+        list(threads.map(ask, range(connections)))
     sys.exit("\n".join(failed) or 0)
 
 

@@ -44,6 +44,7 @@ mod redis;
 mod sniffers;
 mod sql;
 mod statements;
+mod streamed;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -13,7 +13,8 @@ use crate::bytes::Fields;
 use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
 use crate::exchange::ledger::Ledger;
-use crate::exchange::websocket::Streamed;
+use crate::exchange::streamed::Streamed;
+use crate::exchange::websocket::WebSocket;
 use crate::exchange::{DnsOver, Exchange, Provenance, Span, Tunnel};
 use crate::stream::{Moment, Side};
 
@@ -106,9 +107,9 @@ struct Stream {
 
 /// What is said in a stream.
 enum Content {
-    Call(Box<Call>),
+    Call(Box<Streamed<Call>>),
     Dns(Box<Carried>),
-    Socket(Box<Streamed>),
+    Socket(Box<Streamed<WebSocket>>),
 }
 
 impl Content {
@@ -304,7 +305,7 @@ impl Streams {
         if let Some(tunnel) = exchange.tunnel.as_mut().filter(|_| first) {
             tunnel.done = block.last.filter(|_| exchange.status.is_some_and(|status| matches!(status, 200..=299)));
             if tunnel.done.is_some() && &*tunnel.kind == WEBSOCKET && stream.content.is_none() {
-                stream.content = Some(Content::Socket(Box::new(Streamed::new(stream.number, requester))));
+                stream.content = Some(Content::Socket(Box::new(WebSocket::streamed(stream.number, requester))));
                 self.contents += 1;
             }
         }
@@ -339,7 +340,7 @@ impl Streams {
             && let Some(entry) = ledger.get(stream.number)
         {
             entry.exchange.protocol = GRPC;
-            stream.content = Some(Content::Call(Box::new(Call::new(stream.number, requester, asked))));
+            stream.content = Some(Content::Call(Box::new(Call::streamed(stream.number, requester, asked))));
             self.contents += 1;
         }
     }

@@ -7,11 +7,8 @@
 //! Bounded: of each side, one header and one message under way.
 
 mod frame;
-mod streamed;
 #[cfg(test)]
 mod tests;
-
-pub(super) use self::streamed::Streamed;
 
 use self::frame::Frame;
 use super::content::{ContentMessage, Numbering};
@@ -19,6 +16,7 @@ use super::framed::Whole;
 use super::ledger::Ledger;
 use super::messages::{Messages, Protocol};
 use super::reader::Start;
+use super::streamed::{Hearer, Streamed};
 use crate::stream::{BySide, Moment, Side};
 
 pub(super) struct WebSocket {
@@ -32,6 +30,12 @@ impl WebSocket {
     pub fn after(ledger: &Ledger, exchange: u32) -> Messages<Self> {
         let numbering = Numbering::new(exchange, ledger.requester);
         Messages::of(Start::Beginning, false, Self { numbering, fragmented: BySide::default() })
+    }
+
+    /// What follows an extended CONNECT, the exchange of that number: on a stream of HTTP/2 (RFC 8441) or HTTP/3
+    /// (RFC 9220).
+    pub fn streamed(exchange: u32, requester: Side) -> Streamed<Self> {
+        Streamed::new(Self { numbering: Numbering::new(exchange, requester), fragmented: BySide::default() })
     }
 
     /// The message under way of that side does not go on.
@@ -91,5 +95,17 @@ impl Protocol for WebSocket {
     fn finish(&mut self, ledger: &mut Ledger) {
         self.cut_short(ledger, Side::Client);
         self.cut_short(ledger, Side::Server);
+    }
+}
+
+impl Hearer for WebSocket {
+    type Message = Frame;
+
+    fn message(&mut self, ledger: &mut Ledger, from: Side, whole: Whole<Frame>) {
+        Protocol::message(self, ledger, from, whole);
+    }
+
+    fn ended(&mut self, ledger: &mut Ledger, from: Side) {
+        self.cut_short(ledger, from);
     }
 }

@@ -1,32 +1,41 @@
-//! A WebSocket on a stream of HTTP/2 (RFC 8441) or HTTP/3 (RFC 9220).
+//! Messages on a stream of HTTP/2 or HTTP/3: gRPC, and WebSocket after an extended CONNECT.
 //!
-//! In: the content of the stream's DATA frames, cut anywhere, and what is missing of it. Out: as of [`WebSocket`]. A side
-//! of which nobody knows where its next frame begins says no more.
+//! In: the content of the stream's DATA frames, cut anywhere, and what is missing of it. Out: each message that is over,
+//! for its [`Hearer`]. A side of which nobody knows where its next message begins says no more.
 
-use super::WebSocket;
-use super::frame::Frame;
-use crate::exchange::content::Numbering;
-use crate::exchange::framed::{Framed, Missed, Whole};
-use crate::exchange::ledger::Ledger;
-use crate::exchange::messages::Protocol;
-use crate::exchange::reader::Start;
+use super::framed::{Framed, Message, Missed, Whole};
+use super::ledger::Ledger;
+use super::reader::Start;
 use crate::stream::{BySide, Gap, Moment, Side};
 
-pub(in crate::exchange) struct Streamed {
-    socket: WebSocket,
-    /// `None` from where on the frames of that side cannot be followed.
-    sides: BySide<Option<Framed<Frame>>>,
+/// What makes messages of the exchange out of a protocol's messages.
+pub(super) trait Hearer {
+    type Message: Message<Context = ()>;
+
+    /// A message is over.
+    fn message(&mut self, ledger: &mut Ledger, from: Side, whole: Whole<Self::Message>);
+
+    /// That side says no more.
+    fn ended(&mut self, _ledger: &mut Ledger, _from: Side) {}
 }
 
-impl Streamed {
-    /// Frames that are all to come, of the exchange of that number.
-    pub fn new(exchange: u32, requester: Side) -> Self {
-        let numbering = Numbering::new(exchange, requester);
+pub(super) struct Streamed<H: Hearer> {
+    hearer: H,
+    /// `None` from where on the messages of that side cannot be followed.
+    sides: BySide<Option<Framed<H::Message>>>,
+}
+
+impl<H: Hearer> Streamed<H> {
+    /// Messages that are all to come.
+    pub fn new(hearer: H) -> Self {
         let begin = || Some(Framed::new(Start::Beginning));
-        Self {
-            socket: WebSocket { numbering, fragmented: BySide::default() },
-            sides: BySide { client: begin(), server: begin() },
-        }
+        Self { hearer, sides: BySide { client: begin(), server: begin() } }
+    }
+
+    /// That side began before the capture: it is not followed.
+    pub fn without(mut self, side: Side) -> Self {
+        self.sides[side] = None;
+        self
     }
 
     /// Content of that side.
@@ -37,7 +46,7 @@ impl Streamed {
         {
             let Ok((taken, whole)) = side.take(rest, seen, 0, ()) else {
                 self.sides[from] = None;
-                return self.socket.cut_short(ledger, from);
+                return self.hearer.ended(ledger, from);
             };
             self.tell(ledger, from, whole);
             rest = rest.get(taken..).unwrap_or_default();
@@ -62,17 +71,17 @@ impl Streamed {
     pub fn end(&mut self, ledger: &mut Ledger, from: Side) {
         let cut_short = self.sides[from].take().and_then(|mut side| side.finish(ledger, ()));
         self.tell(ledger, from, cut_short);
-        self.socket.cut_short(ledger, from);
+        self.hearer.ended(ledger, from);
+    }
+
+    fn tell(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<H::Message>>) {
+        if let Some(whole) = whole {
+            self.hearer.message(ledger, from, whole);
+        }
     }
 
     #[cfg(test)]
     pub fn held(&self) -> usize {
         [&self.sides.client, &self.sides.server].into_iter().flatten().map(Framed::held).sum()
-    }
-
-    fn tell(&mut self, ledger: &mut Ledger, from: Side, whole: Option<Whole<Frame>>) {
-        if let Some(whole) = whole {
-            self.socket.message(ledger, from, whole);
-        }
     }
 }
