@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::framed::Whole;
 use super::http1::head::method_name;
-use super::ledger::Ledger;
+use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Protocol};
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader};
@@ -30,8 +30,6 @@ pub(super) const PROTOCOL: &str = "fastcgi";
 const MAX_REQUESTS: usize = 256;
 /// Questions about the server that wait.
 const MAX_QUESTIONS: usize = 64;
-/// Confidence in requests of which something may be missing.
-const GUESSED: f64 = 0.5;
 /// What a response without a status has (RFC 3875 section 6.3.3), and one that only names another place (6.3.2).
 const OK: u32 = 200;
 const FOUND: u32 = 302;

@@ -4,10 +4,10 @@
 //! in which nobody can say what went on. See [`super`] for what *out of step* means.
 
 use super::head::{self, Request};
-use super::{Direction, EmptyLine, GUESSED, Http1, State};
+use super::{Direction, EmptyLine, Http1, State};
 use crate::exchange::Span;
 use crate::exchange::backlog::Event;
-use crate::exchange::ledger::Ledger;
+use crate::exchange::ledger::{GUESSED, Ledger};
 use crate::exchange::sniffers::Verdict;
 use crate::stream::{Chunk, Gap, Side};
 

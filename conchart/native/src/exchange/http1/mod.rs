@@ -29,8 +29,6 @@ use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 const MAX_HEAD: usize = 64 * 1024;
 /// What a client may send through a tunnel before the proxy has agreed to it: a large ClientHello.
 const MAX_EARLY: usize = 16 * 1024;
-/// Confidence in exchanges of which a boundary is guessed.
-const GUESSED: f64 = 0.5;
 
 pub(super) struct Http1 {
     directions: BySide<Direction>,

@@ -12,7 +12,7 @@ use super::hpack::Field;
 use crate::bytes::Fields;
 use crate::exchange::dns::carried::{self, Carried, is_dns};
 use crate::exchange::http1::head::{expects_continue, method_name, product, text};
-use crate::exchange::ledger::Ledger;
+use crate::exchange::ledger::{GUESSED, Ledger};
 use crate::exchange::streamed::Streamed;
 use crate::exchange::websocket::WebSocket;
 use crate::exchange::{DnsOver, Exchange, Provenance, Span, Tunnel};
@@ -29,8 +29,6 @@ const MAX_OFFERS: usize = 8;
 const MAX_OFFER: usize = 1024;
 /// Longest name of what is tunnelled that is kept.
 const MAX_PROTOCOL: usize = 64;
-/// Confidence in exchanges of which something is missing.
-const GUESSED: f64 = 0.5;
 
 /// What a header block says that matters here.
 #[derive(Default)]

@@ -28,8 +28,6 @@ pub(super) const PROTOCOL: &str = "ldap";
 
 /// Operations that are remembered while they are under way.
 const MAX_ASKED: usize = 1024;
-/// Confidence in operations of whose answer something may be missing.
-const GUESSED: f64 = 0.5;
 /// The number of what the server says unasked (RFC 4511 section 4.4).
 const UNSOLICITED: u32 = 0;
 
@@ -83,10 +81,7 @@ impl Ldap {
     /// What is missing may be the answer to any of them.
     fn doubt(&self, ledger: &mut Ledger, by: Moment) {
         for asked in self.asked.iter() {
-            if let Some(entry) = ledger.get(asked.number) {
-                entry.exchange.doubt(GUESSED);
-                entry.exchange.response.revealed.get_or_insert(by);
-            }
+            ledger.may_lack(asked.number, by, false);
         }
     }
 

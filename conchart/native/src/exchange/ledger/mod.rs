@@ -23,6 +23,8 @@ use crate::tls::{Handshake, Transcript};
 const MAX_OPEN: usize = 1024;
 /// So few open exchanges are looked at one by one.
 const FEW: usize = 16;
+/// Confidence in exchanges of which something may be missing, or a boundary is guessed.
+pub(super) const GUESSED: f64 = 0.5;
 
 /// What kept bytes from coming, as the protocol tells.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +156,18 @@ impl Ledger {
             entry.exchange.doubt(confidence);
         }
         self.doubted = (self.next, confidence);
+    }
+
+    /// Bytes are missing that may be the response to it, or part of that: they had come by `by`. `over`: whether more of it
+    /// comes cannot be known, so that it ends there.
+    pub fn may_lack(&mut self, number: u32, by: Moment, over: bool) {
+        if let Some(Entry { exchange, .. }) = self.get(number) {
+            exchange.doubt(GUESSED);
+            exchange.response.revealed.get_or_insert(by);
+            if over {
+                exchange.ended = Some(by);
+            }
+        }
     }
 
     /// Takes back the newest exchange, which turned out not to be one.

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use super::Span;
 use super::framed::Whole;
-use super::ledger::Ledger;
+use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Next, Protocol};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
@@ -30,8 +30,6 @@ pub(super) const PROTOCOL: &str = "memcached";
 const MAX_ASKED: usize = 65_536;
 /// So many commands behind a quiet one are asked whether the reply might be theirs.
 const MAX_RIVALS: usize = 8;
-/// Confidence in a pair of command and reply that may be another one.
-const GUESSED: f64 = 0.5;
 
 /// The commands of one connection.
 #[derive(Default)]
@@ -237,11 +235,7 @@ impl Protocol for Memcached {
         if !ledger.asks(from) {
             let waiting = self.asked.drain(..).map(|asked| asked.number);
             for number in waiting.chain(self.unasked.take()) {
-                if let Some(entry) = ledger.get(number) {
-                    entry.exchange.doubt(GUESSED);
-                    entry.exchange.response.revealed.get_or_insert(by);
-                    entry.exchange.ended = Some(by);
-                }
+                ledger.may_lack(number, by, true);
             }
         }
         self.unpaired = true;

@@ -35,8 +35,6 @@ pub(super) const PROTOCOL: &str = "mongodb";
 const MAX_ASKED: usize = 1024;
 /// Cursors whose next batch comes when something happens.
 const MAX_TAILED: usize = 64;
-/// Confidence in commands of whose reply something may be missing.
-const GUESSED: f64 = 0.5;
 
 /// Does this stream begin with a request?
 pub(super) fn request(prefix: &[u8]) -> Verdict {
@@ -195,10 +193,7 @@ impl Protocol for MongoDb {
         }
         let going_on = self.unasked.take().and_then(|unasked| unasked.number);
         for number in self.asked.iter().map(|asked| asked.number).chain(going_on) {
-            if let Some(entry) = ledger.get(number) {
-                entry.exchange.doubt(GUESSED);
-                entry.exchange.response.revealed.get_or_insert(by);
-            }
+            ledger.may_lack(number, by, false);
         }
     }
 

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::exchange::ledger::GUESSED;
 use crate::exchange::reader::{Carrier, Start};
 use crate::exchange::sniffers::{Judgement, judge};
 use crate::exchange::tests::talk::{Talk, however_tcp_cut_it, moment, short};

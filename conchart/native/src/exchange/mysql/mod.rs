@@ -35,8 +35,6 @@ const MAX_WAITING: usize = 65_536;
 const MAX_PREPARED: usize = 512;
 /// The statement that was prepared last, whatever its number (MariaDB).
 const LATEST: u32 = u32::MAX;
-/// Confidence in commands of whose response something may be missing.
-const GUESSED: f64 = 0.5;
 /// There was no error.
 const SUCCESSFUL: u32 = 0;
 
@@ -541,14 +539,7 @@ impl Protocol for MySql {
         let several = self.waiting.len() > 1;
         for waiting in &mut self.waiting {
             (waiting.doubted, waiting.until) = (true, Until::Unknown);
-            if let Some(entry) = ledger.get(waiting.number) {
-                let exchange = &mut entry.exchange;
-                exchange.doubt(GUESSED);
-                exchange.response.revealed.get_or_insert(by);
-                if several {
-                    exchange.ended = Some(by);
-                }
-            }
+            ledger.may_lack(waiting.number, by, several);
         }
         if several {
             self.waiting.clear();

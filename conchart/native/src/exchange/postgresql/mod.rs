@@ -31,8 +31,6 @@ pub(super) const PROTOCOL: &str = "postgresql";
 /// Statements that are remembered while they wait for their response.
 const MAX_WAITING: usize = 65_536;
 const MAX_NAMED: usize = 512;
-/// Confidence in statements of whose response something may be missing.
-const GUESSED: f64 = 0.5;
 /// SQLSTATE 00000.
 const SUCCESSFUL: u32 = 0;
 
@@ -434,14 +432,7 @@ impl Protocol for PostgreSql {
             if waiting.ends_with_ready() {
                 waiting.until = Until::Ready;
             }
-            if let Some(entry) = ledger.get(waiting.number) {
-                let exchange = &mut entry.exchange;
-                exchange.doubt(GUESSED);
-                exchange.response.revealed.get_or_insert(by);
-                if several {
-                    exchange.ended = Some(by);
-                }
-            }
+            ledger.may_lack(waiting.number, by, several);
         }
         if several {
             self.waiting.clear();

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use super::Span;
 use super::framed::{Message, Read, Whole};
-use super::ledger::Ledger;
+use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Next, Protocol};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
@@ -31,8 +31,6 @@ pub(super) const PROTOCOL: &str = "redis";
 
 /// Commands that are remembered until they are answered: more than clients send ahead.
 const MAX_ASKED: usize = 65_536;
-/// Confidence in commands of whose replies something may be missing.
-const GUESSED: f64 = 0.5;
 
 /// First words of errors, by the number that an exchange has as its status. `conchart/store/sql.py` has them, too.
 const ERRORS: &[&str] = &[
@@ -444,11 +442,7 @@ impl Protocol for Redis {
                 self.answered(ledger, false);
             }
             for asked in self.asked.drain(..) {
-                if let Some(entry) = ledger.get(asked.number) {
-                    entry.exchange.doubt(GUESSED);
-                    entry.exchange.response.revealed.get_or_insert(by);
-                    entry.exchange.ended = Some(by);
-                }
+                ledger.may_lack(asked.number, by, true);
             }
         }
         self.unpaired = true;
