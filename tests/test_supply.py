@@ -46,14 +46,24 @@ def test_a_build_takes_the_locked_crates() -> None:
         )
 
 
-@pytest.mark.thorough
-def test_no_crate_has_a_known_vulnerability() -> None:
+def _deny(*checks: str) -> subprocess.CompletedProcess[str]:
     if not shutil.which("cargo-deny"):
         pytest.skip("cargo-deny is not installed: cargo install --locked cargo-deny")
     manifest = ROOT / "conchart/native/Cargo.toml"
     config = manifest.with_name("deny.toml")
-    command = ["cargo", "deny", f"--manifest-path={manifest}", "--locked", "check", "--config", str(config)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["cargo", "deny", f"--manifest-path={manifest}", "--locked", "check", "--config", str(config), *checks]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.thorough
+def test_every_crate_has_a_licence_that_fits_and_comes_from_the_registry() -> None:
+    ended = _deny("bans", "licenses", "sources")
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.thorough
+def test_no_crate_has_a_known_vulnerability() -> None:
+    ended = _deny("advisories")
     if re.search(r"failed to (fetch|clone|load)", ended.stderr):
         pytest.skip("cargo-deny: the database of advisories cannot be reached")
     assert ended.returncode == 0, ended.stderr
