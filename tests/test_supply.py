@@ -50,8 +50,7 @@ def _deny(*checks: str) -> subprocess.CompletedProcess[str]:
     if not shutil.which("cargo-deny"):
         pytest.skip("cargo-deny is not installed: cargo install --locked cargo-deny")
     manifest = ROOT / "conchart/native/Cargo.toml"
-    config = manifest.with_name("deny.toml")
-    command = ["cargo", "deny", f"--manifest-path={manifest}", "--locked", "check", "--config", str(config), *checks]
+    command = ["cargo", "deny", f"--manifest-path={manifest}", "--locked", "check", *checks]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
