@@ -18,7 +18,6 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
-from conchart.analysis.owners import name_owners
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
@@ -26,10 +25,9 @@ from conchart.files.paths import remove_folder
 from conchart.files.unfinished import Undone
 from conchart.outputs import form_of, write
 from conchart.outputs.options import DrawOptions
-from conchart.reading.live import Growing
+from conchart.reading.live.growing import Growing
 from conchart.reading.proxies import given_proxies, require_seen
 from conchart.reading.selection import DETAILED, STATEMENTS, Selection, Statements, selection
-from conchart.reading.spans import read_spans
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from conchart.logs.reading import AccessLog
+    from conchart.reading.spans import Spans
 
 _LAST_STREAM = (1 << 31) - 1
 """Streams are INTEGERs."""
@@ -164,7 +163,7 @@ def read(
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
     compiler = wanted.compiler()
     keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    told_spans = read_spans([spans] if isinstance(spans, str | os.PathLike) else spans)
+    told_spans = _spans([spans] if isinstance(spans, str | os.PathLike) else list(spans))
     with _open_trace(memory) as trace, ExitStack() as flowing:
 
         def conclude() -> None:
@@ -172,6 +171,8 @@ def read(
                 if isinstance(path, Growing):
                     _tell_growing(trace, number, path)
                     if path.sockets:
+                        from conchart.analysis.owners import name_owners  # not above: only `live` asks the kernel
+
                         name_owners(trace, path.sockets.rows())
                 elif os.fspath(path) != name:
                     trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
@@ -181,12 +182,13 @@ def read(
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
             trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
             see_from(trace, seen_from or "capture")
-            if told_spans.notes:
+            if told_spans and told_spans.notes:
                 trace.execute(
                     "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]
                 )
             looked_for = partial(plan, rules=rules, thresholds=chosen_values)
-            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told_spans, logs=bool(logs)))
+            told = told_spans.spans if told_spans else ()
+            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told, logs=bool(logs)))
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()
@@ -230,6 +232,15 @@ def read(
             require_seen(given, _addresses(trace))
         conclude()
     return trace
+
+
+def _spans(paths: Sequence[str | os.PathLike[str]]) -> "Spans | None":
+    """Read files of spans, where there are any."""
+    if not paths:
+        return None
+    from conchart.reading.spans import read_spans  # not above: most captures have no spans beside them
+
+    return read_spans(paths)
 
 
 def _logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str]) -> "list[AccessLog]":

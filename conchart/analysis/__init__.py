@@ -4,10 +4,11 @@ In: the tables that the native core filled. Out: the columns and tables that ``s
 per step; ``plan`` says what each reads and writes, and their order follows from that.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -24,20 +25,18 @@ from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
 from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
-from conchart.analysis.spans import match_spans
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases
 from conchart.analysis.whereabouts import place_phases
-from conchart.logs import joining as logs_joining
-from conchart.logs.joining import join_logs
-from conchart.reading.spans import Spans
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
 
+if TYPE_CHECKING:
+    from conchart.reading.spans import Span
+
 Facts = tuple[str, ...]
 
-_NO_SPANS = Spans((), ())
 _OF_LOGS = ("logs", "log_lines", "log_times", "log_differences")
 """What access logs say: only traces with a log have a step for it, and rules that are about it."""
 
@@ -60,7 +59,7 @@ def plan(
     proxies: Iterable[Collection[str]] = (),
     rules: Iterable[Rule],
     thresholds: Mapping[str, float],
-    spans: Spans = _NO_SPANS,
+    spans: "Sequence[Span]" = (),
     logs: bool = False,
 ) -> list[Step]:
     """Give the steps that work out everything that is not in a packet.
@@ -71,17 +70,10 @@ def plan(
         proxies: The addresses of each proxy that somebody knows.
         rules: What to look for.
         thresholds: From where on something is a finding, by name.
-        spans: What programs wrote about the same time.
+        spans: What programs wrote about the same time. Without any, the table ``spans`` stays empty.
         logs: Access logs were read beside the captures.
     """
     logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
-    joining = _Part(
-        work=join_logs,
-        reads=("captures", "connections", "handshakes", "exchanges", "links", "logged"),
-        # Columns stand for the rest of their tables, whose rows are those of the files.
-        writes=("logs.matched", "log_lines.stream", "log_times", "log_differences", "exchanges.from_log"),
-        forget=logs_joining.FORGET,
-    )
     parts = (
         _Part(
             work=partial(locate, override=vantage),
@@ -132,7 +124,7 @@ def plan(
         ),
     )
     # Rules may read every table.
-    before = (*parts, logging, joining) if logs else parts
+    before = (*parts, *((_tracing(spans),) if spans else ()), *((logging, _joining()) if logs else ()))
     everything = (*(fact for part in before for fact in (*part.reads, *part.writes)), "packets", *_OF_LOGS)
     finding = _Part(
         work=partial(
@@ -144,11 +136,28 @@ def plan(
         writes=("findings", "explained"),
         forget=findings.FORGET,
     )
-    tracing = _Part(
-        work=partial(match_spans, spans=spans.spans), reads=("connections", "exchanges", "links"), writes=("spans",)
-    )
-    steps = (*before, tracing, finding) if logs else (*parts, tracing, finding, logging)
+    steps = (*before, finding) if logs else (*before, finding, logging)
     return [_step(tables, part) for part in steps]
+
+
+def _joining() -> _Part:
+    """The step that joins the lines of logs with exchanges."""
+    from conchart.logs import joining  # not above: most captures have no log beside them
+
+    return _Part(
+        work=joining.join_logs,
+        reads=("captures", "connections", "handshakes", "exchanges", "links", "logged"),
+        # Columns stand for the rest of their tables, whose rows are those of the files.
+        writes=("logs.matched", "log_lines.stream", "log_times", "log_differences", "exchanges.from_log"),
+        forget=joining.FORGET,
+    )
+
+
+def _tracing(spans: "Sequence[Span]") -> _Part:
+    """The step that joins spans with exchanges."""
+    from conchart.analysis.spans import match_spans  # not above: most captures have no spans beside them
+
+    return _Part(work=partial(match_spans, spans=spans), reads=("connections", "exchanges", "links"), writes=("spans",))
 
 
 def _step(tables: Tables, part: _Part) -> Step:

@@ -82,6 +82,14 @@ _RACES = f"""
 """
 
 
+_MAY_BE = """
+    SELECT (SELECT count(DISTINCT contains(server_ip, ':')) > 1 FROM connections)
+        OR EXISTS (FROM handshakes WHERE quic_version IS NOT NULL)
+"""
+"""Most captures have neither two versions of IP nor QUIC, and so nothing that could race."""
+
+
 def find_races(tables: Tables) -> None:
     """Fill ``races``."""
-    tables.execute(_RACES)
+    if tables.fetch(_MAY_BE) == [(True,)]:
+        tables.execute(_RACES)

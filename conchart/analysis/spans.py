@@ -114,10 +114,8 @@ _HANDED_ON = """
 """
 
 
-def match_spans(tables: Tables, spans: Sequence[Span] = ()) -> None:
+def match_spans(tables: Tables, spans: Sequence[Span]) -> None:
     """Fill the table ``spans``: a row for each span, matched or not."""
-    if not spans:
-        return
     exchanges = _exchanges(tables)
     matches: dict[int, _Match] = {}
     _by_ids(spans, exchanges, matches)

@@ -1,20 +1,20 @@
 """``conchart``: one command that needs no name, the others beside it; errors become exit codes here and only here."""
 
-import os
 import re
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import duckdb
-from click.shell_completion import CompletionItem
 
 import conchart
-from conchart.cli.completion import VARIABLE, beside_captures, completing
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.errors import ConchartError, NoRoomError
 from conchart.store.memory import no_room
 from conchart.words.printable import printable_lines
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
@@ -40,16 +40,21 @@ class _SummaryByDefault(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in (*COMMANDS, _DEFAULT):
             return None
         command: click.Command = getattr(import_module(f"conchart.cli.{cmd_name}"), cmd_name)
-        if VARIABLE in os.environ:
+        if ctx.resilient_parsing:
+            # A shell asks for completions. Not above: a run has no use for it.
+            from conchart.cli.completion import completing
+
             command = completing(command)
         return command
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":
         """Give the commands, and what the default command has in this place: its options, captures."""
+        from conchart.cli.completion import beside_captures  # not above: a run has no use for it
+
         found = super().shell_complete(ctx, incomplete)
         if summary := self.get_command(ctx, _DEFAULT):
             known = {item.value for item in found}

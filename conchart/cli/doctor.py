@@ -211,7 +211,7 @@ def _refusal() -> str:
 
 
 def _successor() -> str:
-    from conchart.reading.live import unprivileged
+    from conchart.reading.live.privileges import unprivileged
 
     try:
         entry = unprivileged()

@@ -10,7 +10,9 @@ from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
 from conchart.outputs import reads_again
 from conchart.reading import bpf
-from conchart.reading.live import Interface, Sockets, become, unprivileged
+from conchart.reading.live.interface import Interface
+from conchart.reading.live.privileges import become, unprivileged
+from conchart.reading.live.sockets import Sockets
 from conchart.words.printable import printable
 from conchart.words.units import count_of, parse_duration
 

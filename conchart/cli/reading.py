@@ -15,7 +15,7 @@ from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
 from conchart.errors import CaptureError, UsageError
 from conchart.outputs import READ_AGAIN, SUFFIXES
-from conchart.reading.live import Followed, Growing, Piped
+from conchart.reading.live.growing import Followed, Growing, Piped
 from conchart.reading.selection import STATEMENTS
 from conchart.store.saved import is_saved
 from conchart.trace import Trace, read

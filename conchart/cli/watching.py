@@ -21,7 +21,7 @@ from conchart.cli.reading import warn_of_damage, warn_of_filter
 from conchart.files.unfinished import Undone
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
-from conchart.reading.live import Growing
+from conchart.reading.live.growing import Growing
 from conchart.trace import Trace, Watch, read
 from conchart.words.printable import printable
 from conchart.words.units import SECOND, count_of, format_ns

@@ -29,10 +29,10 @@ FACTS = sorted(fact for step in STEPS for fact in step.writes)
 WHILE_READING = {
     *("captures.selection", "captures.seen_from", "captures.statements", "captures.place"),
     *("places", "clocks", "paths", "sightings.place", "sightings.packet"),
-    *("logs", "log_lines", "log_times", "log_differences", "exchanges.from_log"),
+    *("logs", "log_lines", "log_times", "log_differences", "exchanges.from_log", "spans"),
 }
-"""What is known beforehand: which packets, whose times, what several places saw. What access logs say has a step only
-where there are logs: ``test_the_join_of_logs_is_owed_only_where_there_are_logs``."""
+"""What is known beforehand: which packets, whose times, what several places saw. What access logs and spans say has a
+step only where they are: ``test_the_join_of_logs_is_owed_only_where_there_are_logs``, and the same of spans."""
 
 
 def steps_of(trace: Trace) -> list[Step]:
@@ -170,6 +170,17 @@ def test_the_join_of_logs_is_owed_only_where_there_are_logs(ran: list[str]) -> N
     ran.clear()
     with conchart.read(case / "input.pcap") as trace:
         assert trace.sql("FROM log_lines").fetchall() == []
+        assert ran == []
+
+
+def test_the_match_of_spans_is_owed_only_where_there_are_spans(ran: list[str]) -> None:
+    case = ROOT / "captures/traces/ids"
+    with conchart.read(case / "input.pcap", spans=sorted(case.glob("*.otlp.json"))) as trace:
+        assert trace.sql("SELECT count(stream) > 0 FROM spans").fetchall() == [(True,)]
+        assert ran == ["link_hops", "match_spans"]
+    ran.clear()
+    with conchart.read(case / "input.pcap") as trace:
+        assert trace.sql("FROM spans").fetchall() == []
         assert ran == []
 
 

@@ -12,7 +12,7 @@ import pytest
 import conchart
 from conchart.analysis.findings.rule import chosen_thresholds, thresholds
 from conchart.errors import CaptureError, UsageError
-from conchart.reading.live import Followed
+from conchart.reading.live.growing import Followed
 from conchart.store.memory import table_limit
 from conchart.words.units import parse_when
 from tests.cli.test_cli import Run, run

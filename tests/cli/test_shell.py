@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -110,7 +111,7 @@ def test_manual_pages_say_what_the_commands_say(request: pytest.FixtureRequest) 
 def test_every_option_is_in_the_manual() -> None:
     for name, text in manual.pages().items():
         plain = text.replace("\\-", "-")
-        command = cli.get_command(None, name.removesuffix(".1").removeprefix("conchart-"))  # type: ignore[arg-type]
+        command = cli.get_command(click.Context(cli), name.removesuffix(".1").removeprefix("conchart-"))
         for parameter in command.params if command else ():
             assert any(option in plain for option in parameter.opts) or parameter.param_type_name == "argument"
 

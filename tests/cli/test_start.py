@@ -28,6 +28,9 @@ NEEDLESS = {
     "pyarrow",
     "scapy",
     "yaml",
+    # What only some captures have beside them, and other commands.
+    *("click.shell_completion", "conchart.analysis.spans", "conchart.logs", "conchart.reading.spans"),
+    *("conchart.reading.bpf", "conchart.reading.live.interface", "conchart.reading.live.sockets"),
 }
 """What a summary has no use for, and takes long to import."""
 MOST_STATEMENTS = 171

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from conchart import CaptureError, Trace, read
-from conchart.reading.live import Followed, Growing
-from conchart.reading.live.growing import write_all
+from conchart.reading.live.growing import Followed, Growing, write_all
 from tests.conftest import ROOT
 
 CAPTURE = ROOT / "captures" / "reverse-proxy" / "https-no-keepalive" / "input.pcap"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from conchart.reading.live import Sockets
 from conchart.reading.live import sockets as module
+from conchart.reading.live.sockets import Sockets
 from tests.children import PATIENCE_S, running, wait_until
 from tests.conftest import ROOT
 

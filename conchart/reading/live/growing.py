@@ -13,9 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from conchart.errors import CaptureError
-from conchart.reading.live.sockets import Sockets
+
+if TYPE_CHECKING:
+    from conchart.reading.live.sockets import Sockets
 
 PAUSE = 0.1
 """Seconds between two looks at what may have come, or whether somebody has said that it is over."""
