@@ -82,8 +82,8 @@ def plan(
             forget=vantage_steps.FORGET,
         ),
         _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
-        _Part(work=count_waits, reads=("connections", "phases", "stalled"), writes=("connections.waited_ns",)),
-        _Part(work=charge_servers, reads=("connections", "phases", "stalled"), writes=("times",)),
+        _Part(work=count_waits, reads=("connections", "phases", "stalled", "races"), writes=("connections.waited_ns",)),
+        _Part(work=charge_servers, reads=("connections", "phases", "stalled", "races"), writes=("times",)),
         _Part(
             work=partial(link_hops, proxies=proxies),
             reads=("connections", "handshakes", "exchanges", "places", "paths", "clocks"),

@@ -9,7 +9,7 @@ captures in which nothing is linked, it does if that one's address is its client
 from collections.abc import Iterator
 from typing import Any
 
-from conchart.store.sql import SERVED, UNREAD
+from conchart.store.sql import ANSWERED, UNREAD
 from conchart.store.tables import Tables
 
 Endpoint = tuple[str, int]
@@ -17,7 +17,7 @@ Endpoint = tuple[str, int]
 Caller = tuple[str, int | None]
 """Who calls servers: a server, or whatever is served at an address."""
 
-_ANSWERING = f"(FROM connections WHERE {SERVED} AND NOT {UNREAD})"
+_ANSWERING = f"(FROM connections WHERE {ANSWERED} AND NOT {UNREAD})"
 """SQL: what tells who is a server: a port that refuses everybody is nobody's front."""
 
 # A few links may be wrong: what is little to both ends stands for nothing.

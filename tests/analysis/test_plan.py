@@ -143,7 +143,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("WITH l AS (FROM links) SELECT * FROM l JOIN exchanges ON stream = front_stream", ["link_hops"]),
         ("SELECT (SELECT count(*) FROM coverage)", ["cover"]),
         ("FROM splits", ["link_hops", "split_waits"]),
-        ("FROM times", ["explain_phases", "charge_servers"]),
+        ("FROM times", ["explain_phases", "find_races", "charge_servers"]),
         ("FROM captures", ["locate"]),
         ("FROM query_table('li' || 'nks')", NAMES),
         # No rule reads what logs would have said.
@@ -189,7 +189,7 @@ def test_files_pay_for_what_they_hold(ran: list[str], tmp_path: Path) -> None:
         trace.write(tmp_path / "requests.csv", table="exchanges")
         assert ran == []
         trace.write(tmp_path / "connections.parquet")
-        assert set(ran) == {"locate", "explain_phases", "count_waits"} & set(NAMES)
+        assert set(ran) == {"locate", "explain_phases", "find_races", "count_waits"} & set(NAMES)
         trace.write(tmp_path / "all.duckdb")
         assert set(NAMES) <= set(ran)
 

@@ -9,6 +9,7 @@ import pytest
 
 import conchart
 from conchart.analysis import races
+from conchart.store.sql import SERVED
 from tests.conftest import ROOT
 
 UDP = ROOT / "captures" / "udp"
@@ -81,6 +82,21 @@ def test_connections_side_by_side_are_no_race(name: str) -> None:
         pytest.skip("no such capture")
     with conchart.read(*captures) as trace:
         assert trace.count("races") == 0
+
+
+def test_nobody_waits_for_an_attempt_that_lost_and_carried_nothing() -> None:
+    with conchart.read(UDP / "http3-race-won" / "input.pcap") as trace:
+        lost, won = trace.sql("SELECT loser_stream, winner_stream FROM races").fetchall()[0]
+        waited = dict(trace.sql("SELECT stream, waited_ns FROM connections").fetchall())
+        spent = dict(trace.sql("SELECT stream, sum(end_at - start_at) FROM phases GROUP BY stream").fetchall())
+        assert waited[lost] == 0 < spent[lost]
+        of_server = (
+            "SELECT servers.waited_ns, sum(times.waited_ns) FROM servers JOIN times USING (server_ip, server_port)"
+        )
+        assert trace.sql(f"{of_server} WHERE server_port = 443 GROUP BY ALL").fetchall() == [(waited[won], waited[won])]
+        # One that carries requests, too, is waited for.
+        trace.execute("UPDATE races SET packets = NULL")
+        assert trace.sql(f"SELECT count(*) FROM connections WHERE {SERVED} AND stream = {lost}").fetchall() == [(1,)]
 
 
 def attempts(*rows: str) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import WAITS
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import OF_USERS, SERVED, STORES, USERS_WAITED, literal, with_values
+from conchart.store.sql import ANSWERED, OF_USERS, SERVED, STORES, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -78,7 +78,7 @@ _PRICE = f"""
                 PARTITION BY stream ORDER BY start_at
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT AS ran_ns
         FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream) SEMI JOIN users USING (stream))
-    SELECT id, merged.user_stream, start_at, end_at, if({SERVED}, 0, end_at - start_at) AS vain_ns,
+    SELECT id, merged.user_stream, start_at, end_at, if({ANSWERED}, 0, end_at - start_at) AS vain_ns,
         coalesce(first.ran_ns + least(start_at, first.stops_at) - first.runs_at, 0) AS from_ns,
         coalesce(last.ran_ns + least(end_at, last.stops_at) - last.runs_at, 0) AS until_ns
     FROM merged JOIN (SELECT stream, state FROM connections) ON stream = merged.user_stream

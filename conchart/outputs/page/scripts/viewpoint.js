@@ -218,7 +218,8 @@ export class Viewpoints {
    */
   waitedMore(lane) {
     const { model } = this;
-    if (["refused", "unanswered"].includes(model.fact(lane, "state"))) return 0;
+    const isLost = model.rowsOf(lane, "races").some((race) => !race.won && race.packets !== null);
+    if (isLost || ["refused", "unanswered"].includes(model.fact(lane, "state"))) return 0;
     const { from, start, end, kind } = model.phases;
     const [was, stalled] = [this.phases, this.captured.stalls];
     let more = 0;
