@@ -433,7 +433,7 @@ TABLES: tuple[Table, ...] = (
         known="bytes, frame, seen_at",
         columns="""
             stream INTEGER, sender SIDE, stream_id BIGINT, start_byte BIGINT, kind VARCHAR, bytes BIGINT,
-            frame BIGINT, seen_at BIGINT
+            frame BIGINT, seen_at BIGINT, text VARCHAR
         """,
     ),
     Table(

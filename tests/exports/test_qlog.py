@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -158,6 +160,51 @@ def test_a_sequence_has_the_same_events(case: str, tmp_path: Path) -> None:
         for trace in of_clients(document)
         for event in trace["events"]
     ]
+
+
+@pytest.fixture(scope="module")
+def reader() -> Path:
+    """Build the reader of quiche, an independent implementation of the drafts."""
+    if not shutil.which("cargo"):
+        pytest.skip("cargo is not installed: the reader of quiche is a crate")
+    folder = Path(__file__).parent / "qlog"
+    built = subprocess.run(["cargo", "build", "--locked", "--quiet"], cwd=folder, capture_output=True, text=True)
+    if "failed to download" in built.stderr or "failed to fetch" in built.stderr:
+        pytest.skip("cargo cannot fetch the reader of quiche")
+    assert built.returncode == 0, built.stderr
+    return folder / "target/debug/conchart-qlog-reader"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_quiche_reads_every_field(case: str, tmp_path: Path, reader: Path) -> None:
+    """It reads both forms, and understands each field: what it writes again is what we wrote."""
+    capture = CAPTURES / case
+    with conchart.read(capture / "input.pcap", keylog=[capture / "keys.log"], packets=True) as trace:
+        trace.write(tmp_path / "out.qlog")
+        trace.write(tmp_path / "out.sqlog")
+
+    def understood(name: str) -> str:
+        return subprocess.run([reader, tmp_path / name], check=True, capture_output=True, text=True).stdout
+
+    assert json.loads(understood("out.qlog")) == json.loads((tmp_path / "out.qlog").read_text(encoding="utf-8"))
+    records = (tmp_path / "out.sqlog").read_text(encoding="utf-8").split("\x1e")[1:]
+    assert [json.loads(line) for line in understood("out.sqlog").splitlines()] == [json.loads(one) for one in records]
+
+
+def test_frames_of_http3_say_what_the_draft_demands(tmp_path: Path) -> None:
+    """Settings and priorities are those of Chromium and of Caddy; a HEADERS frame has no fields."""
+    events = written("chromium", tmp_path)["traces"][0]["events"]
+    frames = [event["data"]["frame"] for event in events if event["name"].startswith("http3:frame_")]
+    of = {kind: [frame for frame in frames if frame["frame_type"] == kind] for kind in ("settings", "headers")}
+    assert {"name": "settings_qpack_max_table_capacity", "value": 65536} in of["settings"][-1]["settings"]
+    assert all(frame["headers"] == [] for frame in of["headers"])
+    priority = next(frame for frame in frames if frame["frame_type"] == "priority_update")
+    assert priority["stream_id"] == 0
+    assert priority["priority_field_value"]
+    assert all("frame_type_bytes" in frame for frame in frames if frame["frame_type"] in ("reserved", "unknown"))
+    types = [event["data"] for event in events if event["name"] == "http3:stream_type_set"]
+    assert {each["initiator"] for each in types} == {"local", "remote"}
 
 
 @needs_tshark

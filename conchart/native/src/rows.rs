@@ -535,7 +535,7 @@ pub fn quic_frame(stream: i32, seen: &QuicFrame) -> QuicFrameRow<'_> {
     }
 }
 
-pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'static> {
+pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'_> {
     Http3FrameRow {
         stream: Some(stream),
         sender: Some(side(frame.from)),
@@ -545,6 +545,7 @@ pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'static> {
         bytes: Some(frame.bytes.cast_signed()),
         frame: Some(frame.seen.frame().cast_signed()),
         seen_at: Some(frame.seen.at),
+        text: frame.text.as_deref(),
     }
 }
 

@@ -359,7 +359,7 @@ table! {
     /// One frame of HTTP/3.
     Http3Frames of Http3FrameRow<'a> as "http3_frames" {
         stream: Int32, sender: Word, stream_id: Int64, start_byte: Int64, kind: Text, bytes: Int64, frame: Int64,
-        seen_at: Int64,
+        seen_at: Int64, text: Text,
     }
 }
 

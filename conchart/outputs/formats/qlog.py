@@ -32,6 +32,8 @@ _PACKET_TYPES = {
     "Version Negotiation": "version_negotiation",
 }
 _SPACES = {"initial": "initial", "handshake": "handshake", "data": "1RTT"}
+_EXTENSIONS = {"TIME_STAMP": 0x02F5, "ACK_FREQUENCY": 0xAF, "IMMEDIATE_ACK": 0x1F}
+"""Frames that quic-events does not name, and their types."""
 _LIMITS = {"MAX_DATA": "maximum", "MAX_STREAM_DATA": "maximum", "MAX_STREAMS": "maximum"}
 _BLOCKED = ("DATA_BLOCKED", "STREAM_DATA_BLOCKED", "STREAMS_BLOCKED")
 _SEQUENCES = ("NEW_CONNECTION_ID", "RETIRE_CONNECTION_ID")
@@ -50,6 +52,22 @@ _TEXTS = frozenset(
         "stateless_reset_token",
     }
 )
+_SETTINGS = {
+    "0x1": "settings_qpack_max_table_capacity",
+    "0x6": "settings_max_field_section_size",
+    "0x7": "settings_qpack_blocked_streams",
+    "0x8": "settings_enable_connect_protocol",
+    "0x33": "settings_h3_datagram",
+}
+_HTTP3_SPEAKING = {
+    "CANCEL_PUSH": 0x3,
+    "SETTINGS": 0x4,
+    "PUSH_PROMISE": 0x5,
+    "GOAWAY": 0x7,
+    "MAX_PUSH_ID": 0xD,
+    "PRIORITY_UPDATE": 0xF0700,
+}
+"""Frames that say something in ``text``, and their types."""
 _HTTP3_TYPES = {
     "DATA": "data",
     "HEADERS": "headers",
@@ -66,6 +84,8 @@ _STREAM_TYPES = {
     "QPACK encoder stream": "qpack_encode",
     "QPACK decoder stream": "qpack_decode",
 }
+_WEBTRANSPORT = {"WEBTRANSPORT_STREAM": 0x41, "WebTransport stream": 0x54}
+"""Of draft-ietf-webtrans-http3, which h3-events does not name."""
 
 _TIMES = {
     "time_format": "relative_to_epoch",
@@ -183,7 +203,8 @@ def _parameters(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
         if row["at"] is None or row["told"] is None:
             continue
         data: dict[str, Any] = {"initiator": "local" if row["side"] == flow else "remote"}
-        unknown = []
+        # The drafts let it be absent; the reader of quiche does not.
+        unknown = data["unknown_parameters"] = []
         for one in row["told"]:
             name, _, value = one.partition("=")
             if name.startswith("0x"):
@@ -194,8 +215,6 @@ def _parameters(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
                 data[name] = value
             elif value.isdecimal():
                 data[name] = int(value)
-        if unknown:
-            data["unknown_parameters"] = unknown
         yield row["at"], {"name": "quic:parameters_set", "data": data}
 
 
@@ -217,6 +236,8 @@ def _packets(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
 def _frame(row: dict[str, Any]) -> dict[str, Any]:
     """Give a frame with the fields that quic-events names."""
     kind = row["kind"]
+    if kind in _EXTENSIONS:
+        return {"frame_type": "unknown", "frame_type_bytes": _EXTENSIONS[kind]}
     told: dict[str, Any] = {"frame_type": kind.lower()}
     if row["stream_id"] is not None:
         told["stream_id"] = row["stream_id"]
@@ -234,7 +255,11 @@ def _frame(row: dict[str, Any]) -> dict[str, Any]:
     if kind in ("MAX_STREAMS", "STREAMS_BLOCKED"):
         told["stream_type"] = row["text"]
     elif kind == "NEW_CONNECTION_ID":
-        told |= {"connection_id_length": len(row["text"]) // 2, "connection_id": row["text"]}
+        identifier, _, retired = row["text"].partition(" ")
+        told |= {"connection_id_length": len(identifier) // 2, "connection_id": identifier}
+        told["retire_prior_to"] = int(retired or 0)
+    elif kind == "NEW_TOKEN":
+        told["token"] = {"raw": {"length": row["bytes"]}}
     elif kind in ("CONNECTION_CLOSE", "APPLICATION_CLOSE"):
         told |= {"frame_type": "connection_close", "reason": row["text"]}
     elif kind == "RESET_STREAM":
@@ -243,8 +268,11 @@ def _frame(row: dict[str, Any]) -> dict[str, Any]:
         told["offset"] = row["start_byte"]
     if row["fin"] is not None:
         told["fin"] = row["fin"]
-    if row["bytes"] is not None and kind != "RESET_STREAM":
-        told["raw"] = {"length" if kind == "PADDING" else "payload_length": row["bytes"]}
+    if kind in ("CRYPTO", "STREAM", "DATAGRAM"):
+        # Of these, raw.length is what their field Length says, not the length of the frame.
+        told["raw"] = {"length": row["bytes"], "payload_length": row["bytes"]}
+    elif kind == "PADDING":
+        told["raw"] = {"payload_length": row["bytes"]}
     return told
 
 
@@ -254,16 +282,58 @@ def _http3(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
         data: dict[str, Any] = {"stream_id": row["stream_id"]}
         created = row["sender"] == flow
         if "stream" in row["kind"]:
-            whose = "local" if created else "remote"
-            kind = _STREAM_TYPES.get(row["kind"], "unknown")
-            yield (
-                row["seen_at"],
-                {"name": "http3:stream_type_set", "data": data | {"stream_type": kind, "owner": whose}},
-            )
+            data["initiator"] = "local" if created else "remote"
+            kind = _STREAM_TYPES.get(row["kind"])
+            data |= {"stream_type": kind} if kind else _unnamed(row, "stream_type")
+            yield row["seen_at"], {"name": "http3:stream_type_set", "data": data}
             continue
-        kind = _HTTP3_TYPES.get(row["kind"], "unknown")
-        data["frame"] = {"frame_type": kind, "raw": {"payload_length": row["bytes"]}}
+        data["frame"] = _http3_frame(row) | {"raw": {"payload_length": row["bytes"]}}
         yield row["seen_at"], {"name": f"http3:frame_{'created' if created else 'parsed'}", "data": data}
+
+
+def _http3_frame(row: dict[str, Any]) -> dict[str, Any]:
+    """Give a frame with the fields that h3-events demands; of HTTP's fields, which no table has, an empty list."""
+    kind, text = row["kind"], row["text"]
+    if kind not in _HTTP3_TYPES:
+        return _unnamed(row, "frame_type")
+    told: dict[str, Any] = {"frame_type": _HTTP3_TYPES[kind]}
+    if kind in ("HEADERS", "PUSH_PROMISE"):
+        told["headers"] = []
+    if kind not in _HTTP3_SPEAKING:
+        return told
+    if text is None:
+        # Without them it is a frame that was not read.
+        return {"frame_type": "unknown", "frame_type_bytes": _HTTP3_SPEAKING[kind]}
+    if kind == "SETTINGS":
+        told["settings"] = [_setting(*one.split("=")) for one in text.split()]
+    elif kind == "PRIORITY_UPDATE":
+        of_push = text.startswith("push ")
+        number, _, priority = text.removeprefix("push ").partition(" ")
+        told |= {"push_id" if of_push else "stream_id": int(number), "priority_field_value": priority}
+    else:
+        told["id" if kind == "GOAWAY" else "push_id"] = int(text)
+    return told
+
+
+def _setting(identifier: str, value: str) -> dict[str, Any]:
+    if name := _SETTINGS.get(identifier):
+        return {"name": name, "value": int(value)}
+    number = int(identifier, 16)
+    return {"name": "reserved" if _is_reserved(number) else "unknown", "name_bytes": number, "value": int(value)}
+
+
+def _unnamed(row: dict[str, Any], field: str) -> dict[str, Any]:
+    """Give the type of a frame or stream that h3-events does not name."""
+    if row["kind"] not in _WEBTRANSPORT and row["text"] is None:
+        # A trace that was saved by an earlier version.
+        return {field: "unknown"}
+    number = _WEBTRANSPORT.get(row["kind"]) or int(row["text"], 16)
+    return {field: "reserved" if _is_reserved(number) else "unknown", f"{field}_bytes": number}
+
+
+def _is_reserved(number: int) -> bool:
+    """Tell whether it is one of those without a meaning (RFC 9114 section 7.2.8)."""
+    return number >= 0x21 and (number - 0x21) % 0x1F == 0
 
 
 def _losses(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:

@@ -219,6 +219,9 @@ class _Teller:
         stream = "" if row["stream_id"] is None else f" {row['stream_id']}"
         value = "" if row["value"] is None else f" {format_count(row['value'])}"
         text = f" {row['text']}" if row["text"] else ""
+        if kind == "NEW_CONNECTION_ID":
+            identifier, _, retired = row["text"].partition(" ")
+            text = f" {identifier}" + (f", retires those before {retired}" if retired else "")
         return f"{words}{stream}{value}{text}"
 
     def _span(self, row: Row, before: str = "") -> str:

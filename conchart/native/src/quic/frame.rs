@@ -57,6 +57,8 @@ pub(super) enum Frame<'a> {
     },
     NewConnectionId {
         sequence: u64,
+        /// IDs before that number are to be retired.
+        retires: u64,
         cid: &'a [u8],
         /// That of a stateless reset.
         token: [u8; 16],
@@ -173,10 +175,10 @@ fn next_frame<'a>(fields: &mut Fields<'a>) -> Option<Frame<'a>> {
         kind @ (0x12 | 0x13) => Frame::AllowsStreams { both_ways: kind == 0x12, limit: fields.varint()? },
         kind @ (0x16 | 0x17) => Frame::BlockedStreams { both_ways: kind == 0x16, limit: fields.varint()? },
         0x18 => {
-            let (sequence, _retire) = (fields.varint()?, fields.varint()?);
+            let (sequence, retires) = (fields.varint()?, fields.varint()?);
             let cid = fields.vec8()?;
             let token = *fields.take(16)?.first_chunk()?;
-            Frame::NewConnectionId { sequence, cid, token }
+            Frame::NewConnectionId { sequence, retires, cid, token }
         }
         0x19 => Frame::RetireConnectionId(fields.varint()?),
         kind @ (0x1a | 0x1b) => {

@@ -59,7 +59,8 @@ pub struct FrameSeen {
     pub fin: Option<bool>,
     /// Its limit, error code, sequence number, or, of an ACK frame, its delay as it was sent.
     pub value: Option<u64>,
-    /// The ranges of an ACK frame (`5-9 2`), a connection ID, the reason of CONNECTION_CLOSE.
+    /// The ranges of an ACK frame (`5-9 2`), a connection ID and the number before which others are
+    /// retired, unless it is 0 (`c0ffee 3`), the reason of CONNECTION_CLOSE.
     pub text: Option<Box<str>>,
 }
 
@@ -104,10 +105,13 @@ impl FrameSeen {
             Frame::BlockedStreams { both_ways, limit } => {
                 Self { text: Some(directions(both_ways).into()), ..valued("STREAMS_BLOCKED", limit) }
             }
-            Frame::NewConnectionId { sequence, cid, .. } => {
+            Frame::NewConnectionId { sequence, retires, cid, .. } => {
                 let mut text = String::new();
                 // Memory takes any text.
                 let _ = cid.iter().try_for_each(|byte| write!(text, "{byte:02x}"));
+                if retires > 0 {
+                    let _ = write!(text, " {retires}");
+                }
                 Self { text: Some(text.into()), ..valued("NEW_CONNECTION_ID", sequence) }
             }
             Frame::RetireConnectionId(sequence) => valued("RETIRE_CONNECTION_ID", sequence),
@@ -133,6 +137,17 @@ const fn directions(both_ways: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_connection_id_may_retire_others() {
+        let told = |retires| {
+            let payload = [&[0x18, 4, retires, 3, 0xc0, 0xff, 0xee][..], &[7; 16]].concat();
+            let packet = PacketSeen { kind: "1-RTT", bytes: 40, opened: Some((3, &payload)) };
+            packet.frames().map(|frame| (frame.value, frame.text)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(0), [(Some(4), Some("c0ffee".into()))]);
+        assert_eq!(told(2), [(Some(4), Some("c0ffee 2".into()))]);
+    }
 
     #[test]
     fn frames_say_what_they_have() {

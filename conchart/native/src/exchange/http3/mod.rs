@@ -160,16 +160,8 @@ impl Http3 {
                         let Header { kind, .. } = header;
                         let length = if session.is_some() { 0 } else { header.length };
                         let seen = frames.first.unwrap_or(seen);
-                        let (stream, is_stream_type) = (part.id, false);
-                        passing.http3.push(Http3Frame {
-                            from,
-                            stream,
-                            offset,
-                            kind,
-                            is_stream_type,
-                            bytes: length,
-                            seen,
-                        });
+                        let frame = Http3Frame::new(from, part.id, kind, seen);
+                        passing.http3.push(frame.with_payload(offset, length, bytes));
                     }
                     if let Some(session) = session {
                         return Left { session: Some(session), bytes: bytes.len() };
@@ -407,9 +399,7 @@ impl Http3 {
             part.bytes = part.bytes.get(taken..).unwrap_or_default();
             part.offset = part.offset.saturating_add(taken as u64);
             if let Some((passing, kind)) = ledger.passing.as_mut().zip(kind) {
-                let Part { id: stream, seen, .. } = part;
-                // A type begins its stream.
-                passing.http3.push(Http3Frame { from, stream, offset: 0, kind, is_stream_type: true, bytes: 0, seen });
+                passing.http3.push(Http3Frame::new(from, part.id, kind, part.seen).of_stream());
             }
             match kind {
                 None => {}
