@@ -33,6 +33,8 @@ class Case:
     """What comes to UDP port 443 is dropped."""
     http3: bool = False
     """Caddy serves the site, and the client leaves its secrets."""
+    by_frames: bool = False
+    """``altsvc.py`` serves it instead."""
 
 
 def curl_http2(count: int) -> tuple[str, ...]:
@@ -180,6 +182,17 @@ CASES = {
 - Each response has `alt-svc: h3=":443"; ma=2592000`.
 - curl goes on with the connection that it has.""",
         http3=True,
+    ),
+    "http3-altsvc": Case(
+        title="A server offers HTTP/3 with ALTSVC frames, and curl opens a TCP connection for each page",
+        commands=(curl_http2(2),) * 5,
+        packets="port 53 or port 443",
+        see="""\
+- No response has the header field Alt-Svc. Each connection begins with an ALTSVC frame on stream 0, which names the
+  origin `https://shop.example`; the second response of each has one on its own stream before it, without an origin.
+- The first connection told the client of HTTP/3. Each later one costs the round trips that QUIC would have saved.""",
+        http3=True,
+        by_frames=True,
     ),
     "http3": Case(
         title="Chromium resolves a name and loads a page over HTTP/3",

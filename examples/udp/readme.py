@@ -22,7 +22,11 @@ def readme(case: Case) -> str:
     programs = list(dict.fromkeys(words[0] for words in case.commands))
     commands = "\n".join(f"    {shlex.join(words)}" for words in case.commands)
     named = [VERSIONS[name] for name in programs]
-    named += [("sh", "-c", "echo Caddy $(caddy version)")] * case.http3 + [
+    if case.by_frames:
+        named.append((sys.executable, "-c", "import h2; print('h2', h2.__version__)"))
+    elif case.http3:
+        named.append(("sh", "-c", "echo Caddy $(caddy version)"))
+    named += [
         ("dnsmasq", "--version"),
         ("tcpdump", "--version"),
     ]
@@ -75,9 +79,14 @@ def site(case: Case) -> str:
     """Say what stands at the server's address."""
     if case.http3:
         dropped = "- The server drops datagrams to port 443 (nftables).\n" if case.blocked else ""
+        caddy = """\
+Caddy, `examples/udp/Caddyfile`; EC certificate signed by a like authority. Behind it
+  `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds."""
+        frames = """\
+`examples/udp/altsvc.py`, with the library h2; EC certificate signed by a like authority. It answers at
+  once, whatever the path says."""
         return f"""\
-{dropped}- Server: Caddy, `examples/udp/Caddyfile`; EC certificate signed by a like authority. Behind it
-  `examples/lab/backend.py`; `/wait-MS/…` is answered after MS milliseconds.
+{dropped}- Server: {frames if case.by_frames else caddy}
 - `keys.log` has the TLS secrets, as the client wrote them:
   `tshark -o tls.keylog_file:keys.log -r input.pcap -Y http3`."""
     if "HTTPS" in case.commands[0]:

@@ -57,6 +57,30 @@ def test_alt_svc_is_read_where_there_are_keys_and_nowhere_else() -> None:
         assert trace.sql(question).fetchall() == []
 
 
+@needs_tshark
+def test_altsvc_frames_are_those_of_tshark_and_belong_to_the_next_response() -> None:
+    """The server sends no Alt-Svc field: each offer came in a frame of its connection, or of the request's stream."""
+    case = CAPTURES / "http3-altsvc"
+    words: list[str | Path] = ["-r", case / "input.pcap", "-o", f"tls.keylog_file:{case / 'keys.log'}"]
+    fields = ("tcp.stream", "http2.altsvc.origin", "http2.altsvc.field_value")
+    lines = ask([*words, "-Y", "http2.type == 10", "-T", "fields", *(word for it in fields for word in ("-e", it))])
+    told = [tuple(line.split("\t")) for line in lines.splitlines()]
+    assert {origin for _, origin, _ in told} == {"https://shop.example", ""}
+    with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
+        ours = trace.sql("""
+            SELECT transport_stream::VARCHAR, unnest(alternatives)
+            FROM exchanges JOIN connections USING (stream) WHERE protocol = 'h2' ORDER BY stream, number""").fetchall()
+        ((count, cost_ns, streams),) = trace.sql("""
+            SELECT count, cost_ns, streams FROM findings WHERE finding = 'h3-not-used'""").fetchall()
+        _, *later = trace.sql("""
+            SELECT stream, ack_at - syn_at FROM connections WHERE transport = 'tcp' ORDER BY syn_at""").fetchall()
+    assert ours == [(stream, value) for stream, _, value in told]
+    assert len(ours) == 10
+    # The first connection told the client; each later one costs its round trip.
+    assert (count, sorted(streams)) == (4, sorted(stream for stream, _ in later))
+    assert cost_ns == pytest.approx(sum(waited for _, waited in later), rel=0.02)
+
+
 def test_a_blocked_port_costs_what_the_browser_waited_for_it() -> None:
     case = CAPTURES / "http3-blocked"
     with conchart.read(case / "input.pcap") as trace:
