@@ -1,6 +1,6 @@
 """Ask a resolver by dnspython, all questions on one connection.
 
-    ask.py tls|https|https-get|http1|h3|quic ADDRESS SERVER_NAME AUTHORITY KEYS NAME TYPE [NAME TYPE …]
+    ask.py tls|https|https-get|http1|http1-chunked|h3|quic ADDRESS SERVER_NAME AUTHORITY KEYS NAME TYPE [NAME TYPE …]
 
 Out: on standard output one JSON object for each question: ``name``, ``type``, ``rcode``, and ``ms`` by this program's
 clock; the secrets of the connection in KEYS.
@@ -21,10 +21,13 @@ from pathlib import Path
 import dns.message
 import dns.query
 import dns.quic
+import dns.rdatatype
 import httpx
 from aioquic.quic.configuration import QuicConfiguration
 
 OVER, ADDRESS, SERVER_NAME, AUTHORITY, KEYS, *WORDS = sys.argv[1:]
+IS_HTTP1 = OVER.startswith("http1")
+IN_PIECES = OVER == "http1-chunked"
 SECONDS = 5
 Ask = Callable[[dns.message.Message], dns.message.Message]
 
@@ -58,7 +61,7 @@ def over_tls() -> Iterator[Ask]:
             sealed = stack.enter_context(context.wrap_socket(plain, server_hostname=SERVER_NAME))
             yield lambda query: dns.query.tls(query, ADDRESS, SECONDS, sock=sealed)
         else:
-            client = stack.enter_context(httpx.Client(http1=OVER == "http1", http2=OVER != "http1", verify=context))
+            client = stack.enter_context(httpx.Client(http1=IS_HTTP1, http2=not IS_HTTP1, verify=context))
             yield lambda query: over_http(client, query)
 
 
@@ -66,11 +69,12 @@ def over_http(client: httpx.Client, query: dns.message.Message) -> dns.message.M
     """Ask as RFC 8484 says, with ID 0."""
     query.id = 0
     url, kind, wire = f"https://{SERVER_NAME}/dns-query", "application/dns-message", query.to_wire()
-    if OVER == "https-get":
+    if OVER == "https-get" or (IN_PIECES and query.question[0].rdtype == dns.rdatatype.AAAA):
         variable = base64.urlsafe_b64encode(wire).rstrip(b"=").decode()
         answer = client.get(url, params={"dns": variable}, headers={"accept": kind})
     else:
-        answer = client.post(url, content=wire, headers={"accept": kind, "content-type": kind})
+        content = iter((wire[:5], wire[5:15], wire[15:])) if IN_PIECES else wire
+        answer = client.post(url, content=content, headers={"accept": kind, "content-type": kind})
     return dns.message.from_wire(answer.raise_for_status().content)
 
 

@@ -63,6 +63,15 @@ CASES = {
 {SAME}
 - The resolver speaks HTTP/2 alone; Caddy in front of it also takes HTTP/1.1.""",
     ),
+    "http1-chunked": Case(
+        title="DNS over HTTP/1.1 in chunks",
+        over="http1-chunked",
+        packets="port 443",
+        see=f"""\
+{SAME}
+- Each answer comes in three chunks with extensions, each in a TLS record of its own, and a trailer. A POST whose
+  content comes in chunks, and a GET take turns.""",
+    ),
     "http3": Case(
         title="DNS over HTTP/3",
         over="h3",

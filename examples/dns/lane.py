@@ -32,7 +32,7 @@ class Lane(Network):
         ip("-n", self.server.namespace, "address", "add", f"{RESOLVER}/24", "dev", "to-client")
         self.name_the_site(self.client, RESOLVER, NAME)
 
-    def start_resolver(self, keys: Path, *, caddy: bool, quic: bool) -> None:
+    def start_resolver(self, keys: Path, *, caddy: bool, quic: bool, chunks: bool) -> None:
         """Start unbound, which knows some names and asks ``upstream.py`` for slow.example; and a page at port 80."""
         upstream = self.start(
             self.server, [sys.executable, HERE.parent / "udp/upstream.py", str(UPSTREAM_PORT), SERVER]
@@ -42,10 +42,10 @@ class Lane(Network):
         folder.mkdir()
         text = (HERE / "unbound.conf").read_text()
         # Where another program listens, unbound does not: it would take UDP, too.
-        ports = [443] * (not caddy) + [853] * (not quic)
+        ports = [443] * (not caddy and not chunks) + [853] * (not quic)
         others = "\n\t".join(f"interface: {RESOLVER}@{port}" for port in ports)
         for word, value in {
-            "FOLDER": folder, "HTTPS_PORT": 8443 if caddy else 443, "OTHERS": others, "ADDRESS": RESOLVER,
+            "FOLDER": folder, "HTTPS_PORT": 8443 if caddy or chunks else 443, "OTHERS": others, "ADDRESS": RESOLVER,
             "SERVER": SERVER, "KEYS": keys,
         }.items():  # fmt: skip
             text = text.replace(f"@{word}@", str(value))
@@ -56,6 +56,11 @@ class Lane(Network):
             environment = {"HOME": str(self.folder), "LAB_FRONT": RESOLVER, "LAB_KEYS": str(keys)}
             self.start_server(self.server, 443, words, environment)
         self.start_server(self.server, 80, [sys.executable, HERE.parent / "lab/backend.py", SERVER, "80"])
+
+    def start_chunks(self, keys: Path) -> None:
+        """Start ``chunks.py``, which hands queries over HTTP/1.1 to unbound."""
+        words = [sys.executable, HERE / "chunks.py", RESOLVER, "443", keys / "server.crt", keys / "server.key"]
+        self.start_server(self.server, 443, words)
 
     def start_quic(self, keys: Path) -> None:
         """Start ``serve.py``, which hands queries over QUIC to unbound."""

@@ -58,4 +58,6 @@ def front(case: Case) -> str:
     """Say what stands before the resolver."""
     if case.caddy:
         return "\n- In front of it: Caddy, `examples/dns/Caddyfile`."
+    if case.over == "http1-chunked":
+        return "\n- In front of it: `examples/dns/chunks.py` by Python's http.server."
     return "\n- In front of it: `examples/dns/serve.py` by aioquic." if case.over == "quic" else ""

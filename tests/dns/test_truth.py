@@ -21,6 +21,7 @@ OVER = {
     "https": ("https", "h2"),
     "https-get": ("https", "h2"),
     "http1": ("https", "http/1.1"),
+    "http1-chunked": ("https", "http/1.1"),
     "http3": ("https", "h3"),
     "quic": ("quic", "dns"),
 }
@@ -61,7 +62,7 @@ def test_answers_take_as_long_as_the_client_says(case: str) -> None:
         assert told["ms"] - WITHIN_MS <= wait <= told["ms"]
 
 
-@pytest.mark.parametrize("case", ["tls", "https", "https-get", "http1"])
+@pytest.mark.parametrize("case", ["tls", "https", "https-get", "http1", "http1-chunked"])
 @needs_tshark
 def test_tshark_has_the_same_answers_in_the_same_frames(case: str) -> None:
     folder = CAPTURES / case
