@@ -15,6 +15,7 @@ mod sender;
 mod size;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use crate::exchange::Delay;
 use crate::packet::Segment;
@@ -293,6 +294,7 @@ impl Open {
         } else if has_data {
             senders[from].data(from, passed, found);
         }
+        senders[from].sent(taken);
     }
 
     /// The window that a segment announces, in bytes; `None` where its scale is not known.
