@@ -293,6 +293,8 @@ impl Open {
             senders[from].probed();
         } else if has_data {
             senders[from].data(from, passed, found);
+        } else if segment.flags.fin() {
+            senders[from].ended(passed);
         }
         senders[from].sent(taken);
     }

@@ -200,6 +200,14 @@ impl Sender {
         self.said = taken.acked;
     }
 
+    /// This side sent a FIN without data: what is missing before it was due by then.
+    pub fn ended(&mut self, passed: &Passed<'_>) {
+        let &Passed { taken: &Taken { position, end, .. }, seen, .. } = passed;
+        if position > self.high {
+            self.remember(DataSegment { position, end, seen });
+        }
+    }
+
     /// This side sent data.
     pub fn data(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
         let Passed { taken, seen, .. } = *passed;

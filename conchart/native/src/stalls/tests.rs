@@ -262,6 +262,16 @@ fn lost_twice_is_lost_until_the_copy_that_arrives() {
     assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Rto, Some(Detail::Tail), S, 0, 690)]);
 }
 
+#[test]
+fn what_a_fin_overtook_was_due_when_that_passed() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, 200);
+    wire.ack(20.0, C, 200);
+    wire.packet(900.0, S, ACK | FIN, 224, 300, 0);
+    wire.data(1_130.0, S, 200, 300, 24);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Rto, Some(Detail::Tail), S, 900, 1_130)]);
+}
+
 /// Five full segments of which the second gets lost behind the capture point; three acknowledgements say so.
 fn with_a_hole() -> Wire {
     let mut wire = asked();
