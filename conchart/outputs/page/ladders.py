@@ -63,7 +63,7 @@ def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tu
             "columns": ((lane, place, ns) for lane, one in shown for place, ns in one.places),
             "ways": _ways(shown, axis),
         }
-    if logs.are_there(tables) and options.explained in lanes:
+    if options.explained is not None and options.explained in lanes and logs.are_there(tables):
         found["logged"] = _logged(tables, lanes[options.explained], options.explained)
     with ExitStack() as lent:
         for name, told in found.items():
