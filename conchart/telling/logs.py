@@ -132,6 +132,8 @@ def says(row: Row) -> str:
     return f"{told}: {', '.join(parts)}" if parts else told
 
 
+MOST_CHARACTERS = 300
+"""Of a line, where it is told."""
 _SMALL_NS = 2_000_000
 """Differences of clocks that nobody asks about."""
 

@@ -26,8 +26,6 @@ SNAPPED = ("logs", "traces")
 """Folders of captures of the first bytes of each packet: tshark follows no HTTP messages that were cut."""
 NOT_FOLLOWED = {"request", "status", "response_at"}
 
-OVERTAKEN = "http3-race-won"
-"""A FIN without bytes came before the segment in front of it: conchart does not say that this one was sent again."""
 TUNNELLED = "slow-tunnel"
 """Captures of requests inside a CONNECT: tshark shows what such a tunnel carries as bytes."""
 
@@ -49,8 +47,6 @@ def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
         differ = [one for one in differ if (one.fact, one.expected, one.got) != ("tls", False, True)]
     if capture.parent.parent.name in SNAPPED:
         differ = [one for one in differ if one.fact not in NOT_FOLLOWED]
-    if capture.parent.name == OVERTAKEN:
-        differ = [one for one in differ if one.fact not in ("resent", "resent_frames")]
     if capture.parent.name.startswith(TUNNELLED):
         differ = [one for one in differ if (one.fact, one.expected, one.got) != ("request", False, True)]
     assert [str(one) for one in differ] == []

@@ -6,6 +6,7 @@ import pytest
 from selenium import webdriver
 
 from conchart import read
+from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import write_html
 from tests.browser.conftest import Opened
 from tests.conftest import ROOT, logs_of
@@ -42,3 +43,15 @@ def test_names_from_the_log_are_marked(chromium: webdriver.Chrome, tmp_path: Pat
     lines = told(page)
     assert lines
     assert all("from the log" in line and "/wait-" in line for line in lines)
+
+
+def test_the_page_of_one_connection_has_the_text_of_its_lines(chromium: webdriver.Chrome, tmp_path: Path) -> None:
+    case = ROOT / "captures/logs/three-clocks"
+    with read(case / "input.pcap", **logs_of(case), explain=0) as trace:
+        write_html(trace, tmp_path / "page.html", DrawOptions(explained=0))
+    page = Opened(chromium, tmp_path / "page.html")
+    page.visit((tmp_path / "page.html").as_uri())
+    texts = page.run("return [...document.querySelectorAll('.logged code')].map(line => line.textContent)")
+    assert texts == [line for line in (case / "access.log").read_text().splitlines() if line in texts]
+    assert len(texts) == len(told(page)) == 3
+    assert page.console() == []

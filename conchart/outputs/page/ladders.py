@@ -11,7 +11,9 @@ from conchart.outputs.options import DrawOptions
 from conchart.questions.explain import Ladder, connections, count_complete, ladder
 from conchart.questions.explain.bytes import dissected
 from conchart.store.tables import Tables
+from conchart.telling import logs
 from conchart.telling.axis import TimeAxis
+from conchart.words.printable import printable
 from conchart.words.units import count_of, format_count
 
 _TYPES = {
@@ -23,6 +25,7 @@ _TYPES = {
     "columns": "lane INTEGER, place VARCHAR, doubt_ns BIGINT",
     "ways": "lane INTEGER, frame BIGINT, place VARCHAR, seen_at BIGINT, lost_to VARCHAR",
     "fields": "lane INTEGER, number INTEGER, frame BIGINT, message VARCHAR, name VARCHAR, value VARCHAR, depth INTEGER",
+    "logged": "lane INTEGER, exchange INTEGER, place VARCHAR, line VARCHAR, says VARCHAR",
 }
 
 
@@ -60,6 +63,8 @@ def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tu
             "columns": ((lane, place, ns) for lane, one in shown for place, ns in one.places),
             "ways": _ways(shown, axis),
         }
+    if options.explained is not None and options.explained in lanes and logs.are_there(tables):
+        found["logged"] = _logged(tables, lanes[options.explained], options.explained)
     with ExitStack() as lent:
         for name, told in found.items():
             types = dict(column.split() for column in _TYPES[name].split(", "))
@@ -117,6 +122,13 @@ def _silences(shown: list[tuple[int, Ladder]], axis: TimeAxis) -> Iterator[tuple
         end_at = one.rungs[:MAX_RUNGS][-1].seen_at
         for silence in (silence for silence in one.silences if silence.end_at <= end_at):
             yield (lane, silence.start_frame, axis.at(silence.start_at), silence.took_ns, silence.says)
+
+
+def _logged(tables: Tables, lane: int, stream: int) -> Iterator[tuple[object, ...]]:
+    """Give the lines of access logs about the requests of the connection that is explained."""
+    for row in logs.of_stream(tables, stream):
+        text = printable(row["text"], limit=logs.MOST_CHARACTERS)
+        yield (lane, row["exchange"], logs.where(row), text, logs.says(row))
 
 
 def _fields(tables: Tables, lanes: dict[int, int], options: DrawOptions) -> Iterator[tuple[object, ...]]:

@@ -32,5 +32,7 @@ def lines_of(tables: Tables, stream: int, width: int) -> Iterator[Text]:
     """Give the lines about the requests of one connection, each with its comparison."""
     for row in logs.of_stream(tables, stream):
         yield Text(f"Request {row['exchange']}: {logs.where(row)}", "bold")
-        yield from (Text(f"  {line}", "dim") for line in wrapped(printable(row["text"], limit=300), width - 2))
+        yield from (
+            Text(f"  {line}", "dim") for line in wrapped(printable(row["text"], limit=logs.MOST_CHARACTERS), width - 2)
+        )
         yield from (Text(f"  {line}") for line in wrapped(logs.says(row), width - 2))

@@ -15,6 +15,7 @@ mod sender;
 mod size;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use crate::exchange::Delay;
 use crate::packet::Segment;
@@ -292,7 +293,10 @@ impl Open {
             senders[from].probed();
         } else if has_data {
             senders[from].data(from, passed, found);
+        } else if segment.flags.fin() {
+            senders[from].ended(passed);
         }
+        senders[from].sent(taken);
     }
 
     /// The window that a segment announces, in bytes; `None` where its scale is not known.

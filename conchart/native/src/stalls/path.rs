@@ -26,7 +26,8 @@ pub struct Path {
     near_least: i64,
     /// The least between the capture point and the receiver; 0 where it is not known.
     pub far: i64,
-    is_known: bool,
+    /// Was each half measured in the TCP handshake?
+    pub is_known: bool,
 }
 
 impl Path {

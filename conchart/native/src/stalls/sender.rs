@@ -11,9 +11,10 @@ use std::collections::VecDeque;
 use super::found::{Found, Within};
 use super::path::Path;
 use super::size::Size;
+use super::wait::{AT_ONCE_NS, Ack, Release, Wait, at_once, is_before};
 use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{Moment, Side};
-use crate::tcp::Mark;
+use crate::tcp::{Mark, Taken};
 
 const MOST_SENT: usize = 256;
 /// When so many are remembered, what was sent within a millisecond is remembered as one.
@@ -27,9 +28,6 @@ const MANY_ACKS: usize = 16;
 const LEAST_PAUSE_NS: i64 = 2_000_000;
 /// A program that pauses for less is busy, not silent.
 const LEAST_SILENCE_NS: i64 = 10_000_000;
-/// How soon after an acknowledgement a segment goes out that waited for it, besides what the network adds: an eighth of
-/// the pause, within these bounds.
-const AT_ONCE_NS: (i64, i64) = (200_000, 1_500_000);
 /// Timers that delay acknowledgements run for 40 ms or more (RFC 9293 section 3.8.6.3 allows 500); a busy machine may be
 /// late by less.
 const DELAYED_ACK_NS: i64 = 25_000_000;
@@ -59,19 +57,6 @@ struct DataSegment {
     seen: Moment,
 }
 
-/// An acknowledgement that says something new.
-#[derive(Clone, Copy, Debug)]
-struct Ack {
-    position: u64,
-    /// The end of the window that it opens; `None` where that is not known.
-    edge: Option<u64>,
-    /// The largest window so far.
-    largest_window: u64,
-    seen: Moment,
-    /// Its timestamp value (RFC 7323).
-    value: Option<u32>,
-}
-
 /// The latest segment that was sent again.
 #[derive(Clone, Copy, Debug)]
 struct Copy {
@@ -96,6 +81,8 @@ pub struct Sender {
     /// What it had of the peer's stream by then.
     received: u64,
     received_by_small: u64,
+    /// What it has acknowledged of the peer's stream, with its segment before this one.
+    said: u64,
     /// The latest ended with what its program had written (PSH; RFC 9293 section 3.9.1.2).
     has_all: bool,
     size: Size,
@@ -103,6 +90,8 @@ pub struct Sender {
     burst: u64,
     flight: u64,
     flown: u64,
+    /// Of the segments of the flight, those that were not full.
+    short: u64,
     /// The most that it had on its way at once since something was lost.
     proven: u64,
     /// It sends small segments while others are on their way: nothing is held (TCP_NODELAY).
@@ -128,13 +117,6 @@ pub struct Sender {
     closed: Option<Moment>,
     opened: Option<(Moment, Moment)>,
     was_probed: bool,
-}
-
-/// What ended a pause: an acknowledgement that the sender got right before it went on, and the one before.
-#[derive(Clone, Copy)]
-struct Release {
-    ack: Ack,
-    before: Ack,
 }
 
 impl Sender {
@@ -170,7 +152,8 @@ impl Sender {
         if position > self.acked || position == self.acked && edge != self.edge {
             let value = segment.timestamps.map(|(value, _)| value);
             self.largest_window = self.largest_window.max(window.unwrap_or(0));
-            self.note(Ack { position, edge, largest_window: self.largest_window, seen, value });
+            let (largest_window, stands) = (self.largest_window, taken.position);
+            self.note(Ack { position, edge, largest_window, seen, value, stands });
         }
         self.acked = self.acked.max(position);
         self.edge = edge;
@@ -212,6 +195,19 @@ impl Sender {
         }
     }
 
+    /// This side sent a segment, which was taken.
+    pub fn sent(&mut self, taken: &Taken) {
+        self.said = taken.acked;
+    }
+
+    /// This side sent a FIN without data: what is missing before it was due by then.
+    pub fn ended(&mut self, passed: &Passed<'_>) {
+        let &Passed { taken: &Taken { position, end, .. }, seen, .. } = passed;
+        if position > self.high {
+            self.remember(DataSegment { position, end, seen });
+        }
+    }
+
     /// This side sent data.
     pub fn data(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
         let Passed { taken, seen, .. } = *passed;
@@ -233,7 +229,7 @@ impl Sender {
             if self.high == 0 {
                 // Whatever is acknowledged first, this was not before.
                 let (position, edge, largest_window) = (taken.position, self.edge, self.largest_window);
-                self.ack_before = Some(Ack { position, edge, largest_window, seen, value: None });
+                self.ack_before = Some(Ack { position, edge, largest_window, seen, value: None, stands: 0 });
             }
             self.size.saw(length, self.burst > 0);
             let sent = DataSegment { position: taken.position, end: taken.end, seen };
@@ -246,6 +242,7 @@ impl Sender {
             self.remember(sent);
             self.burst += length;
             self.flight += length.div_ceil(full);
+            self.short += u64::from(!length.is_multiple_of(full));
             self.high = taken.end;
             self.proven = self.proven.max(self.high.saturating_sub(self.acked));
         }
@@ -302,7 +299,7 @@ impl Sender {
             (self.proven, self.flown) = (0, 0);
         }
         self.flown = self.flown.max(self.flight);
-        (self.burst, self.flight) = (0, 0);
+        (self.burst, self.flight, self.short) = (0, 0, 0);
     }
 
     /// The first segment since the peer's window opened: had it waited for that? It goes out at once then, or this side had
@@ -417,6 +414,12 @@ impl Sender {
         if ended_full && !fits(window(before).unwrap_or(0) / 3) {
             return by_window();
         }
+        // What stands beyond what the sender had acknowledged is not echoed yet (RFC 7323 section 4.3).
+        let is_got = is_new || ack.position > before.position && ack.stands > self.said;
+        if is_got && self.was_crowded(wait, on_its_way) {
+            let confidence = if self.mostly_short() { 0.6 } else { 0.5 };
+            return Some((wait.stall(Kind::SlowStart, release, confidence), Within::Any));
+        }
         if !is_new || !ended_full {
             return None;
         }
@@ -433,6 +436,25 @@ impl Sender {
         let is_silent = wait.pause() >= LEAST_SILENCE_NS.max(2 * wait.path.whole());
         let may_answer = wait.passed.taken.acked > self.received;
         (is_silent && self.has_all && !may_answer).then(|| (wait.stall(Kind::Sender, None, 0.7), Within::Message))
+    }
+
+    /// Did a flight that ends in a short segment fill the congestion window all the same? That counts segments (Linux), and
+    /// what waits behind them leaves as full ones. A program that writes little, again and again, would go on with little,
+    /// had it paused. Where only some are short, the next one must not be an answer.
+    fn was_crowded(&self, wait: &Wait<'_>, on_its_way: u64) -> bool {
+        let may_answer = wait.passed.taken.acked > self.received;
+        wait.path.is_known
+            && self.never_holds
+            && self.flight >= INITIAL_WINDOW
+            && self.flight > self.flown
+            && on_its_way == self.burst
+            && wait.length() >= wait.full
+            && wait.pause() >= wait.path.whole() / 2
+            && (self.mostly_short() || self.short > 1 && !may_answer)
+    }
+
+    fn mostly_short(&self) -> bool {
+        self.short * 2 > self.flight
     }
 
     /// RFC 7323 section 4.3: a segment echoes the latest timestamp that its sender got.
@@ -529,49 +551,4 @@ impl Sender {
                 }
             }
     }
-}
-
-/// A segment that comes after a pause.
-#[derive(Clone, Copy)]
-struct Wait<'a> {
-    side: Side,
-    passed: &'a Passed<'a>,
-    path: Path,
-    /// The segment before it.
-    latest: Moment,
-    /// Bytes of a full segment.
-    full: u64,
-}
-
-impl Wait<'_> {
-    fn length(&self) -> u64 {
-        self.passed.taken.end - self.passed.taken.position
-    }
-
-    fn pause(&self) -> i64 {
-        self.passed.seen.at - self.latest.at
-    }
-
-    fn stall(&self, kind: Kind, release: Option<Release>, confidence: f64) -> Stall {
-        Stall {
-            kind,
-            detail: None,
-            side: self.side,
-            start: self.latest,
-            end: self.passed.seen,
-            released: release.map(|release| release.ack.seen),
-            ack_delay_ns: None,
-            confidence: self.path.confidence(confidence),
-        }
-    }
-}
-
-/// Is a timestamp value older than another (RFC 7323 section 5.2)?
-fn is_before(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other).cast_signed() < 0
-}
-
-/// How soon a segment goes out that waited for so long.
-fn at_once(pause: i64) -> i64 {
-    (pause / 8).clamp(AT_ONCE_NS.0, AT_ONCE_NS.1)
 }

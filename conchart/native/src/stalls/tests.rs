@@ -10,6 +10,8 @@ use crate::phases;
 use crate::stream::{Chunk, Gap};
 use crate::tcp::{Connection, Receiver};
 
+mod slow_start;
+
 const SYN: u8 = Flags::SYN;
 const ACK: u8 = Flags::ACK;
 const FIN: u8 = Flags::FIN;
@@ -260,6 +262,16 @@ fn lost_twice_is_lost_until_the_copy_that_arrives() {
     assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Rto, Some(Detail::Tail), S, 0, 690)]);
 }
 
+#[test]
+fn what_a_fin_overtook_was_due_when_that_passed() {
+    let mut wire = asked();
+    wire.data(0.0, S, 0, 300, 200);
+    wire.ack(20.0, C, 200);
+    wire.packet(900.0, S, ACK | FIN, 224, 300, 0);
+    wire.data(1_130.0, S, 200, 300, 24);
+    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Rto, Some(Detail::Tail), S, 900, 1_130)]);
+}
+
 /// Five full segments of which the second gets lost behind the capture point; three acknowledgements say so.
 fn with_a_hole() -> Wire {
     let mut wire = asked();
@@ -457,80 +469,6 @@ fn a_window_that_opens_without_an_acknowledgement_was_the_receivers() {
     wire.ack(320.0, C, 8 * MSS);
     wire.data(320.1, S, 8 * MSS, 300, MSS);
     assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::Receiver, None, S, 0, 320)]);
-}
-
-#[test]
-fn a_flight_that_waits_for_its_first_acknowledgement_is_slow_start() {
-    let mut wire = asked();
-    for number in 0..10 {
-        wire.data(f64::from(number) * 0.01, S, number * MSS, 300, MSS);
-    }
-    wire.ack(20.0, C, 2 * MSS);
-    wire.data(20.1, S, 10 * MSS, 300, 2 * MSS);
-    assert_eq!(wire.found(phases::Kind::Transfer), [(Kind::SlowStart, None, S, 0, 20)]);
-}
-
-/// A response: segments of these lengths, an acknowledgement of the first two 20 ms later, and what goes out then.
-fn answered_in(lengths: &[u32], then: u32) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
-    let mut wire = asked();
-    let mut position = 0;
-    for (number, length) in (0_u32..).zip(lengths) {
-        wire.data(f64::from(number) * 0.01, S, position, 300, *length);
-        position += length;
-    }
-    wire.ack(20.0, C, position);
-    wire.data(20.1, S, position, 300, then);
-    wire.found(phases::Kind::Transfer)
-}
-
-#[test]
-fn a_flight_that_ends_in_a_small_segment_was_all_there_was() {
-    let [mut nine, mut eleven] = [vec![MSS; 9], vec![MSS; 11]];
-    for lengths in [&mut nine, &mut eleven] {
-        *lengths.last_mut().unwrap() -= 1;
-        assert_eq!(answered_in(lengths, 2 * MSS), []);
-    }
-}
-
-#[test]
-fn ten_segments_are_the_first_window_however_small_they_are() {
-    let slow_start = [(Kind::SlowStart, None, S, 0, 20)];
-    for small in 0..10 {
-        let lengths: Vec<u32> = (0..10).map(|index| if index == small { 300 } else { MSS }).collect();
-        assert_eq!(answered_in(&lengths, 2 * MSS), slow_start, "segment {small}");
-        assert_eq!(answered_in(&lengths, 200), slow_start, "segment {small}, and a small one behind");
-    }
-}
-
-#[test]
-fn a_small_segment_behind_any_other_number_waited_for_the_small_one_before() {
-    for count in [5, 9, 11] {
-        let lengths = [vec![300], vec![MSS; count - 1]].concat();
-        assert_eq!(answered_in(&lengths, 200), [(Kind::Nagle, Some(Detail::RoundTrip), S, 0, 20)], "{count} segments");
-    }
-}
-
-#[test]
-fn the_end_of_what_the_congestion_window_keeps_is_not_held() {
-    let mut wire = asked();
-    wire.data(0.0, S, 0, 300, 200);
-    for segment in 0..8 {
-        wire.data(0.0, S, 200 + segment * MSS, 300, MSS);
-    }
-    wire.ack(80.0, C, 100);
-    wire.data(80.1, S, 200 + 8 * MSS, 300, MSS);
-    wire.ack(90.0, C, 200);
-    wire.data(90.1, S, 200 + 9 * MSS, 300, 117);
-    let found = wire.found(phases::Kind::Transfer);
-    assert!(found.iter().all(|found| found.0 != Kind::Nagle), "{found:?}");
-}
-
-#[test]
-fn a_first_window_of_fewer_than_ten_segments_is_a_small_one() {
-    for (count, detail) in [(4, Some(Detail::SmallWindow)), (9, Some(Detail::SmallWindow)), (10, None), (11, None)] {
-        let slow_start = [(Kind::SlowStart, detail, S, 0, 20)];
-        assert_eq!(answered_in(&vec![MSS; count], 2 * MSS), slow_start, "{count} segments");
-    }
 }
 
 #[test]

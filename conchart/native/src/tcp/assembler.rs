@@ -395,6 +395,12 @@ impl Assembler {
         if self.started { self.high.max(self.next) } else { self.high }
     }
 
+    /// As [`reached`](Self::reached), or the end that a FIN told, which may have overtaken what lies before it.
+    pub fn told(&self) -> u64 {
+        let end = self.fin.map_or(0, |(end, _)| end);
+        if self.high > 0 { self.reached().max(end) } else { self.reached() }
+    }
+
     /// Is nothing missing right before `seq`?
     pub fn continues(&mut self, seq: Seq) -> bool {
         self.position(seq) <= self.reached().max(self.start)

@@ -139,6 +139,13 @@ impl Classifier {
         mark
     }
 
+    /// A FIN without data, which says where the stream ends.
+    pub fn fin(&mut self, extent: Extent, at: i64) {
+        if extent.end > extent.reached {
+            self.reached_at = at;
+        }
+    }
+
     fn out_of_order(&mut self) -> Mark {
         self.out_of_order += 1;
         Mark::OutOfOrder

@@ -229,6 +229,9 @@ impl Connection {
             return (extent.position == extent.end).then(|| sender.classifier.repeated());
         }
         if sender.assembler.finish(extent.end, seen) {
+            if extent.position == extent.end {
+                sender.classifier.fin(extent, seen.at);
+            }
             self.fin_by.get_or_insert(from);
             self.pass_over_unseen(from.peer(), receiver);
         }

@@ -278,6 +278,18 @@ function dissected(fields) {
 }
 
 /**
+ * What access logs say of its requests, each line as it stands there.
+ * @param {Row[]} lines
+ */
+function logged(lines) {
+  if (!lines.length) return [];
+  return [
+    el("h4", {}, "What the access log says of its requests"),
+    el("dl", { class: "logged" }, lines.map((line) => el("div", {}, el("dt", {}, `Request ${line.exchange}: ${line.place}`), el("dd", {}, el("code", {}, line.line)), el("dd", {}, line.says)))),
+  ];
+}
+
+/**
  * The section of the detail panel. Without explanations, it shows what passed and when, and the reader says why.
  * @param {Model} model
  * @param {Lane} lane
@@ -303,5 +315,5 @@ export function ladderPanel(model, lane, way) {
     el("div", { class: "heading" }, el("h4", {}, "Packet by packet"), el("span", { class: "grow" }), explain, ...buttons),
     el("dl", {}, facts.map((fact) => el("div", {}, el("dt", {}, fact.name), el("dd", {}, fact.says)))),
     el("div", { class: "scrolled" }, way.toScale ? scaled(model, lane, rungs, silences, explained, way.room) : evenly(model, lane, rungs, new Map(silences.map((silence) => [silence.frame, silence])), explained)),
-    ...(explained ? others(model.rowsOf(lane.index, "clocks"), model.clocksDiffer) : []), ...dissected(model.rowsOf(lane.index, "fields")))];
+    ...(explained ? others(model.rowsOf(lane.index, "clocks"), model.clocksDiffer) : []), ...logged(model.rowsOf(lane.index, "logged")), ...dissected(model.rowsOf(lane.index, "fields")))];
 }

@@ -16,7 +16,7 @@ import { MOVED, Viewpoints } from "./viewpoint.js";
 const MAX_KEPT = 4000;
 const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls", "races"];
 /* What only ladders show. */
-const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways"];
+const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways", "logged"];
 
 /**
  * What a complete handshake was; of one in an established connection, encryption may hide it.

@@ -154,6 +154,16 @@ fn the_first_packet_of_a_side_gives_its_ttl() {
 }
 
 #[test]
+fn data_that_a_bare_fin_overtook_is_sent_again_or_out_of_order() {
+    for (later, mark) in [(300 * MS, Mark::Retransmit), (MS / 10, Mark::OutOfOrder)] {
+        let script = Script::new().handshake().server(30, 0, 0, "said");
+        let script = script.packet(60 * MS, Side::Server, ACK | FIN, 7, 0, "");
+        let (_, heard, marks) = play(&script.packet(60 * MS + later, Side::Server, ACK, 4, 0, "bye").0);
+        assert_eq!((marks.last().copied().flatten(), heard.gaps.len()), (Some(mark), 0));
+    }
+}
+
+#[test]
 fn a_fin_that_only_its_acknowledgement_tells_of_is_no_byte() {
     let script = Script::new().packet(0, Side::Client, SYN, 0, 0, "").packet(MS, Side::Client, ACK, 0, 0, "");
     let script = script.packet(2 * MS, Side::Client, ACK, 0, 0, "ask").packet(3 * MS, Side::Client, ACK, 3, 10, "");
