@@ -11,6 +11,9 @@
 //! that is longer than all before it: it probes the path. What is in doubt (short packets during a download, streams
 //! beside the Finished) asks if the server answers it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use crate::exchange::ledger::Ledger;
@@ -291,6 +294,16 @@ impl SealedHttp3 {
         said.respond(ledger, &record);
     }
 
+    /// Was the server heard after it had received this packet, and did the client say its last before an answer could be
+    /// late? So it is with acknowledgements of header sections (RFC 9204 section 4.4.1), which are as long as requests.
+    fn is_only_acknowledged(&self, ledger: &Ledger, asked: Moment) -> bool {
+        let since = |other: Option<Moment>| other.map_or(0, |other| other.at.saturating_sub(asked.at));
+        let to_server = self.round_trip(ledger);
+        let round_trip = to_server.saturating_add(ledger.rtt.client.unwrap_or_default());
+        let until_over = since(self.heard).max(since(self.spoke));
+        since(self.heard) >= to_server / 4 * 3 && until_over < round_trip.saturating_mul(2)
+    }
+
     /// Nothing more will come.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         if let Some(mut said) = self.said.take() {
@@ -299,7 +312,8 @@ impl SealedHttp3 {
             }
             // QUIC says that it is over in a packet like others (RFC 9000 section 19.19).
             let is_last = |at: Moment| self.spoke.is_none_or(|spoke| spoke.at <= at.at);
-            let is_close = |&(bytes, at): &(u64, Moment)| bytes < RANGES && is_last(at);
+            let is_close =
+                |&(bytes, at): &(u64, Moment)| bytes < RANGES && (is_last(at) || self.is_only_acknowledged(ledger, at));
             if ledger.reset.is_none() && self.asked.as_ref().is_some_and(is_close) {
                 said.take_back(ledger);
             }
