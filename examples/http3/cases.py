@@ -153,8 +153,6 @@ CASES = {
         delay_ms=30,
         ask=("--one-by-one", "--rebind", "/bytes-100", "/bytes-40000", "/bytes-40000"),
         see="""\
-**Fresh**: the rules for captures without keys stood before it was made.
-
 - The server sends PATH_CHALLENGE and as much of its answer as fits into three times what it got (RFC 9000 section 9.3).
   The rest follows when PATH_RESPONSE has come, one round trip later.""",
     ),
@@ -164,8 +162,6 @@ CASES = {
         delay_ms=30,
         ask=("--one-by-one", "--rebind", "--patience", "5", "/wait-5/bytes-1000", "/wait-5/bytes-30000"),
         see="""\
-**Fresh**: the rules for captures without keys stood before it was made.
-
 - The second request comes from another port, with the same connection IDs.""",
     ),
     "rebind-idle": Case(
@@ -210,8 +206,6 @@ CASES = {
         rules=("drop:from=right,kind=udp,number=8",),
         ask=("--first-alone", *(f"/bytes-{n}00" for n in range(1, 8))),
         see="""\
-**Fresh**: the rules for captures without keys stood before it was made.
-
 - The instruction needs two datagrams, and one of them is lost, in which an answer may be. The others arrive, and none
   of them can be read: all wait for the instruction (RFC 9204 section 2.1.2), until the
   server has sent it again.""",

@@ -7,7 +7,7 @@
 use super::backlog::Event;
 use super::layer::Layer;
 use super::ledger::passing::{Http3Frame, QuicFrame};
-use super::ledger::{Delay, Ledger};
+use super::ledger::{Delay, Ledger, Way};
 use super::reader::Carrier;
 use super::statements::Statements;
 use super::{ContentMessage, Exchange};
@@ -55,6 +55,11 @@ impl Conversation {
     /// Bytes that were received but not captured.
     pub fn gap(&mut self, from: Side, gap: Gap) {
         self.layer.event(&mut self.ledger, Event::Gap(from, gap));
+    }
+
+    /// The client has moved: how the next datagram went.
+    pub fn by_way(&mut self, way: Way) {
+        self.ledger.way = way;
     }
 
     /// A FIN in order, or a RST: that side sends no more.

@@ -7,7 +7,7 @@ use super::clock_steps::dated;
 use super::moves::{Moves, Passed};
 use super::traffic::Packets;
 use super::{Failure, Run, by_side};
-use crate::exchange::{Carrier, likely_sender};
+use crate::exchange::{Carrier, Way, likely_sender};
 use crate::flow::{Slot, Transport};
 use crate::packet::Datagram;
 use crate::portion::Output;
@@ -47,10 +47,14 @@ impl<O: Output> Run<O> {
             let client = traffic.moves.as_ref().map_or(first_client, |moves| moves.client());
             let returns = traffic.moves.as_ref().is_some_and(|moves| moves.is_move(datagram.source, seen));
             if from == Side::Client && (has_moved || returns) && client != datagram.source {
+                traffic.speech.by_way(Way::Unheard);
                 traffic.end_move(stream, &mut self.out)?;
                 traffic.moves = Some(Box::new(Moves::begin(client, unanswered, &passed)));
-            } else if let Some(stall) = traffic.moves.as_mut().and_then(|moves| moves.datagram(from, &passed)) {
-                traffic.stalls.moved(stall);
+            } else if let Some(moves) = &mut traffic.moves {
+                traffic.speech.by_way(moves.way(from, datagram));
+                if let Some(stall) = moves.datagram(from, &passed) {
+                    traffic.stalls.moved(stall);
+                }
             }
         }
         let is_told = self.chooser.is_detailed() || self.chooser.explains(stream);

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::exchange::Way;
 use crate::packet::{Datagram, Endpoint};
 use crate::quic::Path;
 use crate::stalls::{Detail, Kind, Stall};
@@ -72,6 +73,26 @@ impl Moves {
     /// Where the client is now.
     pub fn client(&self) -> Endpoint {
         self.now.after
+    }
+
+    /// How a datagram goes that has not been told to [`Self::datagram`].
+    pub fn way(&self, from: Side, datagram: &Datagram<'_>) -> Way {
+        let is_heard = self.now.answered.is_some();
+        match from {
+            Side::Client if is_heard => Way::Known,
+            Side::Client => Way::Unheard,
+            Side::Server if datagram.destination != self.now.after => Way::Unheard,
+            Side::Server if is_heard => Way::Known,
+            Side::Server => {
+                // By what of the client's datagrams the server had received when it sent this.
+                let received = self.recent.iter().scan(0_u64, |sum, &(_, len)| {
+                    *sum = sum.saturating_add(len);
+                    Some(sum.saturating_mul(AMPLIFICATION))
+                });
+                let is_full = received.into_iter().any(|most| most == u64::from(datagram.payload_len));
+                if is_full || datagram.payload_len <= LONGEST_ACK { Way::Check } else { Way::Known }
+            }
+        }
     }
 
     /// Does this datagram of the client come from an endpoint to which it has moved by now?
@@ -268,5 +289,19 @@ mod tests {
         let moves = moved(None);
         let at = |port, ms| moves.is_move(end(port), moment(Side::Client, ms));
         assert_eq!((at(1, 1_500), at(1, 2_500), at(2, 2_500)), (false, true, false));
+    }
+
+    #[test]
+    fn the_first_datagram_to_a_new_endpoint_checks_it_where_it_is_short_or_as_long_as_it_may_be() {
+        let mut moves = moved(None);
+        says(&mut moves, Side::Client, 1_001, 40);
+        let to = |port, len| moves.way(Side::Server, &datagram(443, port, len));
+        // Three times what came first, or all that came.
+        assert_eq!([to(2, 240), to(2, 360), to(2, LONGEST_ACK)], [Way::Check; 3]);
+        assert_eq!((to(2, 300), to(1, 240)), (Way::Known, Way::Unheard));
+        assert_eq!(moves.way(Side::Client, &datagram(2, 443, 80)), Way::Unheard);
+        says(&mut moves, Side::Server, 1_020, 240);
+        assert_eq!(moves.way(Side::Server, &datagram(443, 2, 240)), Way::Known);
+        assert_eq!(moves.way(Side::Client, &datagram(2, 443, 80)), Way::Known);
     }
 }

@@ -7,7 +7,7 @@ use super::Failure;
 use super::clock_steps::dated;
 use super::moves::Moves;
 use super::syn::Syn;
-use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements};
+use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements, Way};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
@@ -113,6 +113,13 @@ impl Speech {
     /// The next connection ID of QUIC by which packets from elsewhere are of this flow.
     pub fn next_connection_id(&mut self) -> Option<Box<[u8]>> {
         self.begun()?.next_connection_id()
+    }
+
+    /// The client of QUIC has moved: how the next datagram went.
+    pub fn by_way(&mut self, way: Way) {
+        if let Some(conversation) = self.begun() {
+            conversation.by_way(way);
+        }
     }
 
     fn begun(&mut self) -> Option<&mut Conversation> {

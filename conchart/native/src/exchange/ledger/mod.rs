@@ -38,6 +38,18 @@ pub enum Delay {
     Path(Path),
 }
 
+/// The way of a datagram of a client that may have moved (RFC 9000 section 9).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// Between endpoints that have heard of each other.
+    Known,
+    /// From an endpoint where the client has heard nothing yet, or to one that it has left.
+    Unheard,
+    /// The server's first to the client's new endpoint, which only checks the path: it is short, or as long as the server
+    /// may make it (section 8.2.1).
+    Check,
+}
+
 /// An exchange that is still going on.
 pub(super) struct Entry {
     pub exchange: Exchange,
@@ -75,6 +87,8 @@ pub(super) struct Ledger {
     delays: VecDeque<Delay>,
     /// Nanoseconds between the capture point and each end and back, where the protocol tells.
     pub rtt: BySide<Option<i64>>,
+    /// How the latest datagram went, where the client goes on from another endpoint.
+    pub way: Way,
     /// One side has forgotten the connection.
     pub reset: Option<Moment>,
     /// DATAGRAM frames of each side (RFC 9221), where QUIC is opened.
@@ -101,6 +115,7 @@ impl Default for Ledger {
             connection_ids: Vec::new(),
             delays: VecDeque::new(),
             rtt: BySide::default(),
+            way: Way::Known,
             reset: None,
             datagrams: None,
         }

@@ -281,7 +281,7 @@ impl Reader for OverQuic {
         if reads_any {
         } else if let Some((bytes, is_early)) = told {
             let cid_len = (self.quic.cid_len(from.peer()), self.quic.cid_len(from));
-            let packet = Sealed { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early };
+            let packet = Sealed { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early, way: ledger.way };
             self.sealed.packet(ledger, packet);
         } else if handshake.is_none() && (is_sealed || !self.quic.reads(from)) && !self.sealed.is_read() {
             self.sealed.unseen(chunk.seen);

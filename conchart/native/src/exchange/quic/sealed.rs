@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use crate::exchange::ledger::Ledger;
+use crate::exchange::ledger::{Ledger, Way};
 use crate::exchange::unread::overlapping::{Overlapping, Sizes};
 use crate::stream::{BySide, Moment, Side};
 use crate::tls::AppRecord;
@@ -63,6 +63,7 @@ pub(super) struct Sealed {
     pub is_shared: bool,
     /// It is a 0-RTT packet.
     pub is_early: bool,
+    pub way: Way,
 }
 
 pub(super) struct SealedHttp3 {
@@ -91,6 +92,8 @@ pub(super) struct SealedHttp3 {
     heard: Option<Moment>,
     /// The client's latest packet.
     spoke: Option<Moment>,
+    /// The server checks the path to the client's new endpoint, and the client has not answered that.
+    is_checked: bool,
     /// Lengths of early requests: refused, they come again.
     may_come_again: Vec<u64>,
     /// The round trip to the server that its first packet after the handshake shows; that of the handshake includes what
@@ -116,6 +119,7 @@ impl SealedHttp3 {
             asked: None,
             heard: None,
             spoke: None,
+            is_checked: false,
             may_come_again: Vec::new(),
             round_trip: None,
         }
@@ -166,7 +170,10 @@ impl SealedHttp3 {
             }
             Side::Server => {
                 self.hear(ledger, seen);
-                if !is_probe && !is_connection_id(&record, packet) && record.bytes >= RESPONSE {
+                self.is_checked |= packet.way == Way::Check;
+                // What goes to the endpoint that the client has left answers nothing new.
+                let is_of_path = packet.way == Way::Check || packet.way == Way::Unheard && said.is_idle();
+                if !is_probe && !is_of_path && !is_connection_id(&record, packet) && record.bytes >= RESPONSE {
                     self.response(&mut said, ledger, &record);
                 }
             }
@@ -236,7 +243,9 @@ impl SealedHttp3 {
             self.may_come_again.remove(index);
             return;
         }
-        if record.bytes < PERHAPS || is_again && !said.is_idle() {
+        // The client pads its PATH_RESPONSE (RFC 9000 section 8.2.2).
+        let is_response_of_path = record.bytes >= SIZES.full && std::mem::take(&mut self.is_checked);
+        if is_response_of_path || record.bytes < PERHAPS || is_again && !said.is_idle() {
             return;
         }
         if self.on_way.len() >= MAX_SENT {
@@ -249,8 +258,10 @@ impl SealedHttp3 {
         let before = self.maybe.take();
         let full = before.filter(|before| before.bytes >= SIZES.full);
         let is_alone = record.bytes >= SIZES.full && full.is_none() && said.is_whole();
-        if is_short || acknowledges || packet.is_shared || is_alone {
-            self.maybe = Some(AppRecord { confidence: ANSWERED, ..*record });
+        let is_unheard = packet.way == Way::Unheard;
+        if is_short || acknowledges || packet.is_shared || is_alone || is_unheard {
+            let asked = before.filter(|before| is_unheard && before.bytes >= record.bytes).unwrap_or(*record);
+            self.maybe = Some(AppRecord { confidence: ANSWERED, ..asked });
             return;
         }
         let first = full.map_or(record.first, |full| full.first);
