@@ -16,8 +16,8 @@ WRONG_AT_MOST = 0.10
 BEYOND = ("h2load-haproxy-posts",)
 """Known limit: uploads that share a record, so that not all requests are found; 17.4 % are wrong."""
 BEYOND_HTTP_3 = ("held", "tunnels")
-"""Known limits: a request that the server holds open while it answers others, 89 %: nobody sees whose answers came; what
-goes to and fro through a tunnel looks like requests and responses, 57 %."""
+"""Known limits: a request that the server holds open while it answers others, 89 %: nobody sees whose answers came;
+what goes to and fro through a tunnel looks like requests and responses, 57 %."""
 CORPUS = os.environ.get("CONCHART_CORPUS")
 FOREIGN = (
     "ja4__http2-with-cookies.pcapng",
