@@ -40,6 +40,7 @@ def told(row: Row) -> str:
         cost = "" if later else f"; {count_of(row['packets'], 'packet')}, {format_bytes(row['bytes'])} in vain"
         answered = "no answer" if row["answered_ns"] is None else f"answered after {format_ns(row['answered_ns'])}"
         answer = "refused" if row["refused"] else answered
-        return f"lost to {other}, which stood {format_ns(row['decided_ns'])} after this one began; {answer}{cost}"
-    began = f"; it began {format_ns(row['delay_ns'])} after that one" if row["delay_ns"] else ""
-    return f"won against {other}, {format_ns(row['decided_ns'])} after it began{began}"
+        ready = format_ns(row["decided_ns"])
+        return f"lost the race against {other}, which was ready {ready} after this one began; {answer}{cost}"
+    earlier = f", which began {format_ns(row['delay_ns'])} earlier" if row["delay_ns"] else ""
+    return f"won the race against {other}{earlier}: this one was ready after {format_ns(row['decided_ns'])}"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conchart.store.sql import USERS_WAITED, literal
+from conchart.store.sql import ANSWERED, USERS_WAITED, literal
 from conchart.store.tables import Tables
 from conchart.telling.rows import Columns, Row, columns, rows
 from conchart.telling.splits import Split, splits
@@ -281,6 +281,13 @@ def headline(listed: list[Server]) -> list[Server]:
     return [server for server in fronts if not server.unread][:HEADLINES]
 
 
+_OTHER_WAYS = f"""
+    SELECT count(*), median(delay_ns)::BIGINT FROM races JOIN connections ON stream = loser_stream
+    WHERE NOT ({ANSWERED}) AND delay_ns > 0
+"""
+"""How long the client waited for an answer before it tried another way: what the missing answer cost."""
+
+
 def in_vain(tables: Tables) -> str:
     """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was."""
     ((refused, refused_ns, unanswered, unanswered_ns, count, ip, port),) = tables.fetch(
@@ -295,8 +302,13 @@ def in_vain(tables: Tables) -> str:
         for number, ns, word in ((refused, refused_ns, "refused"), (unanswered, unanswered_ns, "unanswered"))
         if number
     ]
+    if not told:
+        return ""
     where = endpoint(ip, port) if count == 1 else count_of(count, "server")
-    return f"{', '.join(told)} at {where}" if told else ""
+    ((raced, delay_ns),) = tables.fetch(_OTHER_WAYS)
+    median = "" if raced == 1 else " (median)"
+    other_way = f"; another way was tried {format_ns(delay_ns)} later{median}" if raced else ""
+    return f"{', '.join(told)} at {where}{other_way}"
 
 
 def shares(server: Server) -> Iterator[tuple[Part, str]]:

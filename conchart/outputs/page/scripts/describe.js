@@ -113,10 +113,10 @@ function spanFacts(x) {
 function raceFacts(race) {
   const [transport, address] = race.against.split(" ");
   const other = `${transport === "udp" ? "QUIC" : "TCP"}${race.kind === "address" ? ` to ${address}` : ""} (#${race.other})`;
-  if (race.won) return `won against ${other}, ${brief(race.decided_ns)} after it began${race.delay_ns ? `; it began ${brief(race.delay_ns)} after that one` : ""}`;
+  if (race.won) return `won the race against ${other}${race.delay_ns ? `, which began ${brief(race.delay_ns)} earlier` : ""}: this one was ready after ${brief(race.decided_ns)}`;
   const answer = race.refused ? "refused" : race.answered_ns === null ? "no answer" : `answered after ${brief(race.answered_ns)}`;
   const cost = race.packets === null ? "" : `; ${plural(race.packets, "packet")}, ${bytes(race.bytes)} in vain`;
-  return `lost to ${other}, which stood ${brief(race.decided_ns)} after this one began; ${answer}${cost}`;
+  return `lost the race against ${other}, which was ready ${brief(race.decided_ns)} after this one began; ${answer}${cost}`;
 }
 
 /**
