@@ -1,7 +1,7 @@
 //! The frames of QUIC and of HTTP/3 that went by, one by one, for whoever explains a connection.
 //!
-//! In: packets of QUIC as they are read, headers of HTTP/3's frames with the bytes behind them. Out: [`QuicFrame`]s and [`Http3Frame`]s. Kept until
-//! they are fetched: a datagram's worth.
+//! In: packets of QUIC as they are read, headers of HTTP/3's frames with the bytes behind them. Out: [`QuicFrame`]s and
+//! [`Http3Frame`]s. Kept until they are fetched: a datagram's worth.
 
 use std::fmt::Write as _;
 
