@@ -18,6 +18,7 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.analysis.races import find_races
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
@@ -181,6 +182,9 @@ def read(
             if chosen := str(wanted):
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
             trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
+            moves = seen_from not in (None, "capture")
+            if moves:
+                find_races(trace)  # clients decide them: at the server, attempts come in another order
             see_from(trace, seen_from or "capture")
             if told_spans and told_spans.notes:
                 trace.execute(
@@ -188,7 +192,8 @@ def read(
                 )
             looked_for = partial(plan, rules=rules, thresholds=chosen_values)
             told = told_spans.spans if told_spans else ()
-            trace.owe(looked_for(trace, vantage=vantage, proxies=given, spans=told, logs=bool(logs)))
+            steps = looked_for(trace, vantage=vantage, proxies=given, spans=told, logs=bool(logs))
+            trace.owe(step for step in steps if not (moves and "races" in step.writes))
 
         def show(rest: list[tuple[str, object]], watch: Watch) -> int:
             began = monotonic_ns()

@@ -99,6 +99,18 @@ def test_nobody_waits_for_an_attempt_that_lost_and_carried_nothing() -> None:
         assert trace.sql(f"SELECT count(*) FROM connections WHERE {SERVED} AND stream = {lost}").fetchall() == [(1,)]
 
 
+def test_who_won_is_the_same_from_every_viewpoint() -> None:
+    found = []
+    for viewpoint in ("capture", "client", "server"):
+        with conchart.read(UDP / "http3-race-lost" / "input.pcap", seen_from=viewpoint) as trace:
+            found.append(trace.sql("FROM races").fetchall())
+            assert trace.sql("SELECT waited_ns FROM connections JOIN races ON stream = loser_stream").fetchall() == [
+                (0,)
+            ]
+    assert len(found[0]) == 1
+    assert found == [found[0]] * 3
+
+
 def attempts(*rows: str) -> list[tuple[int, int]]:
     """Find races among attempts: rows of SQL values for stream, transport, address, name, and instants."""
     with conchart.read(UDP / "http3-blocked" / "input.pcap") as trace:
