@@ -306,9 +306,11 @@ def in_vain(tables: Tables) -> str:
         return ""
     where = endpoint(ip, port) if count == 1 else count_of(count, "server")
     ((raced, delay_ns),) = tables.fetch(_OTHER_WAYS)
+    if not raced:
+        return f"{', '.join(told)} at {where}"
+    which = "" if raced == refused + unanswered else f"for {raced} of them, "
     median = "" if raced == 1 else " (median)"
-    other_way = f"; another way was tried {format_ns(delay_ns)} later{median}" if raced else ""
-    return f"{', '.join(told)} at {where}{other_way}"
+    return f"{', '.join(told)} at {where}; {which}another way was tried {format_ns(delay_ns)} later{median}"
 
 
 def shares(server: Server) -> Iterator[tuple[Part, str]]:
