@@ -27,7 +27,7 @@ from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
 from conchart.analysis.vantage import Vantage, locate
-from conchart.analysis.waits import charge_servers, count_waits, explain_phases
+from conchart.analysis.waits import charge_servers, count_waits, explain_phases, find_owners, time_servers
 from conchart.analysis.whereabouts import place_phases
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
@@ -84,6 +84,16 @@ def plan(
         _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
         _Part(work=count_waits, reads=("connections", "phases", "stalled", "races"), writes=("connections.waited_ns",)),
         _Part(work=charge_servers, reads=("connections", "phases", "stalled", "races"), writes=("times",)),
+        _Part(
+            work=time_servers,
+            reads=("captures", "connections", "exchanges", "stalled"),
+            writes=("exchanges.service_ns",),
+        ),
+        _Part(
+            work=find_owners,
+            reads=("captures", "connections", "phases", "handshakes", "stalled", "races"),
+            writes=("wait_owners",),
+        ),
         _Part(
             work=partial(link_hops, proxies=proxies),
             reads=("connections", "handshakes", "exchanges", "places", "paths", "clocks"),

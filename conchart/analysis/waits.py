@@ -1,6 +1,8 @@
-"""Where the time went: what stalls explain of each phase, and what users waited for, per connection and per server.
+"""Where the time went: what stalls explain of each phase, what users waited for, per connection and per server, and
+whose time that is.
 
-In: connections, phases, handshakes, exchanges, stalls. Out: tables ``stalled``, ``times``, ``connections.waited_ns``.
+In: connections, phases, handshakes, exchanges, stalls. Out: tables ``stalled``, ``times``, ``wait_owners``,
+``connections.waited_ns``, ``exchanges.service_ns``.
 
 ``WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is called
 so (headline, servers, costs of findings, comparisons, predictions) is a sum over some of its rows, or over
@@ -10,14 +12,14 @@ so (headline, servers, costs of findings, comparisons, predictions) is a sum ove
 from conchart.store.sql import SERVED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
-from conchart.words.stalls import DETAIL
+from conchart.words.stalls import DETAIL, OWNER
 
 MOST_PAIRS = 10_000
 """Of a connection's phases and stalls: so many are compared each with each."""
 
 # Where there are more, that would take hours: phases touch, stalls do not overlap, and so a stall lies over the phases
 # from the first that ends after it begins to the last that begins before it ends.
-_EXPLAIN = """
+_EXPLAIN = f"""
     INSERT INTO stalled BY NAME
     WITH tiles AS (SELECT stream, exchange, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
     lasting AS (FROM stalls WHERE end_at > start_at),
@@ -43,7 +45,7 @@ _EXPLAIN = """
     SELECT pairs.stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
         coalesce(exchange, CASE WHEN side = 'server' AND phase IN ('idle', 'close') THEN before.number END,
             after.number)::INTEGER AS exchange,
-        phase, kind, detail, side, start_frame, end_frame, ack_delay_ns, confidence
+        phase, kind, detail, side, {OWNER} AS owner, start_frame, end_frame, ack_delay_ns, confidence
     FROM pairs
     ASOF LEFT JOIN asked before ON pairs.stream = before.stream AND start_at >= before.request_at
     ASOF LEFT JOIN asked after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
@@ -60,7 +62,7 @@ OPENED_AHEAD_NS = 1_000_000_000
 _LATE_HELLOS = f"""
     INSERT INTO stalled BY NAME
     SELECT idle.stream, start_at, end_at, number AS exchange, 'idle' AS phase, 'sender' AS kind, 'hello' AS detail,
-        'client' AS side, start_frame, end_frame, 0.9 AS confidence
+        'client' AS side, 'client' AS owner, start_frame, end_frame, 0.9 AS confidence
     FROM (
         SELECT stream, start_at, end_at, start_frame, end_frame FROM phases
         WHERE kind = 'idle' AND end_at - start_at BETWEEN {LATE_HELLO_NS} AND {OPENED_AHEAD_NS}) idle
@@ -112,6 +114,63 @@ _CHARGE = f"""
         GROUP BY ALL HAVING sum(ns) > 0)
 """
 
+_WAY = """rtt_server_ns + CASE (SELECT any_value(seen_from) FROM captures)
+    WHEN 'client' THEN coalesce(least_rtt_client_ns, 0) WHEN 'server' THEN -coalesce(least_rtt_server_ns, 0) ELSE 0 END"""
+"""SQL, of ``connections``: the way from the point of view to the server and back, which is part of every wait."""
+# Stalls of a connection do not overlap: what lies between two instants is the difference of two running sums.
+_SERVE = f"""
+    UPDATE exchanges SET service_ns = ns FROM (
+        WITH held AS (
+            SELECT stream, start_at, end_at, coalesce(sum(end_at - start_at) OVER (
+                PARTITION BY stream ORDER BY start_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before_ns
+            FROM stalled WHERE phase = 'wait' AND (detail IN ('ack', 'spurious')) IS NOT TRUE)
+        SELECT exchanges.stream, number, greatest(wait_ns - way_ns
+            - coalesce(till.before_ns + least(response_at, till.end_at) - till.start_at, 0)
+            + coalesce(since.before_ns + least(request_done_at, since.end_at) - since.start_at, 0), 0)::BIGINT AS ns
+        FROM (SELECT stream, number, request_done_at, response_at, wait_ns FROM exchanges WHERE wait_ns IS NOT NULL)
+            AS exchanges
+        JOIN (SELECT stream, {_WAY} AS way_ns FROM connections) USING (stream)
+        ASOF LEFT JOIN held since ON exchanges.stream = since.stream AND request_done_at >= since.start_at
+        ASOF LEFT JOIN held till ON exchanges.stream = till.stream AND response_at >= till.start_at
+        WHERE way_ns IS NOT NULL) AS told
+    WHERE exchanges.stream = told.stream AND exchanges.number = told.number
+"""
+# What no stall explains of a phase: of a TLS handshake each end's computing, of a wait what is not the way, is that end's.
+_OWN = f"""
+    INSERT INTO wait_owners BY NAME
+    WITH users AS (
+        SELECT stream, server_ip, server_port, {_WAY} AS way_ns FROM connections WHERE {SERVED}),
+    computed AS (
+        SELECT stream, sum(client_compute_ns) AS client_ns, sum(server_compute_ns) AS server_ns
+        FROM handshakes GROUP BY stream),
+    told AS (
+        SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
+        FROM stalled WHERE phase IN {(*WAITED, "idle")}),
+    rests AS (
+        SELECT stream, exchange, phase, sum(ns) AS ns FROM (
+            SELECT stream, if(kind = 'wait', exchange, NULL) AS exchange, kind::VARCHAR AS phase,
+                end_at - start_at AS ns
+            FROM phases WHERE kind IN {WAITED}
+            UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM told WHERE phase <> 'idle')
+        GROUP BY ALL),
+    parted AS (
+        SELECT phase, ns, server_ip, server_port,
+            CASE WHEN phase = 'tls' THEN least(ns, coalesce(client_ns, 0)) ELSE 0 END AS of_client,
+            CASE phase WHEN 'tls' THEN least(ns - of_client, coalesce(server_ns, 0))
+                WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) ELSE 0 END AS of_server,
+            CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait' THEN way_ns IS NOT NULL
+                ELSE true END AS is_known
+        FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)),
+    owned AS (
+        SELECT server_ip, server_port, phase, 'client' AS owner, of_client AS ns FROM parted
+        UNION ALL SELECT server_ip, server_port, phase, 'server', of_server FROM parted
+        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'), ns - of_client - of_server
+        FROM parted
+        UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM told JOIN users USING (stream))
+    SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS waited_ns
+    FROM owned GROUP BY ALL HAVING sum(ns) > 0
+"""
+
 
 def explain_phases(tables: Tables) -> None:
     """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other.
@@ -130,3 +189,13 @@ def count_waits(tables: Tables) -> None:
 def charge_servers(tables: Tables) -> None:
     """Fill ``times``, whose rows add up to the lifetimes of a server's connections."""
     tables.execute(_CHARGE)
+
+
+def time_servers(tables: Tables) -> None:
+    """Fill ``exchanges.service_ns``: the part of a wait in which the server had the request, and nothing was held up."""
+    tables.execute(_SERVE)
+
+
+def find_owners(tables: Tables) -> None:
+    """Fill ``wait_owners``, whose rows add up to what users waited in each phase at a server."""
+    tables.execute(_OWN)

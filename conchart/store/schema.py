@@ -28,6 +28,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "SESSION": ("full", "psk", "psk-0rtt", "session-id", "ticket"),
     "OUTCOME": ("complete", "failed", "incomplete"),
     "COVERAGE": ("all", "none", "partial", "unsupported", "wrong"),
+    "OWNER": ("client", "path", "proxy", "server", "unknown"),
     "PHASE": ("close", "idle", "request", "syn", "tls", "transfer", "unseen", "wait"),
     "STALL": (
         "delayed-ack",
@@ -207,12 +208,12 @@ TABLES: tuple[Table, ...] = (
             tunnel_datagrams_client BIGINT, tunnel_datagrams_server BIGINT,
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,
             request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
-            request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT, service_ns BIGINT,
+            request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT,
             client_keepalive BOOLEAN, server_keepalive BOOLEAN,
             keep_alive_timeout_ns BIGINT, keep_alive_max BIGINT,
             inferred BOOLEAN, confidence DOUBLE
         """,
-        worked_out="from_log BOOLEAN",
+        worked_out="service_ns BIGINT, from_log BOOLEAN",
     ),
     Table(
         name="exchange_messages",
@@ -522,10 +523,10 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="stalled",
         key="stream, start_at",
-        known="end_at, phase, kind, side, start_frame, end_frame, confidence",
+        known="end_at, phase, kind, side, owner, start_frame, end_frame, confidence",
         worked_out="""
             stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase PHASE, kind STALL,
-            detail DETAIL, side SIDE, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+            detail DETAIL, side SIDE, owner OWNER, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
     Table(
@@ -552,6 +553,12 @@ TABLES: tuple[Table, ...] = (
             server_ip VARCHAR, server_port INTEGER, number INTEGER, phase VARCHAR, kind VARCHAR, detail VARCHAR,
             total_ns BIGINT, waited_ns BIGINT
         """,
+    ),
+    Table(
+        name="wait_owners",
+        key="server_ip, server_port, phase, owner",
+        known="waited_ns",
+        worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, waited_ns BIGINT",
     ),
     Table(
         name="coverage",

@@ -465,6 +465,11 @@ class Tables:
         return self._table("times")
 
     @property
+    def wait_owners(self) -> duckdb.DuckDBPyRelation:
+        """Whose time it was that users waited for, per phase at a server."""
+        return self._table("wait_owners")
+
+    @property
     def coverage(self) -> duckdb.DuckDBPyRelation:
         """What the keys given opened; empty where there were none."""
         return self._table("coverage")

@@ -1,6 +1,6 @@
 """Where most of what users waited was, whether something was found about it or not.
 
-In: the tables ``servers``, ``times``, ``explained``, ``splits``, ``links``, and the rows behind the largest of them.
+In: the tables ``servers``, ``times``, ``wait_owners``, ``explained``, ``splits``, ``links``, and the rows behind the largest of them.
 Out: :class:`Longest`.
 
 A law against silence holds here: whatever has half or more of what users waited (a phase, a server, the proxy itself,
@@ -90,10 +90,14 @@ _HANDSHAKES = f"""
     FROM handshakes JOIN ({_SERVED}) USING (stream)
 """
 _EXCHANGES = f"""
-    SELECT count(*) AS requests, sum(wait_ns) FILTER (service_ns IS NOT NULL)::BIGINT AS wait_ns,
-        sum(service_ns)::BIGINT AS service_ns, sum(request_bytes)::BIGINT AS asked,
-        sum(response_bytes)::BIGINT AS answered
+    SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS asked, sum(response_bytes)::BIGINT AS answered
     FROM exchanges JOIN ({_SERVED}) USING (stream)
+"""
+_OWNER = f"""
+    SELECT owner, sum(wait_owners.waited_ns)::BIGINT AS ns
+    FROM wait_owners JOIN servers USING (server_ip, server_port)
+    WHERE {OF_USERS} AND phase = $phase AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
+    GROUP BY owner ORDER BY ns DESC, owner LIMIT 1
 """
 _SPLIT = f"""
     SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, pool_ns AS pool, backend_ns AS backend,
@@ -175,7 +179,7 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
     if part.phase == "idle" and stall:
         word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
     hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
-    own = _own_time(tables, asked) if part.phase == "wait" and not behind else ""
+    own = _whose(tables, part, of_phase) if not behind else ""
     said = [*_facts(tables, part.phase, asked), _place(tables, asked) or behind or own, _worst(worst, names=names)]
     if stall and 2 * stall["ns"] >= part.ns:
         kind = stall_kind(stall["kind"], stall["told_detail"])
@@ -231,18 +235,19 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
             yield format_bytes(size)
 
 
-def _own_time(tables: Tables, asked: Row) -> str:
-    """Say how much of a wait is the way to the server and back: what is left is its own time.
+def _whose(tables: Tables, part: _Part, of_phase: Row) -> str:
+    """Say whose time most of a phase is; empty where its name says as much, or nobody knows.
 
-    As a share: requests side by side wait for longer, added up, than there was waiting.
+    What is not told apart of a message on its way is the path's: nothing is to be learnt from that.
     """
-    row = next(rows(tables, _EXCHANGES, asked))
-    if not row["wait_ns"]:
+    row = next(rows(tables, _OWNER, of_phase), None)
+    if row is None or row["owner"] == "unknown":
         return ""
-    way, own = row["wait_ns"] - row["service_ns"], row["service_ns"]
-    if 2 * way > row["wait_ns"]:
-        return f"{format_share(way, row['wait_ns'])} of it the way there and back"
-    return f"{format_share(own, row['wait_ns'])} of it the server's own time"
+    if part.phase == "tls" and row["owner"] != "path":
+        return f"the {row['owner']} computed for {format_ns(row['ns'])}"
+    if row["owner"] != "path":
+        return f"{format_share(row['ns'], part.ns)} of it the {row['owner']}'s own time"
+    return f"{format_share(row['ns'], part.ns)} of it on the path" if part.phase in ("tls", "wait") else ""
 
 
 def _place(tables: Tables, asked: Row) -> str:

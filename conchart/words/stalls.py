@@ -36,6 +36,8 @@ class StallKind:
     """One sentence, without a full stop."""
     doing: Literal["the program's", "the network's", "TCP's"]
     """Whose doing it is: who looks for a remedy begins there."""
+    owner: Literal["side", "peer", "path"]
+    """Whose time it is: of the side whose byte was late, of its peer, of the path between them."""
 
     @property
     def colour(self) -> str | None:
@@ -49,6 +51,7 @@ STALLS: tuple[StallKind, ...] = (
         word="held",
         meaning="a small segment waits for an acknowledgement (Nagle)",
         doing="TCP's",
+        owner="side",
     ),
     StallKind(
         name="nagle",
@@ -56,18 +59,21 @@ STALLS: tuple[StallKind, ...] = (
         word="held",
         meaning="a small segment waits for a delayed acknowledgement (Nagle)",
         doing="TCP's",
+        owner="side",
     ),
     StallKind(
         name="delayed-ack",
         word="held",
         meaning="the sender waits for an acknowledgement that the peer delays",
         doing="TCP's",
+        owner="peer",
     ),
     StallKind(
         name="rto",
         word="lost",
         meaning="a segment was lost, and sent again when a timer ran out",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="rto",
@@ -75,6 +81,7 @@ STALLS: tuple[StallKind, ...] = (
         word="lost",
         meaning="an acknowledgement was lost, and its data sent again when a timer ran out",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="rto",
@@ -82,12 +89,14 @@ STALLS: tuple[StallKind, ...] = (
         word="late",
         meaning="an acknowledgement came too late, and its data was retransmitted needlessly",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="fast-retransmit",
         word="lost",
         meaning="a segment was lost, and sent again when later ones were acknowledged",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="fast-retransmit",
@@ -95,12 +104,14 @@ STALLS: tuple[StallKind, ...] = (
         word="late",
         meaning="a segment arrived after later ones, and was retransmitted needlessly",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="pto",
         word="lost",
         meaning="a QUIC packet was lost, and its data sent again when a timer ran out (probe timeout)",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="pto",
@@ -108,12 +119,14 @@ STALLS: tuple[StallKind, ...] = (
         word="late",
         meaning="a QUIC packet or its acknowledgement came too late, and its data was sent again needlessly",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="loss",
         word="lost",
         meaning="a QUIC packet was lost, and its data sent again when later ones were acknowledged",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="loss",
@@ -121,60 +134,70 @@ STALLS: tuple[StallKind, ...] = (
         word="late",
         meaning="a QUIC packet arrived after later ones, and its data was sent again needlessly",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="qpack",
         word="blocked",
         meaning="header fields wait for table entries of another stream (QPACK)",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="migration",
         word="lost",
         meaning="the client has moved to another address or port, and the server's packets do not reach it",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="syn-rto",
         word="lost",
         meaning="a SYN or its answer was lost, and sent again when a timer ran out",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="pmtu",
         word="lost",
         meaning="large segments do not get through, smaller ones do (path MTU)",
         doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="zero-window",
         word="blocked",
         meaning="the receiver's window is closed: its program does not read",
         doing="the program's",
+        owner="peer",
     ),
     StallKind(
         name="receiver",
         word="blocked",
         meaning="the receiver's window is full: its program reads too slowly",
         doing="the program's",
+        owner="peer",
     ),
     StallKind(
         name="window-limited",
         word="limited",
         meaning="the receiver's window is too small for this path, though its program reads",
         doing="TCP's",
+        owner="peer",
     ),
     StallKind(
         name="slow-start",
         word="limited",
         meaning="the sender waits a round trip until it may send more (slow start)",
         doing="TCP's",
+        owner="path",
     ),
     StallKind(
         name="sender",
         word="paused",
         meaning="the sending program pauses in the middle of a message",
         doing="the program's",
+        owner="side",
     ),
     StallKind(
         name="sender",
@@ -182,8 +205,18 @@ STALLS: tuple[StallKind, ...] = (
         word="deferred",
         meaning="the client's program waits with its ClientHello",
         doing="the program's",
+        owner="side",
     ),
 )
+
+def _owned(owner: str) -> tuple[str, ...]:
+    return tuple(sorted({stall.name for stall in STALLS if stall.owner == owner}))
+
+
+OWNER = f"""CASE WHEN phase = 'wait' AND detail IN ('ack', 'spurious') THEN 'server'
+    WHEN kind IN {_owned("path")} THEN 'path'
+    WHEN kind IN {_owned("peer")} THEN if(side = 'client', 'server', 'client') ELSE side::VARCHAR END"""
+"""SQL, of a stall inside a phase: whose time it is. A request that had arrived kept no server from working on it."""
 
 STALL_BY_NAME: dict[tuple[str, str | None], StallKind] = {(stall.name, stall.detail): stall for stall in STALLS}
 

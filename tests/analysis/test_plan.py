@@ -136,11 +136,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize(
     ("query", "steps"),
     [
-        ("FROM exchanges", []),
+        ("FROM phases", []),
+        ("FROM exchanges", ["explain_phases", "time_servers"]),
         ("SELECT count(*) FROM phases JOIN handshakes USING (stream)", []),
         ("FROM links", ["link_hops"]),
         ("from LINKS", ["link_hops"]),
-        ("WITH l AS (FROM links) SELECT * FROM l JOIN exchanges ON stream = front_stream", ["link_hops"]),
+        ("WITH l AS (FROM links) SELECT * FROM l JOIN phases ON stream = front_stream", ["link_hops"]),
         ("SELECT (SELECT count(*) FROM coverage)", ["cover"]),
         ("FROM splits", ["link_hops", "split_waits"]),
         ("FROM times", ["explain_phases", "find_races", "charge_servers"]),
@@ -186,7 +187,7 @@ def test_the_match_of_spans_is_owed_only_where_there_are_spans(ran: list[str]) -
 
 def test_files_pay_for_what_they_hold(ran: list[str], tmp_path: Path) -> None:
     with conchart.read(PROXY) as trace:
-        trace.write(tmp_path / "requests.csv", table="exchanges")
+        trace.write(tmp_path / "phases.csv", table="phases")
         assert ran == []
         trace.write(tmp_path / "connections.parquet")
         assert set(ran) == {"locate", "explain_phases", "find_races", "count_waits"} & set(NAMES)

@@ -43,9 +43,27 @@ def test_what_users_waited_is_one_number(capture: Path) -> None:
             """
         ).fetchall()
         assert overdone == 0
+        assert owned_apart(trace) == []
         assert explained >= sum(one.own_ns for one in found)
         told_to_itself(trace, waited_ns)
         nothing_changed(trace, waited_ns)
+
+
+def owned_apart(trace: conchart.Trace) -> list[tuple[object, ...]]:
+    """Phases at servers whose owners do not add up to what users waited, and servers that worked longer than that."""
+    return trace.sql(
+        """
+        SELECT * FROM (
+            SELECT server_ip, server_port, phase::VARCHAR AS phase, sum(waited_ns) AS waited_ns
+            FROM times GROUP BY ALL HAVING sum(waited_ns) > 0)
+        FULL JOIN (
+            SELECT server_ip, server_port, phase::VARCHAR AS phase, sum(waited_ns) AS owned_ns, min(waited_ns) AS least
+            FROM wait_owners GROUP BY ALL) USING (server_ip, server_port, phase)
+        WHERE waited_ns IS DISTINCT FROM owned_ns OR least < 0
+        UNION ALL
+        SELECT NULL, stream, NULL, wait_ns, service_ns, number FROM exchanges WHERE service_ns NOT BETWEEN 0 AND wait_ns
+        """
+    ).fetchall()
 
 
 def told_to_itself(trace: conchart.Trace, waited_ns: int) -> None:

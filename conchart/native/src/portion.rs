@@ -43,8 +43,7 @@ pub struct Portion {
     connections: Vec<(ConnectionRow<'static>, ServerName, Owners)>,
     /// With the round trips between the capture point and each end, in nanoseconds.
     handshakes: Vec<(i32, Box<Handshake>, BySide<Option<i64>>)>,
-    /// With the round trip to the server.
-    exchanges: Vec<(i32, Exchange, Option<i64>)>,
+    exchanges: Vec<(i32, Exchange)>,
     contents: Vec<(i32, ContentMessage)>,
     phases: Vec<(i32, Phase)>,
     stalls: Vec<(i32, Stall)>,
@@ -96,8 +95,8 @@ impl Portion {
             let version = handshake.version.map(Version::name);
             tables.handshake(rows::handshake(stream, &handshake, version.as_deref(), rtt))?;
         }
-        for (stream, exchange, rtt) in self.exchanges.drain(..) {
-            tables.exchange(rows::exchange(stream, &exchange, rtt))?;
+        for (stream, exchange) in self.exchanges.drain(..) {
+            tables.exchange(rows::exchange(stream, &exchange))?;
         }
         for (stream, message) in self.contents.drain(..) {
             tables.exchange_message(rows::content(stream, &message))?;
@@ -174,8 +173,8 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn exchange(&mut self, stream: i32, exchange: Exchange, rtt_server: Option<i64>) -> Result<(), Stopped> {
-        self.portion.exchanges.push((stream, exchange, rtt_server));
+    pub fn exchange(&mut self, stream: i32, exchange: Exchange) -> Result<(), Stopped> {
+        self.portion.exchanges.push((stream, exchange));
         self.added()
     }
 

@@ -291,7 +291,7 @@ fn lookup(exchange: &Exchange) -> (Option<&str>, Option<&str>, Option<i32>) {
     }
 }
 
-pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> ExchangeRow<'_> {
+pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
     let (request, response) = (&exchange.request, &exchange.response);
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
     let response_done = at(response.last.filter(|_| response.done));
@@ -343,7 +343,6 @@ pub fn exchange(stream: i32, exchange: &Exchange, rtt_server: Option<i64>) -> Ex
         request_ns: between(at(request.first), request_done),
         wait_ns: wait,
         transfer_ns: between(at(response.first), response_done),
-        service_ns: wait.zip(rtt_server).map(|(wait, rtt)| (wait - rtt).max(0)),
         client_keepalive: exchange.client_keepalive,
         server_keepalive: exchange.server_keepalive,
         keep_alive_timeout_ns: exchange.keep_alive.and_then(|said| said.timeout).map(|s| i64::from(s) * 1_000_000_000),

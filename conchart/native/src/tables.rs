@@ -271,7 +271,7 @@ table! {
         tunnel_datagrams_client: Int64, tunnel_datagrams_server: Int64,
         continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
-        request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, service_ns: Int64, client_keepalive: Bool,
+        request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, client_keepalive: Bool,
         server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64, inferred: Bool, confidence: Float,
     }
 }

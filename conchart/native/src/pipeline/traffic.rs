@@ -341,7 +341,7 @@ impl Traffic {
         while let Some(exchange) = conversation.next_exchange() {
             phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
             name.asked(exchange.host.as_deref());
-            out.exchange(stream, exchange, rtt.server)?;
+            out.exchange(stream, exchange)?;
         }
         while let Some(message) = conversation.next_message() {
             phases::of_message(&message).into_iter().for_each(&mut charge);
@@ -381,7 +381,7 @@ impl Traffic {
                 exchange.request.done |= exchange.inferred;
                 phases::of_exchange(&exchange, || end).into_iter().flatten().for_each(|phase| tiler.push(phase));
                 name.asked(exchange.host.as_deref());
-                out.exchange(flow.stream, exchange, packets.rtt().server)?;
+                out.exchange(flow.stream, exchange)?;
             }
         }
         tiler.push(Phase::without_exchange(Kind::Close, end, last));
