@@ -98,6 +98,7 @@ TOLD = (
     "handshakes/chromium-apache-1.3-http1",
     "handshakes/concurrent-curl-apache-1.2",
     "handshakes/curl-apache-1.2-client-certificate",
+    "findings/keepalive-race",
     "handshakes/gnutls-nginx-1.3-0rtt",
     "multiplexed/chromium-apache-later",
     "hops/chain-announced-v2-beside-1",

@@ -49,6 +49,7 @@ SENDERS = {
         "response_done_at": "'server'",
         "continued_at": "'server'",
         "body_at": "'client'",
+        "ended_at": "if(ended_by = 'server', 'server', 'client')",
     },
     "phases": {"start_at": "start_by", "end_at": "end_by"},
     "stalls": {"start_at": "start_by", "end_at": "end_by"},

@@ -68,6 +68,8 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "validation",
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
+    "FATE": ("abandoned", "answered", "cut", "refused", "unanswered", "unknown"),
+    "ENDER": ("client", "path", "server"),
     "COVER": ("clear", "opened", "sealed"),
     "CONTENT": ("binary", "close", "message", "ping", "pong", "text"),
 }
@@ -159,7 +161,8 @@ TABLES: tuple[Table, ...] = (
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
-            rst_at BIGINT, rst_frame BIGINT, state STATE, app VARCHAR, server_name VARCHAR,
+            rst_at BIGINT, rst_frame BIGINT, rst_ttl INTEGER, rst_foreign BOOLEAN,
+            unacknowledged_client BIGINT, unacknowledged_server BIGINT, state STATE, app VARCHAR, server_name VARCHAR,
             client_pid INTEGER, client_process VARCHAR, client_container VARCHAR, client_container_id VARCHAR,
             client_pod VARCHAR,
             server_pid INTEGER, server_process VARCHAR, server_container VARCHAR, server_container_id VARCHAR,
@@ -211,6 +214,7 @@ TABLES: tuple[Table, ...] = (
             request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT,
             client_keepalive BOOLEAN, server_keepalive BOOLEAN,
             keep_alive_timeout_ns BIGINT, keep_alive_max BIGINT,
+            outcome FATE, ended_by ENDER, ended_at BIGINT, ended_frame BIGINT,
             inferred BOOLEAN, confidence DOUBLE
         """,
         worked_out="service_ns BIGINT, from_log BOOLEAN",

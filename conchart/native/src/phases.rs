@@ -87,10 +87,12 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 ///
 /// A wait without a response, and a message that its own framing shows to be incomplete, last until the exchange was
 /// given up (`ended`), else until `end`. The time of a response that was sent but not captured is `Unseen`, not a wait.
-/// A response that comes when something happens is not owed before: that time is idle. So is what follows the answer that
+/// Nobody waits for what comes after the requester
+/// has gone. A response that comes when something happens is not owed before: that time is idle. So is what follows the answer that
 /// opens a tunnel: who owes what is between its two ends.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
+    let until = |moment| exchange.until(moment);
     let phase = |kind, start: Option<Moment>, end: Option<Moment>| {
         let exchange_number = Some(exchange.number);
         let inferred = exchange.inferred;
@@ -102,13 +104,13 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     let wait = match response.revealed.filter(|_| response.first.is_none()) {
         Some(revealed) => phase(Kind::Unseen, request_ends, Some(revealed)),
         None if exchange.awaits_event => None,
-        None => phase(Kind::Wait, request_ends, Some(response.first.unwrap_or_else(&end))),
+        None => phase(Kind::Wait, request_ends, Some(response.first.map_or_else(&end, until))),
     };
     let opened = exchange.tunnel.as_ref().and_then(|tunnel| tunnel.done);
     [
         phase(Kind::Request, request.first, request_ends),
         wait,
-        phase(Kind::Transfer, response.first, opened.or(response_ends)),
+        phase(Kind::Transfer, response.first, opened.or(response_ends.map(until))),
     ]
 }
 

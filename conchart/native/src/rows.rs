@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, DnsOver, Exchange, Http3Frame, Provenance, QuicFrame, Span};
+use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Http3Frame, Outcome, Provenance, QuicFrame, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -166,6 +166,10 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
         fin_server_frame: frame(tcp.first_fin(Side::Server)),
         rst_at: at(tcp.rst()),
         rst_frame: frame(tcp.rst()),
+        rst_ttl: tcp.rst_ttl.map(i32::from),
+        rst_foreign: tcp.rst_foreign,
+        unacknowledged_client: tcp.unacknowledged(Side::Client).map(u64::cast_signed),
+        unacknowledged_server: tcp.unacknowledged(Side::Server).map(u64::cast_signed),
         state: Some(tcp.state().name()),
         ..flow(of, about, stations)
     }
@@ -295,14 +299,16 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
     let (request, response) = (&exchange.request, &exchange.response);
     let request_done = at(request.last.filter(|_| request.done || response.first.is_some()));
     let response_done = at(response.last.filter(|_| response.done));
+    let is_within = |moment: &Moment| exchange.until(*moment) == *moment;
     // A response may overtake its request (RFC 9112 section 9.5): then nobody waited.
-    let answered = at(response.first).filter(|_| !exchange.awaits_event);
+    let answered = at(response.first.filter(is_within)).filter(|_| !exchange.awaits_event);
     let wait = request_done.zip(answered).map(|(from, to)| (to - from).max(0));
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();
     let (kind, name, rcode) = lookup(exchange);
     let tunnel = exchange.tunnel.as_deref();
+    let ended = exchange.ended.filter(|_| exchange.ended_by.is_some());
     ExchangeRow {
         stream: Some(stream),
         number: Some(exchange.number.cast_signed()),
@@ -342,11 +348,15 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         response_frame: frame(response.first),
         request_ns: between(at(request.first), request_done),
         wait_ns: wait,
-        transfer_ns: between(at(response.first), response_done),
+        transfer_ns: between(at(response.first), at(response.last.filter(is_within))).filter(|_| response.done),
         client_keepalive: exchange.client_keepalive,
         server_keepalive: exchange.server_keepalive,
         keep_alive_timeout_ns: exchange.keep_alive.and_then(|said| said.timeout).map(|s| i64::from(s) * 1_000_000_000),
         keep_alive_max: exchange.keep_alive.and_then(|said| said.max).map(i64::from),
+        outcome: exchange.outcome.map(Outcome::name),
+        ended_by: exchange.ended_by.map(Ender::name),
+        ended_at: at(ended),
+        ended_frame: frame(ended),
         inferred: Some(exchange.inferred),
         confidence: Some(exchange.confidence),
     }

@@ -236,6 +236,7 @@ table! {
         isn_client: Int64, isn_server: Int64, announced_ip: Address, announced_port: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
+        rst_ttl: Int32, rst_foreign: Bool, unacknowledged_client: Int64, unacknowledged_server: Int64,
         state: Word, app: Text, server_name: Text,
         client_pid: Int32, client_process: Text, client_container: Text, client_container_id: Text, client_pod: Text,
         server_pid: Int32, server_process: Text, server_container: Text, server_container_id: Text, server_pod: Text,
@@ -272,7 +273,8 @@ table! {
         continued_at: Int64, body_at: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, client_keepalive: Bool,
-        server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64, inferred: Bool, confidence: Float,
+        server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64,
+        outcome: Word, ended_by: Word, ended_at: Int64, ended_frame: Int64, inferred: Bool, confidence: Float,
     }
 }
 table! {

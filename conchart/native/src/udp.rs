@@ -43,6 +43,10 @@ pub struct Datagrams {
     pub rtt: BySide<Option<i64>>,
     /// QUIC: the first stateless reset.
     pub reset: Option<Moment>,
+    /// QUIC: one side has closed the connection, and says so.
+    pub closed: Option<Moment>,
+    /// Once nothing more will come: the latest frame of the capture.
+    pub silent_until: Option<i64>,
     /// The first of the server's datagrams that is longer than an acknowledgement, since the client said anything.
     pub unanswered: Option<Moment>,
     /// QUIC: DATAGRAM frames of each side, where packets are opened.
@@ -79,6 +83,8 @@ impl Datagrams {
             last_frame: opened.frame(),
             rtt: BySide::default(),
             reset: None,
+            closed: None,
+            silent_until: None,
             unanswered: None,
             carried: None,
             duplicates: 0,

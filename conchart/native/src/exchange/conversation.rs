@@ -127,6 +127,12 @@ impl Conversation {
         self.ledger.reset
     }
 
+    /// QUIC: one side closes the connection (RFC 9000 section 10.2).
+    #[must_use]
+    pub fn closed(&self) -> Option<Moment> {
+        self.ledger.closed
+    }
+
     /// First moment of the oldest exchange or handshake not yet handed out: nothing that is still
     /// to come begins before it. `None` when nothing is under way.
     #[must_use]

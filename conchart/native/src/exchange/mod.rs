@@ -34,6 +34,7 @@ mod memcached;
 mod messages;
 mod mongodb;
 mod mysql;
+mod outcome;
 mod postgresql;
 mod prelude;
 mod provenance;
@@ -59,6 +60,7 @@ pub use conversation::Conversation;
 pub use http1::head::KeepAlive;
 pub use ledger::passing::{Http3Frame, QuicFrame};
 pub use ledger::{Delay, Way};
+pub use outcome::{Ender, Ends, Outcome};
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
@@ -201,6 +203,10 @@ pub struct Exchange {
     pub server_keepalive: Option<bool>,
     /// Nothing more of it will come after this: it was given up (RST_STREAM), or nothing answers it (a PROXY header).
     pub ended: Option<Moment>,
+    /// How it ended. Readers say so where only their protocol tells; `None` when all else is known: no response was due.
+    pub outcome: Option<Outcome>,
+    /// Who broke it off.
+    pub ended_by: Option<Ender>,
     /// The response comes when something happens (an entry in a queue), not when work is done: until then, nobody owes it.
     pub awaits_event: bool,
     /// It asks for a tunnel on a stream of HTTP/2 or HTTP/3. The request ends with its head, and what the response

@@ -512,7 +512,7 @@ impl<O: Output> Run<O> {
     /// Turns a flow that is over into rows.
     fn end(&mut self, mut flow: Box<Flow<Traffic>>) -> Result<(), Failure> {
         self.waiting_bytes -= flow.content.waiting_bytes();
-        Traffic::end(&mut flow, &mut self.out)?;
+        Traffic::end(&mut flow, self.latest, &mut self.out)?;
         let Flow { stream, content: Traffic { capture, packets, clock_stepped_back, .. }, .. } = *flow;
         let (forced, duplicates) = match &packets {
             Packets::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),

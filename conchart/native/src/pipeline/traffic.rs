@@ -7,7 +7,7 @@ use super::Failure;
 use super::clock_steps::dated;
 use super::moves::Moves;
 use super::syn::Syn;
-use crate::exchange::{Carrier, Conversation, Delay, Exchange, Statements, Way};
+use crate::exchange::{Carrier, Conversation, Delay, Ends, Exchange, Statements, Way};
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
@@ -76,6 +76,24 @@ impl Packets {
             Self::Udp(_) => return None,
         };
         Some(Phase { inferred, ..Phase::without_exchange(Kind::Syn, start, end) })
+    }
+
+    /// When each end broke it off, as far as is known.
+    fn ends(&self) -> Ends {
+        match self {
+            Self::Tcp(tcp) => Ends {
+                fin: BySide { client: tcp.first_fin(Side::Client), server: tcp.first_fin(Side::Server) },
+                rst: tcp.rst(),
+                is_foreign: tcp.rst_foreign == Some(true),
+                silent_until: None,
+            },
+            Self::Udp(udp) => {
+                let by = |side: Side| udp.closed.filter(|closed| closed.sender() == side);
+                let fin = BySide { client: by(Side::Client), server: by(Side::Server) };
+                Ends { fin, rst: udp.reset, silent_until: udp.silent_until, ..Ends::default() }
+            }
+            Self::Syn(_) => Ends::default(),
+        }
     }
 
     fn is_midstream(&self) -> bool {
@@ -311,7 +329,7 @@ impl Traffic {
         }
         if let Packets::Udp(udp) = packets {
             (udp.rtt, udp.reset) = (conversation.rtt(), conversation.reset());
-            udp.carried = conversation.datagrams();
+            (udp.carried, udp.closed) = (conversation.datagrams(), conversation.closed());
             while let Some(delay) = conversation.next_delay() {
                 if let Delay::Lost(lost) = delay {
                     out.lost(stream, lost)?;
@@ -338,7 +356,9 @@ impl Traffic {
             name.greeted(handshake.sni.as_deref());
             out.handshake(stream, handshake, rtt)?;
         }
-        while let Some(exchange) = conversation.next_exchange() {
+        let ends = packets.ends();
+        while let Some(mut exchange) = conversation.next_exchange() {
+            exchange.conclude(&ends);
             phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
             name.asked(exchange.host.as_deref());
             out.exchange(stream, exchange)?;
@@ -379,6 +399,7 @@ impl Traffic {
                 let mut exchange = exchange.clone();
                 // Of a turn nobody knows whether more comes; who asked is taken to wait.
                 exchange.request.done |= exchange.inferred;
+                exchange.conclude(&packets.ends());
                 phases::of_exchange(&exchange, || end).into_iter().flatten().for_each(|phase| tiler.push(phase));
                 name.asked(exchange.host.as_deref());
                 out.exchange(flow.stream, exchange)?;
@@ -398,13 +419,15 @@ impl Traffic {
         out.connection(row, name, flow.content.owners.clone())
     }
 
-    /// Turns a flow that is over into rows.
-    pub fn end<O: Output>(flow: &mut Flow<Self>, out: &mut Outbox<O>) -> Result<(), Failure> {
+    /// Turns a flow that is over into rows. `latest`: when the latest frame was captured.
+    pub fn end<O: Output>(flow: &mut Flow<Self>, latest: i64, out: &mut Outbox<O>) -> Result<(), Failure> {
         let stream = flow.stream;
         let traffic = &mut flow.content;
         traffic.connect();
-        if let Packets::Tcp(tcp) = &mut traffic.packets {
-            tcp.finish(&mut traffic.speech);
+        match &mut traffic.packets {
+            Packets::Tcp(tcp) => tcp.finish(&mut traffic.speech),
+            Packets::Udp(udp) => udp.silent_until = Some(dated(latest, traffic.ahead)),
+            Packets::Syn(_) => {}
         }
         traffic.end_move(stream, out)?;
         traffic.conclude(stream, out)?;

@@ -57,6 +57,9 @@ pub struct Connection {
     pub rst_by: Option<Side>,
     /// The RST that ended it; a SYN that is sent again takes one back that came before the SYN-ACK.
     pub(super) rst: Option<Moment>,
+    /// Its hop limit, and whether that or its identification is unlike those of the side that it names as its sender.
+    pub rst_ttl: Option<u8>,
+    pub rst_foreign: Option<bool>,
     pub(super) last_byte: Option<Moment>,
     /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
     pub(super) sent: BySide<i64>,
@@ -91,6 +94,8 @@ impl Connection {
             fin_by: None,
             rst_by: None,
             rst: None,
+            rst_ttl: None,
+            rst_foreign: None,
             last_byte: None,
             sent: BySide::default(),
             handshake_rtt: BySide::default(),
@@ -128,8 +133,13 @@ impl Connection {
         let mut taken = Taken { acked, received_twice, came_twice, ..Taken::default() };
         if segment.flags.rst() {
             self.rst_by.get_or_insert(from);
-            self.rst.get_or_insert(seen);
+            if self.rst.is_none() {
+                self.rst = Some(seen);
+                self.rst_ttl = Some(segment.ttl);
+                self.rst_foreign = self.halves[from].stamps.are_foreign(segment.ttl, segment.ip_id);
+            }
         } else {
+            self.halves[from].stamps.note(segment.ttl, segment.ip_id);
             let extent = self.halves[from].extent(segment);
             (taken.position, taken.end) = (extent.position, extent.end);
             taken.mark = self.payload(from, segment, extent, acked, seen, receiver);

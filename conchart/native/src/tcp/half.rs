@@ -2,6 +2,7 @@
 
 use super::assembler::Assembler;
 use super::classifier::{Classifier, Extent};
+use super::stamps::Stamps;
 use crate::packet::{Segment, Seq, Station};
 
 /// What one side sent.
@@ -19,7 +20,9 @@ pub struct Half {
     pub window_scale: Option<u8>,
     /// Hop limit of the first packet, as it arrived.
     pub ttl: Option<u8>,
-    /// Who sent it on the last link.
+    /// Of all packets but resets.
+    pub(super) stamps: Stamps,
+    /// Who sent the first packet on the last link.
     pub station: Option<Station>,
 }
 

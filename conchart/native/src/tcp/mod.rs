@@ -14,6 +14,7 @@ mod delivery;
 mod gaps;
 mod half;
 mod handshake;
+mod stamps;
 mod state;
 mod unseen;
 

@@ -111,6 +111,14 @@ impl Connection {
         self.rst
     }
 
+    /// Stream bytes of that side that its peer never acknowledged; `None` where no packet of the peer is captured.
+    #[must_use]
+    pub fn unacknowledged(&self, side: Side) -> Option<u64> {
+        let Half { assembler, .. } = &self.halves[side];
+        let is_known = self.halves[side.peer()].is_captured() && assembler.is_started();
+        is_known.then(|| assembler.high.saturating_sub(assembler.acked.max(assembler.start)))
+    }
+
     /// The first FIN of that side.
     #[must_use]
     pub fn first_fin(&self, side: Side) -> Option<Moment> {

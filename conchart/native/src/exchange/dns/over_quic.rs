@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{Dns, PROTOCOL};
+use crate::exchange::Outcome;
 use crate::exchange::ledger::Ledger;
 use crate::exchange::quic::inside::{Inside, Part};
 use crate::exchange::reader::Reader;
@@ -37,6 +38,8 @@ impl DnsOverQuic {
         for asked in self.streams.remove(&id).iter().flat_map(|dns| dns.asked.iter()) {
             if let Some(entry) = ledger.get(asked.number).filter(|_| !asked.about.answered) {
                 entry.exchange.ended = Some(seen);
+                let is_asker = seen.sender() == entry.exchange.requester;
+                entry.exchange.outcome = Some(if is_asker { Outcome::Abandoned } else { Outcome::Unanswered });
             }
         }
         ledger.release();

@@ -18,6 +18,9 @@ pub(super) const CONTINUATION: u8 = 9;
 /// RFC 7838 section 4.
 pub(super) const ALTSVC: u8 = 10;
 
+/// The payload of a RST_STREAM whose stream was not looked at (RFC 9113 section 7).
+pub(super) const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
@@ -105,7 +108,7 @@ impl Header {
 
     /// Is its payload needed?
     pub fn is_kept(self) -> bool {
-        self.has_block() || matches!(self.kind, GOAWAY | ALTSVC)
+        self.has_block() || matches!(self.kind, RST_STREAM | GOAWAY | ALTSVC)
     }
 
     /// May a frame be like this (RFC 9113 section 6)? Of unknown types nothing is known.

@@ -20,7 +20,7 @@ use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use frame::{ALTSVC, Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, RST_STREAM};
+use frame::{ALTSVC, Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, REFUSED_STREAM, RST_STREAM};
 use hpack::Decoder;
 use streams::{Headers, Streams};
 
@@ -210,9 +210,6 @@ impl Http2 {
                 self.streams.open(ledger, from, header.stream, begun, offset);
             }
         }
-        if header.kind == RST_STREAM {
-            self.streams.reset(ledger, from, header.stream, begun);
-        }
         if header.kind == frame::DATA {
             self.streams.extend(ledger, from, header.stream, Some(begun), 0);
             if header.length > 0 {
@@ -248,6 +245,10 @@ impl Http2 {
         else {
             return;
         };
+        if header.kind == RST_STREAM {
+            let is_refusal = whole && kept == REFUSED_STREAM;
+            return self.streams.reset(ledger, from, header.stream, seen, is_refusal);
+        }
         if header.kind == GOAWAY && whole {
             if let Some(last) = kept.first_chunk::<4>() {
                 self.streams.go_away(ledger, from, u32::from_be_bytes(*last) & 0x7fff_ffff, seen);

@@ -15,7 +15,7 @@ use crate::exchange::http1::head::{expects_continue, method_name, product, text}
 use crate::exchange::ledger::{GUESSED, Ledger};
 use crate::exchange::streamed::Streamed;
 use crate::exchange::websocket::WebSocket;
-use crate::exchange::{DnsOver, Exchange, Provenance, Span, Tunnel};
+use crate::exchange::{DnsOver, Exchange, Outcome, Provenance, Span, Tunnel};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
@@ -476,19 +476,25 @@ impl Streams {
 
     /// RST_STREAM: nothing more will come. A server may send it after its whole response, so that the
     /// client stops to ask (RFC 9113 section 8.1).
-    pub fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u32, seen: Moment) {
+    ///
+    /// `is_refusal`: it was not looked at.
+    pub fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u32, seen: Moment, is_refusal: bool) {
         let asks = ledger.asks(from);
         if let Some(exchange) = self.exchange(ledger, id) {
             exchange.ended = Some(seen);
             let (request, response) = (&mut exchange.request, &mut exchange.response);
-            let is_tunnel = exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some());
-            if is_tunnel {
+            if exchange.tunnel.as_ref().is_some_and(|tunnel| tunnel.done.is_some()) {
                 response.extend(seen, 0);
-            }
-            if (!asks || is_tunnel) && response.first.is_some() {
                 response.done = true;
             }
             request.done |= !asks && request.first.is_some();
+            exchange.outcome = match (asks, is_refusal) {
+                _ if response.done => None,
+                (true, _) => Some(Outcome::Abandoned),
+                (false, true) => Some(Outcome::Refused),
+                (false, false) if response.first.is_some() => Some(Outcome::Cut),
+                (false, false) => Some(Outcome::Unanswered),
+            };
         }
         self.remove(ledger, id);
     }
@@ -511,6 +517,7 @@ impl Streams {
             } else {
                 if let Some(entry) = ledger.get(stream.number) {
                     entry.exchange.ended = Some(seen);
+                    entry.exchange.outcome = Some(Outcome::Refused);
                 }
                 self.close(ledger, stream);
             }

@@ -39,6 +39,8 @@ const PART_COST: usize = 64;
 /// Directions of streams that are followed at once.
 const MAX_STREAMS: usize = 2048;
 
+/// A request that was not looked at (RFC 9114 section 8.1).
+const REQUEST_REJECTED: u64 = 0x10b;
 /// Types of streams that go one way (RFC 9114 section 6.2, RFC 9204 section 4.2).
 const CONTROL: u64 = 0x00;
 const ENCODER: u64 = 0x02;
@@ -514,11 +516,11 @@ impl Inside for Http3 {
         self.halves.insert((id, from == Side::Server), half);
     }
 
-    fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u64, _code: u64, seen: Moment) {
+    fn reset(&mut self, ledger: &mut Ledger, from: Side, id: u64, code: u64, seen: Moment) {
         self.abandon(ledger, from, id);
         self.halves.remove(&(id, from == Side::Server));
         if let Some(id) = number(id) {
-            self.streams.reset(ledger, from, id, seen);
+            self.streams.reset(ledger, from, id, seen, code == REQUEST_REJECTED);
         }
         ledger.release();
     }
@@ -527,7 +529,7 @@ impl Inside for Http3 {
         // A server that wants no more of a request may still answer it (RFC 9114 section 4.1).
         if let Some(id) = number(id).filter(|_| ledger.asks(from)) {
             self.abandon(ledger, from.peer(), stream_id(id));
-            self.streams.reset(ledger, from, id, seen);
+            self.streams.reset(ledger, from, id, seen, false);
             ledger.release();
         }
     }

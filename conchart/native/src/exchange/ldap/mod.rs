@@ -13,13 +13,13 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use super::Span;
 use super::framed::{self, Read, Whole};
 use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::questions::Questions;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
+use super::{Outcome, Span};
 use crate::stream::{Moment, Side};
 use ber::Stop;
 use message::{MIN_HEAD, Message, Request, Response, Says, Then};
@@ -96,6 +96,7 @@ impl Ldap {
         for number in before.into_iter().chain(abandoned) {
             if let Some(entry) = ledger.get(number) {
                 entry.exchange.ended = span.last;
+                entry.exchange.outcome = abandoned.map(|_| Outcome::Abandoned);
             }
         }
         let number = ledger.open(PROTOCOL, offset);

@@ -91,6 +91,8 @@ pub(super) struct Ledger {
     pub way: Way,
     /// One side has forgotten the connection.
     pub reset: Option<Moment>,
+    /// QUIC: one side has closed it, and says so.
+    pub closed: Option<Moment>,
     /// DATAGRAM frames of each side (RFC 9221), where QUIC is opened.
     pub datagrams: Option<BySide<u64>>,
 }
@@ -117,6 +119,7 @@ impl Default for Ledger {
             rtt: BySide::default(),
             way: Way::Known,
             reset: None,
+            closed: None,
             datagrams: None,
         }
     }

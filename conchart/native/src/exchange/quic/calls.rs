@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::inside::{Inside, Part};
+use crate::exchange::Outcome;
 use crate::exchange::ledger::Ledger;
 use crate::stream::{Gap, Moment, Side};
 
@@ -48,6 +49,13 @@ impl Calls {
             && let Some(entry) = ledger.get(number)
         {
             entry.exchange.ended = Some(seen);
+            entry.exchange.outcome = Some(if seen.sender() == entry.exchange.requester {
+                Outcome::Abandoned
+            } else if entry.exchange.response.first.is_some() {
+                Outcome::Cut
+            } else {
+                Outcome::Unanswered
+            });
         }
         ledger.release();
     }

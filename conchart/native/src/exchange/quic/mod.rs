@@ -255,6 +255,7 @@ impl Reader for OverQuic {
             is_shared |= is_early;
         }
         (ledger.rtt, ledger.reset) = (self.quic.rtt(), self.quic.reset());
+        ledger.closed = self.quic.facts().close.map(|close| close.seen);
         let facts = *self.quic.facts();
         if facts.read.client + facts.read.server > 0 {
             ledger.datagrams.get_or_insert_default();
