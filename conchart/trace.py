@@ -23,8 +23,9 @@ from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
 from conchart.files.paths import remove_folder
+from conchart.files.replacing import Named, folder_files, refuse_foreign, refuse_inputs
 from conchart.files.unfinished import Undone
-from conchart.outputs import form_of, write
+from conchart.outputs import form_of, known_suffix, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.live.growing import Growing
 from conchart.reading.proxies import given_proxies, require_seen
@@ -161,11 +162,21 @@ def read(
     logs = _logs(access_logs, log_formats)
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
+    findings = [*findings]
     rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
     compiler = wanted.compiler()
-    keylogs = [keylog] if isinstance(keylog, str | os.PathLike) else keylog
-    told_spans = _spans([spans] if isinstance(spans, str | os.PathLike) else list(spans))
+    keylogs, spans = _listed(keylog), _listed(spans)
+    told_spans = _spans(spans)
     with _open_trace(memory) as trace, ExitStack() as flowing:
+        trace.inputs = (
+            *_named("capture", (path.name if isinstance(path, Growing) else path for path in paths)),
+            *_named("capture", (file for files in (places or {}).values() for file in _listed(files))),
+            *_named("key log", keylogs),
+            *_named("rule", (file for folder in findings for file in folder_files(os.fspath(folder), "*.md"))),
+            *_named("spans", _listed(spans)),
+            *_named("access log", (log.path for log in logs)),
+            *_named("parts", [parts, *folder_files(os.fspath(parts), "**/*")] if parts else ()),
+        )
 
         def conclude() -> None:
             for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
@@ -237,6 +248,15 @@ def read(
             require_seen(given, _addresses(trace))
         conclude()
     return trace
+
+
+def _listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    """Give a list of paths, also of one that stands alone."""
+    return [paths] if isinstance(paths, str | os.PathLike) else [*paths]
+
+
+def _named(what: str, paths: Iterable[str | os.PathLike[str]]) -> Iterator[Named]:
+    return (Named(option=what, path=os.fspath(path)) for path in paths)
 
 
 def _spans(paths: Sequence[str | os.PathLike[str]]) -> "Spans | None":
@@ -314,10 +334,7 @@ def _read_in_places(
     bounds = wanted.bounds
     if wanted.count is not None or bounds["start_relative"] or bounds["end_relative"]:
         raise UsageError("places: choose packets by a filter or by dates; each place has a clock of its own")
-    named = {
-        name: [os.fspath(files)] if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
-        for name, files in places.items()
-    }
+    named = {name: [os.fspath(file) for file in _listed(files)] for name, files in places.items()}
     sizes = [Path(file).stat().st_size for files in named.values() for file in files if Path(file).is_file()]
     packets |= explain is not None or sum(sizes) <= _FEW_BYTES
     logs = tuple(os.fspath(path) for path in keylogs)
@@ -420,6 +437,8 @@ class Trace(Tables):
         """Take over a database, as ``Tables`` does; ``read`` and ``Trace.load`` call this."""
         super().__init__(connection)
         self._resources = ExitStack()
+        self.inputs: tuple[Named, ...] = ()
+        """The files that were read: ``write`` never replaces them."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, memory: int | str | None = None) -> "Trace":
@@ -439,6 +458,7 @@ class Trace(Tables):
         """
         with _open_trace(memory) as trace, trace.filling():
             read_saved(Path(path), trace.restore)
+        trace.inputs = (*_named("trace", [path]),)
         return trace
 
     def write(
@@ -448,6 +468,7 @@ class Trace(Tables):
         format: str | None = None,  # noqa: A002  (as the command line has it)
         table: str | None = None,
         options: DrawOptions | None = None,
+        force: bool = False,
     ) -> None:
         """Write a file, whole or not at all; its suffix chooses the format.
 
@@ -461,18 +482,25 @@ class Trace(Tables):
         their causes; ``.qlog`` has the packets and frames of QUIC connections whose packets are all kept.
 
         Args:
-            path: Replaced if it exists.
+            path: Replaced if it exists and conchart wrote it, or if it has the same format. A file that was read for
+                this trace is never replaced.
             format: ``har``, ``perfetto``, ``otlp``, ``json`` …, whatever the suffix is.
             table: For ``.csv`` and ``.parquet``: a table of ``docs/tables.md``.  [default: connections]
             options: For ``.html``, ``.svg``, ``.png``, ``.txt`` and ``.pcapng``: how to draw, and what to name.
+            force: Replace any other file, too.
 
         Raises:
             UsageError: No format has this suffix or name, or there is no such table; a picture needs matplotlib, which
-                is not installed; captures that can be read only once are wanted again.
+                is not installed; captures that can be read only once are wanted again; the path is that of a file that
+                was read, or that conchart did not write.
             CaptureError: A capture is gone, or has changed since it was read.
             OutputError: The file cannot be written.
         """
-        write(self, Path(path), form=form_of(path, format), table=table, options=options or DrawOptions())
+        form, name = form_of(path, format), os.fspath(path)
+        refuse_inputs([Named(option="write", path=name)], self.inputs)
+        if not force and (suffix := known_suffix(path, form)):
+            refuse_foreign(name, suffix, option="write")
+        write(self, Path(path), form=form, table=table, options=options or DrawOptions())
 
     def chart(self, *, most: int = 200) -> "Figure":
         """Draw a lane per connection, coloured by phase, as a figure of Plotly's, which a notebook shows.

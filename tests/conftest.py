@@ -75,6 +75,20 @@ STORY = f"""
 """
 
 
+@pytest.fixture(autouse=True, scope="session")
+def captures_stay() -> Iterator[None]:
+    """No test changes one of our captures, or anything beside it that is read: what tests are given is read-only."""
+    before = _states()
+    yield
+    assert _states() == before, "a test changed one of our captures"
+
+
+def _states() -> dict[Path, tuple[int, int, int]]:
+    inputs = (path for case in CASES for path in case.iterdir() if path.suffix not in (".txt", ".md"))
+    states = ((path, path.stat()) for path in inputs)
+    return {path: (state.st_ino, state.st_size, state.st_mtime_ns) for path, state in states}
+
+
 def name_of(case: Path) -> str:
     """Give the name of one of our captures: ``reverse-proxy/https``."""
     return f"{case.parent.name}/{case.name}"

@@ -44,11 +44,6 @@ class _SummaryByDefault(click.Group):
         if cmd_name not in (*COMMANDS, _DEFAULT):
             return None
         command: click.Command = getattr(import_module(f"conchart.cli.{cmd_name}"), cmd_name)
-        if ctx.resilient_parsing:
-            # A shell asks for completions. Not above: a run has no use for it.
-            from conchart.cli.completion import completing
-
-            command = completing(command)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[Any]]":

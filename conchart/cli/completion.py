@@ -15,41 +15,6 @@ VARIABLE = "_CONCHART_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 
-class _Interface(click.ParamType[str]):
-    """An interface of this machine, or ``any``."""
-
-    name = "interface"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:  # noqa: ARG002
-        """Give the interfaces whose names begin like that."""
-        import socket  # not above: a summary has no use for it
-
-        names = ["any", *(name for _, name in socket.if_nameindex())]
-        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-_FILES, _FOLDERS = click.Path(), click.Path(file_okay=False)
-_COMPLETED: dict[str, click.ParamType[Any]] = {
-    "CAPTURE": _FILES,
-    "CAPTURE...": _FILES,
-    "BEFORE": _FILES,
-    "AFTER": _FILES,
-    "FILE": _FILES,
-    "OUT": _FILES,
-    "DIR": _FOLDERS,
-    "IFACE": _Interface(),
-}
-"""What stands for the values of arguments and options, by the word that the help has for them."""
-
-
-def completing(command: click.Command) -> click.Command:
-    """Have a command complete names of files, folders and interfaces, which its own types do not do."""
-    for parameter in command.params:
-        if parameter.metavar in _COMPLETED:
-            parameter.type = _COMPLETED[parameter.metavar]
-    return command
-
-
 def beside_captures(commands: list[CompletionItem[Any]], incomplete: str) -> list[CompletionItem[Any]]:
     """Give commands and the files that the first word may name as well.
 

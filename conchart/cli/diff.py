@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from conchart.cli.paths import FORCE, FileCommand, Input, Output
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
@@ -19,21 +20,31 @@ from conchart.words.units import count_of
 _STDOUT = "-"
 
 
-@click.command()
-@click.argument("before", metavar="BEFORE")
-@click.argument("after", metavar="AFTER")
+@click.command(cls=FileCommand)
+@click.argument("before", type=Input(), metavar="BEFORE")
+@click.argument("after", type=Input(), metavar="AFTER")
 @click.option(
     "-w",
     "--write",
     "outputs",
     multiple=True,
+    type=Output(),
     metavar="OUT",
     help="Write a file instead of printing the result. The suffix selects the format: "
     f"{' '.join(COMPARISON_SUFFIXES)}. - writes JSON to standard output. Repeatable.",
 )
+@FORCE
 @reading_options
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the captures.")
-def diff(*, before: str, after: str, outputs: tuple[str, ...], selection: dict[str, Any], no_names: bool) -> None:
+def diff(
+    *,
+    before: str,
+    after: str,
+    outputs: tuple[str, ...],
+    force: bool,  # noqa: ARG001  (FileCommand reads it)
+    selection: dict[str, Any],
+    no_names: bool,
+) -> None:
     """Compare the capture BEFORE a change with the capture AFTER it.
 
     Both captures show the same workload. Saved .duckdb files are accepted too. For each server, conchart prints the

@@ -7,6 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from conchart.cli.paths import FORCE, Input, Output
 from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
@@ -27,16 +28,30 @@ _LAST_STREAM = (1 << 31) - 1
 
 
 @click.command(cls=ReadingCommand)
-@click.argument("capture", metavar="CAPTURE")
+@click.argument("capture", type=Input(), metavar="CAPTURE")
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @click.option(
-    "-w", "--write", "outputs", multiple=True, metavar="OUT", help="Write the page (.html) of this connection."
+    "-w",
+    "--write",
+    "outputs",
+    multiple=True,
+    type=Output(),
+    metavar="OUT",
+    help="Write the page (.html) of this connection.",
 )
+@FORCE
 @click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message and all TCP options.")
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the capture.")
 @reading_options
 def explain(
-    *, capture: str, stream: int, outputs: tuple[str, ...], verbose: bool, no_names: bool, selection: dict[str, Any]
+    *,
+    capture: str,
+    stream: int,
+    outputs: tuple[str, ...],
+    force: bool,
+    verbose: bool,
+    no_names: bool,
+    selection: dict[str, Any],
 ) -> None:
     """Explain one connection packet by packet: the purpose of each packet, each pause, and the sums.
 
@@ -61,7 +76,7 @@ def explain(
     with read_captures((capture,), selection, explain=min(stream, _LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
-            trace.write(output, options=DrawOptions(names=not no_names, explained=stream))
+            trace.write(output, options=DrawOptions(names=not no_names, explained=stream), force=force)
             click.echo(f"Wrote {printable(output)}: connection {stream}, {count_of(len(found.rungs), 'packet')}")
         if not outputs or verbose:
             print_on(terminal(), partial(_print, trace, found, verbose=verbose))

@@ -1,9 +1,12 @@
 """``conchart live -i IFACE``: capture, watch, and tell where the time went."""
 
+import socket
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from conchart.cli.paths import FileCommand, Output
 from conchart.cli.reading import reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 from conchart.cli.watching import read_growing
@@ -17,11 +20,23 @@ from conchart.words.printable import printable
 from conchart.words.units import count_of, parse_duration
 
 
-@click.command(options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")
+class _Interface(click.ParamType[str]):
+    """An interface of this machine, or ``any``."""
+
+    name = "interface"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:  # noqa: ARG002
+        """Give the interfaces whose names begin like that."""
+        names = ["any", *(name for _, name in socket.if_nameindex())]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+@click.command(cls=FileCommand, options_metavar="-i IFACE [-f BPF] [-d 30s] [-w OUT] [OPTIONS]")
 @click.option(
     "-i",
     "--interface",
     required=True,
+    type=_Interface(),
     metavar="IFACE",
     help='Interface to capture on. "any" captures on all interfaces.',
 )
@@ -29,7 +44,12 @@ from conchart.words.units import count_of, parse_duration
     "-d", "--duration", metavar="DUR", help="Stop after this time: 30s, 1m30s.  [default: capture until Ctrl-C]"
 )
 @writing_options
-@click.option("--keep", metavar="FILE", help="Also write the packets to this file, as tcpdump -w does.")
+@click.option(
+    "--keep",
+    type=Output(".pcap"),
+    metavar="FILE",
+    help="Also write the packets to this file, as tcpdump -w does.",
+)
 @click.option(
     "-B",
     "--buffer",

@@ -11,9 +11,12 @@ import duckdb
 from rich.table import Table
 from rich.text import Text
 
+from conchart.cli.paths import Input
 from conchart.cli.reading import ReadingCommand, read_captures, reading_options
+from conchart.cli.statements import written_files
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
+from conchart.files.replacing import Named, refuse_inputs
 from conchart.outputs.formats.flat import harmless
 from conchart.store.sql import literal
 from conchart.trace import Trace
@@ -26,26 +29,34 @@ _AS_WIDE_AS_IT_IS = 1_000_000
 
 
 @click.command(cls=ReadingCommand)
-@click.argument("capture", metavar="CAPTURE")
+@click.argument("capture", type=Input(), metavar="CAPTURE")
 @click.argument("sql", metavar="SQL")
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @click.option("-a", "--packets", is_flag=True, help="Fill the packets table.")
+@click.option(
+    "--read-only", is_flag=True, help="Let the SQL neither read nor write files, and give it no access to the network."
+)
 @reading_options
-def query(*, capture: str, sql: str, form: str, packets: bool, selection: dict[str, Any]) -> None:
+def query(*, capture: str, sql: str, form: str, packets: bool, read_only: bool, selection: dict[str, Any]) -> None:
     """Query the tables of CAPTURE with SQL (DuckDB's dialect).
 
     Columns named …_at are instants in nanoseconds since 1970. Columns named …_ns are durations in nanoseconds.
-    docs/tables.md describes every column. SQL runs with your permissions: it can read and write your files. Review
-    a query before you run it.
+    docs/tables.md describes every column. SQL runs with your permissions: it can read and write your files, but not
+    replace the files that this command reads. Review a query before you run it, or use --read-only.
 
     \b
     Examples:
       conchart query slow.pcap 'FROM connections ORDER BY closed_at - opened_at DESC LIMIT 5'
       conchart query slow.pcap 'SELECT kind, sum(end_at - start_at) / 1e6 AS ms FROM phases GROUP BY kind'
       conchart query slow.pcap 'SELECT target, wait_ns FROM exchanges ORDER BY wait_ns DESC' --format csv
+      conchart query slow.pcap "COPY exchanges TO 'requests.csv'"
+      conchart query slow.pcap 'FROM findings' --read-only
     """  # noqa: D301  (click's mark for lines it must not wrap)
     with read_captures((capture,), selection, packets=packets) as trace:
         try:
+            refuse_inputs((Named(option="COPY", path=file) for file in written_files(sql)), trace.inputs)
+            if read_only:
+                trace.forbid_files(sql)
             relation = trace.sql(sql)
             if relation is not None:
                 _FORMATS[form](trace, relation)

@@ -5,7 +5,8 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import click
 
 from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.vantage import VANTAGES
+from conchart.cli.paths import FileCommand, Input
 from conchart.errors import CaptureError, UsageError
+from conchart.files.replacing import folder_files
 from conchart.outputs import READ_AGAIN, SUFFIXES
 from conchart.reading.live.growing import Followed, Growing, Piped
 from conchart.reading.selection import STATEMENTS
@@ -38,6 +41,7 @@ FINDINGS = click.option(
     "--findings",
     "folders",
     multiple=True,
+    type=Input(partial(folder_files, pattern="*.md"), completed="dir"),
     metavar="DIR",
     help="Also apply the rules (Markdown files) in this folder. Repeatable.",
 )
@@ -47,7 +51,7 @@ IN_PLACES = "(--at)"
 """Stands where the name of a capture would, if ``--at`` names the captures of several places."""
 
 
-class ReadingCommand(click.Command):
+class ReadingCommand(FileCommand):
     """A command whose first argument is a capture, unless ``--at`` names captures."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -62,6 +66,7 @@ _OPTIONS = (
         "--at",
         "places",
         multiple=True,
+        type=Input(lambda text: chain(*_named_places((text,)).values()), completed="plain"),
         metavar="NAME=FILE[,FILE…]",
         help="Captures taken at the place NAME, instead of CAPTURE. Repeat it for each place. A connection that "
         "several places saw is shown once, by the clock of the first place.",
@@ -112,12 +117,14 @@ _OPTIONS = (
         "--keylog",
         "keylogs",
         multiple=True,
+        type=Input(),
         metavar="FILE",
         help="Decrypt TLS with the secrets in this file, which SSLKEYLOGFILE makes clients write. Repeatable.",
     ),
     click.option(
         "--spans",
         multiple=True,
+        type=Input(),
         metavar="FILE",
         help="Match the spans in this file (OTLP as JSON, as the OpenTelemetry collector's file exporter writes it) "
         "with the requests on the wire. Repeatable.",
@@ -132,6 +139,7 @@ _OPTIONS = (
         "--access-log",
         "access_logs",
         multiple=True,
+        type=Input(lambda text: (text, text.partition("=")[2]), completed="plain"),
         metavar="PRODUCT=FILE",
         help="Put the lines of this access log beside the requests that they are about: nginx=access.log, or haproxy=, "
         "apache=, envoy=, json=. Repeatable.",
@@ -158,6 +166,7 @@ _OPTIONS = (
     ),
     click.option(
         "--parts",
+        type=Input(lambda folder: (folder, *folder_files(folder, "**/*")), completed="dir"),
         metavar="DIR",
         help="Keep the parts in this folder. A later run reads only files that changed.",
     ),
@@ -215,7 +224,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         spread |= {
             "progress": progress,
             "memory": memory,
-            "places": _named_places(places),
+            "places": _named_places(places) or None,
             "trusted_clocks": _trusted(clocks),
         }
         kept: dict[str, Any] = {"statements": statements} if statements else {}
@@ -230,7 +239,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _named_places(texts: tuple[str, ...]) -> dict[str, list[str]] | None:
+def _named_places(texts: tuple[str, ...]) -> dict[str, list[str]]:
     """Read ``NAME=FILE,FILE``; of one name given several times, all files."""
     places: dict[str, list[str]] = {}
     for text in texts:
@@ -239,7 +248,7 @@ def _named_places(texts: tuple[str, ...]) -> dict[str, list[str]] | None:
             raise UsageError(f"--at {text}: give a name and files (--at client=a.pcap,b.pcap)")
         # A file whose name has a comma is one file.
         places.setdefault(name, []).extend([files] if Path(files).exists() else files.split(","))
-    return places or None
+    return places
 
 
 def _trusted(texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from conchart.cli.paths import FORCE, Output
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
@@ -57,6 +58,8 @@ class Results:
     outputs: tuple[str, ...]
     form: str | None
     table: str | None
+    force: bool
+    """Replace also what conchart did not write."""
     options: DrawOptions
     fail_on: str | None
 
@@ -126,7 +129,7 @@ class Results:
             if output == "-":
                 dump(trace, sys.stdout, self.form or "json")
             else:
-                trace.write(output, format=self.form, table=self.table, options=self.options)
+                trace.write(output, format=self.form, table=self.table, options=self.options, force=self.force)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
         if self.options.verbose or not self.outputs:
             self._print_summary(trace)
@@ -147,6 +150,7 @@ _WRITING = (
         "--write",
         "outputs",
         multiple=True,
+        type=Output(),
         metavar="OUT",
         help=f"Write a file instead of printing the summary. The suffix selects the format: {' '.join(SUFFIXES)}. "
         "- writes JSON to standard output. Repeatable.",
@@ -162,6 +166,7 @@ _WRITING = (
         type=click.Choice([table.name for table in TABLES]),
         help="Table to write to .csv or .parquet.  [default: connections, with the time in each phase and in stalls]",
     ),
+    FORCE,
 )
 _SHOWING = (
     click.option("-a", "--packets", is_flag=True, help="Mark every packet on the page, and fill the packets table."),
@@ -212,6 +217,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         outputs: tuple[str, ...],
         form: str | None,
         table: str | None,
+        force: bool,
         packets: bool,
         no_retransmits: bool,
         no_names: bool,
@@ -231,7 +237,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
             findings=not no_findings,
             verbose=verbose,
         )
-        results = Results(outputs=outputs, form=form, table=table, options=options, fail_on=fail_on)
+        results = Results(outputs=outputs, form=form, table=table, force=force, options=options, fail_on=fail_on)
         return command(results=results, **others)
 
     decorated: Callable[..., Any] = with_results

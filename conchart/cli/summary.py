@@ -4,12 +4,13 @@ from typing import Any
 
 import click
 
+from conchart.cli.paths import Input
 from conchart.cli.reading import ReadingCommand, growing_capture, read_captures, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 
 
 @click.command(cls=ReadingCommand, options_metavar="[-w OUT] [OPTIONS]")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.argument("captures", type=Input(), metavar="CAPTURE...", nargs=-1, required=True)
 @writing_options
 @click.option("--follow", is_flag=True, help="Keep reading as the file grows, until Ctrl-C.")
 @reading_options

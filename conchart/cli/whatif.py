@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from conchart.cli.paths import FORCE, Input, Output
 from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
@@ -18,7 +19,7 @@ from conchart.words.units import parse_duration
 
 
 @click.command(cls=ReadingCommand, options_metavar="CHANGE... [-w OUT] [OPTIONS]")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.argument("captures", type=Input(), metavar="CAPTURE...", nargs=-1, required=True)
 @click.option("--keepalive", is_flag=True, help="Keep connections open and reuse them.")
 @click.option("--resume", is_flag=True, help="Resume TLS sessions.")
 @click.option("--tls13", is_flag=True, help="Use TLS 1.3 instead of older versions.")
@@ -41,15 +42,18 @@ from conchart.words.units import parse_duration
     "--write",
     "outputs",
     multiple=True,
+    type=Output(),
     metavar="OUT",
     help=f"Write a file instead of printing the result. The suffix selects the format: {' '.join(SUFFIXES)}.",
 )
+@FORCE
 @reading_options
 def whatif(
     *,
     captures: tuple[str, ...],
     rtt: str | None,
     outputs: tuple[str, ...],
+    force: bool,  # noqa: ARG001  (FileCommand reads it)
     selection: dict[str, Any],
     **changes: Any,  # noqa: ANN401  (click's flags)
 ) -> None:

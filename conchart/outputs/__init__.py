@@ -153,14 +153,21 @@ def wants_packets(output: str, form: str | None) -> bool:
     return (f".{form}" if output == "-" else _suffix(Path(output), form)) in PACKET_BY_PACKET
 
 
+def known_suffix(path: str | os.PathLike[str], form: str | None = None) -> str | None:
+    """Give the suffix that stands for a format: the longest that fits, or that of the format named. None if unknown."""
+    if form is not None:
+        return FORMATS.get(form)
+    name = "".join(Path(path).suffixes).lower()
+    return max((suffix for suffix in SUFFIXES if name.endswith(suffix)), key=len, default=None)
+
+
 def _suffix(path: Path, form: str | None) -> str:
     """Give the suffix that stands for a format: the longest that fits, or that of the format named."""
     if form is not None:
         if form not in FORMATS:
             raise UsageError(f"cannot write {path}: there is no format {form!r}; conchart knows {' '.join(FORMATS)}")
         return FORMATS[form]
-    name = "".join(path.suffixes).lower()
-    if fitting := [suffix for suffix in SUFFIXES if name.endswith(suffix)]:
-        return max(fitting, key=len)
+    if suffix := known_suffix(path):
+        return suffix
     given = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
     raise UsageError(f"cannot write {path}: {given}; conchart writes {' '.join(SUFFIXES)}")

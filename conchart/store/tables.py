@@ -247,6 +247,16 @@ class Tables:
         self._provide_named(query)
         return self._database.sql(query, params=params)
 
+    def forbid_files(self, query: str) -> None:
+        """Work out what a query names; from then on, no SQL reads or writes files, or uses the network."""
+        self._provide_named(query)
+        for option in (
+            "enable_external_access = false",
+            "python_enable_replacements = false",
+            "lock_configuration = true",
+        ):
+            self._database.execute(f"SET {option}")
+
     def fetch(self, query: str, params: object = None) -> list[tuple[Any, ...]]:
         """Give the rows of a query. ``sql(…).fetchall()`` gives the same, and plans the query twice."""
         return self.fetch_named(query, params)[1]

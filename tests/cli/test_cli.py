@@ -1,5 +1,6 @@
 """The command line: what is printed, what is written, and how it ends."""
 
+import hashlib
 import io
 import json
 import os
@@ -7,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,21 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
         monkeypatch.delenv(variable, raising=False)
 
     def conchart_(*args: str) -> tuple[int, str, str]:
+        before = digests(args)
         with pytest.raises(SystemExit) as left:
             main(list(args))
         out, err = capfd.readouterr()
+        assert digests(args) == before, "an input was changed"
         return int(left.value.code or 0), out, err
 
     return conchart_
+
+
+def digests(args: Sequence[str]) -> dict[str, str]:
+    """Give the MD5 of each file that the arguments name and do not write."""
+    read = [word for option, word in zip(("", *args), args, strict=False) if option not in ("-w", "--write", "--keep")]
+    names = [name for word in read for name in re.split("[=,]", word) if 0 < len(name) < 1000 and "\0" not in name]
+    return {name: hashlib.md5(Path(name).read_bytes()).hexdigest() for name in names if Path(name).is_file()}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def check_captures(paths: Iterable[str], output: Path) -> None:
     """Refuse captures whose packets cannot be had once more.
 
     Raises:
-        UsageError: One is standard input or a pipe, or is what would be replaced.
+        UsageError: One is standard input or a pipe.
     """
     for path in map(Path, paths):
         if str(path) == "-" or (path.exists() and not path.is_file()):
@@ -30,8 +30,6 @@ def check_captures(paths: Iterable[str], output: Path) -> None:
                 f"cannot write {output}: the packets have to be read a second time, and {name} can be read only once\n"
                 f"  Write them to a file first (tcpdump -w slow.pcap), then: conchart slow.pcap -w {output}"
             )
-        if path.exists() and output.exists() and path.samefile(output):
-            raise UsageError(f"cannot write {output}: it is the capture itself")
 
 
 def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
