@@ -9,7 +9,7 @@ captures in which nothing is linked, it does if that one's address is its client
 from collections.abc import Iterator
 from typing import Any
 
-from conchart.store.sql import ANSWERED, UNREAD
+from conchart.store.sql import ANSWERED, RESUMED, TO_GROUP, UNREAD
 from conchart.store.tables import Tables
 
 Endpoint = tuple[str, int]
@@ -58,8 +58,8 @@ _DESCRIBE = f"""
         SELECT server_ip, server_port, count(*) AS connections, bool_and({UNREAD}) AS unread,
             count(*) FILTER (state = 'refused') AS refused,
             coalesce(sum(ns) FILTER (state = 'refused'), 0)::BIGINT AS refused_ns,
-            count(*) FILTER (state = 'unanswered') AS unanswered,
-            coalesce(sum(ns) FILTER (state = 'unanswered'), 0)::BIGINT AS unanswered_ns,
+            count(*) FILTER (state = 'unanswered' AND NOT {TO_GROUP}) AS unanswered,
+            coalesce(sum(ns) FILTER (state = 'unanswered' AND NOT {TO_GROUP}), 0)::BIGINT AS unanswered_ns,
             sum(waited_ns)::BIGINT AS waited_ns, sum(ns)::BIGINT AS total_ns,
             sum(greatest(0, closed_at - greatest(opened_at, covered_until)))::BIGINT AS wall_ns,
             quantile_disc(ns, 0.5) AS connection_median_ns, max(ns) AS connection_max_ns
@@ -73,7 +73,7 @@ _DESCRIBE = f"""
     secured AS (
         SELECT server_ip, server_port,
             count(*) FILTER (outcome = 'complete' AND kind = 'full') AS handshakes_full,
-            count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS handshakes_resumed,
+            count(*) FILTER ({RESUMED}) AS handshakes_resumed,
             count(*) FILTER (outcome = 'failed') AS handshakes_failed,
             count(*) FILTER (outcome = 'incomplete') AS handshakes_incomplete
         FROM handshakes JOIN connections USING (stream) GROUP BY ALL),

@@ -8,14 +8,14 @@ the way to what stands behind it, that, attempts at it that came to nothing) is 
 of it, or is named. The largest phase at a server is named in any case.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
-from conchart.store.sql import OF_USERS, SERVED
+from conchart.store.sql import OF_USERS, RESUMED, SERVED
 from conchart.store.tables import Tables
 from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
-from conchart.telling.splits import POOL_WAIT, splits
+from conchart.telling.splits import POOL_WAIT, Split, splits
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
@@ -84,9 +84,9 @@ _OPENED = f"""
     FROM ({_SERVED}) WHERE syn_at IS NOT NULL
 """
 _HANDSHAKES = f"""
-    SELECT count(*) FILTER (kind = 'full') AS "full", count(*) FILTER (kind <> 'full') AS resumed,
-        count(*) FILTER (kind = 'full' AND resumption_offered IS NOT NULL) AS offered,
-        count(*) FILTER (outcome = 'failed') AS failed
+    SELECT count(*) FILTER (outcome = 'complete' AND kind = 'full') AS "full", count(*) FILTER ({RESUMED}) AS resumed,
+        count(*) FILTER (outcome = 'complete' AND kind = 'full' AND resumption_offered IS NOT NULL) AS offered,
+        count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (outcome = 'incomplete') AS incomplete
     FROM handshakes JOIN ({_SERVED}) USING (stream)
 """
 _EXCHANGES = f"""
@@ -98,16 +98,6 @@ _OWNER = f"""
     FROM wait_owners JOIN servers USING (server_ip, server_port)
     WHERE {OF_USERS} AND phase = $phase AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
     GROUP BY owner ORDER BY ns DESC, owner LIMIT 1
-"""
-_SPLIT = f"""
-    SELECT server_ip, server_port, wait_ns, proxy_ns AS proxy, pool_ns AS pool, backend_ns AS backend,
-        connect_ns + tls_ns AS way
-    FROM splits JOIN servers USING (server_ip, server_port) WHERE {OF_USERS}
-"""
-_BY_HOP = f"""
-    SELECT sum(wait_ns)::BIGINT AS wait, sum(proxy)::BIGINT AS proxy, sum(pool)::BIGINT AS pool,
-        sum(backend)::BIGINT AS backend, sum(way)::BIGINT AS way
-    FROM ({_SPLIT}) WHERE $ip IS NULL OR server_ip = $ip AND server_port = $port
 """
 _AT_ONCE = f"""
     SELECT max(open) AS most FROM (
@@ -127,10 +117,29 @@ _IN_VAIN = f"""
     WHERE front_stream IN (SELECT stream FROM ({_SERVED}))
     GROUP BY server_ip, server_port ORDER BY ns DESC, server_ip, server_port LIMIT 1
 """
+_LARGEST_WAIT = "Largest wait"
+"""Title of the largest phase at a server, unless more is told of something else: of a server, or a phase at several."""
 _LONGEST_REQUEST = 50
 """Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
-_HOPS = {"proxy": "the {front} itself", "pool": POOL_WAIT, "backend": "the backend", "way": "connecting to the backend"}
+_OF_USERS = f"SEMI JOIN (FROM servers WHERE {OF_USERS}) AS users USING (server_ip, server_port)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """A part of the waits at fronts."""
+
+    called: str
+    """``{front}`` in it stands for what the fronts are: proxies or applications."""
+    part: Callable[[Split], int]
+
+
+_HOPS = {
+    "proxy": _Hop("the {front} itself", lambda split: split.proxy_ns),
+    "pool": _Hop(POOL_WAIT, lambda split: split.pool_ns),
+    "backend": _Hop("the backend", lambda split: split.backend_ns),
+    "way": _Hop("connecting to the backend", lambda split: split.connect_ns + split.tls_ns),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,8 +162,16 @@ class _Part:
         return frozenset((*phase, *server))
 
 
-def longest(tables: Tables, waited_ns: int, *, names: bool = True) -> Iterator[Longest]:
-    """Name the largest wait, and then whatever has half of all and is neither explained nor named yet."""
+def longest(tables: Tables, waited_ns: int, *, names: bool = True) -> list[Longest]:
+    """Name the largest wait, and whatever has half of all and is neither explained nor named yet, the largest first."""
+    found = sorted(_named(tables, waited_ns, names=names), key=lambda one: -one.ns)
+    smaller = [
+        replace(one, title=one.title.replace(_LARGEST_WAIT, f"{_LARGEST_WAIT} at one server")) for one in found[1:]
+    ]
+    return [*found[:1], *smaller]
+
+
+def _named(tables: Tables, waited_ns: int, *, names: bool) -> Iterator[Longest]:
     named: set[Aspect] = set()
     for number, row in enumerate(rows(tables, _LARGEST)):
         part = _Part(**row)
@@ -187,7 +204,7 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
     if part.explained_ns:
         said.append(f"findings explain {format_ns(part.explained_ns)} of it")
     return Longest(
-        title=f"{'Largest wait' if part.server_ip else 'Most of the wait'}: {word}",
+        title=f"{_LARGEST_WAIT if part.server_ip else 'Most of the wait'}: {word}",
         where=where or f"{count_of(part.parts, 'server')}",
         detail="; ".join(filter(None, said)),
         ns=part.ns,
@@ -224,7 +241,7 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
         offered = f", {row['offered']} of which had offered a session" if row["offered"] else ""
         counts = (
             f"{row['full']} full{offered}",
-            *(f"{row[kind]} {kind}" for kind in ("resumed", "failed") if row[kind]),
+            *(f"{row[kind]} {kind}" for kind in ("resumed", "failed", "incomplete") if row[kind]),
         )
         yield ", ".join(counts)
     elif phase in ("request", "wait", "transfer"):
@@ -264,48 +281,50 @@ def _place(tables: Tables, asked: Row) -> str:
 
 def _hop(tables: Tables, asked: Row) -> tuple[str, str]:
     """Say which hop behind a front took most of its wait: its name, and a sentence; empty where nothing is behind."""
-    (row,) = rows(tables, _BY_HOP, asked)
-    hop = max(_HOPS, key=lambda name: row[name] or 0)
-    if not row[hop]:
+    fronts = _fronts(tables, asked)
+    hop = max(_HOPS, key=lambda name: _took(fronts, name))
+    if not _took(fronts, hop):
         return "", ""
-    return hop, f"{_called_hop(tables, hop, asked)} took {_of_wait(tables, hop, row, asked)}"
+    return hop, f"{_called_hop(fronts, hop)} took {_of_wait(tables, hop, fronts, asked)}"
 
 
-def _called_hop(tables: Tables, hop: str, asked: Row) -> str:
+def _fronts(tables: Tables, asked: Row) -> list[Split]:
+    """Give what the waits at a front consist of, or at all that users waited for."""
+    found = splits(tables, _OF_USERS)
+    return [split for place, split in found.items() if asked["ip"] is None or place == (asked["ip"], asked["port"])]
+
+
+def _took(fronts: list[Split], hop: str) -> int:
+    return sum(_HOPS[hop].part(split) for split in fronts)
+
+
+def _called_hop(fronts: list[Split], hop: str) -> str:
     """``the proxy itself``; what asks stores is an application."""
-    if hop != "proxy":
-        return _HOPS[hop]
-    among = f"SEMI JOIN (FROM servers WHERE {OF_USERS}) AS users USING (server_ip, server_port)"
-    fronts = [
-        split
-        for (ip, port), split in splits(tables, among).items()
-        if asked["ip"] is None or (ip, port) == (asked["ip"], asked["port"])
-    ]
     kinds = sorted({"application" if split.stores else "proxy" for split in fronts if split.proxy_ns}, reverse=True)
-    return _HOPS[hop].format(front=" or the ".join(kinds))
+    return _HOPS[hop].called.format(front=" or the ".join(kinds))
 
 
-def _of_wait(tables: Tables, hop: str, row: Row, asked: Row) -> str:
+def _of_wait(tables: Tables, hop: str, fronts: list[Split], asked: Row) -> str:
     """``23.7 s of 29.1 s wait (81 %), up to 12 requests at a time``."""
     at_once = ""
     if hop == "proxy":
         ((most,),) = tables.fetch(_AT_ONCE, asked)
         at_once = f", up to {count_of(most, 'request')} at a time" if most and most > 1 else ""
-    return f"{format_ns(row[hop])} of {format_ns(row['wait'])} wait ({format_share(row[hop], row['wait'])}){at_once}"
+    took, whole = _took(fronts, hop), sum(split.wait_ns for split in fronts)
+    return f"{format_ns(took)} of {format_ns(whole)} wait ({format_share(took, whole)}){at_once}"
 
 
 def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) -> Iterator[Longest]:
-    """Name hops behind the fronts that have half of all; of requests side by side, several may."""
-    (row,) = rows(tables, _BY_HOP, _EVERYWHERE)
-    if not row["wait"]:
-        return
+    """Name hops behind the fronts that have half of all."""
+    fronts = _fronts(tables, _EVERYWHERE)
     for hop in _HOPS:
-        if 2 * row[hop] >= waited_ns and ("hop", hop) not in named:
+        took = _took(fronts, hop)
+        if took and 2 * took >= waited_ns and ("hop", hop) not in named:
             yield Longest(
-                title=f"Half of the wait or more: {_called_hop(tables, hop, _EVERYWHERE)}",
+                title=f"Half of the wait or more: {_called_hop(fronts, hop)}",
                 where="",
-                detail=_of_wait(tables, hop, row, _EVERYWHERE),
-                ns=row[hop],
+                detail=_of_wait(tables, hop, fronts, _EVERYWHERE),
+                ns=took,
                 about=frozenset({("hop", hop)}),
             )
     for row in rows(tables, _IN_VAIN, _EVERYWHERE):

@@ -5,9 +5,10 @@ In: tables. Out: one :class:`Overview`.
 
 from dataclasses import dataclass
 
+from conchart.store.sql import RESUMED
 from conchart.store.tables import Tables
 
-_OVERVIEW = """
+_OVERVIEW = f"""
     SELECT * FROM
     (SELECT coalesce(sum(packets), 0)::BIGINT AS packets, coalesce(sum(selected), 0)::BIGINT AS selected,
         coalesce(sum(bytes), 0)::BIGINT AS bytes, min(first_at) AS first_at, any_value(seen_from) AS seen_from,
@@ -17,7 +18,7 @@ _OVERVIEW = """
         FROM connections),
     (SELECT count(*) AS hosts FROM (SELECT client_ip FROM connections UNION SELECT server_ip FROM connections)),
     (SELECT count(*) AS requests, count(DISTINCT stream) AS with_requests FROM exchanges),
-    (SELECT count(*) AS handshakes, count(*) FILTER (outcome = 'complete' AND kind <> 'full') AS resumed
+    (SELECT count(*) AS handshakes, count(*) FILTER ({RESUMED}) AS resumed
         FROM handshakes)"""
 
 

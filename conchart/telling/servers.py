@@ -290,10 +290,10 @@ _OTHER_WAYS = f"""
 
 def in_vain(tables: Tables) -> str:
     """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was."""
-    ((refused, refused_ns, unanswered, unanswered_ns, count, ip, port),) = tables.fetch(
+    ((refused, refused_ns, unanswered, unanswered_ns, ports, hosts, ip, port),) = tables.fetch(
         """
-        SELECT sum(refused), sum(refused_ns), sum(unanswered), sum(unanswered_ns), count(*), min(server_ip),
-            min(server_port)
+        SELECT sum(refused), sum(refused_ns), sum(unanswered), sum(unanswered_ns), count(*),
+            count(DISTINCT server_ip), min(server_ip), min(server_port)
         FROM servers WHERE NOT unread AND refused + unanswered > 0
         """
     )
@@ -304,7 +304,12 @@ def in_vain(tables: Tables) -> str:
     ]
     if not told:
         return ""
-    where = endpoint(ip, port) if count == 1 else count_of(count, "server")
+    if ports == 1:
+        where = endpoint(ip, port)
+    elif ports == hosts:
+        where = count_of(hosts, "server")
+    else:
+        where = f"{count_of(ports, 'port')} of {ip if hosts == 1 else count_of(hosts, 'server')}"
     ((raced, delay_ns),) = tables.fetch(_OTHER_WAYS)
     if not raced:
         return f"{', '.join(told)} at {where}"

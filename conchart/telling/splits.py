@@ -1,7 +1,7 @@
 """What the waits at a front consist of, in words and colours. In: the table ``splits``. Out: :class:`Split`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conchart.store.sql import STORES
 from conchart.store.tables import Tables
@@ -71,7 +71,10 @@ POOL_WAIT = "waiting for a pooled connection"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """The waits for a front's responses, added up; the columns of ``splits``."""
+    """The waits for a front's responses; the columns of ``splits``.
+
+    Those are sums over requests, which wait side by side for longer than there is waiting: see :meth:`within`.
+    """
 
     requests: int
     wait_ns: int
@@ -85,6 +88,21 @@ class Split:
     unlinked_ns: int
     stores: tuple[tuple[str, int], ...] = ()
     """Of an application, each server that it asks and its part of ``backend_ns``; none of other proxies."""
+
+    def within(self, waited_ns: int) -> "Split":
+        """Give the same shares of a shorter wait: of what was waited while requests were side by side."""
+        if waited_ns >= self.wait_ns:
+            return self
+
+        def share(ns: int) -> int:
+            return ns * waited_ns // self.wait_ns
+
+        names = ("backend_ns", "connect_ns", "tls_ns", "pool_ns", "proxy_ns", "unlinked_ns")
+        shares = {name: share(getattr(self, name)) for name in names}
+        # What rounding loses belongs to the largest part.
+        shares[max(shares, key=shares.__getitem__)] += waited_ns - sum(shares.values())
+        stores = tuple((words, share(ns)) for words, ns in self.stores)
+        return replace(self, wait_ns=waited_ns, stores=stores, **shares)
 
     def parts(self) -> Iterator[tuple[str, int, str]]:
         """Give what it is, how long, and what is to be added in brackets; nothing of what took no time."""
@@ -121,9 +139,25 @@ _STORES = f"""
 """What applications ask, the costliest first: a front of which at least one backend is a store is an application."""
 
 
+_FRONTS = """
+    SELECT *, coalesce((
+        SELECT sum(waited_ns) FROM times
+        WHERE phase = 'wait' AND times.server_ip = splits.server_ip AND times.server_port = splits.server_port
+    ), 0)::BIGINT AS waited_ns
+    FROM splits {among} ORDER BY server_ip, server_port
+"""
+
+
 def splits(tables: Tables, among: str = "") -> dict[tuple[str, int], Split]:
-    """Give the split of each front, by its address and port; ``among``: SQL that joins those that are wanted."""
-    fronts = list(rows(tables, f"FROM splits {among} ORDER BY server_ip, server_port"))
+    """Give what the wait at each front consists of, by its address and port.
+
+    An instant counts once, however many requests of a connection wait in it, as everywhere where it is told.
+
+    Args:
+        tables: Of the trace.
+        among: SQL that joins those that are wanted.
+    """
+    fronts = list(rows(tables, _FRONTS.format(among=among)))
     stores: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for row in rows(tables, _STORES) if fronts else ():
         name = STORES.get(row["store"], "backend")
@@ -131,6 +165,7 @@ def splits(tables: Tables, among: str = "") -> dict[tuple[str, int], Split]:
         stores.setdefault((row["front_ip"], row["front_port"]), []).append((f"{name} {place}", row["ns"]))
     found = {}
     for row in fronts:
-        key = (row.pop("server_ip"), row.pop("server_port"))
-        found[key] = Split(**row, stores=tuple(stores.get(key, ())))
+        key, waited_ns = (row.pop("server_ip"), row.pop("server_port")), row.pop("waited_ns")
+        if waited_ns:
+            found[key] = Split(**row, stores=tuple(stores.get(key, ()))).within(waited_ns)
     return found

@@ -1,5 +1,7 @@
 """What is said of a server: parts, shares, the headline."""
 
+import pytest
+
 from conchart.telling.servers import Totals, groups, headline, in_vain, servers, shares, totals
 from tests.charts.story import MS, US, Story
 from tests.conftest import TellTrace
@@ -96,6 +98,24 @@ def test_what_was_never_served_is_said_apart(trace_of: TellTrace) -> None:
     assert [server.waited_ns for server in servers(trace)] == [3 * MS]
     trace.execute("UPDATE servers SET unread = true")
     assert in_vain(trace) == ""
+
+
+def test_ports_of_one_server_are_no_servers(trace_of: TellTrace) -> None:
+    story = Story()
+    for port in range(81, 92):
+        story.connect(("10.0.0.1", port), ("10.0.0.2", port), 0, [("syn", MS)], state="refused")
+    story.capture()
+    assert in_vain(trace_of(story)) == "11 refused (11.0 ms) at 11 ports of 10.0.0.2"
+
+
+@pytest.mark.parametrize("group", ["224.0.0.251", "239.255.255.250", "255.255.255.255", "ff02::fb"])
+def test_nobody_has_to_answer_what_goes_to_a_group(trace_of: TellTrace, group: str) -> None:
+    story = Story()
+    story.connect(("10.0.0.1", 5353), (group, 5353), 0, [("wait", MS)], state="unanswered")
+    story.capture()
+    trace = trace_of(story)
+    assert in_vain(trace) == ""
+    assert [(server.unanswered, server.waited_ns) for server in servers(trace)] == [(0, 0)]
 
 
 def test_datagrams_that_nobody_reads_come_last_and_make_no_headline(trace_of: TellTrace) -> None:

@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
-from conchart.telling.splits import Split
+import conchart
+from conchart.telling.longest import longest
+from conchart.telling.servers import totals
+from conchart.telling.splits import Split, splits
+from tests.conftest import ROOT
 
 KNOWN = Split(
     requests=20,
@@ -34,6 +38,26 @@ def test_what_is_not_linked_is_told_with_its_requests() -> None:
         unlinked_ns=20,
     )
     assert str(split) == "of 30 ns wait: TLS with the backend 10 ns, not linked 20 ns (3 of 20 requests)"
+
+
+def test_requests_side_by_side_wait_no_longer_than_their_users() -> None:
+    """Shares stay, and parts add up: 20 requests that waited 6.38 µs, in 1 µs."""
+    split = KNOWN.within(1_001)
+    assert sum(ns for _, ns, _ in split.parts()) == split.wait_ns == 1_001
+    assert str(split) == "of 1.00 µs wait: backend 551 ns, connecting 15 ns, the proxy itself 435 ns"
+    assert KNOWN.within(7_000) == KNOWN
+
+
+def test_a_hop_has_no_more_than_users_waited() -> None:
+    """Sixteen requests of one HTTP/2 connection at a time wait for 350 ms, added up, in 42.6 ms."""
+    case = ROOT / "captures/hops/h2-nginx-keys-16"
+    with conchart.read(case / "input.pcap", keylog=[case / "keys.log"]) as trace:
+        ((summed,),) = trace.fetch("SELECT wait_ns FROM splits")
+        ((waited,),) = trace.fetch("SELECT sum(waited_ns) FROM times WHERE phase = 'wait' AND server_port = 443")
+        (split,) = splits(trace).values()
+        assert split.wait_ns == waited < summed
+        (wait,) = longest(trace, totals(trace).waited_ns)
+    assert "backend took 35.5 ms of 42.6 ms wait (83 %)" in wait.detail
 
 
 def test_an_application_has_a_part_for_each_store() -> None:

@@ -95,8 +95,8 @@ def test_a_phase_that_is_half_of_all_over_many_servers_is_told(trace_of: TellTra
     story.capture()
     waits = [entry for entry in verdict(trace_of(story)).entries if entry.kind == "wait"]
     assert [(entry.title, entry.where, entry.share) for entry in waits] == [
-        ("Largest wait: Transfer", "www.example.com:80", "36 %"),
         ("Most of the wait: TCP handshake", "5 servers", "60 %"),
+        ("Largest wait at one server: Transfer", "www.example.com:80", "36 %"),
     ]
 
 

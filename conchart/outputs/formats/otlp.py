@@ -16,7 +16,7 @@ from typing import IO
 
 from conchart.outputs.formats.exchanges import ASKED, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
-from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS
+from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS, RESUMED
 from conchart.store.tables import Tables
 from conchart.version import version
 
@@ -123,7 +123,7 @@ _TLS = _attributes(
         "conchart.tls.kind": "kind",
     },
     int={"conchart.stream": "stream", "conchart.handshake": "number", "conchart.tls.round_trips": "round_trips"},
-    bool={"tls.established": "outcome = 'complete'", "tls.resumed": "kind <> 'full'", "conchart.inferred": "inferred"},
+    bool={"tls.established": "outcome = 'complete'", "tls.resumed": RESUMED, "conchart.inferred": "inferred"},
 )
 _STALL = _attributes(
     string={

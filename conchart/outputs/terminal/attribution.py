@@ -58,7 +58,9 @@ def block(
 def _numbers(server: Server) -> str:
     counts = [count_of(server.connections, "connection"), server.in_vain]
     if server.role != "closed":
-        counts += [count_of(server.requests, "request"), f"waited {format_ns(server.waited_ns)}"]
+        # What stands behind a front is part of the front's wait: it may be more, as requests are side by side there.
+        whose = "proxies waited" if server.role == "backend" else "waited"
+        counts += [count_of(server.requests, "request"), f"{whose} {format_ns(server.waited_ns)}"]
     return ", ".join(filter(None, counts))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from conchart.store.sql import TO_GROUP
 from conchart.store.tables import Tables
 from conchart.telling.axis import captured_ns
 from conchart.telling.overview import Overview, overview
@@ -11,7 +12,8 @@ from conchart.words.units import count_of, format_bytes, format_count, format_in
 
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 
-_STATE = "CASE WHEN transport = 'tcp' THEN state WHEN state = 'unanswered' THEN 'UDP unanswered' ELSE 'UDP' END"
+_STATE = f"""CASE WHEN transport = 'tcp' THEN state WHEN {TO_GROUP} THEN 'UDP to a group'
+    WHEN state = 'unanswered' THEN 'UDP unanswered' ELSE 'UDP' END"""
 """SQL: how a connection ended; UDP has no end."""
 
 RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renegotiation' END"

@@ -1,0 +1,139 @@
+"""One arithmetic: in every capture, a count of one thing is one number, parts add up, none exceeds its whole."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import conchart
+from conchart import Trace
+from conchart.errors import ConchartError
+from conchart.outputs import DrawOptions
+from conchart.outputs.terminal.screen import first_screen
+from conchart.store.sql import TO_GROUP
+from conchart.telling.axis import captured_ns
+from conchart.telling.findings import findings, tally_findings
+from conchart.telling.longest import longest
+from conchart.telling.overview import overview
+from conchart.telling.servers import Server, servers, totals
+from conchart.telling.splits import splits
+from conchart.telling.verdict import verdict
+from tests.conftest import CASES, capture_of, keys_of, name_of
+
+KEYED = [case for case in CASES if (case / "keys.log").exists() and not keys_of(case)]
+CORPUS = os.environ.get("CONCHART_CORPUS")
+FOREIGN = (
+    sorted(path for path in Path(CORPUS).iterdir() if path.suffix in (".pcap", ".pcapng", ".cap")) if CORPUS else ()
+)
+
+Law = Callable[[Trace], None]
+
+
+def waits_have_shares(trace: Trace) -> None:
+    """What is told of the waits is a part of them, and the first that is told is the largest."""
+    waited_ns = totals(trace).waited_ns
+    told = longest(trace, waited_ns)
+    assert [one.ns for one in told] == sorted((one.ns for one in told), reverse=True)
+    assert all(0 < one.ns <= waited_ns for one in told)
+    listed = servers(trace)
+    largest = max((part.total_ns for one in listed if one.role != "backend" for part in one.waited), default=0)
+    assert not told or told[0].ns >= largest
+    assert bool(told) == bool(waited_ns)
+    answer = verdict(trace)
+    assert all(entry.cost_ns <= waited_ns for entry in answer.entries)
+    assert sum(entry.cost_ns for entry in answer.entries if entry.kind == "finding") <= waited_ns
+
+
+def parts_add_up(trace: Trace) -> None:
+    """Phases add up to lifetimes, servers' times to those, their waits to what users waited, splits to waits."""
+    ((lived, phased),) = trace.fetch(
+        """
+        SELECT (SELECT coalesce(sum(closed_at - opened_at), 0) FROM connections),
+            (SELECT coalesce(sum(end_at - start_at), 0) FROM phases)
+        """
+    )
+    listed = servers(trace)
+    timed = sum(one.total_ns for one in listed)
+    assert lived == phased == timed == totals(trace).total_ns
+    for one in listed:
+        assert sum(part.total_ns for part in one.waited) == one.waited_ns
+        assert sum(part.total_ns for part in (*one.waited, *one.besides)) == one.total_ns
+    waits = {(one.server_ip, one.server_port): _waited_in(one, "wait") for one in listed}
+    for place, split in splits(trace).items():
+        assert sum(ns for _, ns, _ in split.parts() if not split.stores) in (0, split.wait_ns)
+        assert split.wait_ns <= waits[place]
+
+
+def _waited_in(server: Server, phase: str) -> int:
+    return sum(part.total_ns for part in server.waited if part.phase.name == phase)
+
+
+def counts_agree(trace: Trace) -> None:
+    """Overview, servers, findings and the tables count alike."""
+    listed, counted = servers(trace), overview(trace)
+    rows = {table: trace.count(table) for table in ("connections", "exchanges", "handshakes", "findings")}
+    assert sum(one.connections for one in listed) == counted.connections == rows["connections"]
+    assert sum(one.requests for one in listed) == counted.requests == rows["exchanges"]
+    assert counted.handshakes == rows["handshakes"]
+    assert sum(one.handshakes_resumed for one in listed) == counted.resumed
+    kinds = ("handshakes_full", "handshakes_resumed", "handshakes_failed", "handshakes_incomplete")
+    (unknown,) = trace.fetch("SELECT count(*) FROM handshakes WHERE outcome = 'complete' AND kind IS NULL")[0]
+    assert sum(getattr(one, kind) for one in listed for kind in kinds) == counted.handshakes - unknown
+    ((refused, unanswered),) = trace.fetch(
+        f"""
+        SELECT count(*) FILTER (state = 'refused'), count(*) FILTER (state = 'unanswered' AND NOT {TO_GROUP})
+        FROM connections
+        """
+    )
+    assert (sum(one.refused for one in listed), sum(one.unanswered for one in listed)) == (refused, unanswered)
+    assert sum(one.count for one in tally_findings(trace)) == len(findings(trace))
+
+
+def the_duration_is_the_files(trace: Trace) -> None:
+    """From the first packet to the last, whatever an axis leaves out."""
+    ((first_at, last_at),) = trace.fetch("SELECT min(first_at), max(last_at) FROM captures")
+    assert captured_ns(trace) == (0 if first_at is None else last_at - first_at)
+
+
+def no_share_is_above_the_whole(trace: Trace) -> None:
+    """As the first screen prints it."""
+    for line in first_screen(trace, 100, colours=False, options=DrawOptions()):
+        assert all(int(share) <= 100 for share in re.findall(r"(\d+) %", line.plain)), line.plain
+
+
+LAWS: tuple[Law, ...] = (
+    waits_have_shares,
+    parts_add_up,
+    counts_agree,
+    the_duration_is_the_files,
+    no_share_is_above_the_whole,
+)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_arithmetic(every_trace: Trace, law: Law) -> None:
+    law(every_trace)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", KEYED, ids=name_of)
+def test_arithmetic_with_keys(case: Path) -> None:
+    all_laws(capture_of(case), case / "keys.log")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("capture", FOREIGN, ids=lambda path: path.name)
+def test_arithmetic_of_foreign_captures(capture: Path) -> None:
+    all_laws(capture, capture.with_name(f"{capture.name}.keylog"))
+
+
+def all_laws(capture: Path, keys: Path) -> None:
+    try:
+        trace = conchart.read(capture, keylog=[keys] if keys.exists() else [])
+    except ConchartError:
+        pytest.skip("not to be read")
+    with trace:
+        for law in LAWS:
+            law(trace)
