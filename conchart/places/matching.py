@@ -66,7 +66,8 @@ _AGAIN = f"""
         SELECT rows.part, rows.stream, rows.first_frame, opened_at, transport, by_client,
             CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS named
         FROM all_connections rows JOIN told USING (part, stream)
-        WHERE bytes > 0 AND (transport = 'tcp' OR ip_id > 0)),
+        WHERE bytes > 0 AND (transport = 'tcp' OR ip_id > 0)
+        QUALIFY count(*) OVER (PARTITION BY rows.part, named, by_client) <= {_LOOK_ALIKE}),
     twice AS (
         SELECT DISTINCT part, named, one.stream, other.stream AS again,
             -- A single question, with its identification: the same stack would have counted on.
