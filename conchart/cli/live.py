@@ -1,10 +1,8 @@
 """``conchart live -i IFACE``: capture, watch, and tell where the time went."""
 
-import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from conchart.cli.paths import FileCommand, Output
 from conchart.cli.reading import reading_options
@@ -19,14 +17,23 @@ from conchart.reading.live.sockets import Sockets
 from conchart.words.printable import printable
 from conchart.words.units import count_of, parse_duration
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 
 class _Interface(click.ParamType[str]):
     """An interface of this machine, or ``any``."""
 
     name = "interface"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:  # noqa: ARG002
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[str]]":  # noqa: ARG002
         """Give the interfaces whose names begin like that."""
+        import socket  # not above: a run has no use for them
+
+        from click.shell_completion import CompletionItem
+
         names = ["any", *(name for _, name in socket.if_nameindex())]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

@@ -5,13 +5,15 @@ file that conchart did not write; completions. A new option is covered by its ty
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from conchart.files.replacing import Named, refuse_foreign, refuse_inputs
 from conchart.outputs import known_suffix
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class Input(click.ParamType[str]):
@@ -31,8 +33,12 @@ class Input(click.ParamType[str]):
         self.files = files
         self.completed = completed
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:  # noqa: ARG002
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[str]]":  # noqa: ARG002
         """Leave the names to the shell."""
+        from click.shell_completion import CompletionItem  # not above: a run has no use for it
+
         return [CompletionItem(incomplete, type=self.completed)] if self.completed != "plain" else []
 
 
@@ -49,8 +55,12 @@ class Output(click.ParamType[str]):
         """
         self.suffix = suffix
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:  # noqa: ARG002
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[str]]":  # noqa: ARG002
         """Leave the names to the shell."""
+        from click.shell_completion import CompletionItem  # not above: a run has no use for it
+
         return [CompletionItem(incomplete, type="file")]
 
 

@@ -209,6 +209,7 @@ STALLS: tuple[StallKind, ...] = (
     ),
 )
 
+
 def _owned(owner: str) -> tuple[str, ...]:
     return tuple(sorted({stall.name for stall in STALLS if stall.owner == owner}))
 

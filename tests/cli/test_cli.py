@@ -47,7 +47,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
 def digests(args: Sequence[str]) -> dict[str, str]:
     """Give the MD5 of each file that the arguments name and do not write."""
     read = [word for option, word in zip(("", *args), args, strict=False) if option not in ("-w", "--write", "--keep")]
-    names = [name for word in read for name in re.split("[=,]", word) if 0 < len(name) < 1000 and "\0" not in name]
+    names = [name for word in read for name in re.split("[=,]", word) if 0 < len(name) < 256 and "\0" not in name]
     return {name: hashlib.md5(Path(name).read_bytes()).hexdigest() for name in names if Path(name).is_file()}
 
 
