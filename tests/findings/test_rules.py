@@ -477,3 +477,11 @@ def test_no_row_is_compared_with_every_row_of_another_table(rule: Rule, gathered
     """``x NOT IN (SELECT … WHERE start_at < hello_at)`` reads a column from outside: N rows times M, and 4 GB."""
     ((_, plan),) = gathered.fetch(f"EXPLAIN {with_values(rule.sql, chosen_thresholds({}))}")
     assert "DELIM_JOIN" not in plan, "join the other table by the connection, with the first of its instants"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_rule_says_what_it_reads_of_openings(rule: Rule) -> None:
+    """Connections that are older than the capture have none of this."""
+    text = " ".join((rule.sql, *rule.needs, *rule.needs.values()))
+    reads = re.search(r"\b(setups|syn_at|syn_ack_at|ack_at|accepted_at|syn_retransmits|setup_ns)\b|syn-rto", text)
+    assert (rule.opening != "none") == bool(reads), rule.path

@@ -1,18 +1,19 @@
 """Evidence for rules: connections and exchanges that are complete enough to judge, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: seven temporary tables and two
-views that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
+In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: temporary tables and views that
+the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
 
-A connection can be judged if the capture has all of it from its first SYN on, both ways, and somebody answered.
+A connection can be judged if the capture has both directions of it without holes, and somebody answered: also from its
+middle on. How it was opened can be judged only where its TCP handshake was captured: that is in ``setups`` alone.
 """
 
 from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
+from conchart.store.sql import ANSWERED, ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -27,11 +28,11 @@ from conchart.store.tables import Tables
 _POOLED = f"""
     CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
-        SELECT stream, client_ip, server_ip, server_port, server_name, syn_at, closed_at, fin_client_at, fin_server_at,
-            rst_at, first_frame, fin_by, rst_by, ttl_client, announced_ip, rtt_client_ns, rtt_server_ns
+        SELECT stream, client_ip, server_ip, server_port, server_name, opened_at, closed_at, fin_client_at,
+            fin_server_at, rst_at, first_frame, fin_by, rst_by, ttl_client, announced_ip, rtt_client_ns, rtt_server_ns,
+            CASE WHEN syn_ack_at IS NOT NULL AND state <> 'midstream' THEN connections.syn_at END AS syn_at
         FROM connections
-        WHERE transport = 'tcp' AND syn_at IS NOT NULL AND syn_ack_at IS NOT NULL
-            AND state NOT IN ('refused', 'unanswered', 'midstream') AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
+        WHERE transport = 'tcp' AND {ANSWERED} AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
     bounds AS (
         SELECT stream, max(end_at) FILTER (kind = 'syn') AS accepted_at,
             min(start_at) FILTER (kind = 'close') AS closing_at
@@ -57,15 +58,16 @@ _POOLED = f"""
         SELECT stream, client_ip, server_ip, server_port, server_name,
             CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
                 ELSE coalesce(servers.role, 'server') END AS hop,
-            coalesce(node, -1) AS client_node, syn_at, accepted_at, hello_at, closed_at,
+            coalesce(node, -1) AS client_node, opened_at, syn_at, accepted_at, hello_at, closed_at,
             if(refused_exchange IS NULL, coalesce(closing_at, least(
                 fin_client_at, fin_server_at, if(hop = 'backend' AND rst_by = 'client', NULL, rst_at))),
                 fin_server_at) AS closing_at,
             refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
-            version IS NOT NULL OR outcome IS NOT NULL AS tls, kind AS handshake,
-            first_frame AS syn_frame,
-            coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
+            version IS NOT NULL OR outcome IS NOT NULL OR coalesce(first_protocol = 'tls', false) AS tls, kind AS handshake,
+            CASE WHEN outcome IS NULL THEN coalesce(accepted_at, opened_at) WHEN outcome = 'complete'
+                THEN secured.ready_at END AS usable_at,
+            first_frame, coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
             coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
             announced_ip IS NOT NULL AS announced,
@@ -74,22 +76,40 @@ _POOLED = f"""
                     THEN 'server'
                 ELSE coalesce(fin_by, rst_by) END AS ended_by,
             sni, rtt_client_ns + rtt_server_ns AS rtt_ns
-        FROM judged JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
+        FROM judged LEFT JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
             LEFT JOIN refusing USING (stream)
         LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
         LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes WHERE port IS NULL) machines USING (client_ip))
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
-    SELECT *, hash(client_ip, server_ip, server_port) AS ends,
+    SELECT *, opened_at % 1_000_000 = 0 AND coalesce(accepted_at, first_request_at, opened_at) % 1_000_000 = 0
+            AND closed_at % 1_000_000 = 0 AS coarse,
+        hash(client_ip, server_ip, server_port) AS ends,
         hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
     FROM told
 """
+# What was open when the capture began was there before all others.
 _MEMBERS = """
-    SELECT stream, ends, pool, syn_at, ready_at, closing_at, closed_at, first_exchange, multiplexed FROM pooled
+    SELECT stream, ends, pool, coalesce(syn_at, opened_at) AS syn_at, usable_at AS ready_at, closing_at, closed_at,
+        first_exchange, multiplexed
+    FROM pooled
 """
 _EXCHANGES = "SELECT stream, number, request_at, response_done_at FROM exchanges"
 
-_SETUPS = """
-    CREATE OR REPLACE TEMP TABLE setups AS
+# The openings that were captured, in relation to the others of their pools.
+_OPENINGS = """
+    CREATE OR REPLACE TEMP TABLE openings AS
+    WITH closings AS (
+        SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
+            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges,
+            refused_until AS previous_refused_until
+        FROM pooled)
+    SELECT stream, syn_at, accepted_at, first_frame AS syn_frame, coalesce(ready_at - syn_at, 0) AS setup_ns,
+        surroundings.* EXCLUDE (stream, at_once), closings.* EXCLUDE (previous_stream)
+    FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
+    WHERE syn_at IS NOT NULL
+"""
+_JUDGED = """
+    CREATE OR REPLACE TEMP TABLE judged AS
     WITH probing AS (
         SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
         FROM (
@@ -98,19 +118,14 @@ _SETUPS = """
             FROM pooled WHERE exchanges <= 1)
         GROUP BY ALL
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
-            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns)),
-    closings AS (
-        SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
-            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges,
-            refused_until AS previous_refused_until
-        FROM pooled)
-    SELECT pooled.* EXCLUDE (pool, ends, sni), coalesce(ready_at - syn_at, 0) AS setup_ns,
-        surroundings.* EXCLUDE (stream), closings.* EXCLUDE (previous_stream), coalesce(probe, false) AS probe
-    FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
+            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
+    SELECT pooled.* EXCLUDE (pool, ends, sni, syn_at, accepted_at, usable_at), at_once, coalesce(probe, false) AS probe
+    FROM pooled JOIN surroundings USING (stream)
     LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
         AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
         AND pooled.exchanges <= 1
 """
+_SETUPS = "CREATE OR REPLACE TEMP VIEW setups AS FROM judged JOIN openings USING (stream)"
 
 # Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
 # arrived: a round trip after the handshake, at the latest.
@@ -123,7 +138,7 @@ _VISITS = """
             CASE WHEN kind <> 'full' THEN true ELSE ticket_issued OR session_id_issued END AS before_issued,
             kind = 'session-id' OR coalesce(session_id_issued, false) AS before_id
         FROM handshakes
-        JOIN (SELECT stream, client_ip, server_ip, server_port, rtt_ns FROM setups WHERE NOT probe) USING (stream)
+        JOIN (SELECT stream, client_ip, server_ip, server_port, rtt_ns FROM judged WHERE NOT probe) USING (stream)
         WHERE number = 0 AND outcome = 'complete' AND ready_at IS NOT NULL AND client_ip NOT IN (FROM scanners)
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks'))
     SELECT stream, before_at, before_ip, before_issued, before_id, alike_at, alike_issued
@@ -151,7 +166,7 @@ _SECURED = """
                 server_compute_ns, server_hello_at - handshakes.hello_at - rtt_server_ns), 0)) END AS before_ns,
             median(server_compute_ns) FILTER (kind <> 'full') OVER of_server AS server_ns,
             median(client_compute_ns) FILTER (kind <> 'full') OVER of_server AS client_ns
-        FROM visits JOIN handshakes USING (stream) JOIN setups USING (stream)
+        FROM visits JOIN handshakes USING (stream) JOIN judged USING (stream)
         JOIN (SELECT stream, rtt_server_ns FROM connections) USING (stream)
         WHERE number = 0
         WINDOW of_server AS (PARTITION BY server_ip, server_port)),
@@ -185,7 +200,7 @@ _REQUESTS = f"""
         FROM (
             SELECT stream, number, request_at, coalesce(response_done_at, response_at, request_done_at) AS done_at,
                 hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
-            FROM exchanges JOIN setups USING (stream) WHERE {ASKING})),
+            FROM exchanges JOIN judged USING (stream) WHERE {ASKING})),
     even AS (
         SELECT alike, true AS probe FROM spaced GROUP BY alike
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
@@ -198,8 +213,9 @@ _REQUESTS = f"""
 _ASKED = """
     CREATE OR REPLACE TEMP VIEW asked AS
     SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
-        exchanges.number = first_exchange AS first, idle_ns, fronts, backs, setups.probe OR even AS probe
-    FROM requests JOIN exchanges USING (stream, number) JOIN setups USING (stream)
+        exchanges.number = first_exchange AND stream IN (SELECT stream FROM openings) AS first, idle_ns, fronts, backs,
+        judged.probe OR even AS probe
+    FROM requests JOIN exchanges USING (stream, number) JOIN judged USING (stream)
 """
 
 # What a server did by itself before it answered: it had the whole request, the path is not counted, nothing was held by
@@ -300,8 +316,9 @@ _WAITED = f"""
             max(end_at) FILTER (side = 'server') AS arrived_at
         FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
     opened AS (
-        SELECT setups.stream, first_exchange AS number, syn_at, ready_at
-        FROM setups LEFT JOIN late ON setups.stream = late.stream AND first_exchange = number
+        SELECT judged.stream, first_exchange AS number, coalesce(syn_at, hello_at) AS syn_at, ready_at
+        FROM judged LEFT JOIN (SELECT stream, syn_at FROM openings) USING (stream)
+        LEFT JOIN late ON judged.stream = late.stream AND first_exchange = number
         WHERE first_request_at - ready_at - coalesce(held_ns, 0) <= $preconnect_ns
         UNION ALL
         SELECT stream, min(exchanges.number), min(hello_at), min(ready_at)
@@ -389,9 +406,7 @@ _HELD = """
     FROM stalled JOIN (
         SELECT stream, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls, 'tcp' AS transport,
             if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
-        FROM setups
-        WHERE NOT probe
-            AND NOT (syn_at % 1_000_000 = 0 AND accepted_at % 1_000_000 = 0 AND closed_at % 1_000_000 = 0)
+        FROM judged WHERE NOT probe AND NOT coarse
         UNION ALL
         SELECT stream, client_ip, server_ip, server_port, server_name, 'server', rtt_client_ns + rtt_server_ns, true,
             transport, 'client', 'server'
@@ -413,23 +428,25 @@ _SCANNERS = """
 
 
 _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
-    "requests": (_REQUESTS, ("setups",)),
-    "asked": (_ASKED, ("requests", "setups")),
+    "setups": (_SETUPS, ("judged",)),
+    "requests": (_REQUESTS, ("judged",)),
+    "asked": (_ASKED, ("requests", "judged")),
     "answers": (_ANSWERS, ("asked",)),
     "queries": (_QUERIES, ("asked",)),
     "lookups": (_LOOKUPS, ()),
-    "held": (_HELD, ("asked", "setups")),
+    "held": (_HELD, ("asked", "judged")),
     "scanners": (_SCANNERS, ()),
-    "visits": (_VISITS, ("scanners", "setups")),
-    "secured": (_SECURED, ("setups", "visits")),
-    "waited": (_WAITED, ("scanners", "setups")),
+    "visits": (_VISITS, ("scanners", "judged")),
+    "secured": (_SECURED, ("judged", "visits")),
+    "waited": (_WAITED, ("scanners", "judged")),
 }
 """What each table and view is made by, and the others that this reads."""
 
-EVIDENCE = frozenset(("setups", *_MADE))
+EVIDENCE = frozenset(("judged", *_MADE))
 """What rules may read of it."""
 
 MADE_OF = {
+    "judged": "connections",
     "setups": "connections",
     "asked": "exchanges",
     "answers": "exchanges",
@@ -446,10 +463,10 @@ MADE_OF = {
 }
 """What has no row where the table that it is made of has none."""
 
-_VIEWS = ("secured", "asked")
+_VIEWS = ("secured", "asked", "setups")
 FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
-    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", "setups", *_MADE) if name not in _VIEWS))
+    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS))
 )
 """SQL that drops all of it."""
 
@@ -460,15 +477,16 @@ def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
     def make(statement: str) -> None:
         tables.execute(with_values(statement, thresholds))
 
-    def set_up() -> None:
+    def judge() -> None:
         tables.execute(_POOLED)
         tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
-        make(_SETUPS)
-        tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as setups
+        tables.execute(_OPENINGS)
+        make(_JUDGED)
+        tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as judged and openings
 
-    setting_up = Step(name="setups", reads=frozenset(), writes=frozenset(("setups",)), run=set_up)
+    judging = Step(name="judged", reads=frozenset(), writes=frozenset(("judged",)), run=judge)
     making = (
         Step(name=name, reads=frozenset(reads), writes=frozenset((name,)), run=partial(make, statement))
         for name, (statement, reads) in _MADE.items()
     )
-    return Steps((setting_up, *making))
+    return Steps((judging, *making))

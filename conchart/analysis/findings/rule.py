@@ -88,6 +88,9 @@ class Rule:
     """What a row of the table stands for."""
     severity: Literal["cost", "note", "failure", "quality"] = "cost"
     """By its cost alone; never more than a note; at least a warning; about the capture: it comes before the others."""
+    opening: Literal["none", "counted", "needed"] = "none"
+    """What it reads of how connections open (``setups``): nothing; what an opening costs beside other delays; all that
+    it judges, so that it finds nothing on connections that are older than the capture."""
     needs: Mapping[str, str] = field(default_factory=dict)
     """For a table, a condition that holds for one of its rows at least where there is something to be found: the rule
     is asked only then."""
@@ -227,7 +230,11 @@ def _plain(error: Exception) -> str:
 
 
 def _check(rule: Rule) -> None:
-    allowed = {"about": ("server", "client", "capture"), "severity": ("cost", "note", "failure", "quality")}
+    allowed = {
+        "about": ("server", "client", "capture"),
+        "severity": ("cost", "note", "failure", "quality"),
+        "opening": ("none", "counted", "needed"),
+    }
     for name, values in allowed.items():
         if getattr(rule, name) not in values:
             raise ValueError(f"{name} is one of {', '.join(values)}, not {getattr(rule, name)!r}")

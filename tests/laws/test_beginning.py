@@ -1,0 +1,93 @@
+"""Law: where the beginning is missing, a finding stays whose evidence lies later.
+
+Captures begin anywhere. Only a rule that judges how connections open needs their first packets, and says so
+(``opening: needed``); every other one finds the same without them.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conchart
+from conchart import Trace
+from conchart.analysis.findings.evidence import evidence
+from conchart.analysis.findings.rule import Rule, chosen_thresholds, load_rules
+from conchart.store.sql import with_values
+from tests.conftest import ROOT, capture_of, keys_of, logs_of
+from tests.laws.messy import Found, findings_of
+
+RULES = {rule.name: rule for rule in load_rules()}
+WITHOUT_SYN = "not tcp or tcp[tcpflags] & tcp-syn == 0"
+OF_SYN = {
+    "certificate-chain-heavy": "the maximum segment size stands in the SYN",
+    "pmtu-blackhole": "the maximum segment size stands in the SYN",
+    "receiver-limited": "the scale of the window stands in the SYN",
+    "window-limited": "the scale of the window stands in the SYN",
+    "slow-start-limited": "the scale of the window stands in the SYN: what the window limits looks like it",
+}
+"""What TCP says in its first two packets alone."""
+
+
+def captures(told: str) -> Iterator[Any]:
+    """Give the captures of rules that say ``fault`` or ``clean`` of them: every sixth belongs to the quick tier."""
+    names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
+    for place, name in enumerate(name for name in names if list((ROOT / "captures" / name).glob("input.pcap*"))):
+        marks = [pytest.mark.thorough] if place % 6 else []
+        yield pytest.param(ROOT / "captures" / name, id=name, marks=marks)
+
+
+def read(case: Path, **options: Any) -> Trace:  # noqa: ANN401  (those of ``conchart.read``)
+    """Read one of our captures, with its keys and logs."""
+    return conchart.read(capture_of(case), keylog=keys_of(case), **logs_of(case) | options)
+
+
+def judging_no_opening(found: Found) -> bool:
+    return RULES[found.rule].opening != "needed" and found.rule not in OF_SYN
+
+
+@pytest.fixture(autouse=True)
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("case", captures("fault"))
+def test_without_syn_the_same_is_found(case: Path) -> None:
+    with read(case) as whole, read(case, filter=WITHOUT_SYN) as headless:
+        before, after = set(findings_of(whole)), set(findings_of(headless))
+    assert set(filter(judging_no_opening, before)) <= after
+
+
+@pytest.mark.parametrize("case", captures("clean"))
+def test_without_syn_nothing_else_is_found(case: Path) -> None:
+    with read(case) as whole, read(case, filter=WITHOUT_SYN) as headless:
+        before, after = set(findings_of(whole)), set(findings_of(headless))
+    assert set(filter(judging_no_opening, after)) <= before
+
+
+def since(trace: Trace, rule: Rule, at: int) -> bool:
+    """Tell whether all that a rule finds is later than an instant: its delays and, where it needs them, openings."""
+    steps = evidence(trace, chosen_thresholds({}))
+    steps.provide_named(rule.sql)
+    sql = with_values(rule.sql.rstrip("\n ;"), chosen_thresholds({}))
+    ((first_at, opened_at),) = trace.sql(
+        f"""
+        SELECT min(delay.start_at), min(opened_at)
+        FROM (SELECT unnest(delays) AS delay FROM ({sql})) JOIN connections ON stream = delay.stream
+        """
+    ).fetchall()
+    return bool((opened_at if rule.opening == "needed" else first_at) >= at)
+
+
+@pytest.mark.parametrize("case", captures("fault"))
+def test_a_finding_stays_whose_evidence_lies_later(case: Path) -> None:
+    with read(case) as whole:
+        before = set(findings_of(whole))
+        begins = [at for (at,) in whole.sql("SELECT opened_at FROM connections UNION SELECT request_at FROM exchanges")]
+        first_at, last_at = whole.sql("SELECT first_at, last_at FROM captures").fetchall()[0]
+        at = random.Random(case.name).randint(first_at, (first_at + last_at) // 2)
+        staying = {found for found in before if since(whole, RULES[found.rule], at)}
+    with read(case, start=f"{(at - first_at) / 1e9}s") as later:
+        assert staying <= set(findings_of(later))
