@@ -5,7 +5,6 @@ Captures begin anywhere. Only a rule that judges how connections open needs thei
 """
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from conchart import Trace
 from conchart.analysis.findings.evidence import evidence
 from conchart.analysis.findings.rule import Rule, chosen_thresholds, load_rules
 from conchart.store.sql import with_values
-from tests.conftest import ROOT, capture_of, keys_of, logs_of
+from tests.conftest import ROOT, capture_of, keys_of, logs_of, name_of
 from tests.laws.messy import Found, findings_of
 
 RULES = {rule.name: rule for rule in load_rules()}
@@ -31,12 +30,14 @@ OF_SYN = {
 """What TCP says in its first two packets alone."""
 
 
-def captures(told: str) -> Iterator[Any]:
+def captures(told: str) -> list[Any]:
     """Give the captures of rules that say ``fault`` or ``clean`` of them: every sixth belongs to the quick tier."""
     names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
-    for place, name in enumerate(name for name in names if list((ROOT / "captures" / name).glob("input.pcap*"))):
-        marks = [pytest.mark.thorough] if place % 6 else []
-        yield pytest.param(ROOT / "captures" / name, id=name, marks=marks)
+    cases = [ROOT / "captures" / name for name in names]
+    return [
+        pytest.param(case, id=name_of(case), marks=[pytest.mark.thorough] if place % 6 else [])
+        for place, case in enumerate(case for case in cases if list(case.glob("input.pcap*")))
+    ]
 
 
 def read(case: Path, **options: Any) -> Trace:  # noqa: ANN401  (those of ``conchart.read``)
@@ -68,13 +69,16 @@ def test_without_syn_nothing_else_is_found(case: Path) -> None:
 
 
 def since(trace: Trace, rule: Rule, at: int) -> bool:
-    """Tell whether all that a rule finds is later than an instant: its delays and, where it needs them, openings."""
+    """Tell whether all that a rule finds is later than an instant: its delays and, where it needs them, openings.
+
+    What QUIC encrypts is opened by what its first packets say.
+    """
     steps = evidence(trace, chosen_thresholds({}))
     steps.provide_named(rule.sql)
     sql = with_values(rule.sql.rstrip("\n ;"), chosen_thresholds({}))
     ((first_at, opened_at),) = trace.sql(
         f"""
-        SELECT min(delay.start_at), min(opened_at)
+        SELECT min(CASE WHEN transport = 'udp' THEN opened_at ELSE delay.start_at END), min(opened_at)
         FROM (SELECT unnest(delays) AS delay FROM ({sql})) JOIN connections ON stream = delay.stream
         """
     ).fetchall()
@@ -85,9 +89,8 @@ def since(trace: Trace, rule: Rule, at: int) -> bool:
 def test_a_finding_stays_whose_evidence_lies_later(case: Path) -> None:
     with read(case) as whole:
         before = set(findings_of(whole))
-        begins = [at for (at,) in whole.sql("SELECT opened_at FROM connections UNION SELECT request_at FROM exchanges")]
         first_at, last_at = whole.sql("SELECT first_at, last_at FROM captures").fetchall()[0]
         at = random.Random(case.name).randint(first_at, (first_at + last_at) // 2)
-        staying = {found for found in before if since(whole, RULES[found.rule], at)}
-    with read(case, start=f"{(at - first_at) / 1e9}s") as later:
+        staying = {found for found in before if found.rule not in OF_SYN and since(whole, RULES[found.rule], at)}
+    with read(case, start=at) as later:
         assert staying <= set(findings_of(later))

@@ -64,7 +64,8 @@ _POOLED = f"""
                 fin_server_at) AS closing_at,
             refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
             CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
-            version IS NOT NULL OR outcome IS NOT NULL OR coalesce(first_protocol = 'tls', false) AS tls, kind AS handshake,
+            version IS NOT NULL OR outcome IS NOT NULL OR coalesce(first_protocol = 'tls', false) AS tls,
+            kind AS handshake,
             CASE WHEN outcome IS NULL THEN coalesce(accepted_at, opened_at) WHEN outcome = 'complete'
                 THEN secured.ready_at END AS usable_at,
             first_frame, coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
@@ -466,7 +467,10 @@ MADE_OF = {
 _VIEWS = ("secured", "asked", "setups")
 FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
-    for name in (*_VIEWS, *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS))
+    for name in (
+        *_VIEWS,
+        *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS),
+    )
 )
 """SQL that drops all of it."""
 
