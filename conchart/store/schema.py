@@ -20,6 +20,7 @@ SIDES = ("client", "server")
 # In the order of the alphabet: an ENUM is ordered as it is declared, and users expect the order of texts.
 VOCABULARIES: dict[str, tuple[str, ...]] = {
     "TRANSPORT": ("tcp", "udp"),
+    "AWAITS": ("event", "stream"),
     "DNS_OVER": ("https", "quic", "tcp", "tls", "udp"),
     "SIDE": SIDES,
     "SIDES": ("both", *SIDES),
@@ -33,6 +34,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "STALL": (
         "delayed-ack",
         "fast-retransmit",
+        "flow-control",
         "loss",
         "migration",
         "nagle",
@@ -52,6 +54,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "DETAIL": (
         "ack",
         "black-hole",
+        "connection",
         "delayed-ack",
         "handshake",
         "hello",
@@ -60,6 +63,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
         "round-trip",
         "small-window",
         "spurious",
+        "stream",
         "syn",
         "syn-ack",
         "tail",
@@ -204,12 +208,14 @@ TABLES: tuple[Table, ...] = (
             stream INTEGER, number INTEGER,
             request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
             protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
-            dns_over DNS_OVER, dns_type VARCHAR, dns_name VARCHAR, dns_rcode INTEGER,
+            awaits AWAITS, dns_over DNS_OVER, dns_type VARCHAR, dns_name VARCHAR, dns_rcode INTEGER,
             user_agent VARCHAR, server_software VARCHAR,
             ids VARCHAR[], parent_span VARCHAR, forwarded_for VARCHAR, via VARCHAR, alternatives VARCHAR[],
             tunnel VARCHAR, tunnel_done_at BIGINT, tunnel_bytes_client BIGINT, tunnel_bytes_server BIGINT,
             tunnel_datagrams_client BIGINT, tunnel_datagrams_server BIGINT,
             expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,
+            goaway_at BIGINT, goaway_by SIDE, goaway_code VARCHAR, goaway_text VARCHAR, goaway_frame BIGINT,
+            goaway_pings BIGINT,
             request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
             request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT,
             client_keepalive BOOLEAN, server_keepalive BOOLEAN,

@@ -179,6 +179,13 @@ STALLS: tuple[StallKind, ...] = (
         owner="peer",
     ),
     StallKind(
+        name="flow-control",
+        word="blocked",
+        meaning="the receiver's window of HTTP/2 is closed: it allows no more content",
+        doing="the program's",
+        owner="peer",
+    ),
+    StallKind(
         name="window-limited",
         word="limited",
         meaning="the receiver's window is too small for this path, though its program reads",

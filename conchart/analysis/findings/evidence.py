@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ANSWERED, ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
+from conchart.store.sql import ANSWER, ANSWERED, ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -234,7 +234,7 @@ _ANSWERS = f"""
             greatest(request_done_at, max(response_done_at) OVER (
                 PARTITION BY stream ORDER BY response_at, number
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at,
-            {OF_STORE} AND wait_ns IS NULL AS awaits_event
+            wait_ns IS NULL AS awaits_event
         FROM asked
         WHERE (NOT probe OR awaits_event) AND backs = 0 AND status IS DISTINCT FROM 101
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
@@ -280,6 +280,29 @@ _QUERIES = f"""
             THEN hash(stream, count_if(apart) OVER (PARTITION BY stream ORDER BY exchange ROWS UNBOUNDED PRECEDING))
             ELSE hash(front_stream, front_exchange, 'front') END AS burst
     FROM told
+"""
+
+# Sessions with stores whose start was captured, and those whose commands were refused because nobody had logged in. The
+# first error while a session starts is its end, for the application at least.
+_SESSIONS = f"""
+    CREATE OR REPLACE TEMP TABLE sessions AS
+    WITH told AS (
+        SELECT exchanges.stream, number AS exchange, protocol, method, target, client_ip, server_ip, server_port,
+            opened_at, coalesce(response_done_at, response_at) AS failed_at,
+            coalesce(response_frame, request_frame) AS frame,
+            bool_and({STARTING}) OVER (
+                PARTITION BY exchanges.stream ORDER BY number ROWS UNBOUNDED PRECEDING) AS starting,
+            CASE WHEN status > 0 THEN {ANSWER} END AS error
+        FROM exchanges
+        JOIN (SELECT stream, client_ip, server_ip, server_port, opened_at FROM connections) USING (stream)
+        WHERE {OF_STORE})
+    SELECT stream, protocol, client_ip, server_ip, server_port, opened_at, min(exchange) AS exchange,
+        min(failed_at) AS failed_at, min(frame) AS frame, arg_min(error, exchange) AS error
+    FROM (
+        SELECT * REPLACE (if(error IS NULL, NULL, exchange) AS exchange,
+            if(error IS NULL, NULL, failed_at) AS failed_at, if(error IS NULL, NULL, frame) AS frame)
+        FROM told WHERE starting OR error = 'NOAUTH')
+    GROUP BY ALL
 """
 
 # Names of which somebody wants the address, with what came of it: the same question again, from any port and to any
@@ -434,6 +457,7 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "asked": (_ASKED, ("requests", "judged")),
     "answers": (_ANSWERS, ("asked",)),
     "queries": (_QUERIES, ("asked",)),
+    "sessions": (_SESSIONS, ()),
     "lookups": (_LOOKUPS, ()),
     "held": (_HELD, ("asked", "judged")),
     "scanners": (_SCANNERS, ()),
@@ -452,6 +476,7 @@ MADE_OF = {
     "asked": "exchanges",
     "answers": "exchanges",
     "queries": "exchanges",
+    "sessions": "exchanges",
     "lookups": "exchanges",
     "held": "stalled",
     "secured": "handshakes",

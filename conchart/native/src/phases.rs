@@ -87,9 +87,9 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 ///
 /// A wait without a response, and a message that its own framing shows to be incomplete, last until the exchange was
 /// given up (`ended`), else until `end`. The time of a response that was sent but not captured is `Unseen`, not a wait.
-/// Nobody waits for what comes after the requester
-/// has gone. A response that comes when something happens is not owed before: that time is idle. So is what follows the answer that
-/// opens a tunnel: who owes what is between its two ends.
+/// Nobody waits for what comes after the requester has gone. A response that comes when something happens is not owed
+/// before: that time is idle. So is what follows the head of one that comes in parts when something happens, and the
+/// answer that opens a tunnel: who owes what is between its two ends.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let until = |moment| exchange.until(moment);
@@ -106,7 +106,7 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
         None if exchange.awaits_event => None,
         None => phase(Kind::Wait, request_ends, Some(response.first.map_or_else(&end, until))),
     };
-    let opened = exchange.tunnel.as_ref().and_then(|tunnel| tunnel.done);
+    let opened = exchange.tunnel.as_ref().and_then(|tunnel| tunnel.done).or(exchange.streams_from);
     [
         phase(Kind::Request, request.first, request_ends),
         wait,

@@ -5,12 +5,13 @@
 
 mod moves;
 mod owned;
+mod passing;
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Http3Frame, Outcome, Provenance, QuicFrame, Span};
+use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Outcome, Provenance, Span};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -18,16 +19,17 @@ use crate::quic::Lost;
 use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
-    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, Http3FrameRow, LostPacketRow, MessageRow,
-    PacketRow, PhaseRow, QuicFrameRow, RecordRow, SightingRow, StallRow,
+    CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, LostPacketRow, PacketRow, PhaseRow,
+    SightingRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
-use crate::tls::{Handshake, KeyCoverage, Kind, MessageSeen, RecordSeen};
+use crate::tls::{Handshake, KeyCoverage, Kind};
 use crate::udp::Datagrams;
 
 pub use moves::client_move;
 pub use owned::owned;
+pub use passing::{http3_frame, message, quic_frame, record};
 
 /// The name of a side in the tables.
 pub fn side(side: Side) -> &'static str {
@@ -307,7 +309,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
     let provenance = exchange.provenance.as_deref();
     let (kind, name, rcode) = lookup(exchange);
-    let tunnel = exchange.tunnel.as_deref();
+    let (tunnel, goaway) = (exchange.tunnel.as_deref(), exchange.goaway.as_deref());
     let ended = exchange.ended.filter(|_| exchange.ended_by.is_some());
     ExchangeRow {
         stream: Some(stream),
@@ -321,6 +323,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
         shape: exchange.shape.as_deref(),
+        awaits: exchange.awaits(),
         dns_over: exchange.dns_over.map(DnsOver::name),
         dns_type: kind,
         dns_name: name,
@@ -342,6 +345,12 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         expect_continue: exchange.expects_continue,
         continued_at: at(exchange.continued),
         body_at: at(request.content),
+        goaway_at: goaway.map(|goaway| goaway.seen.at),
+        goaway_by: goaway.map(|goaway| side(goaway.from)),
+        goaway_code: goaway.map(|goaway| &*goaway.code),
+        goaway_text: goaway.map(|goaway| &*goaway.text).filter(|text| !text.is_empty()),
+        goaway_frame: goaway.map(|goaway| goaway.seen.frame().cast_signed()),
+        goaway_pings: goaway.map(|goaway| goaway.pings.cast_signed()),
         request_bytes: bytes(request),
         response_bytes: bytes(response),
         request_frame: frame(request.first),
@@ -518,78 +527,6 @@ fn sighting(
         ip_id: ip_id.map(i32::from),
         ttl: Some(ttl.into()),
         ..SightingRow::default()
-    }
-}
-
-pub fn quic_frame(stream: i32, seen: &QuicFrame) -> QuicFrameRow<'_> {
-    let frame = seen.frame.as_ref();
-    let number = |value: Option<u64>| value.map(u64::cast_signed);
-    QuicFrameRow {
-        stream: Some(stream),
-        frame: Some(seen.seen.frame().cast_signed()),
-        packet: i32::try_from(seen.packet).ok(),
-        number: i32::try_from(seen.number).ok(),
-        seen_at: Some(seen.seen.at),
-        sender: Some(side(seen.from)),
-        packet_type: Some(seen.packet_kind),
-        packet_number: number(seen.packet_number),
-        packet_bytes: i32::try_from(seen.packet_bytes).ok(),
-        kind: frame.map(|frame| frame.kind),
-        stream_id: frame.and_then(|frame| number(frame.stream)),
-        start_byte: frame.and_then(|frame| number(frame.offset)),
-        bytes: frame.and_then(|frame| number(frame.bytes)),
-        fin: frame.and_then(|frame| frame.fin),
-        value: frame.and_then(|frame| number(frame.value)),
-        text: frame.and_then(|frame| frame.text.as_deref()),
-    }
-}
-
-pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'_> {
-    Http3FrameRow {
-        stream: Some(stream),
-        sender: Some(side(frame.from)),
-        stream_id: Some(frame.stream.cast_signed()),
-        start_byte: Some(frame.offset.cast_signed()),
-        kind: Some(frame.name()),
-        bytes: Some(frame.bytes.cast_signed()),
-        frame: Some(frame.seen.frame().cast_signed()),
-        seen_at: Some(frame.seen.at),
-        text: frame.text.as_deref(),
-    }
-}
-
-/// A record; `number` and `kind` are those of the connection's records.
-pub fn record<'a>(stream: i32, number: i32, kind: &'a str, record: &RecordSeen) -> RecordRow<'a> {
-    RecordRow {
-        stream: Some(stream),
-        number: Some(number),
-        sender: Some(side(record.from)),
-        kind: Some(kind),
-        bytes: i32::try_from(record.bytes).ok(),
-        cover: Some(record.cover.name()),
-        start_at: Some(record.first.at),
-        end_at: Some(record.last.at),
-        start_frame: Some(record.first.frame().cast_signed()),
-        end_frame: Some(record.last.frame().cast_signed()),
-    }
-}
-
-/// A handshake message; `number` is that of the connection's messages.
-pub fn message<'a>(stream: i32, number: i32, kind: &'a str, message: &'a MessageSeen) -> MessageRow<'a> {
-    MessageRow {
-        stream: Some(stream),
-        number: Some(number),
-        handshake: i32::try_from(message.handshake).ok(),
-        sender: Some(side(message.from)),
-        kind: Some(kind),
-        code: Some(message.code.into()),
-        bytes: i32::try_from(message.bytes).ok(),
-        start_at: Some(message.first.at),
-        end_at: Some(message.last.at),
-        start_frame: Some(message.first.frame().cast_signed()),
-        end_frame: Some(message.last.frame().cast_signed()),
-        opened: Some(message.opened),
-        body: message.body.as_deref(),
     }
 }
 

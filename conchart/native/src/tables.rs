@@ -266,11 +266,12 @@ table! {
     Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
         response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
-        dns_over: Word, dns_type: Text, dns_name: Text, dns_rcode: Int32, user_agent: Text, server_software: Text,
+        awaits: Word, dns_over: Word, dns_type: Text, dns_name: Text, dns_rcode: Int32, user_agent: Text, server_software: Text,
         ids: MaybeTexts, parent_span: Text, forwarded_for: Text, via: Text, alternatives: MaybeTexts, expect_continue: Bool,
         tunnel: Text, tunnel_done_at: Int64, tunnel_bytes_client: Int64, tunnel_bytes_server: Int64,
         tunnel_datagrams_client: Int64, tunnel_datagrams_server: Int64,
         continued_at: Int64, body_at: Int64,
+        goaway_at: Int64, goaway_by: Word, goaway_code: Text, goaway_text: Text, goaway_frame: Int64, goaway_pings: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, client_keepalive: Bool,
         server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64,

@@ -19,6 +19,7 @@
 //! the reader. Nothing else here knows the protocol.
 
 mod backlog;
+mod by_design;
 mod content;
 mod conversation;
 mod dns;
@@ -166,6 +167,46 @@ pub struct Tunnel {
     pub datagrams: BySide<u64>,
 }
 
+/// A GOAWAY frame (RFC 9113 section 6.8) that came while the exchange was open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goaway {
+    pub from: Side,
+    /// The name of the error code.
+    pub code: Cow<'static, str>,
+    /// What the server says of it, at most 128 bytes.
+    pub text: Box<str>,
+    pub seen: Moment,
+    /// PINGs that its receiver had sent.
+    pub pings: u64,
+}
+
+impl Goaway {
+    /// RFC 9113 section 7.
+    const CODES: [&'static str; 14] = [
+        "NO_ERROR",
+        "PROTOCOL_ERROR",
+        "INTERNAL_ERROR",
+        "FLOW_CONTROL_ERROR",
+        "SETTINGS_TIMEOUT",
+        "STREAM_CLOSED",
+        "FRAME_SIZE_ERROR",
+        "REFUSED_STREAM",
+        "CANCEL",
+        "COMPRESSION_ERROR",
+        "CONNECT_ERROR",
+        "ENHANCE_YOUR_CALM",
+        "INADEQUATE_SECURITY",
+        "HTTP_1_1_REQUIRED",
+    ];
+
+    fn new(from: Side, code: u32, text: &[u8], seen: Moment, pings: u64) -> Self {
+        let known = usize::try_from(code).ok().and_then(|code| Self::CODES.get(code));
+        let code = known.map_or_else(|| format!("{code:#x}").into(), |&name| name.into());
+        let text = String::from_utf8_lossy(text.get(..128).unwrap_or(text)).into();
+        Self { from, code, text, seen, pings }
+    }
+}
+
 /// One request and its response. Mirrors the `exchanges` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -207,8 +248,14 @@ pub struct Exchange {
     pub outcome: Option<Outcome>,
     /// Who broke it off.
     pub ended_by: Option<Ender>,
+    /// The connection was to end while it was open.
+    pub goaway: Option<Box<Goaway>>,
     /// The response comes when something happens (an entry in a queue), not when work is done: until then, nobody owes it.
     pub awaits_event: bool,
+    /// So do the parts of it after its head: an event stream, a watch.
+    pub streams: bool,
+    /// Of such a response, the last byte of its head.
+    pub streams_from: Option<Moment>,
     /// It asks for a tunnel on a stream of HTTP/2 or HTTP/3. The request ends with its head, and what the response
     /// brings after its head is what goes through, whoever sends it.
     pub tunnel: Option<Box<Tunnel>>,
@@ -222,6 +269,13 @@ impl Exchange {
     /// First byte seen of either message.
     pub(crate) fn opened(&self) -> Option<Moment> {
         Moment::earliest([self.request.first, self.response.first])
+    }
+
+    /// What it comes with that takes long by design: the name in the tables.
+    #[must_use]
+    pub fn awaits(&self) -> Option<&'static str> {
+        let event = self.awaits_event.then_some("event");
+        if self.streams { Some("stream") } else { event }
     }
 
     /// Says which statement is asked.

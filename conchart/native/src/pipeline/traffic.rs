@@ -15,6 +15,7 @@ use crate::owners::Owners;
 use crate::packet::{Endpoint, Seq};
 use crate::phases::{self, Kind, Phase, Tiler};
 use crate::portion::{Outbox, Output, Stopped};
+use crate::quic::Held;
 use crate::rows::{self, FlowContext};
 use crate::stalls::Stalls;
 use crate::stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
@@ -330,16 +331,18 @@ impl Traffic {
         if let Packets::Udp(udp) = packets {
             (udp.rtt, udp.reset) = (conversation.rtt(), conversation.reset());
             (udp.carried, udp.closed) = (conversation.datagrams(), conversation.closed());
-            while let Some(delay) = conversation.next_delay() {
-                if let Delay::Lost(lost) = delay {
-                    out.lost(stream, lost)?;
-                } else if let (Delay::Path(path), Some(moves)) = (delay, &mut *moves) {
-                    moves.path(path);
-                }
-                stalls.delay(delay);
-            }
         }
         let packets = &*packets;
+        while let Some(delay) = conversation.next_delay() {
+            match (delay, &mut *moves) {
+                (Delay::Lost(lost), _) => out.lost(stream, lost)?,
+                (Delay::Path(path), Some(moves)) => moves.path(path),
+                (Delay::UnderWay(held), _) => {
+                    stalls.delay(Delay::Held(Held { end: held.end.max(packets.closing()), ..held }));
+                }
+                _ => stalls.delay(delay),
+            }
+        }
         let mut certain: Option<Moment> = None;
         let mut charge = |interval: Phase| {
             begin(tiler, packets, interval.start);

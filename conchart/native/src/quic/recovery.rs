@@ -34,6 +34,9 @@ pub enum Why {
     Pto,
     /// The peer's flow control did not allow them.
     FlowControl,
+    /// The peer's window for the stream of HTTP/2, or for all of its streams, was closed (RFC 9113 section 5.2).
+    StreamWindow,
+    ConnectionWindow,
     /// Their header block refers to fields that had not come yet (RFC 9204 section 2.1.2).
     Qpack,
 }

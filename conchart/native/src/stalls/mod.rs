@@ -45,6 +45,8 @@ pub enum Kind {
     Receiver,
     /// The peer's window was 0 (RFC 9293 section 3.8.6.1).
     ZeroWindow,
+    /// The peer's window for a stream of HTTP/2, or for all of them, was closed (RFC 9113 section 5.2).
+    FlowControl,
     /// A small segment was held until what had been sent before was acknowledged (RFC 9293 section 3.7.4).
     Nagle,
     /// A lost segment was sent again at once, as later ones were acknowledged (RFC 5681 section 3.2, RFC 8985).
@@ -74,6 +76,7 @@ impl Kind {
             Self::WindowLimited => "window-limited",
             Self::Receiver => "receiver",
             Self::ZeroWindow => "zero-window",
+            Self::FlowControl => "flow-control",
             Self::Nagle => "nagle",
             Self::FastRetransmit => "fast-retransmit",
             Self::Rto => "rto",
@@ -123,6 +126,10 @@ pub enum Detail {
     Unanswered,
     /// More than an address may get that is not validated (RFC 9000 section 9.3).
     Validation,
+    /// The window of a stream.
+    Stream,
+    /// That of the connection, which its streams share.
+    Connection,
 }
 
 impl Detail {
@@ -145,6 +152,8 @@ impl Detail {
             Self::Unreachable => "unreachable",
             Self::Unanswered => "unanswered",
             Self::Validation => "validation",
+            Self::Stream => "stream",
+            Self::Connection => "connection",
         }
     }
 }
@@ -221,16 +230,21 @@ impl Stalls {
                     Why::Loss => Kind::Loss,
                     Why::Pto => Kind::Pto,
                     Why::FlowControl => Kind::WindowLimited,
+                    Why::StreamWindow | Why::ConnectionWindow => Kind::FlowControl,
                     Why::Qpack => Kind::Qpack,
                 };
-                let detail = if held.is_tail { Detail::Tail } else { Detail::Middle };
+                let detail = match held.why {
+                    Why::StreamWindow => Some(Detail::Stream),
+                    Why::ConnectionWindow => Some(Detail::Connection),
+                    _ if !kind.is_loss() => None,
+                    _ => Some(if held.is_tail { Detail::Tail } else { Detail::Middle }),
+                };
                 let Held { side, start, end, released, lost, .. } = held;
-                let detail = Some(detail).filter(|_| kind.is_loss());
                 let stall = Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence: 1.0 };
                 self.found.push_lost(stall, (lost, lost.saturating_add(1)));
             }
             // One packet more or less need not keep anybody waiting.
-            Delay::Lost(_) | Delay::Path(_) => {}
+            Delay::Lost(_) | Delay::Path(_) | Delay::UnderWay(_) => {}
             Delay::Late(Spurious { side, lost }) => self.found.was_late(side, (lost, lost.saturating_add(1))),
         }
     }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
+use crate::exchange::by_design::is_stream;
 use crate::exchange::dns::carried::is_dns;
 use crate::exchange::provenance::Provenance;
 use crate::exchange::sniffers::Verdict;
@@ -208,6 +209,8 @@ pub(super) struct Response {
     /// Protocol that a 101 switches to.
     pub upgrade: Upgrade,
     pub server_software: Option<Box<str>>,
+    /// Its content comes in parts, when something happens.
+    pub is_stream: bool,
     pub keep_alive: Option<KeepAlive>,
     pub provenance: Option<Box<Provenance>>,
 }
@@ -236,6 +239,7 @@ impl Response {
             framing,
             upgrade: fields.upgrade.map_or(Upgrade::Unknown, Upgrade::read),
             server_software: fields.server.and_then(product),
+            is_stream: fields.is_stream,
             keep_alive: fields.keep_alive_for,
             provenance: fields.provenance,
         })
@@ -350,6 +354,7 @@ struct Fields<'a> {
     user_agent: Option<&'a [u8]>,
     server: Option<&'a [u8]>,
     is_dns: bool,
+    is_stream: bool,
     provenance: Option<Box<Provenance>>,
 }
 
@@ -387,7 +392,9 @@ impl<'a> Fields<'a> {
             }
             10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
             10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
-            12 if is_dns(value) && name.eq_ignore_ascii_case(b"content-type") => self.is_dns = true,
+            12 if name.eq_ignore_ascii_case(b"content-type") => {
+                (self.is_dns, self.is_stream) = (self.is_dns || is_dns(value), is_stream(value));
+            }
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length.add(value),
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
                 let last = list(value).last().unwrap_or_default();

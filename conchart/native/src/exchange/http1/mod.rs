@@ -14,6 +14,7 @@ mod missing;
 use self::body::{Body, Chunked, EmptyLine, Fed};
 use self::head::{Framing, Request, Response, Upgrade};
 use super::backlog::{Backlog, Event};
+use super::by_design;
 use super::dns::carried::{self, Carried};
 use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
@@ -290,6 +291,7 @@ impl Http1 {
         exchange.expects_continue = request.expects_continue;
         exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
         exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
+        by_design::note_request(exchange, false);
         if carried::note(exchange, request.is_dns) {
             self.directions[from].carried = Some(Box::new(Carried::new(exchange.number)));
         }
@@ -322,6 +324,7 @@ impl Http1 {
         exchange.status = Some(status.into());
         exchange.server_software = response.server_software;
         exchange.keep_alive = response.keep_alive;
+        by_design::note_response(exchange, response.is_stream, self.directions[from].span);
         exchange.provenance = Provenance::joined(exchange.provenance.take(), response.provenance);
         // The lower version is spoken: a server may name a higher one than it was asked in (RFC 9110 section 6.2).
         if exchange.protocol != "http/1.0" {

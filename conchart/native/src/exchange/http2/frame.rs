@@ -11,9 +11,11 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(super) const SETTINGS: u8 = 4;
 pub(super) const PUSH_PROMISE: u8 = 5;
+pub(super) const PING: u8 = 6;
 pub(super) const GOAWAY: u8 = 7;
+pub(super) const WINDOW_UPDATE: u8 = 8;
 pub(super) const CONTINUATION: u8 = 9;
 /// RFC 7838 section 4.
 pub(super) const ALTSVC: u8 = 10;
@@ -21,6 +23,8 @@ pub(super) const ALTSVC: u8 = 10;
 /// The payload of a RST_STREAM whose stream was not looked at (RFC 9113 section 7).
 pub(super) const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
+/// Of SETTINGS and PING.
+const ACK: u8 = 0x1;
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
@@ -108,7 +112,12 @@ impl Header {
 
     /// Is its payload needed?
     pub fn is_kept(self) -> bool {
-        self.has_block() || matches!(self.kind, RST_STREAM | GOAWAY | ALTSVC)
+        self.has_block() || matches!(self.kind, RST_STREAM | SETTINGS | GOAWAY | WINDOW_UPDATE | ALTSVC)
+    }
+
+    /// Does it only acknowledge a frame of the peer's?
+    pub fn acknowledges(self) -> bool {
+        matches!(self.kind, SETTINGS | PING) && self.flags & ACK != 0
     }
 
     /// May a frame be like this (RFC 9113 section 6)? Of unknown types nothing is known.
@@ -120,11 +129,9 @@ impl Header {
             2 => on_stream && self.length == 5,
             RST_STREAM => on_stream && self.length == 4,
             SETTINGS => !on_stream && self.length.is_multiple_of(6),
-            // PING
-            6 => !on_stream && self.length == 8,
+            PING => !on_stream && self.length == 8,
             GOAWAY => !on_stream && self.length >= 8,
-            // WINDOW_UPDATE
-            8 => self.length == 4,
+            WINDOW_UPDATE => self.length == 4,
             _ => true,
         }
     }
@@ -134,7 +141,7 @@ impl Header {
         let flags = match self.kind {
             DATA => END_STREAM | PADDED,
             HEADERS => END_STREAM | END_HEADERS | PADDED | PRIORITY,
-            SETTINGS | 6 => 0x1,
+            SETTINGS | PING => ACK,
             PUSH_PROMISE => END_HEADERS | PADDED,
             CONTINUATION => END_HEADERS,
             _ => 0,

@@ -1,28 +1,36 @@
 //! HTTP/2 (RFC 9113): frames are followed, header blocks read, and every stream with a request is one exchange.
 //!
-//! In: the chunks and gaps of both sides, in clear. Out: exchanges in the [`Ledger`]. Of other frames only lengths
-//! matter. A direction in which nobody knows where a frame begins is *out of step* until a packet begins like frames do;
+//! In: the chunks and gaps of both sides, in clear. Out: exchanges in the [`Ledger`], and what flow control held back. Of
+//! other frames only lengths matter. A direction in which nobody knows where a frame begins is *out of step* until a packet begins like frames do;
 //! what was missed is marked `inferred`, and of headers only what does not refer to missed ones is known.
 //!
 //! Bounded: a header block is read up to [`MAX_BLOCK`] bytes, streams are followed up to the limit of [`Streams`].
 
 mod frame;
 mod grpc;
+pub(super) mod headers;
 pub(super) mod hpack;
 pub(super) mod sealed;
 pub(super) mod streams;
+mod windows;
 
 pub(super) use frame::{sniff_client, sniff_frames, sniff_server};
 
-use super::Span;
-use super::ledger::Ledger;
+use super::ledger::{Delay, Ledger};
 use super::reader::{Reader, Switch};
 use super::sniffers::Verdict;
 use super::trail::Trail;
+use super::{Goaway, Span};
+use crate::quic::Held;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
-use frame::{ALTSVC, Begun, GOAWAY, HEADER, Header, PREFACE, PUSH_PROMISE, REFUSED_STREAM, RST_STREAM};
+use frame::{
+    ALTSVC, Begun, GOAWAY, HEADER, Header, PING, PREFACE, PUSH_PROMISE, REFUSED_STREAM, RST_STREAM, SETTINGS,
+    WINDOW_UPDATE,
+};
+use headers::Headers;
 use hpack::Decoder;
-use streams::{Headers, Streams};
+use streams::Streams;
+use windows::Windows;
 
 /// Longest header block that is read; servers allow 8 to 64 KiB.
 const MAX_BLOCK: usize = 64 * 1024;
@@ -30,6 +38,10 @@ const MAX_BLOCK: usize = 64 * 1024;
 pub(super) struct Http2 {
     streams: Streams,
     directions: BySide<Direction>,
+    /// What limits the content that each side sends.
+    windows: BySide<Windows>,
+    /// PINGs that each side sent.
+    pings: BySide<u64>,
 }
 
 /// One direction.
@@ -87,15 +99,19 @@ impl Http2 {
         let start =
             |side| Direction::new(if side == requester { State::Preface(0) } else { State::Header(Begun::default()) });
         let directions = BySide { client: start(Side::Client), server: start(Side::Server) };
-        Self { streams: Streams::new(), directions }
+        let windows = BySide { client: Windows::new(Side::Client), server: Windows::new(Side::Server) };
+        Self { streams: Streams::new(), directions, windows, pings: BySide::default() }
     }
 
     /// A connection that was joined later: frames have to be found.
     pub fn midstream() -> Self {
-        let mut directions = [Direction::new(State::OutOfStep), Direction::new(State::OutOfStep)];
-        directions.iter_mut().for_each(|direction| direction.decoder.forget());
-        let [client, server] = directions;
-        Self { streams: Streams::midstream(), directions: BySide { client, server } }
+        let mut joined = Self { streams: Streams::midstream(), ..Self::new(Side::Client) };
+        for side in [Side::Client, Side::Server] {
+            joined.directions[side] = Direction::new(State::OutOfStep);
+            joined.directions[side].decoder.forget();
+            joined.windows[side].forget();
+        }
+        joined
     }
 
     /// After an Upgrade, stream 1 is the request that asked for it (RFC 7540 section 3.2).
@@ -208,9 +224,14 @@ impl Http2 {
             direction.block.get_or_insert_with(fresh).span.extend(begun, 0);
             if header.kind == frame::HEADERS {
                 self.streams.open(ledger, from, header.stream, begun, offset);
+                tell(ledger, self.windows[from].headers(header.stream, begun));
             }
         }
+        if header.kind == PING && !header.acknowledges() {
+            self.pings[from] += 1;
+        }
         if header.kind == frame::DATA {
+            tell(ledger, self.windows[from].data(header.stream, header.length, begun));
             self.streams.extend(ledger, from, header.stream, Some(begun), 0);
             if header.length > 0 {
                 self.streams.content(ledger, from, header.stream, begun);
@@ -246,22 +267,34 @@ impl Http2 {
             return;
         };
         if header.kind == RST_STREAM {
+            for side in [Side::Client, Side::Server] {
+                tell(ledger, self.windows[side].end(header.stream, Some(seen)));
+            }
             let is_refusal = whole && kept == REFUSED_STREAM;
             return self.streams.reset(ledger, from, header.stream, seen, is_refusal);
         }
         if header.kind == GOAWAY && whole {
-            if let Some(last) = kept.first_chunk::<4>() {
-                self.streams.go_away(ledger, from, u32::from_be_bytes(*last) & 0x7fff_ffff, seen);
+            if let Some((&[l3, l2, l1, l0, code @ ..], text)) = kept.split_first_chunk::<8>() {
+                let goaway = Goaway::new(from, u32::from_be_bytes(code), text, seen, self.pings[from.peer()]);
+                self.streams.note_goaway(ledger, &goaway);
+                self.streams.go_away(ledger, from, u32::from_be_bytes([l3 & 0x7f, l2, l1, l0]), seen);
             }
             return;
+        }
+        match header.kind {
+            SETTINGS if !header.acknowledges() => self.windows[from.peer()].settings(&kept, seen),
+            WINDOW_UPDATE => self.windows[from.peer()].update(header.stream, &kept, seen),
+            frame::DATA if header.length > 0 => self.windows[from].sent(header.stream, seen),
+            _ => {}
         }
         if header.kind == ALTSVC && whole {
             self.streams.offer(ledger, from, header.stream, &kept);
             return;
         }
         if header.kind == frame::DATA && header.ends_stream() {
-            self.streams.end(ledger, from, header.stream);
+            self.end_stream(ledger, from, header.stream);
         }
+        let direction = &mut self.directions[from];
         let Some(block) = direction.block.as_mut().filter(|_| header.has_block()) else {
             return;
         };
@@ -298,8 +331,14 @@ impl Http2 {
         }
         self.streams.headers(ledger, from, opener.stream, span, headers);
         if opener.ends_stream() {
-            self.streams.end(ledger, from, opener.stream);
+            self.end_stream(ledger, from, opener.stream);
         }
+    }
+
+    /// That side has said all on this stream.
+    fn end_stream(&mut self, ledger: &mut Ledger, from: Side, stream: u32) {
+        tell(ledger, self.windows[from].end(stream, None));
+        self.streams.end(ledger, from, stream);
     }
 
     /// Passes over bytes that the capture does not hold. `sent` says when they were sent, where that is known (a
@@ -338,7 +377,16 @@ impl Http2 {
         direction.state = State::OutOfStep;
         (direction.begun, direction.block) = (None, None);
         direction.decoder.forget();
+        // What it sent on its streams, and what it allowed its peer.
+        [Side::Client, Side::Server].iter().for_each(|&side| self.windows[side].forget());
         self.streams.go_out_of_step(ledger, from);
+    }
+}
+
+/// Notes what flow control held back.
+fn tell(ledger: &mut Ledger, held: Option<Held>) {
+    if let Some(held) = held {
+        ledger.delay(Delay::Held(held));
     }
 }
 
@@ -357,6 +405,11 @@ impl Reader for Http2 {
             self.directions[from].trail.end(ledger);
             let direction = &mut self.directions[from];
             (direction.begun, direction.block) = (None, None);
+        }
+        for side in [Side::Client, Side::Server] {
+            if let Some(held) = self.windows[side].under_way() {
+                ledger.delay(Delay::UnderWay(held));
+            }
         }
         self.streams.finish(ledger);
         ledger.release_all();

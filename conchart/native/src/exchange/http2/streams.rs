@@ -3,23 +3,21 @@
 //! In: what frames say. Out: exchanges in the [`Ledger`]. Bounded: [`MAX_STREAMS`] are followed; beyond that the
 //! oldest one's exchange stays as it is, in doubt.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::frame::Header;
-use super::grpc::{Call, is_grpc};
-use super::hpack::Field;
+use super::grpc::Call;
+use super::headers::Headers;
 use crate::bytes::Fields;
-use crate::exchange::dns::carried::{self, Carried, is_dns};
-use crate::exchange::http1::head::{expects_continue, method_name, product, text};
-use crate::exchange::ledger::{GUESSED, Ledger};
+use crate::exchange::dns::carried::{self, Carried};
+use crate::exchange::ledger::{Entry, GUESSED, Ledger};
 use crate::exchange::streamed::Streamed;
 use crate::exchange::websocket::WebSocket;
-use crate::exchange::{DnsOver, Exchange, Outcome, Provenance, Span, Tunnel};
+use crate::exchange::{DnsOver, Exchange, Goaway, Outcome, Provenance, Span, by_design};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
-const MAX_STREAMS: usize = 1024;
+pub(super) const MAX_STREAMS: usize = 1024;
 /// The protocol of an exchange whose content is gRPC's.
 const GRPC: &str = "grpc";
 const WEBSOCKET: &str = "websocket";
@@ -27,69 +25,6 @@ const WEBSOCKET: &str = "websocket";
 const MAX_OFFERS: usize = 8;
 /// Longest offer that is kept: an origin and the members of Alt-Svc.
 const MAX_OFFER: usize = 1024;
-/// Longest name of what is tunnelled that is kept.
-const MAX_PROTOCOL: usize = 64;
-
-/// What a header block says that matters here.
-#[derive(Default)]
-pub(in crate::exchange) struct Headers {
-    method: Option<Cow<'static, str>>,
-    authority: Option<Box<str>>,
-    host: Option<Box<str>>,
-    path: Option<Box<str>>,
-    status: Option<u16>,
-    /// The content is gRPC's.
-    is_grpc: bool,
-    /// The content is a message of DNS.
-    is_dns: bool,
-    grpc_status: Option<u32>,
-    user_agent: Option<Box<str>>,
-    server: Option<Box<str>>,
-    expects_continue: bool,
-    /// `:protocol` of an extended CONNECT (RFC 8441 section 4).
-    protocol: Option<Box<str>>,
-    provenance: Option<Box<Provenance>>,
-}
-
-impl Headers {
-    pub fn add(&mut self, field: &Field) {
-        let (Some(name), Some(value)) = (&field.name, &field.value) else {
-            return;
-        };
-        match &name[..] {
-            b":method" => self.method = method_name(value),
-            b":authority" => self.authority = text(value),
-            b":path" => self.path = text(value),
-            b":protocol" => self.protocol = text(value.get(..MAX_PROTOCOL).unwrap_or(value)),
-            b":status" => self.status = std::str::from_utf8(value).ok().and_then(|status| status.parse().ok()),
-            b"content-type" => (self.is_grpc, self.is_dns) = (is_grpc(value), is_dns(value)),
-            b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|code| code.parse().ok()),
-            b"host" => self.host = text(value),
-            b"user-agent" => self.user_agent = product(value),
-            b"server" => self.server = product(value),
-            b"expect" => self.expects_continue = expects_continue(value),
-            _ => Provenance::note(&mut self.provenance, name, value),
-        }
-    }
-
-    fn describe(self, exchange: &mut Exchange) {
-        if exchange.method.is_none() && self.method.as_deref() == Some("CONNECT") {
-            let kind = self.protocol.unwrap_or_else(|| "tcp".into());
-            exchange.tunnel = Some(Box::new(Tunnel { kind, ..Tunnel::default() }));
-            exchange.request.done = true;
-        }
-        let unreadable = self.method.is_none() && exchange.method.is_none();
-        exchange.method = exchange.method.take().or(self.method);
-        exchange.host = exchange.host.take().or(self.authority).or(self.host);
-        exchange.target = exchange.target.take().or(self.path);
-        exchange.user_agent = exchange.user_agent.take().or(self.user_agent);
-        exchange.expects_continue = Some(self.expects_continue);
-        exchange.provenance = Provenance::joined(self.provenance, exchange.provenance.take());
-        if unreadable {
-            exchange.doubt(GUESSED);
-        }
-    }
-}
 
 struct Stream {
     /// Its exchange.
@@ -264,6 +199,7 @@ impl Streams {
                 exchange.request = block;
                 let (is_grpc, is_dns) = (headers.is_grpc, headers.is_dns);
                 headers.describe(exchange);
+                by_design::note_request(exchange, is_grpc);
                 self.has_tunnels |= exchange.tunnel.is_some();
                 if is_grpc {
                     self.call(ledger, from, id);
@@ -287,6 +223,7 @@ impl Streams {
         if first {
             // Of gRPC, the status of HTTP tells nothing but that a server of gRPC responds.
             exchange.status = headers.status.filter(|&status| !is_grpc || status != 200).map(Into::into);
+            by_design::note_response(exchange, headers.is_stream, block);
             exchange.server_software = headers.server;
             exchange.provenance = Provenance::joined(exchange.provenance.take(), headers.provenance);
             let host = exchange.host.as_deref().unwrap_or_default();
@@ -502,6 +439,15 @@ impl Streams {
     fn remove(&mut self, ledger: &mut Ledger, id: u32) {
         if let Some(stream) = self.open.remove(&id) {
             self.close(ledger, stream);
+        }
+    }
+
+    /// GOAWAY ends the connection, at once or when the streams that are open are over.
+    pub fn note_goaway(&self, ledger: &mut Ledger, goaway: &Goaway) {
+        for stream in self.open.values() {
+            if let Some(Entry { exchange, .. }) = ledger.get(stream.number) {
+                exchange.goaway = Some(Box::new(goaway.clone()));
+            }
         }
     }
 

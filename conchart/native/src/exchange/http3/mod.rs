@@ -19,7 +19,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::Span;
-use super::http2::streams::{Headers, Streams};
+use super::http2::headers::Headers;
+use super::http2::streams::Streams;
 use super::ledger::passing::Http3Frame;
 use super::ledger::{Delay, Ledger};
 use super::quic::inside::{Inside, Part};

@@ -30,6 +30,8 @@ pub(super) const GUESSED: f64 = 0.5;
 #[derive(Clone, Copy, Debug)]
 pub enum Delay {
     Held(Held),
+    /// One that nothing ended: it lasts until the connection begins to close.
+    UnderWay(Held),
     /// An earlier one of them was no loss.
     Late(Spurious),
     /// A packet that the peer's acknowledgements leave out.

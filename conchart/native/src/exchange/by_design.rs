@@ -1,0 +1,159 @@
+//! Responses that take long by design: which requests and responses of HTTP say that they come when something happens.
+//!
+//! In: the request's method and target, the response's status and type. Out: [`Exchange::awaits_event`] (nobody owes the
+//! response before something happens) and [`Exchange::streams`] (nor the parts of it that come after its head). Sources:
+//! the WHATWG HTML standard (`text/event-stream`), and the documents of Consul and Nomad (blocking queries), etcd,
+//! Kubernetes (watches, logs), CouchDB (changes), Matrix, Telegram, Socket.IO, SignalR, SQS, Nacos, gRPC (health) and Envoy (xDS).
+//! Non-goals: what only the content of a request says.
+
+use super::{Exchange, Span};
+
+/// A server that has nothing to say after so long has waited for something, not worked.
+const POLLED_NS: i64 = 20_000_000_000;
+/// The families of paths of Consul's API that block with an index alone.
+const CONSUL: [&str; 9] = ["kv", "health", "catalog", "event", "config", "connect", "coordinate", "query", "session"];
+/// Names of the last part of a path that is polled.
+const POLLS: [&str; 6] = ["poll", "longpoll", "long-poll", "long_poll", "longpolling", "getupdates"];
+/// How methods of gRPC begin that tell of changes.
+const WATCHES: [&str; 4] = ["Watch", "Subscribe", "StreamAggregatedResources", "DeltaAggregatedResources"];
+
+/// Is this the type of content that comes in parts, when something happens?
+pub(super) fn is_stream(content_type: &[u8]) -> bool {
+    const TYPES: [&[u8]; 2] = [b"text/event-stream", b"multipart/x-mixed-replace"];
+    let begins = |known: &&[u8]| {
+        content_type.split_at_checked(known.len()).is_some_and(|(name, rest)| {
+            name.eq_ignore_ascii_case(known) && matches!(rest.first(), None | Some(b';' | b' '))
+        })
+    };
+    TYPES.iter().any(begins) || content_type.ends_with(b";stream=watch")
+}
+
+/// Notes what the head of a request says.
+pub(super) fn note_request(exchange: &mut Exchange, is_grpc: bool) {
+    let Some(target) = exchange.target.as_deref() else { return };
+    if is_grpc {
+        let method = target.rsplit('/').next().unwrap_or_default();
+        exchange.streams = WATCHES.iter().any(|known| method.starts_with(known));
+    } else {
+        let Asks { event, stream } = Asks::of(exchange.method.as_deref() == Some("GET"), target);
+        (exchange.awaits_event, exchange.streams) = (event, stream);
+    }
+    exchange.awaits_event |= exchange.streams;
+}
+
+/// Notes what the head of a response says. An error is no event.
+pub(super) fn note_response(exchange: &mut Exchange, is_stream: bool, head: Span) {
+    let is_get = exchange.method.as_deref() == Some("GET");
+    let polled = exchange.request.last.zip(head.first).is_some_and(|(asked, told)| told.at - asked.at >= POLLED_NS);
+    let in_vain = is_get && polled && matches!(exchange.status, Some(204 | 304));
+    let is_error = exchange.status.is_some_and(|status| status >= 400) && exchange.protocol != "grpc";
+    exchange.awaits_event = (exchange.awaits_event || in_vain) && !is_error;
+    exchange.streams = (exchange.streams || is_stream) && !is_error;
+    exchange.streams_from = head.last.filter(|_| exchange.streams);
+}
+
+/// What a target asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Asks {
+    /// A response when something happens.
+    event: bool,
+    /// One that never ends.
+    stream: bool,
+}
+
+impl Asks {
+    fn of(is_get: bool, target: &str) -> Self {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let has = |name: &str| value_of(query, name).is_some();
+        let is = |name: &str, values: &[&str]| value_of(query, name).is_some_and(|value| values.contains(&value));
+        let is_on = |name: &str| is(name, &["true", "1"]);
+        let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
+        let stream = is_get
+            && (is_on("watch")
+                || is_on("follow") && is_last(&["log", "logs"])
+                || is("feed", &["continuous", "eventsource"]));
+        let blocks = has("index") && !is("index", &["", "0"]) || has("hash");
+        let polls = is_last(&POLLS)
+            || is_get
+                && (blocks && (has("wait") || is_of_consul(path)) || value_of(query, "wait").is_some_and(is_time))
+            || is_get && is_on("wait") && path.contains("/keys/")
+            || is("feed", &["longpoll"])
+            || is_get && is("transport", &["polling", "longPolling"]) && (has("sid") || has("id"))
+            || has("timeout") && path.contains("/_matrix/") && is_last(&["sync"])
+            || has("WaitTimeSeconds")
+            || path.ends_with("/configs/listener")
+            || path.ends_with("/notifications/v2");
+        Self { event: polls || stream, stream }
+    }
+}
+
+/// The value of a variable in a query.
+fn value_of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').find_map(|variable| {
+        let (known, value) = variable.split_once('=').unwrap_or((variable, ""));
+        (known == name).then_some(value)
+    })
+}
+
+fn is_of_consul(path: &str) -> bool {
+    let family = path.strip_prefix("/v1/").and_then(|rest| rest.split('/').next());
+    family.is_some_and(|family| CONSUL.contains(&family))
+}
+
+/// Is this a time with its unit, as `30s` and `5m` are?
+fn is_time(value: &str) -> bool {
+    let unit = value.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    unit.len() < value.len() && matches!(unit, "s" | "m" | "ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_say_what_is_waited_for() {
+        let asks = |target| {
+            let Asks { event, stream } = Asks::of(true, target);
+            (event, stream)
+        };
+        for target in [
+            "/v1/health/service/web?index=100&wait=30s&passing=1",
+            "/v1/kv/leader?index=7",
+            "/v1/allocations?index=7&wait=60000ms",
+            "/v2/keys/job?wait=true&waitIndex=7",
+            "/bot1:secret/getUpdates?timeout=50",
+            "/_matrix/client/v3/sync?since=s1&timeout=30000",
+            "/socket.io/?EIO=4&transport=polling&t=x&sid=a",
+            "/chat/poll?since=3",
+            "/db/_changes?feed=longpoll",
+        ] {
+            assert_eq!(asks(target), (true, false), "{target}");
+        }
+        for target in ["/api/v1/pods?watch=true", "/api/v1/pods/a/log?follow=true", "/db/_changes?feed=continuous"] {
+            assert_eq!(asks(target), (true, true), "{target}");
+        }
+        for target in [
+            "/v1/items?index=100",
+            "/v1/kv/leader?index=0",
+            "/v1/kv/leader",
+            "/search?timeout=30s",
+            "/api/v1/pods?watch=false",
+            "/watch?v=true",
+            "/slow?wait=3",
+            "/polls/3",
+        ] {
+            assert_eq!(asks(target), (false, false), "{target}");
+        }
+        assert!(!Asks::of(false, "/api/v1/pods?watch=true").event);
+    }
+
+    #[test]
+    fn types_of_content_say_that_it_comes_in_parts() {
+        let known = ["text/event-stream", "Text/Event-Stream;charset=utf-8", "multipart/x-mixed-replace; boundary=a"];
+        assert!(known.iter().all(|known| is_stream(known.as_bytes())));
+        assert!(is_stream(b"application/vnd.kubernetes.protobuf;stream=watch"));
+        let others = ["text/event-streams", "text/plain", "", "multipart/form-data"];
+        assert!(!others.iter().any(|other| is_stream(other.as_bytes())));
+    }
+}
