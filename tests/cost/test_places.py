@@ -1,8 +1,12 @@
-"""The law of cost for places that share no packets: four times as many requests cost four times as much."""
+"""The law of cost for places: four times as many connections cost four times as much.
+
+Of places that share no packets, and of places that share connections without a beginning which all look alike.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -20,6 +24,7 @@ SIZE, TIMES = 150, 4
 MOST_GROWTH = 1.1 * TIMES
 LITTLE = 25 * SIZE
 MS, SECOND = 10**6, 10**9
+Make = Callable[[int, Path], dict[str, list[str]]]
 AHEAD_NS = 3 * 3_600 * SECOND
 RESET = 100
 """Requests have so many different targets at most, so that some look the same."""
@@ -27,8 +32,11 @@ _FLAGS = {"S": dpkt.tcp.TH_SYN, "A": dpkt.tcp.TH_ACK, "P": dpkt.tcp.TH_PUSH, "F"
 CLIENT, FRONT, BACK, APP = (bytes([10, 9, one, 1]) for one in range(4))
 
 
-def write(to: Path, ends: tuple[bytes, bytes], requests: list[tuple[int, int, str]]) -> None:
-    """Write a connection for each request: when it comes, how long the answer takes, its target."""
+def write(to: Path, ends: tuple[bytes, bytes], requests: list[tuple[int, int, str]], *, alike: bool = False) -> None:
+    """Write a connection for each request: when it comes, how long the answer takes, its target.
+
+    With ``alike``, they have no beginning, and the same sequence numbers.
+    """
     packets: list[tuple[int, bytes]] = []
     for number, (at, lasts_ns, target) in enumerate(requests):
         asked = f"GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()
@@ -40,9 +48,9 @@ def write(to: Path, ends: tuple[bytes, bytes], requests: list[tuple[int, int, st
         )  # fmt: skip
         ports, seqs = (
             (1024 + number % 60_000, 80),
-            [1_000 * number + 7 + (ends[0][2] << 28), 2_000 * number + 9 + (ends[0][2] << 27)],
+            [7, 9] if alike else [1_000 * number + 7 + (ends[0][2] << 28), 2_000 * number + 9 + (ends[0][2] << 27)],
         )
-        for after_ns, sender, flags, data in said:
+        for after_ns, sender, flags, data in said[3:] if alike else said:
             tcp = dpkt.tcp.TCP(
                 sport=ports[sender], dport=ports[1 - sender], seq=seqs[sender],
                 ack=seqs[1 - sender] if "A" in flags else 0, flags=sum(_FLAGS[flag] for flag in flags), data=data,
@@ -73,13 +81,20 @@ def made(size: int, folder: Path) -> dict[str, list[str]]:
     return {place: [str(folder / f"{place}.pcap")] for place in ("client", "app")}
 
 
-def cost_of(size: int, folder: Path) -> Costs:
-    folder.mkdir()
-    places, costs = made(size, folder), Costs()
+def made_alike(size: int, folder: Path) -> dict[str, list[str]]:
+    """Write connections of which both places saw the same packets, and which only their ports tell apart."""
+    requests = [(1_700_000_000 * SECOND + number * 30 * MS, 5 * MS, "/page") for number in range(size)]
+    for place in ("client", "app"):
+        write(folder / f"{place}.pcap", (CLIENT, APP), requests, alike=True)
+    return {place: [str(folder / f"{place}.pcap")] for place in ("client", "app")}
+
+
+def cost_of(places: dict[str, list[str]], check: Callable[[Trace], None]) -> Costs:
+    costs = Costs()
     with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         read_places(trace, places, Wanted())
-        link(trace)
+        check(trace)
     return costs
 
 
@@ -96,9 +111,19 @@ def link(trace: Trace) -> None:
     assert linked > SIZE // 2
 
 
-@pytest.mark.parametrize("times", [TIMES])
-def test_no_step_grows_faster_than_the_captures(times: int, tmp_path: Path) -> None:
-    small, large = cost_of(SIZE, tmp_path / "small"), cost_of(times * SIZE, tmp_path / "large")
+def are_shared(trace: Trace) -> None:
+    """Both places saw each connection."""
+    ((connections, shared),) = trace.stored("SELECT connections, shared FROM places WHERE reference").fetchall()
+    assert connections == shared >= SIZE
+
+
+@pytest.mark.parametrize(("make", "check"), [(made, link), (made_alike, are_shared)], ids=["apart", "alike"])
+def test_no_step_grows_faster_than_the_captures(make: Make, check: Callable[[Trace], None], tmp_path: Path) -> None:
+    costs = []
+    for size in (SIZE, TIMES * SIZE):
+        (folder := tmp_path / str(size)).mkdir()
+        costs.append(cost_of(make(size, folder), check))
+    small, large = costs
     grown = {
         (what, place): (before[place], count)
         for what, before, after in (("rows", small.rows, large.rows), ("fetched", small.fetched, large.fetched))

@@ -5,9 +5,9 @@ Sources: RFC 9000 (frames: section 19), RFC 9001 (TLS in CRYPTO frames), RFC 900
 a frame is for is said where the connection has the first one of its kind.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -141,21 +141,26 @@ def told_of(connection: Connection) -> dict[int, Told]:
 class _Teller:
     def __init__(self, connection: Connection) -> None:
         self._explained: set[str] = set()
-        self._http3: dict[tuple[str, int], list[Row]] = defaultdict(list)
+        self._begun = list(_begun(connection.quic_frames))
+        self._number = 0
+        """Which connection of this socket it is: each has streams of its own."""
+        self._http3: dict[tuple[int, str, int], list[Row]] = defaultdict(list)
         for frame in connection.http3_frames:
-            self._http3[frame["sender"], frame["stream_id"]].append(frame)
+            number = bisect_right(self._begun, frame["frame"])
+            self._http3[number, frame["sender"], frame["stream_id"]].append(frame)
         self._lost = {(row["frame"], row["sender"], row["number"]): row for row in connection.lost_packets}
         self._missing: dict[int, list[Row]] = defaultdict(list)
         for row in connection.lost_packets:
             if row["frame"] is None and not row["arrived"]:
                 self._missing[row["told_frame"]].append(row)
-        self._ends: dict[tuple[str, str, int | None], int] = {}
+        self._ends: dict[tuple[int, str, str, int | None], int] = {}
         """How far each side has sent each stream, and CRYPTO at each level."""
         self._names_http = any(x["protocol"] in ("h3", "grpc") for x in connection.exchanges)
 
     def packet(self, told: Told, rows: list[Row]) -> None:
         """Add what is said of a packet, whose frames are the rows."""
         first = rows[0]
+        self._number = bisect_right(self._begun, first["frame"])
         kind = first["packet_type"]
         words: list[str] = []
         sentences: list[str] = []
@@ -226,7 +231,8 @@ class _Teller:
 
     def _span(self, row: Row, before: str = "") -> str:
         """Give offset and end of what a frame carries, and whether it was sent before."""
-        key = (row["sender"], row["packet_type"] if row["kind"] == "CRYPTO" else "", row["stream_id"])
+        level = row["packet_type"] if row["kind"] == "CRYPTO" else ""
+        key = (self._number, row["sender"], level, row["stream_id"])
         if row["kind"] == "STREAM" and not row["bytes"]:
             return ""
         end = row["start_byte"] + row["bytes"]
@@ -237,13 +243,27 @@ class _Teller:
 
     def _http3_in(self, row: Row, sentences: list[str]) -> Iterator[str]:
         """Name the frames of HTTP/3 that begin in a STREAM frame."""
-        there = self._http3.get((row["sender"], row["stream_id"]), [])
+        there = self._http3.get((self._number, row["sender"], row["stream_id"]), [])
         begin = bisect_left(there, row["start_byte"], key=lambda frame: frame["start_byte"])
         end = bisect_left(there, row["start_byte"] + row["bytes"], key=lambda frame: frame["start_byte"])
         for frame in there[begin:end]:
             self._explain(sentences, frame["kind"], _HTTP3.get(frame["kind"], ""))
             named = "stream" in frame["kind"]
             yield frame["kind"] if named else f"{frame['kind']} {format_bytes(frame['bytes'])}"
+
+
+def _begun(frames: Iterable[Row]) -> Iterator[int]:
+    """Give the capture frames with which other connections begin at the same socket: with the next ClientHello.
+
+    One that comes again (RFC 9000 section 17.2.5, RFC 9002 section 6.2) comes before there is data.
+    """
+    has_data = False
+    for row in frames:
+        if row["packet_type"] == "1-RTT":
+            has_data = True
+        elif has_data and row["sender"] == "client" and row["kind"] == "CRYPTO" and row["packet_type"] == "Initial":
+            yield row["frame"]
+            has_data = False
 
 
 def _crypto(row: Row) -> str:
