@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.words.printable import endpoint, printable, printable_lines
+from conchart.words.printable import endpoint, named_endpoint, printable, printable_lines
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,11 @@ def test_lines_stay_lines_and_each_is_made_harmless_and_cut() -> None:
 )
 def test_an_endpoint_has_its_ipv6_address_in_brackets(ip: str, port: int, text: str) -> None:
     assert endpoint(ip, port) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.example", "a.example:80"), ("a.example:8080", "a.example:8080"), ("[::x", "[::x:80"), (":80", ":80:80")],
+)
+def test_a_name_that_was_sent_with_a_port_has_one_port(name: str, text: str) -> None:
+    assert named_endpoint(name, 80) == text

@@ -12,7 +12,7 @@ from conchart.store.schema import SEVERITIES
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
-from conchart.words.printable import endpoint
+from conchart.words.printable import endpoint, named_endpoint
 from conchart.words.units import count_of, format_ns, format_range, format_share
 
 _TRIFLE = 50
@@ -183,7 +183,7 @@ def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Fin
     address = "" if ip is None else ip if port is None else endpoint(ip, port)
     named = names and name and address and name != address
     row["server"] = f"{name} ({address})" if named else address
-    row["brief_server"] = f"{name}:{port}" if named and port is not None else ""
+    row["brief_server"] = named_endpoint(name, port) if named and port is not None else ""
     lists = {column: tuple(row.pop(column)) for column in ("streams", "frames", "fixes")}
     return Finding(**(row | lists), consequences=consequences)
 

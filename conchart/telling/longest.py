@@ -17,7 +17,7 @@ from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
 from conchart.telling.splits import POOL_WAIT, Split, splits
 from conchart.words.phases import PHASE_BY_NAME
-from conchart.words.printable import endpoint, printable
+from conchart.words.printable import endpoint, named_endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
 from conchart.words.units import count_of, format_bytes, format_ns, format_share
 
@@ -217,7 +217,7 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
 def _called(ip: str | None, port: int | None, name: str | None, *, names: bool) -> str:
     if ip is None or port is None:
         return ""
-    return f"{name}:{port}" if names and name else endpoint(ip, port)
+    return named_endpoint(name, port) if names and name else endpoint(ip, port)
 
 
 def _worst(row: Row, *, names: bool) -> str:

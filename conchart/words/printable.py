@@ -29,3 +29,9 @@ def endpoint(ip: str, port: int) -> str:
     """Write an address and a port: ``10.0.0.5:443``, ``[2001:db8::1]:443`` (RFC 3986 section 3.2.2)."""
     ip = printable(ip)
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def named_endpoint(name: str, port: int) -> str:
+    """Write a name and a port. A name that was sent with a port, as Host often is, keeps its own."""
+    before, _, its_port = name.rpartition(":")
+    return name if before and its_port.isdecimal() else f"{name}:{port}"

@@ -90,6 +90,10 @@ def h2_window_midstream(capture: Capture) -> None:
     talk = Talk(capture, server_port=50_051, after_ms=300)
     talk.skip(talk.client_side, 1 + 300)
     talk.skip(talk.server_side, 1 + 900)
+    talk.client("PA", http2.ping())
+    talk.wait(RTT_MS)
+    talk.server("PA", http2.frame(6, http2.ACK, 0, b"conchart"))
+    talk.wait(0.1)
     window_of_response(talk, batches=4, pause_ms=2_000)
 
 
@@ -386,7 +390,108 @@ def by_design_messy(capture: Capture) -> None:
             slow.client("PA", get(f"/report/{number + 1}"))
 
 
+def mysql_work(capture: Capture, *, after_ms: float = 0, least_ms: float, rest_ms: float = 0) -> None:
+    """Let an application send commands to MySQL: each takes ``least_ms``, some statements longer by ``rest_ms``."""
+    talk = Talk(capture, after_ms=after_ms, server_port=3306)
+    mysql_login(talk, OK)
+    for number in range(5):
+        for command in (
+            b"\x0e",
+            b"\x03UPDATE cart SET goods = %d WHERE id = %d" % (number, 7 + number),
+            b"\x03INSERT INTO visit (id) VALUES (%d)" % number,
+            b"\x03DELETE FROM basket WHERE age > %d" % (90 + number),
+        ):
+            talk.client("PA", mysql(0, command))
+            talk.wait(1 + least_ms + number / 10 + (rest_ms if command.startswith(b"\x03DELETE") else 0))
+            talk.server("PA", mysql(1, OK))
+            talk.wait(30)
+    talk.client("PA", mysql(0, b"\x01"))
+    talk.goodbye(1)
+
+
+def mysql_floor(capture: Capture) -> None:
+    """A database behind a proxy that is near, while the database is far.
+
+    The round trip to the address takes 1 ms. Every command takes 40 ms more, also a ping: the statements do not.
+
+    - The finding is about what stands between. No statement is called slow.
+    """
+    mysql_work(capture, least_ms=40)
+
+
+def mysql_floor_messy(capture: Capture) -> None:
+    """A database behind a proxy that is near, beside other requests, with one statement that is slow besides.
+
+    As `mysql-floor`; DELETE takes 60 ms more than all others.
+
+    - Of DELETE, 40 ms are what all commands take; the rest is the statement's.
+    """
+    beside(capture)
+    mysql_work(capture, after_ms=400, least_ms=40, rest_ms=60)
+
+
+def mysql_floor_clean(capture: Capture) -> None:
+    """A database whose commands take what they need.
+
+    The same commands as in `mysql-floor`, each answered in 0.4 ms to 0.8 ms beyond the round trip.
+
+    - No finding.
+    """
+    mysql_work(capture, least_ms=0.4)
+
+
+def memcached_reads(capture: Capture, *, keys: int, found: int, together: bool = False) -> None:
+    """Let an application read keys of memcached; of each ten, so many are found."""
+    talk = Talk(capture, server_port=11_211)
+    talk.handshake(0.5)
+
+    def value(number: int) -> bytes:
+        return b"VALUE goods:%d 0 5\r\nhello\r\n" % number if number % 10 < found else b""
+
+    if together:
+        for first in range(0, keys, 10):
+            numbers = range(first, first + 10)
+            talk.client("PA", b"get " + b" ".join(b"goods:%d" % number for number in numbers) + b"\r\n")
+            talk.wait(0.6)
+            talk.server("PA", b"".join(value(number) for number in numbers) + b"END\r\n")
+            talk.wait(40)
+    else:
+        for number in range(keys):
+            talk.client("PA", b"get goods:%d\r\n" % number)
+            talk.wait(0.6)
+            talk.server("PA", value(number) + b"END\r\n")
+            talk.wait(40 if number % 30 == 29 else 0.1)
+    talk.goodbye(0.5)
+
+
+def memcached_one_by_one(capture: Capture) -> None:
+    """An application that reads 60 keys of memcached one by one.
+
+    Thirty keys in a row, each read when the answer to the one before is there, twice.
+
+    - One command for several keys would wait once.
+    """
+    memcached_reads(capture, keys=60, found=10)
+
+
+def memcached_hits(capture: Capture) -> None:
+    """An application that reads ten keys of memcached with each command, and finds them.
+
+    - No finding.
+    """
+    memcached_reads(capture, keys=200, found=10, together=True)
+
+
+def memcached_misses(capture: Capture) -> None:
+    """An application that finds two of ten keys in memcached.
+
+    - 48 of 60 reads find nothing: a note. They are sent one by one, too.
+    """
+    memcached_reads(capture, keys=60, found=2)
+
+
 STORIES = (
     h2_window_messy, h2_window_midstream, h2_window_upload, h2_window_clean, h2_goaway_messy, h2_goaway_clean,
-    mysql_access_denied, mysql_access_granted, redis_noauth_messy, by_design_messy,
+    mysql_access_denied, mysql_access_granted, redis_noauth_messy, by_design_messy, mysql_floor, mysql_floor_messy,
+    mysql_floor_clean, memcached_one_by_one, memcached_hits, memcached_misses,
 )  # fmt: skip

@@ -305,6 +305,30 @@ _SESSIONS = f"""
     GROUP BY ALL
 """
 
+# What every command to a store takes at least, though what is asked differs: commands that need no work take as long as
+# others, or four shapes and more take alike. It is no statement's time, but that of what lies between, or of the host.
+_FLOORS = """
+    CREATE OR REPLACE TEMP TABLE floors AS
+    WITH told AS (
+        SELECT server_ip, server_port, stream, exchange, concat_ws(' ', method, shape) AS shape,
+            greatest(wait_ns - coalesce(rtt_ns, 0), 0) AS ns,
+            CASE WHEN protocol IN ('postgresql', 'mysql') THEN regexp_matches(concat_ws(' ', method, shape),
+                    '^(Ping|Init DB|Reset|\\w+ (BEGIN|START TRANSACTION|ROLLBACK|SET|SHOW|USE)\\b|\\w+ SELECT \\?$)',
+                    'i')
+                WHEN protocol = 'mongodb' THEN method IN ('ping', 'buildInfo', 'getParameter')
+                ELSE method NOT IN (
+                    'KEYS', 'EVAL', 'EVALSHA', 'SORT', 'SUNION', 'SINTER', 'SDIFF', 'FLUSHALL', 'FLUSHDB') END AS idle
+        FROM queries WHERE NOT opening),
+    shaped AS (
+        SELECT server_ip, server_port, shape, bool_or(idle) AS idle, min(ns) AS least_ns, count(*) AS commands
+        FROM told GROUP BY ALL)
+    SELECT server_ip, server_port, min(least_ns) AS floor_ns, sum(commands) AS commands, count(*) AS shapes
+    FROM shaped GROUP BY ALL
+    HAVING floor_ns >= $store_far_ns AND sum(commands) >= $floor_commands
+        AND (count_if(idle) > 0 AND count(*) >= $floor_idle_shapes
+            OR count(*) >= $floor_shapes AND max(least_ns) <= $floor_spread * floor_ns)
+"""
+
 # Names of which somebody wants the address, with what came of it: the same question again, from any port and to any
 # resolver, and the next connection of that machine. Multicast names are asked of everybody, and mostly nobody answers.
 # A query that is sent again from its port is the same lookup; only the number of datagrams tells.
@@ -457,6 +481,7 @@ _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "asked": (_ASKED, ("requests", "judged")),
     "answers": (_ANSWERS, ("asked",)),
     "queries": (_QUERIES, ("asked",)),
+    "floors": (_FLOORS, ("queries",)),
     "sessions": (_SESSIONS, ()),
     "lookups": (_LOOKUPS, ()),
     "held": (_HELD, ("asked", "judged")),
@@ -476,6 +501,7 @@ MADE_OF = {
     "asked": "exchanges",
     "answers": "exchanges",
     "queries": "exchanges",
+    "floors": "exchanges",
     "sessions": "exchanges",
     "lookups": "exchanges",
     "held": "stalled",
