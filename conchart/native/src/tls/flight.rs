@@ -51,6 +51,11 @@ impl Sizes {
         Self { tag, hash }
     }
 
+    /// What a record of this size has inside, without padding.
+    pub fn content(self, size: u64) -> Option<u64> {
+        size.checked_sub(self.sealed(0))
+    }
+
     fn sealed(self, message: u64) -> u64 {
         message + 1 + self.tag
     }
@@ -194,6 +199,7 @@ impl Flight {
             client_auth: self.client_auth(context, finished_index, exact),
             early_data: early_end.is_some(),
             ticket: None,
+            extensions: None,
             data: Vec::new(),
             client_bytes: 0,
             server_bytes: 0,
@@ -212,6 +218,7 @@ impl Flight {
                 split.client_bytes += seen.end - seen.offset;
             } else {
                 split.server_bytes += seen.end - seen.offset;
+                split.extensions.get_or_insert(seen.bytes);
                 if server_done.is_some_and(|(done, _)| index > done) {
                     split.ticket.get_or_insert(seen.bytes);
                 }
@@ -267,6 +274,8 @@ pub(super) struct Split {
     pub early_data: bool,
     /// Size of the first record that the server sent between its Finished and the client's.
     pub ticket: Option<u64>,
+    /// Size of the first record after the ServerHello: EncryptedExtensions, perhaps with what follows.
+    pub extensions: Option<u64>,
     /// Application data, in causal order.
     pub data: Vec<AppRecord>,
     /// Stream bytes of the others, headers included.

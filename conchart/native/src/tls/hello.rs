@@ -21,6 +21,8 @@ mod extension {
     pub const SIGNATURE_ALGORITHMS: u16 = 13;
     pub const ALPN: u16 = 16;
     pub const ENCRYPT_THEN_MAC: u16 = 22;
+    /// RFC 8449.
+    pub const RECORD_SIZE_LIMIT: u16 = 28;
     pub const SESSION_TICKET: u16 = 35;
     /// `key_share` up to draft 22.
     pub const KEY_SHARE_DRAFT: u16 = 40;
@@ -180,6 +182,11 @@ impl<'a> ClientHello<'a> {
     pub fn takes_tickets(&self, is_tls13: bool) -> Option<bool> {
         let asks = if is_tls13 { extension::PSK_KEY_EXCHANGE_MODES } else { extension::SESSION_TICKET };
         self.known(self.extensions.contains(&asks))
+    }
+
+    /// Does it limit the size of records?
+    pub fn record_size_limit(&self) -> bool {
+        self.extensions.contains(&extension::RECORD_SIZE_LIMIT)
     }
 
     /// What an extension says is known by its presence, or where all of them were read.

@@ -11,6 +11,7 @@
 //! 128 KiB per side of a message that arrives in pieces, at most [`MAX_HELD`] undecided records, and under
 //! 208 bytes once established.
 
+mod agreed;
 mod compute;
 mod crypto;
 mod fingerprint;

@@ -39,7 +39,7 @@ impl Unread {
     /// Something better known begins here: what came before it is over.
     fn leave(&mut self, ledger: &mut Ledger) {
         if !self.start.is_midstream() {
-            self.turns.end(ledger);
+            self.turns.leave(ledger);
         } else if let Some((since, until)) = self.turns.withdraw(ledger) {
             // The tail of a message whose beginning nobody saw: neither request nor response.
             ledger.unseen(since, until);

@@ -39,6 +39,8 @@ const PACED: i64 = 10;
 
 /// One response ends a stream, which lets the server allow another: MAX_STREAMS (RFC 9000 section 19.11) has 3 bytes.
 const CREDIT: u64 = 3;
+/// Nobody waits through a longer silence after the server's data: what it had received by then, it has answered.
+const REST_NS: i64 = 5_000_000_000;
 /// So many requests later, a request that others were answered along with is no longer held open.
 const HELD: u32 = 64;
 
@@ -67,8 +69,8 @@ struct Asked {
     record: AppRecord,
     /// It goes on with a body.
     uploads: bool,
-    /// The server has sent something since it had received it.
-    met: bool,
+    /// What the server has sent last since it had received it: perhaps the response.
+    met: Option<(Moment, Moment)>,
     /// What may hold the response, together with another's.
     shared: Option<(Moment, Moment)>,
 }
@@ -198,12 +200,12 @@ impl Overlapping {
 
     /// Has the latest request, if it waits, nothing to be continued?
     pub fn is_whole(&self) -> bool {
-        self.asked.back().is_none_or(|latest| latest.met)
+        self.asked.back().is_none_or(|latest| latest.met.is_some())
     }
 
     /// What looked like the latest request was none.
     pub fn take_back(&mut self, ledger: &mut Ledger) {
-        if self.asked.back().is_some_and(|latest| !latest.met)
+        if self.asked.back().is_some_and(|latest| latest.met.is_none())
             && let Some(latest) = self.asked.pop_back()
         {
             ledger.withdraw(latest.number);
@@ -223,7 +225,7 @@ impl Overlapping {
 
     /// Has the server said nothing since it had received some request?
     pub fn owes(&self, acked: u64) -> bool {
-        self.asked.iter().any(|asked| !asked.met && asked.record.end <= acked)
+        self.asked.iter().any(|asked| asked.met.is_none() && asked.record.end <= acked)
     }
 
     /// `many` requests begin, or one goes on.
@@ -231,6 +233,7 @@ impl Overlapping {
         if let Some(upload) = self.upload(record) {
             return upload.go_on(ledger, record);
         }
+        self.rest(ledger, record.first);
         if self.answer.as_ref().is_some_and(|answer| !answer.is_within(record.first, SILENCE)) {
             self.settle(ledger);
         }
@@ -243,7 +246,8 @@ impl Overlapping {
     fn upload(&mut self, record: &AppRecord) -> Option<&mut Asked> {
         let latest = self.asked.back()?;
         let body = self.sizes.body;
-        let begins = !latest.met && !latest.is_whole(&self.sizes) && record.bytes >= body.max(latest.record.bytes);
+        let is_open = latest.met.is_none() && !latest.is_whole(&self.sizes);
+        let begins = is_open && record.bytes >= body.max(latest.record.bytes);
         let index = if begins { self.asked.len() - 1 } else { self.asked.iter().rposition(|asked| asked.uploads)? };
         let upload = self.asked.get_mut(index)?;
         let (lasts_ns, pause_ns) =
@@ -260,7 +264,7 @@ impl Overlapping {
         if self.asked.len() >= MAX_ASKED {
             self.asked.pop_front();
         }
-        self.asked.push_back(Asked { number, record: *record, uploads: false, met: false, shared: None });
+        self.asked.push_back(Asked { number, record: *record, uploads: false, met: None, shared: None });
         if let Some(entry) = ledger.get(number) {
             extend(&mut entry.exchange.request, record);
             entry.exchange.request.done = true;
@@ -280,7 +284,7 @@ impl Overlapping {
         if self.asked.back().is_some_and(|latest| latest.record.end > credit.acked) {
             return;
         }
-        let mut unmet = self.asked.iter().rev().take_while(|asked| !asked.met);
+        let mut unmet = self.asked.iter().rev().take_while(|asked| asked.met.is_none());
         let uploads = unmet.next().is_some_and(|latest| latest.uploads);
         if !uploads
             && unmet.next().is_some_and(|head| !head.is_whole(&self.sizes))
@@ -291,7 +295,7 @@ impl Overlapping {
             head.go_on(ledger, &body.record);
         }
         if let Some(latest) = self.asked.back_mut() {
-            latest.uploads = !latest.met && !latest.is_whole(&self.sizes);
+            latest.uploads = latest.met.is_none() && !latest.is_whole(&self.sizes);
         }
     }
 
@@ -311,6 +315,25 @@ impl Overlapping {
         }
     }
 
+    /// Nothing was sent since the server's last data, up to `next`.
+    fn rest(&mut self, ledger: &mut Ledger, next: Moment) {
+        let met = self.asked.back().and_then(|latest| latest.met);
+        if met.is_some_and(|(_, last)| next.at.saturating_sub(last.at) > REST_NS) {
+            self.accept_last(ledger);
+        }
+    }
+
+    /// Whatever the server has sent last was the response to all that it had received.
+    fn accept_last(&mut self, ledger: &mut Ledger) {
+        for asked in std::mem::take(&mut self.asked) {
+            if asked.met.is_some() {
+                answered_along(ledger, &asked);
+            } else {
+                self.asked.push_back(asked);
+            }
+        }
+    }
+
     /// Its response did not come later.
     fn let_go(&mut self, ledger: &mut Ledger) {
         if let Some(asked) = self.held.take() {
@@ -320,6 +343,7 @@ impl Overlapping {
 
     /// A response begins or goes on.
     pub fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
+        self.rest(ledger, record.first);
         let received = |asked: &Asked| asked.record.end <= record.acked;
         let round_trip = self.rounds.round_trip(ledger);
         let is_next = self.is_next_round(record, round_trip);
@@ -350,7 +374,9 @@ impl Overlapping {
             }
             None => self.go_on(ledger, record, goes_on),
         }
-        self.asked.iter_mut().filter(|asked| received(asked)).for_each(|asked| asked.met = true);
+        self.asked.iter_mut().filter(|asked| received(asked)).for_each(|asked| {
+            asked.met = Some((record.first, record.last));
+        });
         if self.asked.is_empty() {
             self.spare = 0;
         }
@@ -481,7 +507,7 @@ impl Overlapping {
     pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
         let asks = ledger.asks(from);
         let number = if asks {
-            self.asked.back_mut().filter(|asked| asked.uploads || !asked.met).map(|asked| {
+            self.asked.back_mut().filter(|asked| asked.uploads || asked.met.is_none()).map(|asked| {
                 asked.record.last = seen;
                 asked.uploads = true;
                 asked.number
@@ -503,11 +529,12 @@ impl Overlapping {
         self.closed = true;
     }
 
-    /// The connection is over. What nobody answered was waited for until then; a response that was cut off by the end
-    /// of the capture is not done.
+    /// The connection is over. A request since which the server has sent nothing was waited for until then; a response
+    /// that was cut off by the end of the capture is not done.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         self.settle(ledger);
         self.let_go(ledger);
+        self.accept_last(ledger);
         let answering = self.answer.as_ref().map(|answer| answer.number);
         let numbers = [answering, self.pieces.as_ref().map(|pieces| pieces.number)];
         if self.closed {
@@ -540,7 +567,8 @@ fn extend(message: &mut Span, record: &AppRecord) {
 }
 
 fn answered_along(ledger: &mut Ledger, asked: &Asked) {
-    if let Some(((first, last), entry)) = asked.shared.zip(ledger.get(asked.number)) {
+    if let Some(((first, last), entry)) = asked.shared.or(asked.met).zip(ledger.get(asked.number)) {
+        entry.exchange.doubt(SEVERAL);
         let response = &mut entry.exchange.response;
         response.extend(first, 0);
         response.extend(last, 0);

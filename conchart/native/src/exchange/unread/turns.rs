@@ -366,6 +366,16 @@ impl Turns {
         ledger.release();
     }
 
+    /// Another protocol begins, for which a message that nobody answered was no request.
+    pub fn leave(&mut self, ledger: &mut Ledger) {
+        self.accept_interim(ledger);
+        let answered = self.answered;
+        if let Some(exchange) = self.exchange(ledger).filter(|_| !answered) {
+            exchange.ended = exchange.request.last;
+        }
+        self.end(ledger);
+    }
+
     fn close(&mut self, ledger: &mut Ledger) {
         self.accept_interim(ledger);
         let answered = self.answered;

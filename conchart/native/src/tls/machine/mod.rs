@@ -8,6 +8,7 @@
 
 use crate::stream::{BySide, Moment, Side};
 
+use super::agreed::Offered;
 use super::fingerprint::{self, Fingerprints, Transport};
 use super::flight::{Flight, Sizes};
 use super::hello::{Body, ClientHello, ServerHello, certificates};
@@ -138,7 +139,8 @@ struct Offer {
     takes_tickets13: Option<bool>,
     takes_tickets12: Option<bool>,
     alpn: bool,
-    http2: bool,
+    /// What EncryptedExtensions may answer.
+    answerable: Offered,
     application_settings: bool,
     /// Last byte of the first ClientHello.
     sent: Option<Moment>,
@@ -179,6 +181,8 @@ pub(super) struct Machine {
     server_hello_offset: u64,
     /// The ServerHello says TLS 1.2, and what may say that this is TLS 1.3 was cut off (RFC 8446 section 4.1.3).
     may_be_tls13: bool,
+    /// TLS 1.3: was HTTP/2 agreed on, as far as the length of EncryptedExtensions tells?
+    agreed_http2: Option<bool>,
     /// TLS 1.3: what the client adds to each of its records.
     padding: u8,
     /// Size of a ticket that the server sent before the client's Finished.
@@ -269,7 +273,8 @@ impl Machine {
     pub fn watch(&self) -> Option<Watch> {
         let client = self.facts.hello_by?;
         let (resumed, client_first, ticket) = (self.psk, self.offer.alpn, self.ticket);
-        let http2 = if self.offer.http2 { self.overhead() } else { None };
+        let may_be_http2 = self.agreed_http2.unwrap_or(self.offer.answerable.http2());
+        let http2 = if may_be_http2 { self.overhead() } else { None };
         Some(Watch { client, resumed, client_first, ticket, http2, early_until: self.early_until })
     }
 
@@ -451,7 +456,7 @@ impl Machine {
         self.offer.session_id = SessionId::new(hello.session_id);
         self.offer.ticket = hello.ticket.is_some();
         self.offer.alpn = hello.protocols().next().is_some();
-        self.offer.http2 = hello.protocols().any(|name| name == b"h2");
+        self.offer.answerable = Offered::of(hello);
         self.offer.application_settings = hello.application_settings;
         // The second ClientHello has none: early data is over with a HelloRetryRequest.
         self.offer.early_data = hello.early_data && first;

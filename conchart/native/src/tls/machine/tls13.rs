@@ -129,6 +129,8 @@ impl Machine {
             return;
         };
         let finished = split.finished;
+        let extensions = split.extensions.and_then(|bytes| context.sizes.content(bytes));
+        self.agreed_http2 = extensions.and_then(|bytes| self.offer.answerable.agreed_http2(bytes));
         self.padding = context.sizes.padding(finished.bytes);
         self.ticket = split.ticket;
         self.early_until = split.early_data.then_some(split.finished.end);

@@ -274,9 +274,15 @@ impl Talk {
     }
 
     /// TLS 1.3 up to and including the server's flight.
-    pub fn hellos13(mut self, hello: &Hello, psk: bool) -> Self {
+    pub fn hellos13(self, hello: &Hello, psk: bool) -> Self {
+        self.hellos13_agreeing(hello, psk, 0)
+    }
+
+    /// The same, where EncryptedExtensions has so many bytes of extensions.
+    pub fn hellos13_agreeing(mut self, hello: &Hello, psk: bool, extensions: usize) -> Self {
         self.client(&hello.record());
-        self.server(&[server_hello13(0x1301, psk), change_cipher_spec(), server_flight13(psk)].concat());
+        let flight = [data(23 + extensions), server_flight13(psk).split_off(data(23).len())].concat();
+        self.server(&[server_hello13(0x1301, psk), change_cipher_spec(), flight].concat());
         self
     }
 }

@@ -4,6 +4,9 @@ use super::build::*;
 use crate::stream::BySide;
 use crate::stream::Side::{self, Client, Server};
 
+/// Bytes of ALPN in EncryptedExtensions, where HTTP/2 was agreed on.
+const H2: usize = 9;
+
 /// A full handshake of TLS 1.3 whose client has just sent its Finished.
 fn established(psk: bool) -> Talk {
     let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("http/1.1"), psk);
@@ -144,7 +147,8 @@ fn tickets_of_one_size_may_come_far_apart() {
 fn a_servers_settings_tell_that_http2_is_spoken_and_nothing_is_held_back() {
     let settings = data(9 + 3 * 6 + 17);
     for (alpn, http2) in [("h2", true), ("http/1.1", false)] {
-        let mut talk = Talk::new().hellos13(&Hello::tls13().alpn(alpn), false);
+        // In one record with the certificate, EncryptedExtensions tells nothing.
+        let mut talk = Talk::new().hellos13_agreeing(&Hello::tls13().alpn(alpn), false, 900);
         talk.client(&finished13());
         talk.server(&[data(255), data(255), settings.clone()].concat());
         assert_eq!(talk.tls.http2(), http2.then_some(BySide { client: 17, server: 17 }));
@@ -158,7 +162,7 @@ fn a_servers_settings_tell_that_http2_is_spoken_and_nothing_is_held_back() {
 
 #[test]
 fn settings_may_come_after_tickets_with_time_between_them() {
-    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    let mut talk = Talk::new().hellos13_agreeing(&Hello::tls13().alpn("h2"), false, H2);
     talk.client(&finished13());
     talk.client(&[data(24 + 9 + 3 * 6 + 13 + 17), data(475)].concat());
     talk.server(&data(266));
@@ -170,7 +174,7 @@ fn settings_may_come_after_tickets_with_time_between_them() {
 
 #[test]
 fn a_request_as_long_as_a_preface_is_one_where_the_server_answers_in_http1() {
-    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    let mut talk = Talk::new().hellos13_agreeing(&Hello::tls13().alpn("h2"), false, H2);
     talk.client(&finished13());
     talk.client(&data(24 + 9 + 3 * 6 + 13 + 17));
     talk.server(&[data(255), data(255), data(700)].concat());
@@ -179,11 +183,35 @@ fn a_request_as_long_as_a_preface_is_one_where_the_server_answers_in_http1() {
 
 #[test]
 fn a_client_that_pads_its_finished_pads_all_its_records() {
-    let mut talk = Talk::new().hellos13(&Hello::tls13().alpn("h2"), false);
+    let mut talk = Talk::new().hellos13_agreeing(&Hello::tls13().alpn("h2"), false, H2);
     talk.client(&data(FINISHED13 + 16));
     talk.client(&data(156 + 17));
     talk.server(&data(9 + 6 + 17));
     assert_eq!(talk.tls.http2(), Some(BySide { client: 33, server: 17 }));
+}
+
+#[test]
+fn a_ticket_that_names_a_session_is_no_beginning_of_http2() {
+    // nginx with ssl_session_tickets off, and curl: 57 bytes each, which could be SETTINGS. JDK: 50, rustls: 81.
+    for ticket in [57 + 17, 50 + 17, 81 + 17] {
+        let mut talk = Talk::new().hellos13_agreeing(&Hello::tls13().alpn("h2"), false, 900);
+        talk.client(&finished13());
+        talk.client(&data(652));
+        talk.server(&[data(ticket), data(ticket)].concat());
+        talk.server(&data(4_310));
+        assert_eq!((talk.tls.http2(), talk.sizes()), (None, vec![(Client, 652), (Server, 4_310)]));
+    }
+}
+
+#[test]
+fn where_another_protocol_was_agreed_on_nothing_begins_http2() {
+    let offer = Hello::tls13().alpn("h2");
+    for (extensions, http2) in [(0, false), (4, false), (H2, true), (H2 + 4, true)] {
+        let mut talk = Talk::new().hellos13_agreeing(&offer, false, extensions);
+        talk.client(&finished13());
+        talk.server(&data(9 + 3 * 6 + 17));
+        assert_eq!(talk.tls.http2().is_some(), http2, "{extensions}");
+    }
 }
 
 #[test]
