@@ -26,6 +26,7 @@ from conchart.analysis.quality import appraise
 from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
 from conchart.analysis.splits import split_waits
+from conchart.analysis.unjudged import tell_unjudged
 from conchart.analysis.vantage import Vantage, locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases, find_owners, time_servers
 from conchart.analysis.whereabouts import place_phases
@@ -131,6 +132,11 @@ def plan(
             work=appraise,
             reads=("captures", "captures.vantage", "connections", "phases", "coverage", "spans"),
             writes=("remarks",),
+        ),
+        _Part(
+            work=tell_unjudged,
+            reads=("connections", "connections.waited_ns", "handshakes", "exchanges", "servers", "remarks"),
+            writes=("unjudged",),
         ),
     )
     # Rules may read every table.

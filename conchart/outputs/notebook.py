@@ -44,7 +44,12 @@ def as_html(tables: Tables) -> str:
     connections = tables.count("connections")
     titles = {phase.name: phase.title for phase in PHASES}
     rows = [
-        (entry.severity or entry.kind, f"{entry.title} {entry.where}".strip(), entry.cost, entry.change or entry.detail)
+        (
+            entry.severity or (told.state if entry.kind == "state" else entry.kind),
+            f"{entry.title} {entry.where}".strip(),
+            entry.cost,
+            entry.change or entry.detail,
+        )
         for entry in told.entries
     ]
     rows += [("phase", titles[kind], format_ns(ns), "") for kind, ns in tables.fetch(_TIMES)]

@@ -588,6 +588,12 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
+        name="unjudged",
+        key="number",
+        known="what, why",
+        worked_out="number INTEGER, what VARCHAR, why VARCHAR, connections BIGINT, waited_ns BIGINT",
+    ),
+    Table(
         name="findings",
         key="number",
         known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, waited_ns, "

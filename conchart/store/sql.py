@@ -45,6 +45,8 @@ _NEEDLESS = " OR ".join(
 )
 ASKING = f"protocol NOT IN ('proxy', 'socks') AND NOT coalesce({_NEEDLESS}, false)"
 """Condition on ``exchanges``: a request that needs a response."""
+SURE = 0.7
+"""Below this confidence, what is said of a row is said to be inferred."""
 STORES = {
     "memcached": "memcached",
     "mongodb": "MongoDB",

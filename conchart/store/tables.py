@@ -490,6 +490,11 @@ class Tables:
         return self._table("remarks")
 
     @property
+    def unjudged(self) -> duckdb.DuckDBPyRelation:
+        """What could not be judged, and why; empty where all was."""
+        return self._table("unjudged")
+
+    @property
     def findings(self) -> duckdb.DuckDBPyRelation:
         """What is wrong, who does it, what it costs, what to change."""
         return self._table("findings")

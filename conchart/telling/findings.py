@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from conchart.store.schema import SEVERITIES
-from conchart.store.sql import literal
+from conchart.store.sql import SURE, literal
 from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
 from conchart.words.printable import endpoint, named_endpoint
@@ -54,6 +54,12 @@ class Finding:
     """Name and port; empty where the server has no name."""
     consequences: tuple["Finding", ...] = ()
     """The findings that it brings with it, worst first."""
+
+    @property
+    def told_title(self) -> str:
+        """The title, and whether it is inferred."""
+        inferred = self.confidence is not None and self.confidence < SURE
+        return f"{self.title} (inferred)" if inferred else self.title
 
     @property
     def own_ns(self) -> int:

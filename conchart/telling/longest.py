@@ -11,7 +11,7 @@ of it, or is named. The largest phase at a server is named in any case.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from conchart.store.sql import OF_USERS, RESUMED, SERVED
+from conchart.store.sql import OF_USERS, RESUMED, SERVED, SURE
 from conchart.store.tables import Tables
 from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
@@ -30,6 +30,8 @@ class Longest:
     """A part of what users waited, in words."""
 
     title: str
+    part: str
+    """The part inside a sentence: ``TLS handshake``, ``wait for the server``."""
     where: str
     detail: str
     ns: int
@@ -77,6 +79,13 @@ _STALLED = f"""
     SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
     FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase
     GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
+"""
+# Is half of the time, or more, that of requests of which it is not sure that they are some?
+_GUESSED = f"""
+    SELECT coalesce(2 * sum(end_at - start_at) FILTER (confidence < {SURE}) >= sum(end_at - start_at), false)
+    FROM phases JOIN ({_SERVED}) USING (stream)
+    JOIN exchanges ON exchanges.stream = phases.stream AND number = exchange
+    WHERE phases.kind = $phase
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -188,13 +197,15 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
     asked: Row = {"ip": part.server_ip, "port": part.server_port}
     where = _called(part.server_ip, part.server_port, part.name, names=names)
     if not part.phase:
-        return Longest(title="Most of the wait is at one server", where=where, detail="", ns=part.ns, about=part.about)
+        title = "Most of the wait is at one server"
+        return Longest(title=title, part="one server", where=where, detail="", ns=part.ns, about=part.about)
     of_phase = {**asked, "phase": part.phase}
     stall = next(rows(tables, _STALLED, of_phase), None)
     worst = next(rows(tables, _WORST, of_phase))
     word = PHASE_BY_NAME[part.phase].title
     if part.phase == "idle" and stall:
         word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
+    ((guessed,),) = tables.fetch(_GUESSED, of_phase)
     hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
     own = _whose(tables, part, of_phase) if not behind else ""
     said = [*_facts(tables, part.phase, asked), _place(tables, asked) or behind or own, _worst(worst, names=names)]
@@ -204,7 +215,8 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
     if part.explained_ns:
         said.append(f"findings explain {format_ns(part.explained_ns)} of it")
     return Longest(
-        title=f"{_LARGEST_WAIT if part.server_ip else 'Most of the wait'}: {word}",
+        title=f"{_LARGEST_WAIT if part.server_ip else 'Most of the wait'}: {word}{' (inferred)' if guessed else ''}",
+        part=word if word[:2].isupper() else word[0].lower() + word[1:],
         where=where or f"{count_of(part.parts, 'server')}",
         detail="; ".join(filter(None, said)),
         ns=part.ns,
@@ -322,6 +334,7 @@ def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) 
         if took and 2 * took >= waited_ns and ("hop", hop) not in named:
             yield Longest(
                 title=f"Half of the wait or more: {_called_hop(fronts, hop)}",
+                part=_called_hop(fronts, hop),
                 where="",
                 detail=_of_wait(tables, hop, fronts, _EVERYWHERE),
                 ns=took,
@@ -331,6 +344,7 @@ def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) 
         if row["ns"] and 2 * row["ns"] >= waited_ns:
             yield Longest(
                 title="Most of the wait lies in attempts at a backend that reset them",
+                part="attempts at a backend that reset them",
                 where=_called(row["server_ip"], row["server_port"], row["name"], names=names),
                 detail=count_of(row["attempts"], "attempt"),
                 ns=row["ns"],

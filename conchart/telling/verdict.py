@@ -1,6 +1,6 @@
 """The answer, before anything else: the worst findings, where most of the wait was, how good the capture is.
 
-In: the tables ``findings``, ``servers``, ``remarks``, the longest waits. Out: :class:`Verdict`.
+In: the tables ``findings``, ``servers``, ``remarks``, ``unjudged``, the longest waits. Out: :class:`Verdict`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,19 +8,33 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conchart.store.schema import SEVERITIES
-from conchart.store.sql import literal
+from conchart.store.sql import ANSWERED, UNREAD, literal
 from conchart.store.tables import Tables
 from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
 from conchart.telling.longest import Aspect, Longest, longest
 from conchart.telling.remarks import Remark, remarks
 from conchart.telling.servers import in_vain, totals
-from conchart.words.units import format_ns, format_share
+from conchart.telling.unjudged import Unjudged, unjudged
+from conchart.words.units import SECOND, count_of, format_ns, format_share
 
 MOST_FINDINGS = 3
 ABOUT_THE_CAPTURE = "capture-quality"
 """A finding that is told as the capture's quality."""
 
-Kind = Literal["finding", "wait", "clean"]
+LEAST_STANDOUT_NS = SECOND // 100
+"""A part of the wait that is shorter does not stand out."""
+
+Kind = Literal["state", "finding", "wait"]
+State = Literal["nobody served", "faults", "no known fault", "not judged", "healthy"]
+"""What the capture says of the traffic, the first that holds:
+
+- *nobody served*: somebody tried, and nobody got an answer;
+- *faults*: there are findings that are no notes; ``--fail-on warning`` exits with 1;
+- *not judged*: nothing was found, but nothing could be judged, or not where half of the wait was;
+- *no known fault*: nothing was found, but half of the wait or more lies in one part;
+- *not judged*: nothing was found in what could be judged;
+- *healthy*: nothing was found, and everything was judged.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +75,11 @@ class Verdict:
     """What is shown first."""
 
     entries: tuple[Entry, ...]
-    """The worst findings, what users waited for them first; then where most of the wait was."""
+    """The state, unless that is faults; the worst findings, what users waited for them first; then where most of the
+    wait was."""
+    state: State
+    unjudged: str
+    """What could not be judged, and why; empty where all was, and where there are faults to look at first."""
     more: str
     """Findings that have no entry, counted: ``1 warning, 2 notes``; empty where there are none."""
     left: tuple[Tally, ...]
@@ -76,7 +94,7 @@ class Verdict:
     @property
     def unsaid(self) -> "Verdict":
         """Without what readers are to find out by themselves."""
-        return replace(self, entries=(), more="", left=())
+        return replace(self, entries=(), more="", left=(), unjudged="")
 
 
 def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) -> Verdict:
@@ -91,14 +109,22 @@ def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) ->
     told = _worst(tables, names=names, most=most)
     quality = _quality_titles(tables)
     left = tuple(one for one in tally_findings(tables, without=told) if one.title not in quality)
-    entries = [_of_finding(one) for one in told]
-    entries += (_of_wait(one, waited_ns) for one in longest(tables, waited_ns, names=names))
+    waits = list(longest(tables, waited_ns, names=names))
     vain = in_vain(tables)
-    if not told and not any(one.severity != "note" for one in left):
-        entries.insert(0, _clean("" if waited_ns else vain, notes=bool(left)))
+    served = _served(tables)
+    lacking = unjudged(tables)
+    faults = bool(told) or any(one.severity != "note" for one in left)
+    standout = _standout(waits, waited_ns)
+    state = _state(served, faults=faults, lacking=lacking, waited_ns=waited_ns, stands_out=standout is not None)
+    entries = [_of_finding(one) for one in told]
+    entries += (_of_wait(one, waited_ns) for one in waits)
+    if state != "faults":
+        entries.insert(0, _of_state(state, served, vain, standout, waited_ns, notes=bool(left)))
     said = list(missing(remarks(tables)))
     return Verdict(
         entries=tuple(entries),
+        state=state,
+        unjudged="" if state in ("faults", "nobody served") else "; ".join(one.words for one in lacking),
         more=by_severity(left),
         left=left,
         waited_ns=waited_ns,
@@ -138,7 +164,7 @@ def _of_finding(finding: Finding) -> Entry:
     return Entry(
         kind="finding",
         severity=finding.severity,
-        title=finding.title,
+        title=finding.told_title,
         where=finding.brief_where,
         cost_ns=finding.own_ns,
         share=finding.share if finding.own_ns else "",
@@ -167,7 +193,76 @@ def _of_wait(wait: Longest, waited_ns: int) -> Entry:
     )
 
 
-def _clean(vain: str, *, notes: bool) -> Entry:
-    if vain:
-        return Entry(kind="clean", title="Nobody was served", detail=vain)
-    return Entry(kind="clean", title="Nothing found that costs users time" if notes else "Nothing wrong found")
+# --- the state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """Who was served, counted."""
+
+    answered: int
+    """Connections at servers that took part."""
+    responses: int
+    """Requests with a response."""
+    failed: int
+    """Connections whose TLS handshake failed."""
+    refused: int
+    """Connections that were refused or never answered."""
+
+    @property
+    def nobody(self) -> bool:
+        """Somebody tried, in vain."""
+        return not self.responses and self.answered <= self.failed and self.refused + self.failed > 0
+
+
+_SERVED = f"""
+    SELECT count(*) FILTER ({ANSWERED}) AS answered,
+        (SELECT count(*) FROM exchanges WHERE response_at IS NOT NULL) AS responses,
+        count(*) FILTER (stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed')) AS failed,
+        count(*) FILTER (NOT ({ANSWERED})) AS refused
+    FROM connections WHERE NOT {UNREAD}
+"""
+
+
+def _served(tables: Tables) -> _Served:
+    ((answered, responses, failed, refused),) = tables.fetch(_SERVED)
+    return _Served(answered=answered, responses=responses, failed=failed, refused=refused)
+
+
+def _standout(waits: list[Longest], waited_ns: int) -> Longest | None:
+    """Give the largest part of the wait, if it is half of all and no trifle."""
+    most = max(waits, key=lambda one: one.ns, default=None)
+    return most if most and most.ns >= LEAST_STANDOUT_NS and 2 * most.ns >= waited_ns else None
+
+
+def _state(served: _Served, *, faults: bool, lacking: list[Unjudged], waited_ns: int, stands_out: bool) -> State:
+    timeless_ns = sum(one.waited_ns or 0 for one in lacking if one.timeless)
+    if served.nobody:
+        return "nobody served"
+    if faults:
+        return "faults"
+    if _nothing_judged(served, lacking) or timeless_ns and 2 * timeless_ns >= waited_ns:
+        return "not judged"
+    if stands_out:
+        return "no known fault"
+    return "not judged" if lacking else "healthy"
+
+
+def _nothing_judged(served: _Served, lacking: list[Unjudged]) -> bool:
+    """Tell whether no rule could judge the waits of any connection."""
+    return served.answered <= sum(one.connections or 0 for one in lacking if one.timeless and one.why != "unread")
+
+
+def _of_state(
+    state: State, served: _Served, vain: str, standout: Longest | None, waited_ns: int, *, notes: bool
+) -> Entry:
+    title, detail = "Nothing found that costs users time" if notes else "Nothing wrong found", ""
+    if state == "nobody served":
+        failed = f"{count_of(served.failed, 'TLS handshake')} failed" if served.failed else ""
+        title, detail = "Nobody was served", ", ".join(filter(None, (vain, failed)))
+    elif state == "no known fault" and standout:
+        title = "No known fault"
+        detail = f"{format_share(standout.ns, waited_ns)} of what users waited is one part: {standout.part}"
+    elif state == "not judged":
+        title = f"{title} in what could be judged" if served.answered else "Nothing could be judged"
+    return Entry(kind="state", title=title, detail=detail)

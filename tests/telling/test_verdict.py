@@ -1,6 +1,7 @@
 """The answer: it is never silent about what is half of the wait, and names the largest in any case."""
 
 from collections import Counter
+from typing import Any
 
 from conchart import Trace
 from conchart.telling.remarks import Remark
@@ -62,7 +63,21 @@ def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
     )
     assert beyond == 0, "findings explain no more of a phase than users waited in it"
     wrong = {"serious", "warning"} & {entry.severity for entry in told.entries}
-    assert bool(wrong) != any(entry.kind == "clean" for entry in told.entries)
+    assert bool(wrong) == (told.state == "faults") or told.state == "nobody served"
+    assert (told.state == "faults") != any(entry.kind == "state" for entry in told.entries)
+
+
+def test_the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace: Trace) -> None:
+    told = verdict(every_trace)
+    ((unjudged,),) = every_trace.fetch("SELECT count(*) FROM unjudged")
+    ((bad,),) = every_trace.fetch("SELECT count(*) FROM findings WHERE severity <> 'note' AND root IS NULL")
+    titles = {entry.title for entry in told.entries}
+    if told.state == "healthy":
+        assert (unjudged, bad) == (0, 0), "as --fail-on warning says"
+    assert (told.state == "healthy") == bool(titles & {"Nothing wrong found", "Nothing found that costs users time"})
+    assert bool(told.unjudged) == bool(unjudged and told.state not in ("faults", "nobody served"))
+    ((beyond,),) = every_trace.fetch("SELECT count(*) FROM unjudged WHERE connections < 1 OR waited_ns <= 0")
+    assert beyond == 0
 
 
 def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trace_of: TellTrace) -> None:
@@ -104,8 +119,61 @@ def test_nothing_is_wrong_only_where_nothing_is(trace_of: TellTrace) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
     story.capture()
-    (entry,) = verdict(trace_of(story)).entries
-    assert (entry.kind, entry.title) == ("clean", "Nothing wrong found")
+    told = verdict(trace_of(story))
+    (entry,) = told.entries
+    assert (entry.kind, entry.title, told.state) == ("state", "Nothing wrong found", "healthy")
+
+
+PHASES = [("syn", MS), ("request", MS), ("wait", MS), ("transfer", MS)]
+
+
+def state_of(trace_of: TellTrace, *connections: dict[str, Any]) -> tuple[str, str, str]:
+    """Give the state of connections with these columns, its sentence, and what was not judged."""
+    story = Story()
+    for port, columns in enumerate(connections):
+        phases = columns.pop("phases", PHASES)
+        story.connect(("10.0.0.1", port), ("10.0.0.2", 80), 0, phases, **columns)
+    story.capture()
+    told = verdict(trace_of(story))
+    entry = told.entries[0]
+    return told.state, ": ".join(filter(None, (entry.title, entry.detail))), told.unjudged
+
+
+def test_a_beginning_that_is_missing_leaves_the_opening_unjudged(trace_of: TellTrace) -> None:
+    assert state_of(trace_of, {}, {"state": "midstream", "syn_at": None}) == (
+        "not judged",
+        "Nothing wrong found in what could be judged",
+        "how 1 connection opened (before the capture began)",
+    )
+
+
+def test_of_one_direction_nothing_is_judged(trace_of: TellTrace) -> None:
+    state, said, unjudged = state_of(trace_of, {"packets_server": 0})
+    assert (state, said) == ("not judged", "Nothing wrong found in what could be judged")
+    assert unjudged.startswith("1 connection with one direction only")
+
+
+def test_what_encryption_hides_is_not_judged(trace_of: TellTrace) -> None:
+    tls = [("syn", MS), ("tls", MS), *PHASES[1:]]
+    assert state_of(trace_of, {"phases": tls, "app": "tls"})[::2] == (
+        "not judged",
+        "what 1 connection said (encrypted, no keys), 5.00 ms of waits",
+    )
+
+
+def test_half_of_the_wait_in_one_part_is_no_fault_and_not_healthy_either(trace_of: TellTrace) -> None:
+    late = [("syn", MS), ("request", MS), ("wait", 97 * MS), ("transfer", MS)]
+    assert state_of(trace_of, {"phases": late}) == (
+        "no known fault",
+        "No known fault: 97 % of what users waited is one part: wait for the server",
+        "",
+    )
+
+
+def test_where_nobody_was_served_nothing_else_is_said(trace_of: TellTrace) -> None:
+    state, said, unjudged = state_of(trace_of, {"phases": [("syn", MS)], "state": "unanswered"})
+    assert (state, unjudged) == ("nobody served", "")
+    assert said.startswith("Nobody was served: 1 unanswered")
 
 
 def test_what_follows_from_a_gap_is_not_told_beside_it() -> None:

@@ -25,7 +25,7 @@ from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import WAITS
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import ANSWERED, OF_USERS, SERVED, STORES, USERS_WAITED, literal, with_values
+from conchart.store.sql import ANSWERED, OF_USERS, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -34,6 +34,8 @@ from conchart.words.printable import endpoint
 Row = dict[str, Any]
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"
 _MOST_FRAMES = 20
+_REQUESTS = {"answers", "asked", "exchanges", "queries"}
+"""Tables whose rows are requests."""
 _LEAST_RANKED = 8
 _Z_95 = 1.96
 
@@ -87,7 +89,7 @@ _PRICE = f"""
 """
 
 _PRICED = f"""
-    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames),
+    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames), guessed,
         coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
         coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns
     FROM numbered
@@ -103,6 +105,10 @@ _PRICED = f"""
             SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
             FROM delays GROUP BY id)
         WHERE each_ns > 0) USING (id)
+    LEFT JOIN (
+        SELECT id, avg(exchanges.confidence) AS guessed
+        FROM delays JOIN exchanges ON exchanges.stream = delays.stream AND number = delays.exchange
+        GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, sum(until_ns - from_ns)::BIGINT AS critical_ns, sum(vain_ns)::BIGINT AS vain_ns
         FROM paid GROUP BY id) USING (id)
@@ -226,6 +232,7 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     tables.execute(_EXPLAIN)
     for row in found:
         spent_ns = row["critical_ns"] + row["vain_ns"]
+        row["confidence"] = _confidence(by_name[row["rule"]], row["confidence"], row["guessed"])
         row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
     roots = _roots(tables, found, by_name)
     # What made an opening needless counts before what made it long. What is never more than a note may be meant so: it
@@ -360,6 +367,13 @@ def _severity(rule: Rule, spent_ns: int, waited_ns: int, thresholds: Mapping[str
     if rule.severity == "failure" or spent_ns and spent_ns >= thresholds["warning_share"] * waited_ns:
         return "warning"
     return "note"
+
+
+def _confidence(rule: Rule, confidence: float | None, guessed: float | None) -> float | None:
+    """A rule about requests is no surer than these are, where those are guesses."""
+    if guessed is None or guessed >= SURE or not rule.needs.keys() & _REQUESTS:
+        return confidence
+    return guessed if confidence is None else min(confidence, guessed)
 
 
 def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:

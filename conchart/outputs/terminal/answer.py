@@ -16,6 +16,8 @@ from conchart.words.printable import printable
 from conchart.words.units import format_ns
 
 STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
+STATES = {"nobody served": "bold red", "healthy": "bold green"}
+"""Colours of states; the others have none."""
 _LABEL = 9
 """Columns of the severity."""
 _SOME_CAPTURE = "CAPTURE"
@@ -30,15 +32,23 @@ def answer_lines(answer: Verdict, capture: str, width: int, *, most: int | None 
         width: Columns.
         most: Lines of one text; whatever is longer is cut. None: nothing is.
     """
-    yield Text(_waited(answer), "bold")
+    if answer.state != "nobody served" or not answer.entries:
+        yield Text(_waited(answer), "bold")
     waits = 0
     for entry in answer.entries:
+        if entry.kind == "state":
+            told = ": ".join(filter(None, (entry.title, entry.detail)))
+            for line in clipped(told, width, most):
+                yield Text(line, STATES.get(answer.state, ""))
+            continue
         first, *others = _entry(entry, width, capture, most)
         yield first
         waits += entry.kind == "wait"
         if waits < 2 or most != 1:
             yield from others
-    if answer.in_vain and all(entry.detail != answer.in_vain for entry in answer.entries):
+    if answer.unjudged:
+        yield from _labelled("unjudged", answer.unjudged, width, most)
+    if answer.in_vain and answer.state != "nobody served":
         yield from _labelled("in vain", answer.in_vain, width, most)
     if answer.left:
         titles = dict.fromkeys(one.title for one in answer.left)
@@ -50,16 +60,12 @@ def answer_lines(answer: Verdict, capture: str, width: int, *, most: int | None 
 def _waited(answer: Verdict) -> str:
     if answer.waited_ns:
         return f"Users waited {format_ns(answer.waited_ns)}."
-    if answer.in_vain:
+    if answer.state == "nobody served":
         return "Nobody was served."
     return "Nobody waited, as far as the capture shows."
 
 
 def _entry(entry: Entry, width: int, capture: str, most: int | None) -> Iterator[Text]:
-    if entry.kind == "clean":
-        for line in clipped(": ".join(filter(None, (entry.title, entry.detail))), width, most):
-            yield Text(line)
-        return
     room = width - _LABEL
     cost = f"{format_ns(entry.cost_ns)} ({entry.share})" if entry.cost_ns else ""
     title = entry.title if entry.kind == "finding" else " · ".join(filter(None, (entry.title, entry.where)))

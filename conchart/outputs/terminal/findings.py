@@ -32,7 +32,7 @@ def finding_lines(tables: Tables, width: int, *, names: bool) -> Iterator[Text]:
 
 def _sentences(finding: Finding) -> Iterator[str]:
     where = f" · {finding.brief_where}" if finding.brief_where else ""
-    yield f"{finding.severity}: {finding.title}{where}"
+    yield f"{finding.severity}: {finding.told_title}{where}"
     yield finding.cost
     for fix in finding.fixes:
         yield f"fix: {fix}"

@@ -1,0 +1,53 @@
+"""What the capture does not let anybody judge, why, and how much waiting that is.
+
+``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, servers, remarks. Out: the table ``unjudged``; no row where all was judged.
+
+What rules need decides: no rule judges a connection with missing bytes, or with one direction only (``setups`` and the
+evidence made of it leave both out); openings need the TCP handshake; what depends on the content of messages (status,
+target, query) needs messages that can be read.
+"""
+
+from conchart.store.sql import HOLED, OF_USERS, ONE_SIDED, UNREAD
+from conchart.store.tables import Tables
+
+_OF_CONNECTIONS = ("keys", "midstream", "missing", "one-sided")
+"""Remarks of which the connections tell more."""
+
+_UNJUDGED = f"""
+    INSERT INTO unjudged BY NAME
+    WITH secured AS (
+        SELECT stream, bool_or(keys = 'all') AS opened, bool_and(outcome = 'failed') AS failed
+        FROM handshakes GROUP BY stream),
+    guessed AS (SELECT stream, bool_or(inferred) AS inferred FROM exchanges GROUP BY stream),
+    told AS (
+        SELECT stream, connections.state = 'midstream' AS midstream,
+            CASE WHEN {OF_USERS} THEN connections.waited_ns ELSE 0 END AS ns,
+            CASE WHEN {ONE_SIDED} THEN 'one-sided' WHEN {HOLED} THEN 'missing' WHEN {UNREAD} THEN 'unread' END
+                AS timeless,
+            CASE WHEN coalesce(opened, false) THEN NULL
+                WHEN failed IS NULL AND app IN ('tls', 'quic') OR NOT failed THEN 'sealed'
+                WHEN inferred THEN 'unread' END AS meaningless
+        FROM connections JOIN servers USING (server_ip, server_port)
+        LEFT JOIN secured USING (stream) LEFT JOIN guessed USING (stream)
+        WHERE connections.state NOT IN ('refused', 'unanswered')),
+    parts AS (
+        SELECT 1 AS place, 'waits' AS what, timeless AS why, count(*) AS connections, sum(ns) AS ns
+        FROM told WHERE timeless IS NOT NULL GROUP BY timeless
+        UNION ALL
+        SELECT 2, 'opening', 'midstream', count(*), NULL
+        FROM told WHERE midstream AND timeless IS NULL HAVING count(*) > 0
+        UNION ALL
+        SELECT 3, 'content', meaningless, count(*), sum(ns)
+        FROM told WHERE meaningless IS NOT NULL AND timeless IS NULL GROUP BY meaningless
+        UNION ALL
+        SELECT 4, 'packets', kind, NULL, NULL FROM remarks WHERE warning AND kind NOT IN {_OF_CONNECTIONS}
+            AND (kind <> 'unseen' OR NOT EXISTS (FROM told WHERE midstream OR timeless IS NOT NULL)))
+    SELECT (row_number() OVER (ORDER BY place, ns DESC NULLS LAST, why))::INTEGER - 1 AS number, what, why, connections,
+        nullif(ns, 0)::BIGINT AS waited_ns
+    FROM parts
+"""
+
+
+def tell_unjudged(tables: Tables) -> None:
+    """Count the connections that could not be judged, by what of them, and why."""
+    tables.execute(_UNJUDGED)
