@@ -97,6 +97,18 @@ def the_duration_is_the_files(trace: Trace) -> None:
     assert captured_ns(trace) == (0 if first_at is None else last_at - first_at)
 
 
+def instants_lie_in_their_connection(trace: Trace) -> None:
+    """Whatever the clock does: nothing happens on a connection before it opens, nor after it closes."""
+    for table, first, last in (
+        ("exchanges", "request_at", "coalesce(response_done_at, response_at, request_done_at, request_at)"),
+        ("handshakes", "hello_at", "ready_at"),
+        ("phases", "start_at", "end_at"),
+    ):
+        outside = f"SELECT {table}.stream FROM {table} JOIN connections USING (stream)"
+        assert not trace.fetch(f"{outside} WHERE {first} < opened_at"), table
+        assert not trace.fetch(f"{outside} WHERE {last} > closed_at"), table
+
+
 def no_share_is_above_the_whole(trace: Trace) -> None:
     """As the first screen prints it."""
     for line in first_screen(trace, 100, colours=False, options=DrawOptions()):
@@ -108,6 +120,7 @@ LAWS: tuple[Law, ...] = (
     parts_add_up,
     counts_agree,
     the_duration_is_the_files,
+    instants_lie_in_their_connection,
     no_share_is_above_the_whole,
 )
 

@@ -112,6 +112,24 @@ def test_a_frame_of_another_decade_stretches_nothing(scratch: Scratch, years: in
     assert note.startswith(f"frame {frame} is dated {abs(years)} years {way} the frame ahead of it: the clock stepped,")
 
 
+@pytest.mark.parametrize("back_ns", [10**9, 3_600 * 10**9])
+def test_a_clock_that_is_set_back_before_the_beginning_of_a_connection_stands_still(
+    scratch: Scratch, back_ns: int
+) -> None:
+    said = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
+    packets = Talk(steps=[*said, *said, *said, Finish("client"), Finish("server")]).packets()
+    plain = scratch.read(NANOSECONDS.write(packets))
+    frame = plain.exchanges[2]["request_frame"]
+    shown = [replace(packet, at=packet.at - (back_ns if n >= frame else 0)) for n, packet in enumerate(packets, 1)]
+    tables = scratch.read(NANOSECONDS.write(shown))
+    assert_sound(tables)
+    (connection,) = tables.connections
+    for row, exchange in zip(plain.exchanges, tables.exchanges, strict=True):
+        assert connection["opened_at"] <= exchange["request_at"] <= exchange["response_at"] <= connection["closed_at"]
+        assert exchange["wait_ns"] == row["wait_ns"]
+    assert any("the clock was set back" in note for note in tables.captures[0]["notes"])
+
+
 def test_what_follows_a_clock_that_was_set_is_counted_on(tmp_path: Path) -> None:
     packets = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\n\r\n"), Finish("client"), Finish("server")]).packets()
     begun = packets[0].at

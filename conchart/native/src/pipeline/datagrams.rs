@@ -35,8 +35,8 @@ impl<O: Output> Run<O> {
         if let Some(told) = self.owner.take() {
             traffic.owners.learn(from, &told);
         }
-        let (arrived, seen) = (seen, traffic.told(seen).of(from));
-        if self.ahead != self.begun_ahead {
+        let (arrived, seen) = (seen, traffic.follows(stream, seen, &mut self.tally.notes).of(from));
+        if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);
         }
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };

@@ -11,6 +11,7 @@ use crate::exchange::{Carrier, Conversation, Delay, Ends, Exchange, Statements, 
 use crate::flow::Flow;
 use crate::keys::Keys;
 use crate::naming::ServerName;
+use crate::notes::{About, Notes};
 use crate::owners::Owners;
 use crate::packet::{Endpoint, Seq};
 use crate::phases::{self, Kind, Phase, Tiler};
@@ -257,6 +258,25 @@ impl Traffic {
     #[inline]
     pub fn told(&self, arrived: Arrival) -> Arrival {
         Arrival { at: dated(arrived.at, self.ahead), ..arrived }
+    }
+
+    /// The same of the next packet. One that is dated before what was told of its connection's opening shows that the clock
+    /// was set back: it follows the packet ahead of it at once, and what is dated like it is counted from there.
+    #[inline]
+    pub fn follows(&mut self, stream: i32, arrived: Arrival, notes: &mut Notes) -> Arrival {
+        let seen = self.told(arrived);
+        if self.tiler.opened().is_none_or(|opened| seen.at >= opened.at) {
+            return seen;
+        }
+        let Arrival { frame, .. } = arrived;
+        notes.add(About::ClockStep, || {
+            format!(
+                "frame {frame} is dated before the beginning of stream {stream}: the clock was set back; in connections that were \
+                 open then, the step counts as no time"
+            )
+        });
+        self.ahead = arrived.at.saturating_sub(self.packets.last().at);
+        self.told(arrived)
     }
 
     /// Until when, on the axis, a closed flow waits for packets that are still its own; `None` where it is open.
