@@ -121,17 +121,18 @@ class Talk:
         ack: int | None = None,
         window: int = WINDOW,
         options: list[tuple[str, object]] | None = None,
+        ttl: int = 64,
     ) -> int:
         """Write one segment down and return its sequence number.
 
         ``seq`` repeats or reorders: it leaves the stream where it stands unless the segment reaches further. ``ack``
-        defaults to all that the receiver has said.
+        defaults to all that the receiver has said. ``ttl`` is the hop limit as it arrives.
         """
         first = sender.next_seq if seq is None else seq
         acknowledges = (receiver.next_seq if ack is None else ack) if "A" in flags else 0
         packet = (
             Ether(src=sender.mac, dst=receiver.mac)
-            / IP(src=sender.address, dst=receiver.address, id=sender.ip_id, flags="DF")
+            / IP(src=sender.address, dst=receiver.address, id=sender.ip_id, flags="DF", ttl=ttl)
             / TCP(
                 sport=sender.port, dport=receiver.port, seq=first % 2**32, ack=acknowledges % 2**32, flags=flags,
                 window=window, options=options or [],

@@ -25,6 +25,8 @@ from conchart.store.tables import Tables
 # the connection served. The connection was over when the FIN came. So it was where the client still wrote its
 # close_notify, which nothing tells from data: no phase `close` begins there, but the FIN, or the RST, is seen. A proxy
 # that resets what its pool does not need (HAProxy) says nothing of the next request.
+# A connection whose last request was not answered ended for that reason, and so did a WebSocket: neither says how long
+# it would have been kept.
 _POOLED = f"""
     CREATE OR REPLACE TEMP TABLE pooled AS
     WITH judged AS (
@@ -51,7 +53,8 @@ _POOLED = f"""
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
             bool_or(protocol IN ('h2', 'grpc')) AS multiplexed, arg_min(protocol, number) AS first_protocol,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
-            arg_max(server_keepalive, number) AS server_keeps
+            arg_max(server_keepalive, number) AS server_keeps,
+            arg_max(coalesce(outcome, 'answered') = 'answered' AND status IS DISTINCT FROM 101, number) AS answered
         FROM exchanges LEFT JOIN refusing USING (stream)
         WHERE {ASKING} AND (refused_exchange IS NULL OR number < refused_exchange) GROUP BY stream),
     told AS (
@@ -71,7 +74,7 @@ _POOLED = f"""
             first_frame, coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
             coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
-            announced_ip IS NOT NULL AS announced,
+            coalesce(answered, false) AS answered, announced_ip IS NOT NULL AS announced,
             CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
                 WHEN fin_server_at - fin_client_at < rtt_server_ns - greatest(1_000_000, rtt_server_ns // 20)
                     THEN 'server'
@@ -100,8 +103,9 @@ _EXCHANGES = "SELECT stream, number, request_at, response_done_at FROM exchanges
 _OPENINGS = """
     CREATE OR REPLACE TEMP TABLE openings AS
     WITH closings AS (
-        SELECT stream AS previous_stream, closing_at AS previous_closed_at, closed_by AS previous_closed_by,
-            ended_by AS previous_ended_by, last_done_at AS previous_done_at, exchanges AS previous_exchanges,
+        SELECT stream AS previous_stream, closing_at AS previous_closed_at,
+            if(answered, closed_by, NULL) AS previous_closed_by, if(answered, ended_by, NULL) AS previous_ended_by,
+            if(answered, last_done_at, NULL) AS previous_done_at, exchanges AS previous_exchanges,
             refused_until AS previous_refused_until
         FROM pooled)
     SELECT stream, syn_at, accepted_at, first_frame AS syn_frame, coalesce(ready_at - syn_at, 0) AS setup_ns,
@@ -241,7 +245,7 @@ _ANSWERS = f"""
             AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE}
                 OR protocol IN ('h2', 'grpc') AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
-            AND response_at >= request_done_at)
+            AND response_at >= request_done_at AND outcome IS DISTINCT FROM 'abandoned')
     SELECT * EXCLUDE (awaits_event), greatest(response_at - start_at - rtt_ns, 0) AS ns,
         greatest(median(response_at - start_at - rtt_ns) OVER alike, 0)::BIGINT AS usual_ns,
         median(response_at - request_done_at) OVER alike AS usual_wait_ns,
