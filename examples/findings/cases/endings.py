@@ -47,7 +47,9 @@ def beside(capture: Capture) -> None:
         shell.server("PA", bytes(44))
         shell.wait(1_700)
     for turn in range(3):
-        scrape = opened(capture, port=42_000 + turn, server_port=9_100, client="192.0.2.78", after_ms=100 + turn * 5_000)
+        scrape = opened(
+            capture, port=42_000 + turn, server_port=9_100, client="192.0.2.78", after_ms=100 + turn * 5_000
+        )
         scrape.handshake()
         answered(scrape, "/metrics", 3, 2_000)
         scrape.goodbye()
@@ -215,7 +217,7 @@ def clients_give_up(capture: Capture) -> None:
 
 
 def again(talk: Talk, data: bytes, times: int) -> None:
-    """Send data that nobody acknowledges, and again after 0.2 s, 0.4 s, 0.8 s …"""
+    """Send data that nobody acknowledges, and again after 0.2 s, 0.4 s, 0.8 s and so on."""
     first = talk.client("PA", data)
     for turn in range(times):
         talk.wait(200 * 2**turn)
@@ -237,7 +239,7 @@ def request_lost(capture: Capture) -> None:
 
 
 def connection_forgotten(capture: Capture) -> None:
-    """After 400 s of rest, requests are never acknowledged. New connections work; of one, the capture ends too early."""
+    """After 400 s of rest, requests are never acknowledged. A new connection works; one is unfinished."""
     beside(capture)
     healthy(capture, 3)
     for number in range(2):
@@ -257,18 +259,18 @@ def connection_forgotten(capture: Capture) -> None:
 STORIES: dict[str, tuple[Callable[[Capture], None], str, str]] = {
     "no-answer-clean": (no_answer_clean, "Every request is answered", "- Thirteen requests, thirteen answers."),
     "no-answer-messy": (
-        no_answer_messy, "Requests without an answer, beside other traffic and on a connection that was open before",
+        no_answer_messy, "Requests without an answer, beside other traffic, one on a connection that was open before",
         "- `/report/0` ends by FIN after 1.8 s, `/report/1` by RST after 2.5 s, `/report/2` by RST after 2.9 s.\n"
         "- The connection of `/report/2` was open when the capture began. All other requests are answered.",
     ),
     "foreign-reset": (
         foreign_reset, "A device on the path resets requests in the server's name",
-        "- The server's packets arrive with a hop limit of 52. The RST, 4 ms after each request for `/blocked`, has 61, and\n"
-        "  comes sooner than the server could answer.",
+        "- The server's packets arrive with a hop limit of 52. The RST, 4 ms after a request for `/blocked`, has 61,\n"
+        "  and comes sooner than the server could answer.",
     ),
     "response-cut-messy": (
         response_cut, "Responses that are cut off, beside other traffic and on a connection that was open before",
-        "- Two responses in chunks end in the middle of a chunk. A third announces 9,000 bytes, of which 1,400 come before RST.",
+        "- Two responses in chunks end in the middle of a chunk. A third announces 9,000 bytes: 1,400 come before RST.",
     ),
     "response-cut-clean": (
         response_whole, "Responses in chunks that are complete, and one that ends with its connection",
@@ -285,7 +287,7 @@ STORIES: dict[str, tuple[Callable[[Capture], None], str, str]] = {
     ),
     "connection-forgotten-messy": (
         connection_forgotten, "Connections that were forgotten on the path, beside others that work",
-        "- After 400 s of rest, each request is sent six times without an acknowledgement. A new connection works at once.",
+        "- After 400 s of rest, each request is sent six times, never acknowledged. A new connection works at once.",
     ),
 }  # fmt: skip
 
