@@ -21,6 +21,7 @@ from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of
 from conchart.outputs.options import DrawOptions
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.telling.axis import captured_ns
+from conchart.telling.verdict import verdict
 from conchart.trace import Trace, read
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns
@@ -196,7 +197,8 @@ _SHOWING = (
     click.option(
         "--fail-on",
         type=click.Choice(SEVERITIES),
-        help="Exit with code 1 if a finding has this severity or a higher one. All output is written first.",
+        help="Exit with code 1 if a finding has this severity or a higher one, or if nobody was served. All output is "
+        "written first.",
     ),
 )
 
@@ -247,13 +249,17 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fails(trace: Trace, least: str) -> bool:
-    """Tell whether there are findings of this severity or a worse one, and name them."""
+    """Tell whether there are findings of this severity or a worse one, and name them; or whether nobody was served."""
     bad = SEVERITIES[SEVERITIES.index(least) :]
     query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
     names = [printable(name) for (name,) in trace.fetch(query, {"bad": list(bad)})]
     if names:
         click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
-    return bool(names)
+        return True
+    if verdict(trace).state == "nobody served":
+        click.echo(f"conchart: --fail-on {least}: nobody was served", err=True)
+        return True
+    return False
 
 
 def _extent(trace: Trace) -> str:
