@@ -17,14 +17,16 @@ LARGEST = 30_000_000
 SHORTEST = 24
 """Bytes of a request of HTTP/2 whose fields the request before it has told. Clients put several into one record."""
 OF_TLS = "inferred AND protocol IN ('h2', 'http/1.1', 'tls')"
-IDLE = """
+CONTROL = 35
+"""Bytes of a WINDOW_UPDATE inside TLS 1.3: it says that something was received, and answers nothing."""
+IDLE = f"""
     WITH waits AS (
         SELECT stream, start_at, end_at FROM phases JOIN exchanges USING (stream)
         WHERE kind = 'wait' AND number = exchange AND exchanges.inferred AND end_at - start_at > 5_000_000_000),
     spoken AS (
         SELECT stream, waits.start_at, waits.end_at, seen_at, sender
         FROM waits JOIN packets USING (stream)
-        WHERE bytes > 1 AND mark IS DISTINCT FROM 'retransmit' AND mark IS DISTINCT FROM 'keepalive'
+        WHERE bytes > {CONTROL} AND mark IS DISTINCT FROM 'retransmit' AND mark IS DISTINCT FROM 'keepalive'
             AND seen_at < waits.end_at),
     silences AS (
         SELECT stream, start_at, sender, seen_at,
