@@ -1,6 +1,7 @@
 """What the capture does not let anybody judge, why, and how much waiting that is.
 
-``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, servers, remarks. Out: the table ``unjudged``; no row where all was judged.
+``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, servers, remarks. Out: the table
+``unjudged``; no row where all was judged.
 
 What rules need decides: no rule judges a connection with missing bytes, or with one direction only (``setups`` and the
 evidence made of it leave both out); openings need the TCP handshake; what depends on the content of messages (status,

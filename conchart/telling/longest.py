@@ -1,7 +1,7 @@
 """Where most of what users waited was, whether something was found about it or not.
 
-In: the tables ``servers``, ``times``, ``wait_owners``, ``explained``, ``splits``, ``links``, and the rows behind the largest of them.
-Out: :class:`Longest`.
+In: the tables ``servers``, ``times``, ``wait_owners``, ``explained``, ``splits``, ``links``, and the rows behind the
+largest of them. Out: :class:`Longest`.
 
 A law against silence holds here: whatever has half or more of what users waited (a phase, a server, the proxy itself,
 the way to what stands behind it, that, attempts at it that came to nothing) is explained by findings for at least half

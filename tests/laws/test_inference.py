@@ -19,15 +19,17 @@ SHORTEST = 24
 OF_TLS = "inferred AND protocol IN ('h2', 'http/1.1', 'tls')"
 CONTROL = 35
 """Bytes of a WINDOW_UPDATE inside TLS 1.3: it says that something was received, and answers nothing."""
+WAITS = """
+    SELECT stream, start_at, end_at FROM phases JOIN exchanges USING (stream)
+    WHERE kind = 'wait' AND number = exchange AND exchanges.inferred AND end_at - start_at > 5_000_000_000
+"""
 IDLE = f"""
-    WITH waits AS (
-        SELECT stream, start_at, end_at FROM phases JOIN exchanges USING (stream)
-        WHERE kind = 'wait' AND number = exchange AND exchanges.inferred AND end_at - start_at > 5_000_000_000),
+    WITH waits AS ({WAITS}),
     spoken AS (
         SELECT stream, waits.start_at, waits.end_at, seen_at, sender
         FROM waits JOIN packets USING (stream)
-        WHERE bytes > {CONTROL} AND mark IS DISTINCT FROM 'retransmit' AND mark IS DISTINCT FROM 'keepalive'
-            AND seen_at < waits.end_at),
+        WHERE bytes > if(sender = 'server', {CONTROL}, 1) AND seen_at < waits.end_at
+            AND coalesce(mark NOT IN ('retransmit', 'keepalive'), true)),
     silences AS (
         SELECT stream, start_at, sender, seen_at,
             coalesce(lead(seen_at) OVER (PARTITION BY stream, start_at ORDER BY seen_at), end_at) AS until_at
@@ -47,7 +49,8 @@ def test_a_connection_has_no_more_inferred_requests_than_packets(every_trace: Tr
     crowded = every_trace.fetch(
         """
         SELECT stream, requests, packets_client + packets_server AS packets FROM connections JOIN (
-            SELECT stream, count(*) AS requests FROM exchanges WHERE inferred AND request_at IS NOT NULL GROUP BY stream)
+            SELECT stream, count(*) AS requests FROM exchanges WHERE inferred AND request_at IS NOT NULL
+            GROUP BY stream)
         USING (stream) WHERE requests > packets
         """
     )
@@ -60,7 +63,8 @@ def test_records_have_room_for_the_requests_that_are_inferred(every_trace: Trace
     crowded = every_trace.fetch(
         f"""
         SELECT stream, requests, sent FROM (
-            SELECT stream, count(*) AS requests FROM exchanges WHERE {OF_TLS} AND request_at IS NOT NULL GROUP BY stream)
+            SELECT stream, count(*) AS requests FROM exchanges WHERE {OF_TLS} AND request_at IS NOT NULL
+            GROUP BY stream)
         JOIN (SELECT stream, sum(greatest(1, bytes // {SHORTEST})) AS sent FROM records
             WHERE sender = 'client' AND kind = 'ApplicationData' GROUP BY stream) USING (stream)
         WHERE requests > sent
@@ -82,4 +86,4 @@ def test_idle_is_no_wait(name: str) -> None:
     except CaptureError:
         pytest.skip("cannot be read")
     with trace:
-        assert trace.fetch(IDLE) == []
+        assert not trace.fetch(WAITS) or trace.fetch(IDLE) == []
