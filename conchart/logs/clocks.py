@@ -103,33 +103,39 @@ def first_estimate(
 
 _APART = """
     SELECT quantile_cont(ns, 0.02), quantile_cont(ns, 0.25), median(ns), quantile_cont(ns, 0.75),
-        quantile_cont(ns, 0.98), count(*)
+        quantile_cont(late_ns, 0.98), count(*)
     FROM (
-        SELECT {told} - {reference} AS ns FROM log_pairs JOIN log_lines USING (log, line)
+        SELECT {told} - {reference} AS ns, {told} - {latest} AS late_ns FROM log_pairs JOIN log_lines USING (log, line)
         JOIN log_requests ON log_requests.stream = log_pairs.stream AND number = log_pairs.exchange
         WHERE log = {log} QUALIFY log_pairs.rivals = 0 OR count(*) FILTER (log_pairs.rivals = 0) OVER () < 10)
 """
 
 
-def better_estimate(tables: Tables, log: int, *, told: str, reference: str, grain_ns: int, known: LogClock) -> LogClock:
+def better_estimate(
+    tables: Tables, log: int, *, told: str, reference: str, latest: str, grain_ns: int, known: LogClock
+) -> LogClock:
     """Estimate from pairs: by the median, or of a coarse clock by the bounds that each pair sets.
 
     Args:
         tables: With ``log_pairs``.
         log: Its number.
         told: SQL of an instant of the line, in ``log_lines``.
-        reference: SQL of the same instant, of ``log_requests``.
+        reference: SQL of the same instant, of ``log_requests``: the earliest that it can be.
+        latest: The latest: a server's clock does not contain how long a request lay in the kernel before it was read,
+            nor how long the end of a response did after it was written.
         grain_ns: What the log's clock cuts off.
         known: The estimate so far.
     """
-    ((least, lower, middle, upper, most, pairs),) = tables.fetch(_APART.format(log=log, told=told, reference=reference))
+    ((least, lower, middle, upper, most, pairs),) = tables.fetch(
+        _APART.format(log=log, told=told, reference=reference, latest=latest)
+    )
     if not pairs:
         return known
     if grain_ns > FINE_NS:
         # An instant that was cut off lies up to a unit before the real one: each pair bounds what the clock is ahead.
         low, high = most, least + grain_ns
         ahead, half = (low + high) / 2, abs(high - low) / 2
-        return LogClock(ahead_ns=round(ahead), uncertainty_ns=round(half) + _USUAL_NS // 2, method="pairs")
+        return LogClock(ahead_ns=round(ahead), uncertainty_ns=round(half) + _USUAL_NS, method="pairs")
     spread = (upper - lower) / 2 / max(pairs, 1) ** 0.5
     return LogClock(
         ahead_ns=round(middle + grain_ns / 2), uncertainty_ns=round(spread + max(grain_ns / 2, 1_000)), method="pairs"

@@ -13,6 +13,7 @@ from conchart import _native
 from conchart.logs.clocks import FINE_NS, LogClock, better_estimate, first_estimate
 from conchart.logs.comparing import compare
 from conchart.logs.formats import TOTALS
+from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
 _SECOND = 1_000_000_000
@@ -113,16 +114,25 @@ class _Log:
     has_ids: bool
     clock: LogClock
     span: tuple[int, int]
+    elsewhere: tuple[tuple[str, int], ...] = ()
+    """Servers in front of the one that wrote the log, and behind it: what they were asked is not in it."""
 
     @property
     def candidates(self) -> str:
         """SQL: an exchange that the log may be about. Without addresses, those of clients, and not a proxy's own."""
-        return "true" if self.by_address else "of_front"
+        others = ", ".join(f"({literal(ip)}, {port})" for ip, port in self.elsewhere)
+        here = f"(server_ip, server_port) NOT IN ({others})" if others else "true"
+        return here if self.by_address else f"of_front AND {here}"
 
     @property
     def reference(self) -> str:
         """SQL of the instant of an exchange that a line tells."""
         return "start_at" if self.instant == "start" else "low_at"
+
+    @property
+    def latest(self) -> str:
+        """SQL of the latest instant at which that may have been."""
+        return "greatest(start_at, low_at)" if self.instant == "start" else "high_at"
 
     @property
     def is_fine(self) -> bool:
@@ -227,6 +237,7 @@ def _pair(tables: Tables, log: _Log) -> _Log:
             )
         for sure, said, seen, which in log.passes():
             _pair_groups(tables, log, sure, _row(said), _row(seen), which)
+        log = replace(log, elsewhere=_elsewhere(tables, log.number) or log.elsewhere)
         if turn + 1 < _ROUNDS:
             by_start = log.took != "NULL" and log.is_fine and log.instant == "end"
             clock = better_estimate(
@@ -234,11 +245,41 @@ def _pair(tables: Tables, log: _Log) -> _Log:
                 log.number,
                 told=f"logged_at - {log.took}" if by_start else "logged_at",
                 reference="start_at" if by_start else log.reference,
+                latest="start_at" if by_start else log.latest,
                 grain_ns=log.grain_ns,
                 known=log.clock,
             )
             log = replace(log, clock=clock)
     return log
+
+
+_CHAINS = """
+    WITH pairs AS (
+        SELECT server_ip, server_port, count(*) AS pairs FROM log_pairs JOIN connections USING (stream)
+        WHERE log = {log} GROUP BY ALL),
+    chains AS (
+        SELECT DISTINCT f.server_ip AS front_ip, f.server_port AS front_port, b.server_ip AS back_ip,
+            b.server_port AS back_port
+        FROM links JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
+        WHERE (f.server_ip, f.server_port) <> (b.server_ip, b.server_port))
+    SELECT front_ip, front_port, back_ip, back_port, coalesce(front.pairs, 0), coalesce(back.pairs, 0)
+    FROM chains LEFT JOIN pairs front ON front.server_ip = front_ip AND front.server_port = front_port
+    LEFT JOIN pairs back ON back.server_ip = back_ip AND back.server_port = back_port
+    ORDER BY ALL
+"""
+
+
+def _elsewhere(tables: Tables, log: int) -> tuple[tuple[str, int], ...]:
+    """Give the servers of chains that did not write the log.
+
+    On one machine, a proxy and what it asks have clients of one address, and are asked the same. What one server was
+    asked is written once: of two that stand in one chain, the one with most lines wrote it, and rather the front.
+    """
+    others = set()
+    for front_ip, front_port, back_ip, back_port, fronts, backs in tables.fetch(_CHAINS.format(log=log)):
+        if fronts or backs:
+            others.add((front_ip, front_port) if backs > 2 * fronts else (back_ip, back_port))
+    return tuple(sorted(others))
 
 
 def _pair_groups(tables: Tables, log: _Log, sure: float, said: str, seen: str, which: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import conchart
 from conchart import CaptureError, UsageError
-from tests.conftest import logs_of
+from tests.conftest import ROOT, logs_of
 from tests.logs.making import LOGS, TIMED, encrypted, logged, moved, numbers, score
 
 CROWDS = ("nginx-crowd", "haproxy-crowd", "apache-crowd")
@@ -199,3 +199,44 @@ def test_an_empty_log_has_no_lines(tmp_path: Path) -> None:
     (tmp_path / "access.log").write_text("")
     with conchart.read(NEAR / "input.pcap", access_logs=[f"nginx={tmp_path / 'access.log'}"]) as trace:
         assert trace.sql("SELECT lines, matched, unlogged FROM logs").fetchall() == [(0, 0, 0)]
+
+
+def _combined(rows: list[tuple[str, int, str, str, int, int]]) -> str:
+    """Write lines of whole seconds."""
+    return "".join(
+        f'{ip} - - [{_clf(at // 10**9)}] "{method} {target} HTTP/1.1" {status} {size} "-" "curl"\n'
+        for ip, at, method, target, status, size in rows
+    )
+
+
+def test_only_requests_of_the_server_that_wrote_the_log_can_lack_a_line(tmp_path: Path) -> None:
+    """On one machine, what nginx asks its backend has the same client, and the same target."""
+    capture = ROOT / "captures/hops/local-nginx-16/input.pcap"
+    with conchart.read(capture) as trace:
+        ((port, requests),) = trace.sql("SELECT server_port, requests FROM servers WHERE role = 'front'").fetchall()
+        rows = trace.sql(f"""
+            SELECT client_ip, response_at, method, target, status, response_bytes
+            FROM exchanges JOIN connections USING (stream) WHERE server_port = {port} ORDER BY response_at
+        """).fetchall()
+    (tmp_path / "access.log").write_text(_combined(rows))
+    with conchart.read(capture, access_logs=[f"nginx={tmp_path / 'access.log'}"]) as trace:
+        assert trace.sql("SELECT matched, requests, unlogged FROM logs").fetchall() == [(len(rows), requests, 0)]
+        ports = trace.sql("SELECT DISTINCT server_port FROM log_lines JOIN connections USING (stream)").fetchall()
+        assert ports == [(port,)]
+
+
+def test_what_the_kernel_still_had_does_not_move_the_clock(tmp_path: Path) -> None:
+    """The server wrote its line when a response had begun; the wire ended later, in the next second."""
+    capture = LOGS / "nginx-slow-client/input.pcap"
+    with conchart.read(capture) as trace:
+        rows = trace.sql("""
+            SELECT client_ip, response_done_at - buffered_ns, method, target, status, response_bytes
+            FROM exchanges JOIN connections USING (stream) JOIN logged ON logged.stream = exchanges.stream
+                AND exchange = exchanges.number
+            ORDER BY 2
+        """).fetchall()
+    (tmp_path / "access.log").write_text(_combined(rows))
+    with conchart.read(capture, access_logs=[f"nginx={tmp_path / 'access.log'}"]) as trace:
+        ((ahead, slack, matched),) = trace.sql("SELECT ahead_ns, uncertainty_ns, matched FROM logs").fetchall()
+    assert matched == len(rows)
+    assert abs(ahead) <= slack
