@@ -41,7 +41,7 @@ _UNJUDGED = f"""
         SELECT 3, 'content', meaningless, count(*), sum(ns)
         FROM told WHERE meaningless IS NOT NULL AND timeless IS NULL GROUP BY meaningless
         UNION ALL
-        SELECT 4, 'packets', kind, NULL, NULL FROM remarks WHERE warning AND kind NOT IN {_OF_CONNECTIONS}
+        SELECT DISTINCT 4, 'packets', kind, NULL, NULL FROM remarks WHERE warning AND kind NOT IN {_OF_CONNECTIONS}
             AND (kind <> 'unseen' OR NOT EXISTS (FROM told WHERE midstream OR timeless IS NOT NULL)))
     SELECT (row_number() OVER (ORDER BY place, ns DESC NULLS LAST, why))::INTEGER - 1 AS number, what, why, connections,
         nullif(ns, 0)::BIGINT AS waited_ns
