@@ -91,6 +91,7 @@ TOLD = (
     "udp/dns-before-http",
     "udp/http3",
     "udp/services",
+    "crafted/h2-goaway-messy",
     "crafted/gap",
     "crafted/refused",
     "crafted/reordering",
