@@ -1,5 +1,4 @@
-"""Where the time went: what stalls explain of each phase, what users waited for, per connection and per server, and
-whose time that is.
+"""Where the time went, and whose it was: what stalls explain of each phase, and what users waited for.
 
 In: connections, phases, handshakes, exchanges, stalls. Out: tables ``stalled``, ``times``, ``wait_owners``,
 ``connections.waited_ns``, ``exchanges.service_ns``.
@@ -115,7 +114,8 @@ _CHARGE = f"""
 """
 
 _WAY = """rtt_server_ns + CASE (SELECT any_value(seen_from) FROM captures)
-    WHEN 'client' THEN coalesce(least_rtt_client_ns, 0) WHEN 'server' THEN -coalesce(least_rtt_server_ns, 0) ELSE 0 END"""
+    WHEN 'client' THEN coalesce(least_rtt_client_ns, 0)
+    WHEN 'server' THEN -coalesce(least_rtt_server_ns, 0) ELSE 0 END"""
 """SQL, of ``connections``: the way from the point of view to the server and back, which is part of every wait."""
 # Stalls of a connection do not overlap: what lies between two instants is the difference of two running sums.
 _SERVE = f"""
@@ -135,7 +135,8 @@ _SERVE = f"""
         WHERE way_ns IS NOT NULL) AS told
     WHERE exchanges.stream = told.stream AND exchanges.number = told.number
 """
-# What no stall explains of a phase: of a TLS handshake each end's computing, of a wait what is not the way, is that end's.
+# What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
+# way is the server's.
 _OWN = f"""
     INSERT INTO wait_owners BY NAME
     WITH users AS (
@@ -192,7 +193,7 @@ def charge_servers(tables: Tables) -> None:
 
 
 def time_servers(tables: Tables) -> None:
-    """Fill ``exchanges.service_ns``: the part of a wait in which the server had the request, and nothing was held up."""
+    """Fill ``exchanges.service_ns``: of a wait, when the server had the request and nothing was held up."""
     tables.execute(_SERVE)
 
 

@@ -535,8 +535,8 @@ TABLES: tuple[Table, ...] = (
         key="stream, start_at",
         known="end_at, phase, kind, side, owner, start_frame, end_frame, confidence",
         worked_out="""
-            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase PHASE, kind STALL,
-            detail DETAIL, side SIDE, owner OWNER, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+            stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase PHASE, kind STALL, detail DETAIL,
+            side SIDE, owner OWNER, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
         """,
     ),
     Table(

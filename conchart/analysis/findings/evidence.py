@@ -386,7 +386,14 @@ _WAITED = f"""
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, closed_at FROM connections) USING (stream)
         LEFT JOIN opened USING (stream, number) LEFT JOIN late USING (stream, number)
-        WHERE {ASKING} AND request_at IS NOT NULL),
+        WHERE {ASKING} AND request_at IS NOT NULL
+        UNION ALL
+        -- A greeting: the server speaks first.
+        SELECT stream, number, request_at, opened_at, end_at, client_ip, server_ip, server_port
+        FROM exchanges
+        JOIN (SELECT stream, exchange AS number, end_at FROM phases WHERE kind = 'wait') USING (stream, number)
+        JOIN (SELECT stream, client_ip, server_ip, server_port, opened_at FROM connections) USING (stream)
+        WHERE number = 0 AND request_at IS NULL),
     proxies AS (SELECT address AS client_ip FROM nodes WHERE port IS NULL AND role = 'proxy'),
     asked_by_users AS (
         SELECT stream, number, start_at, end_at FROM lives
@@ -401,7 +408,8 @@ _WAITED = f"""
         SELECT stream, -1, opened_at, closed_at FROM connections
         WHERE (state IN ('refused', 'unanswered') AND transport = 'tcp'
                 OR state = 'unanswered' AND stream IN (SELECT stream FROM handshakes WHERE quic_version IS NOT NULL)
-                OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed'))
+                OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed')
+                OR stream IN (SELECT stream FROM stalled WHERE kind = 'syn-rto'))
             AND stream NOT IN (SELECT stream FROM exchanges)
             AND client_ip NOT IN (FROM proxies) AND client_ip NOT IN (FROM scanners)),
     backs AS (

@@ -90,6 +90,7 @@ pub fn of_handshake(handshake: &Handshake, end: impl FnOnce() -> Moment) -> Opti
 /// Nobody waits for what comes after the requester has gone. A response that comes when something happens is not owed
 /// before: that time is idle. So is what follows the head of one that comes in parts when something happens, and the
 /// answer that opens a tunnel: who owes what is between its two ends.
+/// A greeting is owed as soon as the connection stands.
 pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Phase>; 3] {
     let end = || exchange.ended.unwrap_or_else(&end);
     let until = |moment| exchange.until(moment);
@@ -100,11 +101,12 @@ pub fn of_exchange(exchange: &Exchange, end: impl Fn() -> Moment) -> [Option<Pha
     };
     let (request, response) = (&exchange.request, &exchange.response);
     let request_ends = if request.done || response.first.is_some() { request.last } else { Some(end()) };
+    let owed = request_ends.or(exchange.owed);
     let response_ends = if response.done || exchange.inferred { response.last } else { Some(end()) };
     let wait = match response.revealed.filter(|_| response.first.is_none()) {
         Some(revealed) => phase(Kind::Unseen, request_ends, Some(revealed)),
         None if exchange.awaits_event => None,
-        None => phase(Kind::Wait, request_ends, Some(response.first.map_or_else(&end, until))),
+        None => phase(Kind::Wait, owed, Some(response.first.map_or_else(&end, until))),
     };
     let opened = exchange.tunnel.as_ref().and_then(|tunnel| tunnel.done).or(exchange.streams_from);
     [

@@ -20,13 +20,15 @@ use crate::tls::{Handshake, Transcript};
 pub struct Conversation {
     ledger: Ledger,
     layer: Layer,
+    /// The first bytes, and who sent them.
+    first: Option<(Side, Moment)>,
 }
 
 impl Conversation {
     /// `midstream`: the capture began after the connection; `keys`: where secrets may be known.
     #[must_use]
     pub fn new(carrier: Carrier, midstream: bool, keys: Option<Keys>) -> Self {
-        Self { ledger: Ledger::default(), layer: Layer::new(carrier, midstream, keys) }
+        Self { ledger: Ledger::default(), layer: Layer::new(carrier, midstream, keys), first: None }
     }
 
     /// How much is told of statements and keys: nothing was read yet.
@@ -49,11 +51,15 @@ impl Conversation {
 
     /// The next bytes of one side's stream, or its next datagram.
     pub fn data(&mut self, from: Side, chunk: Chunk<'_>) {
+        if !chunk.is_empty() {
+            self.first.get_or_insert((from, chunk.seen));
+        }
         self.layer.event(&mut self.ledger, Event::Data(from, chunk));
     }
 
     /// Bytes that were received but not captured.
     pub fn gap(&mut self, from: Side, gap: Gap) {
+        self.first.get_or_insert((Side::Client, gap.seen));
         self.layer.event(&mut self.ledger, Event::Gap(from, gap));
     }
 
@@ -149,6 +155,12 @@ impl Conversation {
     #[must_use]
     pub fn announced(&self) -> Option<Endpoint> {
         self.ledger.announced
+    }
+
+    /// The connection's first bytes, where the server sent them.
+    #[must_use]
+    pub fn greeting(&self) -> Option<Moment> {
+        self.first.and_then(|(from, seen)| (from == Side::Server).then_some(seen))
     }
 
     /// What the connection speaks: `tls`, `http/1.0`, `http/1.1`, `h2`, `unknown`; `None` when no

@@ -242,6 +242,8 @@ pub struct Exchange {
     /// Does this side want the connection kept open after this exchange?
     pub client_keepalive: Option<bool>,
     pub server_keepalive: Option<bool>,
+    /// Since when the response is owed, though nothing was asked: the server speaks first, and the connection stands.
+    pub owed: Option<Moment>,
     /// Nothing more of it will come after this: it was given up (RST_STREAM), or nothing answers it (a PROXY header).
     pub ended: Option<Moment>,
     /// How it ended. Readers say so where only their protocol tells; `None` when all else is known: no response was due.
@@ -276,6 +278,14 @@ impl Exchange {
     pub fn awaits(&self) -> Option<&'static str> {
         let event = self.awaits_event.then_some("event");
         if self.streams { Some("stream") } else { event }
+    }
+
+    /// Does it greet, on a connection that begins with these bytes of the server's?
+    ///
+    /// Of what nobody read, it may as well be news, which is not owed at any time.
+    #[must_use]
+    pub fn greets(&self, first: Moment) -> bool {
+        self.request.first.is_none() && self.response.first == Some(first) && self.protocol != "unknown"
     }
 
     /// Says which statement is asked.

@@ -234,6 +234,8 @@ static ROWS: &[Row] = &[
     Row { protocol: Some("smtp"), verdict: names::smtp, ..STREAM },
     Row { protocol: Some("ftp"), verdict: names::ftp, ..STREAM },
     Row { protocol: Some("xmpp"), verdict: names::xmpp, ..STREAM },
+    Row { protocol: Some("ssh"), verdict: names::ssh, ..STREAM },
+    Row { protocol: Some("vnc"), verdict: names::vnc, ..STREAM },
     Row {
         sender: Sender::Responder,
         first: When::Always,

@@ -101,6 +101,11 @@ impl Packets {
     fn is_midstream(&self) -> bool {
         matches!(self, Self::Tcp(tcp) if tcp.is_midstream())
     }
+
+    /// Since when the server owes what it says first.
+    fn accepted(&self) -> Option<Moment> {
+        if let Self::Tcp(tcp) = self { tcp.syn.and(tcp.ack) } else { None }
+    }
 }
 
 /// What is said on a flow. A SYN that nobody answers needs no reader for it.
@@ -382,6 +387,8 @@ impl Traffic {
         let ends = packets.ends();
         while let Some(mut exchange) = conversation.next_exchange() {
             exchange.conclude(&ends);
+            let greets = exchange.number == 0 && conversation.greeting().is_some_and(|first| exchange.greets(first));
+            exchange.owed = packets.accepted().filter(|_| greets);
             phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
             name.asked(exchange.host.as_deref());
             out.exchange(stream, exchange)?;

@@ -11,6 +11,16 @@ pub(in crate::exchange) fn imap(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"* OK", b"* PREAUTH"])
 }
 
+/// RFC 4253 section 4.2: both sides begin so.
+pub(in crate::exchange) fn ssh(prefix: &[u8]) -> Verdict {
+    words(prefix, &[b"SSH-"])
+}
+
+/// RFC 6143 section 7.1.1.
+pub(in crate::exchange) fn vnc(prefix: &[u8]) -> Verdict {
+    words(prefix, &[b"RFB 00"])
+}
+
 pub(in crate::exchange) fn pop3(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"+OK"])
 }
@@ -80,6 +90,8 @@ mod tests {
             (b"220 (vsFTPd 3.0.3)\r\n", "ftp"),
             (b"* OK IMAP4rev1\r\n", "imap"),
             (b"+OK ready\r\n", "pop3"),
+            (b"SSH-2.0-OpenSSH_9.6\r\n", "ssh"),
+            (b"RFB 003.008\n", "vnc"),
             (b"<?xml version='1.0'?><stream:stream to='x'>", "xmpp"),
         ] {
             assert_eq!(name(words), Some(protocol));
