@@ -131,7 +131,7 @@ _NODES = """
         UNION SELECT server_ip, server_port FROM connections),
     both_ways AS (
         SELECT client_ip AS address FROM connections
-        INTERSECT SELECT server_ip FROM connections WHERE state NOT IN ('refused', 'unanswered')),
+        INTERSECT SELECT server_ip FROM connections WHERE state NOT IN ('abandoned', 'refused', 'unanswered')),
     linked AS (
         SELECT DISTINCT f.server_ip, f.server_port, b.client_ip
         FROM (SELECT DISTINCT front_stream, back_stream FROM links)

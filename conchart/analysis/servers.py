@@ -17,7 +17,7 @@ Endpoint = tuple[str, int]
 Caller = tuple[str, int | None]
 """Who calls servers: a server, or whatever is served at an address."""
 
-_ANSWERING = f"(FROM connections WHERE {ANSWERED} AND NOT {UNREAD})"
+_ANSWERING = f"(FROM connections WHERE {ANSWERED} AND state <> 'abandoned' AND NOT {UNREAD})"
 """SQL: what tells who is a server: a port that refuses everybody is nobody's front."""
 
 # A few links may be wrong: what is little to both ends stands for nothing.

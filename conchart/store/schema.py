@@ -25,7 +25,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "SIDE": SIDES,
     "SIDES": ("both", *SIDES),
     "PLACE": ("client", "middle", "server"),
-    "STATE": ("complete", "midstream", "open", "refused", "reset", "unanswered"),
+    "STATE": ("abandoned", "complete", "midstream", "open", "refused", "reset", "unanswered"),
     "SESSION": ("full", "psk", "psk-0rtt", "session-id", "ticket"),
     "OUTCOME": ("complete", "failed", "incomplete"),
     "COVERAGE": ("all", "none", "partial", "unsupported", "wrong"),

@@ -6,7 +6,7 @@ In: values for the few statements of DuckDB's that take no parameters. Out: lite
 import re
 from collections.abc import Mapping
 
-ONE_SIDED = "(packets_client = 0 OR packets_server = 0) AND state <> 'unanswered'"
+ONE_SIDED = "(packets_client = 0 OR packets_server = 0) AND state NOT IN ('abandoned', 'unanswered')"
 """Of ``connections``: somebody answered, but one side's packets are not in the capture."""
 MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
 """Of ``connections``: bytes acknowledged but not captured."""

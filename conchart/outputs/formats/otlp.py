@@ -260,7 +260,7 @@ _TRACES = f"""
         FROM ({parts("asked_spans")})
         UNION ALL
         SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_CONNECT}, NULL,
-            CASE WHEN state IN ('refused', 'unanswered') THEN state END
+            CASE WHEN state IN ('abandoned', 'refused', 'unanswered') THEN state END
         FROM opening_spans JOIN connections USING (stream) WHERE handshake IS NULL
         UNION ALL
         SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_TLS}, NULL,

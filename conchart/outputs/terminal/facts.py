@@ -13,7 +13,7 @@ from conchart.words.units import count_of, format_bytes, format_count, format_in
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 
 _STATE = f"""CASE WHEN transport = 'tcp' THEN state WHEN {TO_GROUP} THEN 'UDP to a group'
-    WHEN state = 'unanswered' THEN 'UDP unanswered' ELSE 'UDP' END"""
+    WHEN state IN ('abandoned', 'unanswered') THEN 'UDP unanswered' ELSE 'UDP' END"""
 """SQL: how a connection ended; UDP has no end."""
 
 RENEGOTIATION = "CASE WHEN version IS NULL AND number > 0 THEN 'encrypted renegotiation' END"

@@ -17,7 +17,7 @@ export const FIELDS = [
   fieldOf("server", "address", "lanes", ["server_ip"], "who accepted it, as ip"),
   fieldOf("port", "port", "lanes", ["client_port", "server_port"], "the port of either end: port:443"),
   fieldOf("name", "text", "lanes", ["name"], "the connection's name: its SNI, or the Host of its first request"),
-  fieldOf("state", "text", "lanes", ["state"], "complete, open, refused, unanswered, reset, midstream"),
+  fieldOf("state", "text", "lanes", ["state"], "complete, open, refused, unanswered, reset, midstream, abandoned"),
   fieldOf("app", "text", "lanes", ["app"], "the protocol: app:http/1.1"),
   fieldOf("duration", "time", "lanes", ["duration"], "from the first to the last packet: duration > 50ms"),
   fieldOf("opened", "time", "lanes", ["opened"], "when it was opened, after the start: opened > 1.5s"),
