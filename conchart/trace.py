@@ -18,8 +18,8 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
-from conchart.analysis.races import find_races
 from conchart.analysis.lookups import wait_for_names
+from conchart.analysis.races import find_races
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
 from conchart.errors import CaptureError, UsageError
