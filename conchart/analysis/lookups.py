@@ -1,7 +1,7 @@
 """How long clients waited for resolvers that never answered.
 
-In: the tables as the core filled them. Out: the same; a flow of DNS over UDP that nobody answered lasts until its client
-asked for the same elsewhere, and its state is ``abandoned``.
+In: the tables as the core filled them. Out: the same; a flow of DNS over UDP that nobody answered lasts until its
+client asked for the same elsewhere, and its state is ``abandoned``.
 
 The core sees one flow at a time: the last packet of such a flow is the last query, and the client's wait only begins
 there. It comes before everything else that is worked out, so that what users waited, servers, findings and exports all
