@@ -134,6 +134,7 @@ class _Tcp:
 
     def __init__(self, connection: Connection) -> None:
         self._about = connection.about
+        self._ended = {exchange["ended_frame"]: exchange for exchange in connection.exchanges if exchange["ended_by"]}
         self._udp = connection.about["transport"] == "udp"
         self._ends: dict[str, dict[int, int]] = {"client": {}, "server": {}}
         """By sender: the frame whose last byte is before that number."""
@@ -159,10 +160,12 @@ class _Tcp:
             said.insert(0, self._syn(packet))
         if "R" in flags:
             words.append("RST")
-            said.append(f"The {sender} breaks the connection off.")
+            by = f"Something on the path, in the {sender}'s name," if self._is_foreign(packet) else f"The {sender}"
+            said.append(f"{by} breaks the connection off{self._leaves(packet)}.")
         if "F" in flags:
             words.append("FIN")
-            said.append(f"The {sender} has sent everything: it closes its side.")
+            left = self._leaves(packet)
+            said.append(f"The {sender} {'has sent everything: it ' * (not left)}closes its side{left}.")
         if not words and not told:
             if packet["bytes"]:
                 words.append(format_bytes(packet["bytes"]))
@@ -181,6 +184,16 @@ class _Tcp:
         rtt = self._about["rtt_server_ns"]
         far = f" From the capture to the server and back it is {format_ns(rtt)}." if rtt is not None else ""
         return f"The server accepts.{most}{far}"
+
+    def _leaves(self, packet: Row) -> str:
+        """Say what an end leaves without an answer."""
+        exchange = self._ended.get(packet["frame"])
+        if exchange is None:
+            return ""
+        return ", in the middle of the response" if exchange["response_at"] else ", without an answer"
+
+    def _is_foreign(self, packet: Row) -> bool:
+        return bool(self._about["rst_foreign"]) and packet["frame"] == self._about["rst_frame"]
 
     def _marked(self, packet: Row) -> str:
         if packet["mark"] == "retransmit" and packet["bytes"]:

@@ -22,13 +22,20 @@ _MOSTLY_DISTANCE = 1.25
 _TO_BE_TOLD = 20
 """The way is told where it is one part in so many of a silence, or more."""
 _BOTH = ("nagle", "delayed-ack")
-_DOES = {
-    "tls": "computes, or reads its keys and certificates",
-    "wait": "works on the response",
-    "request": "has not sent all of its request",
-    "transfer": "pauses in its response",
-    "idle": "has nothing to say",
+_DOES: dict[str, tuple[str | None, str]] = {
+    "tls": (None, "computes, or reads its keys and certificates"),
+    "wait": ("server", "works on the response"),
+    "request": ("client", "has not sent all of its request"),
+    "transfer": ("server", "pauses in its response"),
 }
+"""Who owes the next byte of a phase, else whoever speaks next, and what that side does."""
+_OWES = {"wait": "owes the response", "transfer": "owes the rest of its response"}
+_ENDS = {
+    "abandoned": "until the client gives up",
+    "unanswered": "until the connection is ended without one",
+    "cut": "until the connection is ended",
+}
+"""How a silence ends that ends the exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +103,26 @@ def _says(connection: Connection, before: Rung, after: Rung) -> str:
     kind = phase["kind"] if phase else "idle"
     if kind in ("idle", "close"):
         return f"{format_ns(took)} in which nobody owes anybody a byte, until the {side} has something to say"
-    says = f"{format_ns(took)} in which the {side} {_DOES.get(kind, 'is silent')}"
+    if ended := _ended(connection, after):
+        return f"{format_ns(took)} in which {_owed(connection, ended, kind)}, {_ENDS[ended['outcome']]}"
+    owing, does = _DOES.get(kind, (None, "is silent"))
+    says = f"{format_ns(took)} in which the {owing or side} {does}"
     if answers and distance * _TO_BE_TOLD > took:
         says += f"; {format_ns(distance)} of it is the way there and back"
     return says
+
+
+def _ended(connection: Connection, after: Rung) -> Row | None:
+    """The exchange that this packet breaks off."""
+    frames = ((exchange["ended_frame"], exchange) for exchange in connection.exchanges)
+    return next((exchange for frame, exchange in frames if frame == after.frame and exchange["outcome"] in _ENDS), None)
+
+
+def _owed(connection: Connection, exchange: Row, kind: str) -> str:
+    never_came = exchange["response_at"] is None and connection.about["unacknowledged_client"]
+    if never_came and exchange is connection.exchanges[-1]:
+        return "the server does not acknowledge the request"
+    return f"the server {_OWES.get(kind, 'owes the response')}"
 
 
 def _covering(stretches: list[Row], start_at: int, end_at: int) -> Row | None:
