@@ -1,0 +1,86 @@
+"""Whose time a wait is: the server's own time, greetings, and resolvers that never answer."""
+
+from typing import Any
+
+import pytest
+
+import conchart
+from tests.conftest import ROOT
+
+MS = 1_000_000
+S = 1_000 * MS
+
+
+def rows(name: str, query: str) -> list[Any]:
+    with conchart.read(ROOT / f"captures/{name}/input.pcap") as trace:
+        return trace.sql(query).fetchall()
+
+
+@pytest.mark.parametrize("name", ["lost-request-complete-1seg", "lost-request-midstream-6seg"])
+def test_a_lost_request_is_the_paths_time_and_not_the_servers(name: str) -> None:
+    ((wait_ns, service_ns),) = rows(f"wild/{name}", "SELECT max(wait_ns), max(service_ns) FROM exchanges")
+    assert wait_ns > 4 * S
+    assert service_ns < 3 * MS
+    owned = dict(rows(f"wild/{name}", "SELECT owner, waited_ns FROM wait_owners WHERE phase = 'wait'"))
+    assert owned.keys() == {"path", "server"}
+    assert owned["server"] < 10 * MS < 4 * S < owned["path"]
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"), [("wild/mysql-greeting-10s", 10), ("wild/smtp-220-20s", 20), ("crafted/late-greeting", 10)]
+)
+def test_a_greeting_is_waited_for_since_the_connection_stands(name: str, seconds: int) -> None:
+    told = rows(
+        name,
+        """
+        SELECT end_at - start_at, start_at = syn_end_at, request_at FROM phases
+        JOIN (SELECT stream, end_at AS syn_end_at FROM phases WHERE kind = 'syn') USING (stream)
+        JOIN exchanges USING (stream) WHERE kind = 'wait' AND exchange = 0 AND number = 0 AND request_at IS NULL
+        """,
+    )
+    assert told
+    for ns, follows, request_at in told:
+        assert abs(ns - seconds * S) < 100 * MS
+        assert follows
+        assert request_at is None
+
+
+@pytest.mark.parametrize("name", ["crafted/midstream", "crafted/pipelining", "reverse-proxy/https", "stores/redis"])
+def test_where_the_client_speaks_first_nothing_is_owed_before(name: str) -> None:
+    if not (ROOT / f"captures/{name}/input.pcap").exists():
+        pytest.skip("no such capture")
+    query = """
+        SELECT * FROM phases JOIN exchanges ON phases.stream = exchanges.stream AND exchange = number
+        WHERE kind = 'wait' AND request_at IS NULL"""
+    assert rows(name, query) == []
+
+
+def test_the_lookups_of_a_server_are_named_and_nobody_else_waits_for_them() -> None:
+    ((evidence, waited_ns),) = rows(
+        "crafted/late-greeting", "SELECT evidence, waited_ns FROM findings WHERE finding = 'late-greeting'"
+    )
+    assert "1 of type PTR, 1 without an answer" in evidence
+    assert waited_ns < 10.5 * S
+
+
+def test_queries_side_by_side_that_nobody_answers_are_waited_for_once() -> None:
+    name = "wild/dns-first-resolver-dead"
+    query = "SELECT count(*), sum(waited_ns) FROM connections WHERE state = 'abandoned'"
+    ((abandoned, waited_ns),) = rows(name, query)
+    assert abandoned == 4
+    assert abs(waited_ns - 20 * S) < 100 * MS
+    tiled = """
+        SELECT stream FROM phases JOIN connections USING (stream) GROUP BY stream, opened_at, closed_at
+        HAVING sum(end_at - start_at) <> closed_at - opened_at"""
+    assert rows(name, tiled) == []
+
+
+def test_one_of_a_pair_that_is_lost_is_no_failing_resolver() -> None:
+    ((advice,),) = rows("wild/dns-conntrack-race", "SELECT advice FROM findings WHERE finding = 'dns-fails'")
+    assert "single-request-reopen" in advice
+    assert "remove the failing resolver" not in advice
+
+
+def test_syns_that_nobody_answers_are_a_failure() -> None:
+    told = rows("crafted/nobody-answers", "SELECT finding, severity FROM findings")
+    assert told == [("connection-refused-or-filtered", "serious")]
