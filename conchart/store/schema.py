@@ -247,11 +247,12 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="stalls",
         key="stream, start_at",
-        known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence",
+        known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence, unfinished",
         columns="""
             stream INTEGER, kind STALL, detail DETAIL, side SIDE, start_at BIGINT, end_at BIGINT,
             start_by SIDE, end_by SIDE,
-            start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
+            start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE,
+            unfinished BOOLEAN
         """,
     ),
     Table(

@@ -113,22 +113,43 @@ _OPENINGS = """
     FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
     WHERE syn_at IS NOT NULL
 """
-_JUDGED = """
-    CREATE OR REPLACE TEMP TABLE judged AS
-    WITH probing AS (
-        SELECT client_ip, server_ip, server_port, exchanges = 0 AS unused, true AS probe
-        FROM (
-            SELECT client_ip, server_ip, server_port, exchanges, syn_at - lag(syn_at) OVER (
-                PARTITION BY ends, exchanges = 0 ORDER BY syn_at) AS gap_ns
-            FROM pooled WHERE exchanges <= 1)
-        GROUP BY ALL
+# What health checks ask: by path (kubelet, load balancers, Prometheus), by who asks, by command (HAProxy's OPTIONS,
+# gRPC's health protocol, clients of stores). Regularity alone tells nothing: users' programs poll, too.
+_CHECKING = """coalesce(
+    regexp_matches(target, '^([a-z]+://[^/]*)?/([^?]*/)?[-_.a-z]*(health[a-z_-]*|live(z|ness)?|alive|readyz?'
+        || '|readiness|ping|status|heartbeat|metrics|up)(/check)?(\\?.*)?$', 'i')
+    OR regexp_matches(user_agent,
+        'health|probe|prometheus|blackbox|uptime|pingdom|nagios|zabbix|GoogleHC|check_http', 'i')
+    OR method = 'OPTIONS' AND target IN ('/', '*')
+    OR protocol IN ('redis', 'mysql') AND lower(method) = 'ping'
+    OR protocol = 'memcached' AND method = 'version', false)"""
+# Who fails, or takes long, is no health check: whatever asks, somebody wants to know.
+_HEALTHY = """coalesce(
+    if(protocol IN ('http/1.0', 'http/1.1', 'h2'), status BETWEEN 200 AND 399, coalesce(status, 0) = 0)
+    AND coalesce(response_done_at, response_at) - request_at <= $probe_takes_ns, false)"""
+# What is asked again and again, or connections that carry nothing: number -1.
+_CHECKS = f"""
+    CREATE OR REPLACE TEMP TABLE checks AS
+    WITH told AS (
+        SELECT stream, number, request_at AS asked_at, {_HEALTHY} AS healthy,
+            hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
+        FROM exchanges JOIN pooled USING (stream) WHERE {ASKING} AND {_CHECKING}
+        UNION ALL
+        SELECT stream, -1, syn_at, true, ends FROM pooled WHERE exchanges = 0 AND NOT tls AND syn_at IS NOT NULL),
+    even AS (
+        SELECT alike
+        FROM (SELECT alike, asked_at - lag(asked_at) OVER (PARTITION BY alike ORDER BY asked_at) AS gap_ns FROM told)
+        GROUP BY alike
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT pooled.* EXCLUDE (pool, ends, sni, syn_at, accepted_at, usable_at), at_once, coalesce(probe, false) AS probe
+    SELECT stream, number FROM told SEMI JOIN even USING (alike) WHERE healthy
+"""
+_JUDGED = """
+    CREATE OR REPLACE TEMP TABLE judged AS
+    SELECT pooled.* EXCLUDE (pool, ends, sni, syn_at, accepted_at, usable_at), at_once,
+        coalesce(checks = greatest(exchanges, 1), false) AS probe
     FROM pooled JOIN surroundings USING (stream)
-    LEFT JOIN probing ON pooled.client_ip = probing.client_ip AND pooled.server_ip = probing.server_ip
-        AND pooled.server_port = probing.server_port AND (pooled.exchanges = 0) = probing.unused
-        AND pooled.exchanges <= 1
+    LEFT JOIN (SELECT stream, count(*) AS checks FROM checks GROUP BY stream) USING (stream)
 """
 _SETUPS = "CREATE OR REPLACE TEMP VIEW setups AS FROM judged JOIN openings USING (stream)"
 
@@ -198,28 +219,19 @@ _REQUESTS = f"""
     CREATE OR REPLACE TEMP TABLE requests AS
     WITH fronts AS (SELECT back_stream AS stream, back_exchange AS number, count(*) AS fronts FROM links GROUP BY ALL),
     backs AS (SELECT front_stream AS stream, front_exchange AS number, count(*) AS backs FROM links GROUP BY ALL),
-    spaced AS MATERIALIZED (
-        SELECT stream, number, alike,
-            request_at - lag(done_at) OVER (PARTITION BY stream ORDER BY number) AS idle_ns,
-            request_at - lag(request_at) OVER (PARTITION BY alike ORDER BY request_at) AS gap_ns
-        FROM (
-            SELECT stream, number, request_at, coalesce(response_done_at, response_at, request_done_at) AS done_at,
-                hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
-            FROM exchanges JOIN judged USING (stream) WHERE {ASKING})),
-    even AS (
-        SELECT alike, true AS probe FROM spaced GROUP BY alike
-        HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
-            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
+    spaced AS (
+        SELECT stream, number, request_at - lag(coalesce(response_done_at, response_at, request_done_at)) OVER (
+            PARTITION BY stream ORDER BY number) AS idle_ns
+        FROM exchanges SEMI JOIN judged USING (stream) WHERE {ASKING})
     SELECT stream, number, idle_ns, coalesce(fronts, 0)::INTEGER AS fronts, coalesce(backs, 0)::INTEGER AS backs,
-        fronts IS NULL AND coalesce(probe, false) AS even
+        fronts IS NULL AND (stream, number) IN (FROM checks) AS checks
     FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
-    LEFT JOIN even USING (alike)
 """
 _ASKED = """
     CREATE OR REPLACE TEMP VIEW asked AS
     SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
         exchanges.number = first_exchange AND stream IN (SELECT stream FROM openings) AS first, idle_ns, fronts, backs,
-        judged.probe OR even AS probe
+        judged.probe OR checks AS probe
     FROM requests JOIN exchanges USING (stream, number) JOIN judged USING (stream)
 """
 
@@ -532,7 +544,7 @@ FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
     for name in (
         *_VIEWS,
-        *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS),
+        *(name for name in ("pooled", "surroundings", "openings", "checks", "judged", *_MADE) if name not in _VIEWS),
     )
 )
 """SQL that drops all of it."""
@@ -548,7 +560,8 @@ def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
         tables.execute(_POOLED)
         tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
         tables.execute(_OPENINGS)
-        make(_JUDGED)
+        make(_CHECKS)
+        tables.execute(_JUDGED)
         tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as judged and openings
 
     judging = Step(name="judged", reads=frozenset(), writes=frozenset(("judged",)), run=judge)

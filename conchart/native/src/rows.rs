@@ -420,6 +420,7 @@ pub fn stall(stream: i32, stall: &Stall) -> StallRow {
         released_frame: stall.released.map(|released| released.frame().cast_signed()),
         ack_delay_ns: stall.ack_delay_ns,
         confidence: Some(stall.confidence),
+        unfinished: Some(stall.unfinished),
     }
 }
 

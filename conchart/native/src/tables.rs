@@ -297,6 +297,7 @@ table! {
     Stalls of StallRow as "stalls" {
         stream: Int32, kind: Word, detail: Word, side: Word, start_at: Int64, end_at: Int64, start_by: Word,
         end_by: Word, start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
+        unfinished: Bool,
     }
 }
 table! {

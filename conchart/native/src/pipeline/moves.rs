@@ -174,7 +174,7 @@ impl Moves {
 
 fn stall(detail: Detail, start: Moment, end: Moment) -> Stall {
     let (kind, detail, side) = (Kind::Migration, Some(detail), Side::Server);
-    Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence: 1.0 }
+    Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence: 1.0, unfinished: false }
 }
 
 #[cfg(test)]

@@ -320,9 +320,11 @@ impl Traffic {
             self.app = conversation.app();
             self.announced = conversation.announced();
         }
+        if let Packets::Tcp(tcp) = &self.packets {
+            self.stalls.conclude(tcp, self.packets.closing());
+        }
         self.report(stream, out)?;
         self.speech = Speech::Over;
-        self.stalls.conclude();
         Ok(())
     }
 

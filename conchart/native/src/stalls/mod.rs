@@ -173,6 +173,8 @@ pub struct Stall {
     pub ack_delay_ns: Option<i64>,
     /// 0 to 1.
     pub confidence: f64,
+    /// Nothing ended it: the connection, or the capture, was over before.
+    pub unfinished: bool,
 }
 
 /// How the window field of a side's segments is to be read (RFC 7323 section 2.2).
@@ -240,7 +242,17 @@ impl Stalls {
                     _ => Some(if held.is_tail { Detail::Tail } else { Detail::Middle }),
                 };
                 let Held { side, start, end, released, lost, .. } = held;
-                let stall = Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence: 1.0 };
+                let stall = Stall {
+                    kind,
+                    detail,
+                    side,
+                    start,
+                    end,
+                    released,
+                    ack_delay_ns: None,
+                    confidence: 1.0,
+                    unfinished: kind == Kind::FlowControl && released.is_none(),
+                };
                 self.found.push_lost(stall, (lost, lost.saturating_add(1)));
             }
             // One packet more or less need not keep anybody waiting.
@@ -259,9 +271,12 @@ impl Stalls {
         self.found.settle(phase, out);
     }
 
-    /// Both sides have ended their streams: nothing that comes now keeps anybody waiting.
-    pub fn conclude(&mut self) {
-        self.open = None;
+    /// The connection or the capture ends at `end`, and with it what still kept a side waiting: nothing that comes now does.
+    pub fn conclude(&mut self, tcp: &Connection, end: Moment) {
+        if let Some(senders) = self.open.take().and_then(|open| open.senders) {
+            senders.client.unfinished(Side::Client, tcp, end, &mut self.found);
+            senders.server.unfinished(Side::Server, tcp, end, &mut self.found);
+        }
     }
 }
 

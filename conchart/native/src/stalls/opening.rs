@@ -47,7 +47,8 @@ impl Opening {
         let detail = Some(if is_answer { Detail::SynAck } else { Detail::Syn });
         let side = if is_answer { Side::Server } else { side };
         let (kind, confidence) = (Kind::SynRto, 0.95);
-        let stall = Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence };
+        let stall =
+            Stall { kind, detail, side, start, end, released: None, ack_delay_ns: None, confidence, unfinished: false };
         found.push(stall, Within::Any);
     }
 }

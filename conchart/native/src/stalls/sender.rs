@@ -14,7 +14,7 @@ use super::size::Size;
 use super::wait::{AT_ONCE_NS, Ack, Release, Wait, at_once, is_before};
 use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{Moment, Side};
-use crate::tcp::{Mark, Taken};
+use crate::tcp::{Connection, Mark, Taken};
 
 const MOST_SENT: usize = 256;
 /// When so many are remembered, what was sent within a millisecond is remembered as one.
@@ -311,7 +311,9 @@ impl Sender {
         if was_probed || is_at_once {
             let (kind, detail, released) = (Kind::ZeroWindow, None, Some(end));
             let confidence = if was_probed { 0.95 } else { 0.8 };
-            found.push(Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence }, Within::Any);
+            let stall =
+                Stall { kind, detail, side, start, end, released, ack_delay_ns: None, confidence, unfinished: false };
+            found.push(stall, Within::Any);
         }
         was_probed || is_at_once
     }
@@ -513,6 +515,7 @@ impl Sender {
             released: None,
             ack_delay_ns: None,
             confidence: path.confidence(confidence),
+            unfinished: false,
         };
         if self.is_cut_down(first, passed) {
             let is_told = seen.at - start.at < LEAST_RTO_NS;
@@ -528,6 +531,32 @@ impl Sender {
         let value = segment.timestamps.map(|(value, _)| value);
         (self.unanswered, self.repeated) = (Some(Copy { position, end, seen, value }), Some(seen));
         (self.recovery, self.recovers_to, self.proven) = (Some(kind), self.high, 0);
+    }
+
+    /// The connection or the capture ends at `end`: what kept this side's next byte until then. A peer that closed its window,
+    /// and was asked for more; or a segment that was sent again, and still not acknowledged.
+    pub fn unfinished(&self, side: Side, tcp: &Connection, end: Moment, found: &mut Found) {
+        let has_ended = tcp.first_fin(side).is_some();
+        if has_ended && tcp.first_fin(side.peer()).is_some() {
+            return;
+        }
+        let stall = |kind, detail, start, confidence| {
+            let (released, ack_delay_ns) = (None, None);
+            Stall { kind, detail, side, start, end, released, ack_delay_ns, confidence, unfinished: true }
+        };
+        let path = Path::new(side, tcp);
+        let silent_ns = LEAST_PROBE_NS.max(path.whole())..=LONGEST_RTO_NS;
+        if let Some(closed) = self.closed.filter(|_| !has_ended) {
+            // Without a probe, only a message that is not complete tells that there was more to send.
+            let (within, confidence) = if self.was_probed { (Within::Any, 0.95) } else { (Within::Message, 0.6) };
+            found.push(stall(Kind::ZeroWindow, None, closed, confidence), within);
+        } else if let Some(copy) = self.unanswered.filter(|copy| copy.end > self.acked)
+            && silent_ns.contains(&(end.at - copy.seen.at))
+        {
+            let detail = if copy.end >= self.high { Detail::Tail } else { Detail::Middle };
+            let stall = stall(Kind::Rto, Some(detail), copy.seen, path.confidence(0.9));
+            found.push_lost(stall, (copy.position, copy.end));
+        }
     }
 
     /// Is less of a full segment sent again than there was: as much as the path carries? Behind the point where large

@@ -499,6 +499,7 @@ fn stalls_do_not_overlap_and_the_stronger_cause_has_the_time() {
         end: Moment::new(end * 1_000_000, 2, Side::Client),
         released: None,
         ack_delay_ns: None,
+        unfinished: false,
         confidence: 1.0,
     };
     let mut found = Found::default();

@@ -60,6 +60,7 @@ impl Wait<'_> {
             released: release.map(|release| release.ack.seen),
             ack_delay_ns: None,
             confidence: self.path.confidence(confidence),
+            unfinished: false,
         }
     }
 }

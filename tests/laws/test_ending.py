@@ -1,0 +1,32 @@
+"""Law: where the end is missing, what keeps somebody waiting at the last packet is told up to there."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, capture_of
+from tests.laws.messy import read, told, until
+
+CASES = [ROOT / "captures" / "stalls" / name for name in ("zero-window-download-client", "zero-window-upload-server")]
+WILD = ROOT / "captures" / "wild" / "zero-window-ends-rst"
+STALLS = "SELECT kind, side, start_at, end_at, unfinished FROM stalls WHERE kind = 'zero-window' ORDER BY start_at"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_closed_window_is_told_up_to_the_last_packet(case: Path) -> None:
+    capture = read(capture_of(case))
+    with told(capture) as trace:
+        whole = trace.sql(STALLS).fetchall()
+    kind, side, start_at, end_at, unfinished = max(whole, key=lambda row: row[3] - row[2])
+    assert not unfinished
+    with told(until(capture, end_at)) as trace:
+        last_at = trace.sql("SELECT max(closed_at) FROM connections").fetchall()[0][0]
+        assert (kind, side, start_at, last_at, True) in trace.sql(STALLS).fetchall()
+
+
+def test_a_window_that_is_closed_until_the_reset_is_a_stall() -> None:
+    with told(read(capture_of(WILD))) as trace:
+        rows = trace.sql(STALLS).fetchall()
+    assert [(side, round((end_at - start_at) / 1e9), unfinished) for _, side, start_at, end_at, unfinished in rows] == [
+        ("server", 30, True)
+    ] * 3

@@ -1,0 +1,61 @@
+"""Law: what is asked at equal intervals is judged like everything else.
+
+Programs of users poll, and retry by a timer. Only a health check is left out, and only if it succeeds and takes little.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conchart.analysis.findings.rule import load_rules
+from tests.conftest import ROOT, capture_of
+from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
+from tests.laws.test_beginning import captures
+
+TIMES = 8
+MOST_PACKETS = 2_000
+APART = 10 * SECOND
+RULES = {rule.name: rule for rule in load_rules()}
+FAULTS = [*captures("fault")]
+
+
+def port_of(place: int) -> Callable[[int], int]:
+    """Give each repetition ports of its own."""
+    step = len(EPHEMERAL) // TIMES * place
+    return lambda port: EPHEMERAL[(port - EPHEMERAL.start + step) % len(EPHEMERAL)] if port in EPHEMERAL else port
+
+
+def repeated(capture: Capture) -> Capture:
+    """Let all that a capture has happen again and again, at equal intervals, on connections of their own."""
+    every = max(APART, capture.last_at - capture.first_at + SECOND)
+    frames = [
+        frame
+        for place in range(TIMES)
+        for frame in moved(renumbered(capture, lambda address: address, port_of(place)), place * every).frames
+    ]
+    return replace(capture, frames=tuple(frames))
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_what_is_regular_is_found_as_what_is_not(case: Path) -> None:
+    try:
+        capture = read(capture_of(case))
+    except ValueError as error:
+        pytest.skip(str(error))
+    if len(capture.frames) > MOST_PACKETS:
+        pytest.skip("long enough as it is")
+    with told(capture) as once:
+        before = set(findings_of(once))
+    with told(repeated(capture)) as often:
+        after = set(findings_of(often))
+    assert before <= after
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"), [("regular-503", "error-responses"), ("small-hello-alert-all", "handshake-failure")]
+)
+def test_failures_at_equal_intervals_are_found(name: str, rule: str) -> None:
+    with told(read(ROOT / "captures" / "wild" / name / "input.pcap")) as trace:
+        assert rule in {found.rule for found in findings_of(trace)}
