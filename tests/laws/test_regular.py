@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from conchart.analysis.findings.rule import load_rules
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
 from tests.laws.test_beginning import captures
@@ -17,8 +16,9 @@ from tests.laws.test_beginning import captures
 TIMES = 8
 MOST_PACKETS = 2_000
 APART = 10 * SECOND
-RULES = {rule.name: rule for rule in load_rules()}
-FAULTS = [*captures("fault")]
+FAULTS = captures("fault")
+OPEN = "pool-exhausted"
+"""Its captures end before their connections do: repeated, these are a pool that is larger each time."""
 
 
 def port_of(place: int) -> Callable[[int], int]:
@@ -50,7 +50,7 @@ def test_what_is_regular_is_found_as_what_is_not(case: Path) -> None:
         before = set(findings_of(once))
     with told(repeated(capture)) as often:
         after = set(findings_of(often))
-    assert before <= after
+    assert {found for found in before if found.rule != OPEN} <= after
 
 
 @pytest.mark.parametrize(
