@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from conchart.analysis import changes, hops, whereabouts
+from conchart.analysis import behalf, changes, hops, whereabouts
 from conchart.analysis import vantage as vantage_steps
+from conchart.analysis.behalf import find_behalf
 from conchart.analysis.changes import compare_places
 from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.pricing import find
@@ -83,8 +84,22 @@ def plan(
             forget=vantage_steps.FORGET,
         ),
         _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
-        _Part(work=count_waits, reads=("connections", "phases", "stalled", "races"), writes=("connections.waited_ns",)),
-        _Part(work=charge_servers, reads=("connections", "phases", "stalled", "races"), writes=("times",)),
+        _Part(
+            work=count_waits,
+            reads=("connections", "exchanges", "phases", "stalled", "races"),
+            writes=("connections.waited_ns",),
+        ),
+        _Part(
+            work=charge_servers,
+            reads=("connections", "exchanges", "phases", "stalled", "races", "on_behalf"),
+            writes=("times",),
+        ),
+        _Part(
+            work=find_behalf,
+            reads=("connections", "exchanges", "links", "nodes"),
+            writes=("on_behalf",),
+            forget=behalf.FORGET,
+        ),
         _Part(
             work=time_servers,
             reads=("captures", "connections", "exchanges", "stalled"),
@@ -92,7 +107,7 @@ def plan(
         ),
         _Part(
             work=find_owners,
-            reads=("captures", "connections", "phases", "handshakes", "stalled", "races"),
+            reads=("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "on_behalf"),
             writes=("wait_owners",),
         ),
         _Part(
@@ -122,7 +137,7 @@ def plan(
         _Part(
             work=describe_servers,
             reads=(
-                *("connections", "connections.waited_ns"),
+                *("connections", "connections.waited_ns", "times"),
                 *("handshakes", "exchanges", "links"),
             ),
             writes=("servers",),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.store.sql import PATH, STARTING, literal
+from conchart.store.sql import PATH, STARTING, TURNS, literal
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
@@ -49,7 +49,7 @@ _EXCHANGES = f"""
         UNION ALL SELECT back_stream, NULL, machine, front_stream FROM handed),
     ends AS (
         SELECT stream, dense_rank() OVER (ORDER BY server_ip, server_port, transport)::INTEGER AS endpoint,
-            closed_at, opened_at, ack_at, concat(server_ip, ':', server_port) AS server FROM connections),
+            transport, closed_at, opened_at, ack_at, concat(server_ip, ':', server_port) AS server FROM connections),
     hellos AS (SELECT stream, hello_at, ready_at FROM handshakes WHERE number = 0),
     asked AS (
         SELECT e.stream, e.number, request_at, coalesce(request_done_at, request_at) AS request_done_at, response_at,
@@ -62,7 +62,8 @@ _EXCHANGES = f"""
             e.number = min(e.number) OVER (PARTITION BY e.stream) AS first,
             {_DIALECT}::INTEGER AS dialect, if({_DIALECT} IS NULL OR e.target IS NULL, NULL, hash(e.target)) AS shape,
             {STARTING} AS starts, {_TURN} AS turn
-        FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'),
+        FROM exchanges e SEMI JOIN sides USING (stream) WHERE request_at IS NOT NULL AND protocol <> 'proxy'
+            AND NOT ({TURNS})),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
             ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
@@ -71,7 +72,7 @@ _EXCHANGES = f"""
             NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first,
             NULL::INTEGER AS dialect, NULL::UBIGINT AS shape, false AS starts, NULL::INTEGER AS turn
         FROM ends
-        WHERE EXISTS (FROM asked WHERE opens)
+        WHERE EXISTS (FROM asked WHERE opens) AND transport = 'tcp'
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, closed_at, first,

@@ -1,22 +1,18 @@
 """The server endpoints of a capture, their backends and their cost, in the order of lists.
 
-In: connections, handshakes, exchanges, links, with what the steps before worked out. Out: the table ``servers``.
+In: connections, handshakes, exchanges, links, on_behalf, times. Out: the table ``servers``.
 
-A server stands behind another if ``links`` say that what was asked of that one caused what was asked of this one. In
-captures in which nothing is linked, it does if that one's address is its client.
+A server stands behind another if ``links`` say that what was asked of that one caused what was asked of this one, and
+no more than half of the time waited here was waited by users themselves.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from conchart.store.sql import ANSWERED, RESUMED, TO_GROUP, UNREAD
 from conchart.store.tables import Tables
 
 Endpoint = tuple[str, int]
 """Address and port of a server."""
-Caller = tuple[str, int | None]
-"""Who calls servers: a server, or whatever is served at an address."""
-
 _ANSWERING = f"(FROM connections WHERE {ANSWERED} AND state <> 'abandoned' AND NOT {UNREAD})"
 """SQL: what tells who is a server: a port that refuses everybody is nobody's front."""
 
@@ -28,20 +24,15 @@ _LINKED = """
         FROM links JOIN connections front ON front.stream = front_stream
         JOIN connections back ON back.stream = back_stream
         WHERE (front_ip, front_port) <> (back_ip, back_port)
-        GROUP BY ALL)
-    FROM pairs
+        GROUP BY ALL),
+    direct AS (
+        SELECT server_ip AS back_ip, server_port AS back_port FROM times
+        GROUP BY ALL HAVING 2 * sum(users_ns) > sum(waited_ns))
+    FROM pairs ANTI JOIN direct USING (back_ip, back_port)
     QUALIFY 10 * weight >= least(
         sum(weight) OVER (PARTITION BY front_ip, front_port), sum(weight) OVER (PARTITION BY back_ip, back_port))
     ORDER BY ALL
 """
-# By addresses, not by endpoints: a host that serves N ports and calls N ports has N x N pairs of endpoints. Here, every
-# row is something that was seen.
-_CALLS = f"""
-    SELECT DISTINCT client_ip AS front_ip, NULL AS front_port, server_ip AS back_ip, server_port AS back_port
-    FROM {_ANSWERING} SEMI JOIN (SELECT server_ip AS client_ip FROM {_ANSWERING}) USING (client_ip)
-    WHERE front_ip <> back_ip ORDER BY ALL
-"""
-
 _STANDING = {
     "server_ip": "VARCHAR", "server_port": "INTEGER", "root_ip": "VARCHAR", "root_port": "INTEGER", "tier": "INTEGER",
 }  # fmt: skip
@@ -87,9 +78,11 @@ _DESCRIBE = f"""
             CASE WHEN NOT unread AND refused + unanswered = connections THEN 'closed' WHEN tier > 0 THEN 'backend'
                 WHEN tier = 0 THEN 'front' ELSE 'server' END AS role
         FROM lived LEFT JOIN standing USING (server_ip, server_port)),
+    charged AS (SELECT server_ip, server_port, sum(users_ns)::BIGINT AS users_ns FROM times GROUP BY ALL),
     weighed AS (SELECT server_ip AS stands_with_ip, server_port AS stands_with_port, waited_ns AS weight FROM lived)
     SELECT * EXCLUDE (root_ip, root_port, stands_with_ip, stands_with_port, weight) REPLACE (
             coalesce(tier, 0)::INTEGER AS tier, coalesce(names, []) AS names, coalesce(requests, 0) AS requests,
+            coalesce(users_ns, 0) AS users_ns,
             coalesce(handshakes_full, 0) AS handshakes_full, coalesce(handshakes_resumed, 0) AS handshakes_resumed,
             coalesce(handshakes_failed, 0) AS handshakes_failed,
             coalesce(handshakes_incomplete, 0) AS handshakes_incomplete),
@@ -99,7 +92,7 @@ _DESCRIBE = f"""
         )::INTEGER - 1 AS rank
     FROM placed LEFT JOIN weighed USING (stands_with_ip, stands_with_port)
     LEFT JOIN named USING (server_ip, server_port) LEFT JOIN secured USING (server_ip, server_port)
-    LEFT JOIN asked USING (server_ip, server_port)
+    LEFT JOIN asked USING (server_ip, server_port) LEFT JOIN charged USING (server_ip, server_port)
 """
 
 _WEIGHTS = f"SELECT server_ip, server_port, sum(waited_ns) FROM {_ANSWERING} GROUP BY ALL"
@@ -117,31 +110,20 @@ def describe_servers(tables: Tables) -> None:
 
 def _standing(tables: Tables) -> Iterator[tuple[Endpoint, Endpoint, int]]:
     """Give each server of a chain, the front that it belongs to, and how many servers stand in between, and one."""
-    behind: dict[Caller, list[Endpoint]] = {}
-    for front_ip, front_port, back_ip, back_port, *_ in _pairs(tables):
+    behind: dict[Endpoint, list[Endpoint]] = {}
+    for front_ip, front_port, back_ip, back_port, *_ in tables.fetch(_LINKED):
         behind.setdefault((front_ip, front_port), []).append((back_ip, back_port))
     if not behind:
         return
     inner = {server for backs in behind.values() for server in backs}
     weights = {(ip, port): weight for ip, port, weight in tables.fetch(_WEIGHTS)}
-    calling = {server for server in weights if (server[0], None) in behind}
-    calling |= {(ip, port) for ip, port in behind if port is not None}
     # Servers that only call each other have no outermost one: nobody is a front.
-    fronts = sorted(calling - inner, key=lambda front: (-weights.get(front, 0), front))
+    fronts = sorted(behind.keys() - inner, key=lambda front: (-weights.get(front, 0), front))
     queue = [(front, front, 0) for front in fronts]
     seen = set(fronts)
     for server, root, tier in queue:  # grows while it is walked: breadth first
         yield server, root, tier
-        # What an address calls is placed once: its other ports would find all of it placed.
-        for back in [*behind.pop(server, ()), *behind.pop((server[0], None), ())]:
+        for back in behind.pop(server, ()):
             if back not in seen:
                 seen.add(back)
                 queue.append((back, root, tier + 1))
-
-
-def _pairs(tables: Tables) -> list[tuple[Any, ...]]:
-    """Give who stands in front of whom, directly: address and port of the one, then of the other.
-
-    Where an address calls, whatever its ports serve, it has no port.
-    """
-    return tables.fetch(_LINKED) or tables.fetch(_CALLS)

@@ -1,14 +1,15 @@
 """Where the time went, and whose it was: what stalls explain of each phase, and what users waited for.
 
-In: connections, phases, handshakes, exchanges, stalls. Out: tables ``stalled``, ``times``, ``wait_owners``,
+In: connections, phases, handshakes, exchanges, stalls, on_behalf. Out: tables ``stalled``, ``times``, ``wait_owners``,
 ``connections.waited_ns``, ``exchanges.service_ns``.
 
-``WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is called
-so (headline, servers, costs of findings, comparisons, predictions) is a sum over some of its rows, or over
-``connections.waited_ns``, ``servers.waited_ns``, ``times.waited_ns``, which are such sums.
+``USERS_WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is
+called so (headline, costs of findings, predictions) is a sum over some of its rows, or over ``servers.users_ns`` and
+``times.users_ns``, which are such sums. ``waited_ns`` of connections, servers and times is the same with what was
+waited for on behalf of others: a sum over ``WAITS``.
 """
 
-from conchart.store.sql import SERVED
+from conchart.store.sql import IS_TURN, OF_USERS, SERVED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
 from conchart.words.stalls import DETAIL, OWNER
@@ -73,16 +74,20 @@ _LATE_HELLOS = f"""
 
 WAITED = tuple(phase.name for phase in PHASES if phase.waited)
 WAITS = f"""(
-    SELECT stream, exchange, kind::VARCHAR AS phase, start_at, end_at FROM phases
-    WHERE kind IN {WAITED} AND end_at > start_at
-    UNION ALL
-    SELECT stream, exchange, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle')"""
+    FROM (
+        SELECT stream, exchange, kind::VARCHAR AS phase, start_at, end_at FROM phases
+        WHERE kind IN {WAITED} AND end_at > start_at
+        UNION ALL
+        SELECT stream, exchange, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle')
+    WHERE NOT {IS_TURN})"""
 """SQL: the stretches in which somebody waited, of connections that were served. Those of a connection do not overlap.
 
-Users wait while a connection opens (TCP, TLS), a request goes out, the server has it, its response comes in; and while
-it idles though one side has something to send, which a stall tells. On a connection an instant counts once, however
-many requests wait on it. What was refused or never answered is no wait for a response: it is counted by itself.
+Somebody waits while a connection opens (TCP, TLS), a request goes out, the server has it, its response comes in; and
+while it idles though one side has something to send, which a stall tells. On a connection an instant counts once,
+however many requests wait on it. What was refused or never answered is no wait for a response: it is counted by itself.
 """
+USERS_WAITS = f"(FROM {WAITS} WHERE {OF_USERS})"
+"""SQL: those in which users waited: not for what was made for another request, for which they wait already."""
 _ORDER = f"list_position({[phase.name for phase in PHASES]}, phase)"
 
 _WAIT = f"""
@@ -95,21 +100,29 @@ _WAIT = f"""
 # Of a phase, what no stall explains is the rest of it.
 _CHARGE = f"""
     INSERT INTO times BY NAME
-    WITH whole AS (
-        SELECT server_ip, server_port, {SERVED} AS served, kind AS phase, NULL AS kind, NULL AS detail,
-            sum(end_at - start_at) AS ns
-        FROM phases JOIN connections USING (stream) GROUP BY ALL),
-    told AS (
-        SELECT server_ip, server_port, {SERVED} AS served, phase, kind, {DETAIL} AS detail, sum(end_at - start_at) AS ns
-        FROM stalled JOIN connections USING (stream) GROUP BY ALL)
+    WITH pieces AS (
+        SELECT stream, exchange, kind::VARCHAR AS phase, NULL AS kind, NULL AS detail, end_at - start_at AS ns
+        FROM phases
+        UNION ALL
+        SELECT stream, exchange, phase::VARCHAR, kind, {DETAIL}, end_at - start_at FROM stalled),
+    judged AS (
+        SELECT server_ip, server_port, phase, kind, detail, ns, {SERVED} AND NOT {IS_TURN} AS served,
+            {OF_USERS} AS of_users
+        FROM pieces JOIN connections USING (stream)),
+    summed AS (
+        SELECT server_ip, server_port, phase, kind, detail, served, of_users, sum(ns) AS ns FROM judged GROUP BY ALL)
     SELECT *, row_number() OVER (
         PARTITION BY server_ip, server_port ORDER BY {_ORDER}, kind NULLS LAST, detail)::INTEGER - 1 AS number
     FROM (
-        SELECT server_ip, server_port, phase, kind, detail, sum(ns)::BIGINT AS total_ns, coalesce(sum(ns) FILTER (
-            served AND (phase IN {WAITED} OR phase = 'idle' AND kind IS NOT NULL)), 0)::BIGINT AS waited_ns
+        SELECT server_ip, server_port, phase, kind, detail, sum(ns)::BIGINT AS total_ns,
+            coalesce(sum(ns) FILTER (waited), 0)::BIGINT AS waited_ns,
+            coalesce(sum(ns) FILTER (waited AND of_users), 0)::BIGINT AS users_ns
         FROM (
-            FROM whole UNION ALL FROM told
-            UNION ALL SELECT * REPLACE (NULL AS kind, NULL AS detail, -ns AS ns) FROM told)
+            SELECT *, served AND (phase IN {WAITED} OR phase = 'idle' AND kind IS NOT NULL) AS waited
+            FROM (
+                FROM summed
+                UNION ALL
+                SELECT * REPLACE (NULL AS kind, NULL AS detail, -ns AS ns) FROM summed WHERE kind IS NOT NULL))
         GROUP BY ALL HAVING sum(ns) > 0)
 """
 
@@ -146,12 +159,12 @@ _OWN = f"""
         FROM handshakes GROUP BY stream),
     told AS (
         SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
-        FROM stalled WHERE phase IN {(*WAITED, "idle")}),
+        FROM stalled WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
     rests AS (
         SELECT stream, exchange, phase, sum(ns) AS ns FROM (
             SELECT stream, if(kind = 'wait', exchange, NULL) AS exchange, kind::VARCHAR AS phase,
                 end_at - start_at AS ns
-            FROM phases WHERE kind IN {WAITED}
+            FROM phases WHERE kind IN {WAITED} AND NOT {IS_TURN} AND {OF_USERS}
             UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM told WHERE phase <> 'idle')
         GROUP BY ALL),
     parted AS (

@@ -303,6 +303,12 @@ TABLES: tuple[Table, ...] = (
         worked_out="address VARCHAR, port INTEGER, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
     ),
     Table(
+        name="on_behalf",
+        key="stream, exchange",
+        known="method",
+        worked_out="stream INTEGER, exchange INTEGER, front_stream INTEGER, front_exchange INTEGER, method VARCHAR",
+    ),
+    Table(
         name="splits",
         key="server_ip, server_port",
         known="requests, wait_ns, backend_ns, connect_ns, tls_ns, pool_ns, proxy_ns, unlinked, unlinked_ns",
@@ -545,24 +551,24 @@ TABLES: tuple[Table, ...] = (
         key="server_ip, server_port",
         known="rank, names, role, tier, unread, connections, requests, refused, refused_ns, unanswered, "
         "unanswered_ns, handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete, "
-        "total_ns, wall_ns, waited_ns, connection_median_ns, connection_max_ns",
+        "total_ns, wall_ns, waited_ns, users_ns, connection_median_ns, connection_max_ns",
         worked_out="""
             server_ip VARCHAR, server_port INTEGER, rank INTEGER, names VARCHAR[],
             role VARCHAR, tier INTEGER, unread BOOLEAN,
             connections BIGINT, requests BIGINT,
             refused BIGINT, refused_ns BIGINT, unanswered BIGINT, unanswered_ns BIGINT,
             handshakes_full BIGINT, handshakes_resumed BIGINT, handshakes_failed BIGINT, handshakes_incomplete BIGINT,
-            waited_ns BIGINT, total_ns BIGINT, wall_ns BIGINT,
+            waited_ns BIGINT, users_ns BIGINT, total_ns BIGINT, wall_ns BIGINT,
             connection_median_ns BIGINT, connection_max_ns BIGINT, request_median_ns BIGINT, request_max_ns BIGINT
         """,
     ),
     Table(
         name="times",
         key="server_ip, server_port, number",
-        known="phase, total_ns, waited_ns",
+        known="phase, total_ns, waited_ns, users_ns",
         worked_out="""
             server_ip VARCHAR, server_port INTEGER, number INTEGER, phase VARCHAR, kind VARCHAR, detail VARCHAR,
-            total_ns BIGINT, waited_ns BIGINT
+            total_ns BIGINT, waited_ns BIGINT, users_ns BIGINT
         """,
     ),
     Table(

@@ -28,9 +28,18 @@ SERVED = f"({ANSWERED} AND stream NOT IN (SELECT loser_stream FROM races WHERE p
 """Of ``connections``: somebody may have waited for it. Not for an attempt that lost and carried no request."""
 RESUMED = "outcome = 'complete' AND kind <> 'full'"
 """Of ``handshakes``: it came to its end, and was no full one."""
-OF_USERS = "role <> 'backend'"
-"""Of ``servers``: users wait for it. What stands behind a front is part of the front's wait."""
-USERS_WAITED = f"SELECT coalesce(sum(waited_ns) FILTER ({OF_USERS}), 0)::BIGINT FROM servers"
+TURNS = "(protocol = 'unknown' AND request_at IS NOT NULL)"
+"""Condition on ``exchanges``: bytes in turns, of a protocol that is not read (SSH, MTProto). Nobody is known to wait:
+what one side sends may be an event, or the echo of a key. A greeting, which nothing asked for, is waited for."""
+IS_TURN = f"(stream, exchange) IN (SELECT (stream, number) FROM exchanges WHERE {TURNS})"
+"""Of what has a connection and an exchange: nobody is known to wait for it."""
+OPENING = -1
+"""In ``on_behalf``, in the place of an exchange's number: the opening of a connection, and what is of no exchange."""
+OF_USERS = f"(stream, coalesce(exchange, {OPENING})) NOT IN (SELECT (stream, exchange) FROM on_behalf)"
+"""Of what has a connection and an exchange: whoever sent the request waits, because it was made for no other one."""
+OUTERMOST = "role <> 'backend'"
+"""Of ``servers``: it does not stand behind a front."""
+USERS_WAITED = "SELECT coalesce(sum(users_ns), 0)::BIGINT FROM servers"
 """What users waited, in all: the sum over the servers that they wait for."""
 NEVER_ANSWERED = {
     "ldap": ("unbind", "abandon"),

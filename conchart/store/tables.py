@@ -460,6 +460,11 @@ class Tables:
         return self._table("log_differences")
 
     @property
+    def on_behalf(self) -> duckdb.DuckDBPyRelation:
+        """Which requests were made for another one."""
+        return self._table("on_behalf")
+
+    @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
         return self._table("splits")

@@ -98,11 +98,11 @@ class Journey:
 
 
 _LONGEST = f"""
-    SELECT stream, number AS exchange, wait_ns, request_at, response_done_at, method, target
-    FROM exchanges JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
+    SELECT stream, exchange, wait_ns, request_at, response_done_at, method, target
+    FROM (SELECT *, number AS exchange FROM exchanges)
     WHERE {OF_USERS} AND stream IN (SELECT stream FROM whereabouts)
         AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
-    ORDER BY wait_ns DESC, stream, number LIMIT $most
+    ORDER BY wait_ns DESC, stream, exchange LIMIT $most
 """
 
 # A connection that a proxy opened for a request belongs to it from its SYN on.

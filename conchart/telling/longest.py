@@ -11,7 +11,7 @@ of it, or is named. The largest phase at a server is named in any case.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from conchart.store.sql import OF_USERS, RESUMED, SERVED, SURE
+from conchart.store.sql import OF_USERS, OPENING, OUTERMOST, RESUMED, SERVED, SURE
 from conchart.store.tables import Tables
 from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
@@ -42,13 +42,13 @@ class Longest:
 
 
 # Of phases at servers, of servers, of phases at all servers: the largest each.
-_LARGEST = f"""
+_LARGEST = """
     WITH parts AS (
         SELECT times.server_ip, times.server_port, any_value(names[1]) AS name, times.phase,
-            sum(times.waited_ns) AS ns, coalesce(any_value(explained_ns), 0) AS explained_ns
+            sum(times.users_ns) AS ns, coalesce(any_value(explained_ns), 0) AS explained_ns
         FROM times JOIN servers USING (server_ip, server_port)
         LEFT JOIN explained USING (server_ip, server_port, phase)
-        WHERE {OF_USERS} AND times.waited_ns > 0 GROUP BY ALL)
+        WHERE times.users_ns > 0 GROUP BY ALL)
     SELECT server_ip, server_port, any_value(name) AS name, phase, sum(ns)::BIGINT AS ns,
         sum(explained_ns)::BIGINT AS explained_ns, count(*) AS parts
     FROM parts GROUP BY GROUPING SETS ((server_ip, server_port, phase), (server_ip, server_port), (phase))
@@ -57,19 +57,21 @@ _LARGEST = f"""
     ORDER BY server_ip IS NULL, phase IS NULL
 """
 _SERVED = f"""
-    FROM connections WHERE {SERVED} AND (server_ip, server_port) IN (
-        SELECT (server_ip, server_port) FROM servers
-        WHERE {OF_USERS} AND ($ip IS NULL OR server_ip = $ip AND server_port = $port))
+    FROM connections WHERE {SERVED} AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
 """
-"""The connections that are meant: those at a server, or all that users waited for."""
+"""The connections that are meant: those at a server, or all. Of what was done on them, what users waited for counts."""
+_OPENED_FOR_USERS = f"""
+    FROM ({_SERVED}) ANTI JOIN (SELECT stream FROM on_behalf WHERE exchange = {OPENING}) USING (stream)
+"""
 # Of phases that nobody waits for, what a stall lies over.
 _WORST = f"""
     WITH pieces AS (
         SELECT stream, exchange, start_frame, end_at - start_at AS ns
-        FROM phases JOIN ({_SERVED}) USING (stream) WHERE kind = $phase AND kind <> 'idle'
+        FROM phases JOIN ({_SERVED}) USING (stream) WHERE kind = $phase AND kind <> 'idle' AND {OF_USERS}
         UNION ALL
         SELECT stream, exchange, start_frame, end_at - start_at
-        FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND phase = 'idle'),
+        FROM stalled JOIN ({_SERVED}) USING (stream)
+        WHERE phase = $phase AND phase = 'idle' AND {OF_USERS}),
     worst AS (FROM pieces ORDER BY ns DESC, start_frame, stream LIMIT 1)
     SELECT worst.stream, worst.start_frame AS frame, worst.ns, concat_ws(' ', method, target) AS request,
         (SELECT count(*) FROM pieces) AS pieces
@@ -77,7 +79,7 @@ _WORST = f"""
 """
 _STALLED = f"""
     SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
-    FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase
+    FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND {OF_USERS}
     GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
 """
 # Is half of the time, or more, that of requests of which it is not sure that they are some?
@@ -90,22 +92,21 @@ _GUESSED = f"""
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
         median(rtt_client_ns + rtt_server_ns)::BIGINT AS rtt_ns
-    FROM ({_SERVED}) WHERE syn_at IS NOT NULL
+    FROM ({_OPENED_FOR_USERS}) WHERE syn_at IS NOT NULL
 """
 _HANDSHAKES = f"""
     SELECT count(*) FILTER (outcome = 'complete' AND kind = 'full') AS "full", count(*) FILTER ({RESUMED}) AS resumed,
         count(*) FILTER (outcome = 'complete' AND kind = 'full' AND resumption_offered IS NOT NULL) AS offered,
         count(*) FILTER (outcome = 'failed') AS failed, count(*) FILTER (outcome = 'incomplete') AS incomplete
-    FROM handshakes JOIN ({_SERVED}) USING (stream)
+    FROM handshakes JOIN ({_OPENED_FOR_USERS}) USING (stream)
 """
 _EXCHANGES = f"""
     SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS asked, sum(response_bytes)::BIGINT AS answered
-    FROM exchanges JOIN ({_SERVED}) USING (stream)
+    FROM (SELECT *, number AS exchange FROM exchanges) JOIN ({_SERVED}) USING (stream) WHERE {OF_USERS}
 """
-_OWNER = f"""
-    SELECT owner, sum(wait_owners.waited_ns)::BIGINT AS ns
-    FROM wait_owners JOIN servers USING (server_ip, server_port)
-    WHERE {OF_USERS} AND phase = $phase AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
+_OWNER = """
+    SELECT owner, sum(waited_ns)::BIGINT AS ns
+    FROM wait_owners WHERE phase = $phase AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
     GROUP BY owner ORDER BY ns DESC, owner LIMIT 1
 """
 _AT_ONCE = f"""
@@ -131,7 +132,7 @@ _LARGEST_WAIT = "Largest wait"
 _LONGEST_REQUEST = 50
 """Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
-_OF_USERS = f"SEMI JOIN (FROM servers WHERE {OF_USERS}) AS users USING (server_ip, server_port)"
+_OUTERMOST = f"SEMI JOIN (FROM servers WHERE {OUTERMOST}) AS users USING (server_ip, server_port)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +303,7 @@ def _hop(tables: Tables, asked: Row) -> tuple[str, str]:
 
 def _fronts(tables: Tables, asked: Row) -> list[Split]:
     """Give what the waits at a front consist of, or at all that users waited for."""
-    found = splits(tables, _OF_USERS)
+    found = splits(tables, _OUTERMOST)
     return [split for place, split in found.items() if asked["ip"] is None or place == (asked["ip"], asked["port"])]
 
 

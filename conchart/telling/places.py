@@ -223,7 +223,7 @@ _SPENT = f"""
     WITH waits AS (
         SELECT server_ip, server_port, stream, start_at, end_at FROM phases JOIN connections USING (stream)
         WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer')
-            AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE {OF_USERS})),
+            AND {OF_USERS}),
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
         WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),

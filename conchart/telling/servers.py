@@ -78,6 +78,7 @@ class Server:
     handshakes_failed: int
     handshakes_incomplete: int
     waited_ns: int
+    users_ns: int
     total_ns: int
     wall_ns: int
     connection_median_ns: int

@@ -18,7 +18,7 @@ CAPTURES = sorted(ROOT.glob("captures/*/*/input.pcap*"))
 
 
 def waited_for(listed: list[Server]) -> int:
-    return sum(server.waited_ns for server in listed if server.role != "backend")
+    return sum(server.users_ns for server in listed)
 
 
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
@@ -38,7 +38,7 @@ def test_what_users_waited_is_one_number(capture: Path) -> None:
             """
             SELECT coalesce(sum(explained_ns), 0), count(*) FILTER (explained_ns > waited_ns)
             FROM explained LEFT JOIN (
-                SELECT server_ip, server_port, phase, sum(waited_ns) AS waited_ns FROM times GROUP BY ALL)
+                SELECT server_ip, server_port, phase, sum(users_ns) AS waited_ns FROM times GROUP BY ALL)
                 USING (server_ip, server_port, phase)
             """
         ).fetchall()
@@ -54,8 +54,8 @@ def owned_apart(trace: conchart.Trace) -> list[tuple[object, ...]]:
     return trace.sql(
         """
         SELECT * FROM (
-            SELECT server_ip, server_port, phase::VARCHAR AS phase, sum(waited_ns) AS waited_ns
-            FROM times GROUP BY ALL HAVING sum(waited_ns) > 0)
+            SELECT server_ip, server_port, phase::VARCHAR AS phase, sum(users_ns) AS waited_ns
+            FROM times GROUP BY ALL HAVING sum(users_ns) > 0)
         FULL JOIN (
             SELECT server_ip, server_port, phase::VARCHAR AS phase, sum(waited_ns) AS owned_ns, min(waited_ns) AS least
             FROM wait_owners GROUP BY ALL) USING (server_ip, server_port, phase)

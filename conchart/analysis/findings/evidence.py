@@ -13,7 +13,19 @@ from collections.abc import Mapping
 from functools import partial
 
 from conchart._native import survey_pools
-from conchart.store.sql import ANSWER, ANSWERED, ASKING, MISSING, OF_STORE, ONE_SIDED, STARTING, STATED, with_values
+from conchart.store.sql import (
+    ANSWER,
+    ANSWERED,
+    ASKING,
+    MISSING,
+    OF_STORE,
+    OF_USERS,
+    ONE_SIDED,
+    OPENING,
+    STARTING,
+    STATED,
+    with_values,
+)
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
@@ -57,10 +69,15 @@ _POOLED = f"""
             arg_max(coalesce(outcome, 'answered') = 'answered' AND status IS DISTINCT FROM 101, number) AS answered
         FROM exchanges LEFT JOIN refusing USING (stream)
         WHERE {ASKING} AND (refused_exchange IS NULL OR number < refused_exchange) GROUP BY stream),
+    -- Where nothing is linked, time tells who waits, but too little of what a machine is.
+    handing AS (
+        SELECT DISTINCT stream, true AS handed FROM on_behalf JOIN connections USING (stream)
+        SEMI JOIN (
+            SELECT client_ip, server_ip, server_port FROM on_behalf JOIN connections USING (stream)
+            WHERE method = 'link') USING (client_ip, server_ip, server_port)),
     told AS (
         SELECT stream, client_ip, server_ip, server_port, server_name,
-            CASE WHEN servers.role = 'backend' AND machines.role <> 'proxy' THEN 'server'
-                ELSE coalesce(servers.role, 'server') END AS hop,
+            CASE WHEN handed THEN 'backend' WHEN role = 'front' THEN 'front' ELSE 'server' END AS hop,
             coalesce(node, -1) AS client_node, opened_at, syn_at, accepted_at, hello_at, closed_at,
             if(refused_exchange IS NULL, coalesce(closing_at, least(
                 fin_client_at, fin_server_at, if(hop = 'backend' AND rst_by = 'client', NULL, rst_at))),
@@ -82,8 +99,9 @@ _POOLED = f"""
             sni, rtt_client_ns + rtt_server_ns AS rtt_ns
         FROM judged LEFT JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
             LEFT JOIN refusing USING (stream)
-        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) servers USING (server_ip, server_port)
-        LEFT JOIN (SELECT address AS client_ip, node, role FROM nodes WHERE port IS NULL) machines USING (client_ip))
+        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
+        LEFT JOIN (SELECT address AS client_ip, node FROM nodes WHERE port IS NULL) USING (client_ip)
+        LEFT JOIN handing USING (stream))
     -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
     SELECT *, opened_at % 1_000_000 = 0 AND coalesce(accepted_at, first_request_at, opened_at) % 1_000_000 = 0
             AND closed_at % 1_000_000 = 0 AS coarse,
@@ -406,12 +424,8 @@ _WAITED = f"""
         JOIN (SELECT stream, exchange AS number, end_at FROM phases WHERE kind = 'wait') USING (stream, number)
         JOIN (SELECT stream, client_ip, server_ip, server_port, opened_at FROM connections) USING (stream)
         WHERE number = 0 AND request_at IS NULL),
-    proxies AS (SELECT address AS client_ip FROM nodes WHERE port IS NULL AND role = 'proxy'),
-    asked_by_users AS (
-        SELECT stream, number, start_at, end_at FROM lives
-        WHERE (stream, number) NOT IN (SELECT (back_stream, back_exchange) FROM links WHERE back_exchange IS NOT NULL)
-            AND NOT (client_ip IN (FROM proxies)
-                AND (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE role = 'backend'))
+    begun AS (
+        SELECT stream, number AS exchange, start_at, end_at FROM lives
         UNION ALL
         -- Without keys, of QUIC nothing but its handshake is seen.
         SELECT stream, -1, hello_at, ready_at FROM handshakes
@@ -422,17 +436,22 @@ _WAITED = f"""
                 OR state = 'unanswered' AND stream IN (SELECT stream FROM handshakes WHERE quic_version IS NOT NULL)
                 OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed')
                 OR stream IN (SELECT stream FROM stalled WHERE kind = 'syn-rto'))
-            AND stream NOT IN (SELECT stream FROM exchanges)
-            AND client_ip NOT IN (FROM proxies) AND client_ip NOT IN (FROM scanners)),
+            AND stream NOT IN (SELECT stream FROM exchanges) AND client_ip NOT IN (FROM scanners)),
+    asked_by_users AS (FROM begun WHERE {OF_USERS}),
+    caused AS (
+        SELECT front_stream, front_exchange, back_stream, back_exchange FROM links
+        UNION ALL
+        SELECT front_stream, front_exchange, stream, exchange FROM on_behalf
+        WHERE method = 'time' AND exchange <> {OPENING}),
     backs AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange, start_at, request_at,
             least(end_at, coalesce(
                 lead(request_at) OVER (
                     PARTITION BY front_stream, front_exchange ORDER BY end_at, back_stream, back_exchange),
                 end_at)) AS end_at
-        FROM links JOIN lives ON stream = back_stream AND number = back_exchange WHERE front_exchange IS NOT NULL),
+        FROM caused JOIN lives ON stream = back_stream AND number = back_exchange WHERE front_exchange IS NOT NULL),
     paths AS (
-        SELECT stream AS user_stream, number AS user_exchange, stream, number AS exchange, start_at, end_at, 0 AS depth
+        SELECT stream AS user_stream, exchange AS user_exchange, stream, exchange, start_at, end_at, 0 AS depth
         FROM asked_by_users
         UNION ALL
         SELECT user_stream, user_exchange, back_stream, back_exchange,
@@ -444,16 +463,9 @@ _WAITED = f"""
     SELECT user_stream, user_exchange, tries.stream, -1, greatest(paths.start_at, opened_at),
         least(paths.end_at, closed_at)
     FROM (
-        SELECT tries.stream, opened_at, closed_at, fronts.stream AS front_stream, fronts.number AS front_exchange
-        FROM (
-            SELECT stream, opened_at, closed_at, node
-            FROM connections JOIN nodes ON address = client_ip AND port IS NULL AND role = 'proxy'
-            WHERE state IN ('refused', 'unanswered') AND transport = 'tcp') tries
-        ASOF JOIN (
-            SELECT stream, number, request_at, end_at, node
-            FROM lives JOIN nodes ON address = server_ip AND port = server_port AND role = 'proxy') fronts
-            ON tries.node = fronts.node AND tries.opened_at >= fronts.request_at
-        WHERE closed_at <= end_at) tries
+        SELECT stream, opened_at, closed_at, front_stream, front_exchange
+        FROM on_behalf JOIN connections USING (stream)
+        WHERE exchange = {OPENING} AND state IN ('refused', 'unanswered') AND transport = 'tcp') tries
     JOIN paths ON paths.stream = front_stream AND exchange = front_exchange
 """
 

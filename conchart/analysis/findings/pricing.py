@@ -22,10 +22,10 @@ import duckdb
 from conchart._native import share_waits
 from conchart.analysis.findings.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
 from conchart.analysis.findings.rule import Fix, Rule
-from conchart.analysis.waits import WAITS
+from conchart.analysis.waits import USERS_WAITS
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import ANSWERED, OF_USERS, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
+from conchart.store.sql import ANSWERED, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -72,14 +72,13 @@ _PRICE = f"""
     merged AS (
         SELECT id, user_stream, min(start_at) AS start_at, max(end_at) AS end_at
         FROM parted GROUP BY id, user_stream, part),
-    users AS (
-        SELECT stream FROM connections JOIN servers USING (server_ip, server_port) WHERE {SERVED} AND {OF_USERS}),
     clocks AS (
         SELECT stream AS user_stream, start_at AS runs_at, end_at AS stops_at,
             coalesce(sum(end_at - start_at) OVER (
                 PARTITION BY stream ORDER BY start_at
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT AS ran_ns
-        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream) SEMI JOIN users USING (stream))
+        FROM {USERS_WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream)
+        SEMI JOIN (SELECT stream FROM connections WHERE {SERVED}) USING (stream))
     SELECT id, merged.user_stream, start_at, end_at, if({ANSWERED}, 0, end_at - start_at) AS vain_ns,
         coalesce(first.ran_ns + least(start_at, first.stops_at) - first.runs_at, 0) AS from_ns,
         coalesce(last.ran_ns + least(end_at, last.stops_at) - last.runs_at, 0) AS until_ns
@@ -153,7 +152,7 @@ _EXPLAIN = f"""
     WITH events AS (
         SELECT stream, unnest([start_at, end_at]) AS instant, unnest([phase, '']) AS phase, 0 AS paying,
             unnest([2, 1]) AS place
-        FROM {WAITS} SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream)
+        FROM {USERS_WAITS} SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream)
         UNION ALL
         SELECT user_stream, unnest([start_at, end_at]), NULL, unnest([1, -1]), 0 FROM paid)
     SELECT server_ip, server_port, lying_over AS phase, sum(lasting)::BIGINT AS explained_ns

@@ -16,15 +16,13 @@ from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import held_within
 from conchart.questions.predict.replay import PRECONNECT_NS, Replay, Told, as_captured
 from conchart.questions.predict.talk import Connection, Exchange, Talk, read_talk
-from conchart.store.sql import OF_USERS
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
 
 _CHARGED = ("transfer", "wait", "request", "tls", "syn")
 """Where bars of a lane lie over each other, an instant is charged to the first of these, as in the phases."""
-_WAITED = f"""
-    SELECT phase, sum(times.waited_ns)::BIGINT FROM times JOIN servers USING (server_ip, server_port)
-    WHERE {OF_USERS} AND times.waited_ns > 0 GROUP BY phase
+_WAITED = """
+    SELECT phase, sum(users_ns)::BIGINT FROM times WHERE users_ns > 0 GROUP BY phase
 """
 
 

@@ -7,7 +7,7 @@ left there half a round trip before it passed the capture point, what it got arr
 from dataclasses import dataclass, field
 from typing import Any
 
-from conchart.store.sql import ASKING
+from conchart.store.sql import ASKING, OPENING
 from conchart.store.tables import Tables
 
 Row = dict[str, Any]
@@ -97,7 +97,7 @@ _CONNECTIONS = f"""
             WHERE number = 0 AND hello_at IS NOT NULL AND coalesce(hello_at <= request_at, true)),
         accepting AS (SELECT stream, max(end_at) AS accepted_at FROM phases WHERE kind = 'syn' GROUP BY stream)
     SELECT stream, coalesce(node::VARCHAR, client_ip) AS client, server_ip, server_port,
-        coalesce(server_name, '') AS name, coalesce(role, 'server') NOT IN ('backend', 'closed') AS users,
+        coalesce(server_name, '') AS name, behalf IS NULL AND coalesce(role, 'server') <> 'closed' AS users,
         rtt_client_ns, rtt_server_ns, coalesce(least(mss_client, mss_server), $mss) AS mss,
         CASE WHEN transport = 'tcp' THEN syn_at ELSE hello_at END AS syn,
         CASE WHEN transport = 'tcp' THEN accepted_at ELSE hello_at END AS accepted,
@@ -108,6 +108,7 @@ _CONNECTIONS = f"""
         coalesce(false_start, false) AS false_start
     FROM connections LEFT JOIN first USING (stream) LEFT JOIN opening USING (stream) LEFT JOIN accepting USING (stream)
     LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
+    LEFT JOIN (SELECT stream, true AS behalf FROM on_behalf WHERE exchange = {OPENING}) USING (stream)
     LEFT JOIN (SELECT address AS client_ip, node FROM nodes WHERE port IS NULL) USING (client_ip)
     ORDER BY stream"""
 

@@ -1,0 +1,44 @@
+"""Something unrelated beside it changes nothing: every finding stays, and users waited no less."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CASES, capture_of, keys_of, name_of, quick_cases
+from tests.laws import messy
+from tests.laws.messy import Capture
+from tests.laws.talk import Packet
+
+Beside = Callable[[Capture], Sequence[Packet]]
+
+BESIDE: dict[str, tuple[Beside, ...]] = {
+    "logins": (messy.logins,),
+    "logins-midstream": (lambda capture: messy.logins(capture, sees_open=False),),
+    "monitoring": (messy.scrapes, messy.health_checks),
+    "own": (messy.to_themselves, messy.lookups),
+}
+"""What is put beside each capture: at every host of it, so that no role of a host may matter."""
+EXCEPTIONS: dict[tuple[str, str, str], str] = {}
+"""Capture, what is beside it and the rule that may vanish: the reason for which it is right to."""
+OURS = [case for case in CASES if case.parent.name in ("findings", "hops", "stores", "wild")]
+QUICK = [case for case in OURS if name_of(case) in sorted(quick_cases())][::6]
+LEAST = 0.9
+"""Of what a finding cost, this remains: where users wait elsewhere too, a second request may count instead."""
+
+
+@pytest.mark.parametrize("kind", BESIDE)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[] if case in QUICK else [pytest.mark.thorough], id=name_of(case)) for case in OURS],
+)
+def test_something_unrelated_beside_it_changes_nothing(case: Path, kind: str) -> None:
+    capture = messy.read(capture_of(case))
+    keys = {"keylog": keys_of(case)}
+    with messy.told(capture, **keys) as trace:
+        alone, waited_ns = messy.findings_of(trace), messy.waited_of(trace)
+    with messy.told(messy.beside(capture, *(make(capture) for make in BESIDE[kind])), **keys) as trace:
+        together = messy.findings_of(trace)
+        assert messy.waited_of(trace) >= waited_ns
+    gone = [found for found, ns in alone.items() if together.get(found, -1) < LEAST * ns]
+    assert [found for found in gone if (name_of(case), kind, found.rule) not in EXCEPTIONS] == []
