@@ -33,8 +33,8 @@ _ASKED = f"""
                 'confidence': confidence, 'stream': front_stream, 'exchange': front_exchange}}) AS front
         FROM links WHERE back_exchange IS NOT NULL GROUP BY ALL),
     through AS (
-        SELECT back_stream AS stream, min(front_stream) AS through
-        FROM links WHERE back_exchange IS NULL GROUP BY ALL),
+        SELECT back_stream AS stream, min(front_stream) AS through, bool_or(back_exchange IS NULL) AS wholly
+        FROM links GROUP BY ALL),
     requests AS (
         SELECT stream, number AS exchange, asker, accepter, endpoint, request_at AS start_at,
             coalesce(response_done_at, response_at, request_done_at, request_at) AS end_at,
@@ -44,7 +44,8 @@ _ASKED = f"""
         SELECT stream, {OPENING}, asker, accepter, endpoint, opened_at,
             if(state IN ('refused', 'unanswered', 'abandoned'), closed_at, opened_at), closed_at, false
         FROM ends ANTI JOIN exchanges USING (stream))
-    SELECT requests.*, coalesce(front.stream, through) AS front_stream, front.exchange AS front_exchange
+    SELECT requests.*, coalesce(front.stream, if(wholly OR exchange = {OPENING}, through, NULL)) AS front_stream,
+        front.exchange AS front_exchange
     FROM requests LEFT JOIN linked USING (stream, exchange) LEFT JOIN through USING (stream)
 """
 
