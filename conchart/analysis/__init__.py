@@ -150,7 +150,7 @@ def plan(
         ),
         _Part(
             work=tell_unjudged,
-            reads=("connections", "connections.waited_ns", "handshakes", "exchanges", "servers", "remarks"),
+            reads=("connections", "handshakes", "exchanges", "phases", "stalled", "races", "on_behalf", "remarks"),
             writes=("unjudged",),
         ),
     )

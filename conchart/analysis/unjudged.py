@@ -1,14 +1,15 @@
 """What the capture does not let anybody judge, why, and how much waiting that is.
 
-``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, servers, remarks. Out: the table
-``unjudged``; no row where all was judged.
+``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, phases, stalled, on_behalf, remarks.
+Out: the table ``unjudged``; no row where all was judged.
 
 What rules need decides: no rule judges a connection with missing bytes, or with one direction only (``setups`` and the
 evidence made of it leave both out); openings need the TCP handshake; what depends on the content of messages (status,
 target, query) needs messages that can be read.
 """
 
-from conchart.store.sql import HOLED, OF_USERS, ONE_SIDED, UNREAD
+from conchart.analysis.waits import USERS_WAITS
+from conchart.store.sql import HOLED, ONE_SIDED, SERVED, UNREAD
 from conchart.store.tables import Tables
 
 _OF_CONNECTIONS = ("keys", "midstream", "missing", "one-sided")
@@ -16,19 +17,20 @@ _OF_CONNECTIONS = ("keys", "midstream", "missing", "one-sided")
 
 _UNJUDGED = f"""
     INSERT INTO unjudged BY NAME
-    WITH secured AS (
+    WITH waits AS (SELECT stream, sum(end_at - start_at) AS users_ns FROM {USERS_WAITS} GROUP BY stream),
+    secured AS (
         SELECT stream, bool_or(keys = 'all') AS opened, bool_and(outcome = 'failed') AS failed
         FROM handshakes GROUP BY stream),
     guessed AS (SELECT stream, bool_or(inferred) AS inferred FROM exchanges GROUP BY stream),
     told AS (
         SELECT stream, connections.state = 'midstream' AS midstream,
-            CASE WHEN {OF_USERS} THEN connections.waited_ns ELSE 0 END AS ns,
+            if({SERVED}, coalesce(users_ns, 0), 0) AS ns,
             CASE WHEN {ONE_SIDED} THEN 'one-sided' WHEN {HOLED} THEN 'missing' WHEN {UNREAD} THEN 'unread' END
                 AS timeless,
             CASE WHEN coalesce(opened, false) THEN NULL
                 WHEN failed IS NULL AND app IN ('tls', 'quic') OR NOT failed THEN 'sealed'
                 WHEN inferred THEN 'unread' END AS meaningless
-        FROM connections JOIN servers USING (server_ip, server_port)
+        FROM connections LEFT JOIN waits USING (stream)
         LEFT JOIN secured USING (stream) LEFT JOIN guessed USING (stream)
         WHERE connections.state NOT IN ('refused', 'unanswered')),
     parts AS (

@@ -144,7 +144,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("WITH l AS (FROM links) SELECT * FROM l JOIN phases ON stream = front_stream", ["link_hops"]),
         ("SELECT (SELECT count(*) FROM coverage)", ["cover"]),
         ("FROM splits", ["link_hops", "split_waits"]),
-        ("FROM times", ["explain_phases", "find_races", "charge_servers"]),
+        ("FROM times", ["explain_phases", "find_races", "link_hops", "find_behalf", "charge_servers"]),
         ("FROM captures", ["locate"]),
         ("FROM query_table('li' || 'nks')", NAMES),
         # No rule reads what logs would have said.

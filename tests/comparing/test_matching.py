@@ -6,7 +6,17 @@ from conchart.telling.servers import Server
 
 def placed(ip: str, port: int, *names: str, role: str = "server", tier: int = 0, datagrams: bool = False) -> Placed:
     handshakes = ("handshakes_full", "handshakes_resumed", "handshakes_failed", "handshakes_incomplete")
-    counts = ("connections", "requests", "refused", "unanswered", "waited_ns", "total_ns", "wall_ns", *handshakes)
+    counts = (
+        "connections",
+        "requests",
+        "refused",
+        "unanswered",
+        "waited_ns",
+        "users_ns",
+        "total_ns",
+        "wall_ns",
+        *handshakes,
+    )
     server = Server(
         server_ip=ip,
         server_port=port,
