@@ -19,8 +19,22 @@ def listed(trace: Trace, columns: str = "server_ip, role, tier") -> list[tuple[o
 
 
 def test_a_chain_of_proxies_is_listed_from_the_front_to_the_farthest_backend(trace_of: TellTrace) -> None:
-    trace = trace_of(talk(("middle", "database"), ("c", "front"), ("front", "middle")))
+    rounds = [
+        asked
+        for i in range(5)
+        for asked in (
+            *(("c", "front", 80, 100 * i, 60), ("front", "middle", 80, 100 * i + 10, 40)),
+            ("middle", "database", 80, 100 * i + 20, 9),
+        )
+    ]
+    trace = trace_of(asking(*rounds))
     assert listed(trace) == [("front", "front", 0), ("middle", "backend", 1), ("database", "backend", 2)]
+
+
+def test_a_host_that_is_logged_into_is_no_front_of_what_it_asks(trace_of: TellTrace) -> None:
+    trace = trace_of(asking(("c", "host", 22, 0, 5), *(("host", "server", 80, 100 * i + 50, 20) for i in range(5))))
+    assert set(listed(trace, "server_ip, role")) == {("host", "server"), ("server", "server")}
+    assert trace.sql("SELECT sum(users_ns) = sum(waited_ns) FROM servers").fetchall() == [(True,)]
 
 
 def test_servers_that_only_call_each_other_have_no_front(trace_of: TellTrace) -> None:
@@ -32,7 +46,10 @@ def test_loopback_is_no_backend_of_itself(trace_of: TellTrace) -> None:
 
 
 def test_a_server_that_nothing_stands_behind_is_no_front(trace_of: TellTrace) -> None:
-    trace = trace_of(talk(("c", "front"), ("front", "back"), ("c", "alone")))
+    rounds = [
+        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+    ]
+    trace = trace_of(asking(*rounds, ("c", "alone", 80, 700, 5)))
     assert set(listed(trace, "server_ip, role")) == {("front", "front"), ("back", "backend"), ("alone", "server")}
 
 
@@ -124,18 +141,16 @@ def test_a_port_that_refuses_everybody_is_no_front(trace_of: TellTrace) -> None:
 
 
 def test_the_costliest_front_comes_first_with_its_backends_after_it(trace_of: TellTrace) -> None:
-    story = Story()
-    for client, server, wait in (
-        ("c", "cheap", 10),
-        ("cheap", "cheap-back", 9),
-        ("c", "dear", 30),
-        ("dear", "dear-back", 5),
-        ("dear", "dear-back-2", 8),
-        ("c", "alone", 20),
-    ):
-        story.connect((client, 1), (server, 80), 0, [("wait", wait * MS), ("idle", 900 * MS)])
-    story.capture()
-    order = [ip for (ip,) in listed(trace_of(story), "server_ip")]
+    rounds = [
+        asked
+        for i in range(5)
+        for asked in (
+            *(("c", "cheap", 80, 200 * i, 10), ("cheap", "cheap-back", 80, 200 * i + 1, 6)),
+            *(("c", "dear", 80, 200 * i + 100, 30), ("dear", "dear-back", 80, 200 * i + 103, 5)),
+            *(("dear", "dear-back-2", 80, 200 * i + 112, 8), ("c", "alone", 80, 200 * i + 150, 20)),
+        )
+    ]
+    order = [ip for (ip,) in listed(trace_of(asking(*rounds)), "server_ip")]
     assert order == ["dear", "dear-back-2", "dear-back", "alone", "cheap", "cheap-back"]
 
 
