@@ -28,9 +28,9 @@ SERVED = f"({ANSWERED} AND stream NOT IN (SELECT loser_stream FROM races WHERE p
 """Of ``connections``: somebody may have waited for it. Not for an attempt that lost and carried no request."""
 RESUMED = "outcome = 'complete' AND kind <> 'full'"
 """Of ``handshakes``: it came to its end, and was no full one."""
-TURNS = "(protocol = 'unknown' AND request_at IS NOT NULL)"
-"""Condition on ``exchanges``: bytes in turns, of a protocol that is not read (SSH, MTProto). Nobody is known to wait:
-what one side sends may be an event, or the echo of a key. A greeting, which nothing asked for, is waited for."""
+TURNS = "(protocol IN ('unknown', 'ssh', 'vnc') AND request_at IS NOT NULL)"
+"""Condition on ``exchanges``: bytes in turns, of a protocol that is not read (MTProto), or in which either side sends
+when it likes (SSH). Nobody is known to wait: it may be an event, or the echo of a key. A greeting is waited for."""
 IS_TURN = f"(stream, exchange) IN (SELECT (stream, number) FROM exchanges WHERE {TURNS})"
 """Of what has a connection and an exchange: nobody is known to wait for it."""
 OPENING = -1
