@@ -62,7 +62,7 @@ NAMED = {
 }
 """Where the core has the words of a vocabulary: as the arms of one ``match``."""
 
-ADDED = {"DETAIL": {"hello"}}
+ADDED = {"DETAIL": {"hello"}, "STATE": {"abandoned"}}
 """Words that the analysis adds: `analysis/waits.py` tells a late ClientHello."""
 
 
