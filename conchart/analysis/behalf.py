@@ -3,13 +3,16 @@
 In: connections, exchanges, links, nodes. Out: the table ``on_behalf``. ``docs/phases.md`` states the rule.
 
 A request is made for another one if a link says so. Without a link, it is if it lies inside the open wait of a request
-that the same machine had accepted, and at least half of what the machine asks of that server is made for others: what
-lies there by chance is not. Where a machine asks itself, time alone says nothing, because every program's client is the
+that the same machine had accepted. What lies there by chance is not: links that are not sure, and time alone, count
+where at least half of what the machine asks of that server is made for others. Where a machine asks itself, time alone says nothing, because every program's client is the
 machine: there, some requests of that server must be linked to that front.
 """
 
 from conchart.store.sql import OPENING, TURNS
 from conchart.store.tables import Tables
+
+SURE = 0.9
+"""Links of this confidence count by themselves."""
 
 _MAY_BE = """
     SELECT EXISTS (FROM links) OR EXISTS (
@@ -45,7 +48,7 @@ _ASKED = f"""
             if(state IN ('refused', 'unanswered', 'abandoned'), closed_at, opened_at), closed_at, false
         FROM ends ANTI JOIN exchanges USING (stream))
     SELECT requests.*, coalesce(front.stream, if(wholly OR exchange = {OPENING}, through, NULL)) AS front_stream,
-        front.exchange AS front_exchange
+        front.exchange AS front_exchange, coalesce(front.confidence, 1) >= {SURE} AS sure
     FROM requests LEFT JOIN linked USING (stream, exchange) LEFT JOIN through USING (stream)
 """
 
@@ -98,7 +101,7 @@ _DECIDE = f"""
         FROM told WINDOW pair AS (PARTITION BY asker, endpoint)),
     made AS (
         SELECT stream, exchange, first, front_stream, front_exchange, if(linked, 'link', 'time') AS method
-        FROM weighed WHERE front_stream IS NOT NULL AND (linked OR mostly) OR mostly AND exchange = {OPENING})
+        FROM weighed WHERE front_stream IS NOT NULL AND (linked AND sure OR mostly) OR mostly AND exchange = {OPENING})
     SELECT stream, unnest(if(first AND exchange <> {OPENING}, [exchange, {OPENING}], [exchange])) AS exchange,
         front_stream, front_exchange, method
     FROM made

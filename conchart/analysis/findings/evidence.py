@@ -439,7 +439,8 @@ _WAITED = f"""
             AND stream NOT IN (SELECT stream FROM exchanges) AND client_ip NOT IN (FROM scanners)),
     asked_by_users AS (FROM begun WHERE {OF_USERS}),
     caused AS (
-        SELECT front_stream, front_exchange, back_stream, back_exchange FROM links
+        SELECT front_stream, front_exchange, back_stream, back_exchange
+        FROM links SEMI JOIN on_behalf ON stream = back_stream AND exchange = back_exchange
         UNION ALL
         SELECT front_stream, front_exchange, stream, exchange FROM on_behalf
         WHERE method = 'time' AND exchange <> {OPENING}),
