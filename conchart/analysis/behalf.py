@@ -4,8 +4,9 @@ In: connections, exchanges, links, nodes. Out: the table ``on_behalf``. ``docs/p
 
 A request is made for another one if a link says so. Without a link, it is if it lies inside the open wait of a request
 that the same machine had accepted. What lies there by chance is not: links that are not sure, and time alone, count
-where at least half of what the machine asks of that server is made for others. Where a machine asks itself, time alone says nothing, because every program's client is the
-machine: there, some requests of that server must be linked to that front.
+where at least half of what the machine asks of that server is made for others.
+Where a machine asks itself, time alone says nothing, because every program's client is the machine: there, some
+requests of that server must be linked to that front.
 """
 
 from conchart.store.sql import OPENING, TURNS
