@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import get_args
 
@@ -13,7 +14,7 @@ from tests.laws.files import LINKS, ByteOrder, Compression, Container, Format, R
 from tests.laws.reading import Row, Scratch, Tables
 from tests.laws.strategies import Conversation, conversations, cuts
 from tests.laws.talk import Cut, Talk, every, together
-from tests.laws.tunnels import TUNNELS, fragments
+from tests.laws.tunnels import TUNNELS, fragments, hsr, prp
 
 CONTAINERS = [
     Format(container=container, order=order, resolution_ns=resolution, compress=compress)
@@ -64,6 +65,25 @@ def untold(results: dict[str, list[Row]]) -> dict[str, list[Row]]:
         table: [{name: value for name, value in row.items() if not name.startswith("tunnel_")} for row in rows]
         for table, rows in results.items()
     }
+
+
+@pytest.mark.parametrize("redundant", [hsr, prp])
+@settings(max_examples=4)
+@given(conversations(), cuts())
+def test_a_frame_that_comes_by_both_paths_counts_once(
+    scratch: Scratch, redundant: Callable[[bytes, int], bytes], conversation: Conversation, cut: Cut
+) -> None:
+    packets = conversation.talk.packets(cut)
+    form = Format()
+    frames = [(packet.at + path * 7_000, redundant(datagram(packet), path)) for packet in packets for path in (0, 1)]
+    frames.sort(key=lambda frame: frame[0])
+    plain, both = scratch.read(form.write(packets)), scratch.read(b"".join(form.of_frames(frames)))
+    one, two = (without_frames(tables) for tables in (plain, both))
+    copies = [row for row in two.pop("packets") if row["mark"] == "duplicate"]
+    del one["packets"]
+    assert two == one
+    (row,) = both.captures
+    assert (row["undecodable"], row["other"], row["duplicates"], len(copies)) == (0, 0, len(packets), len(packets))
 
 
 def without_frames(tables: Tables) -> dict[str, list[Row]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MACS = bytes.fromhex("02 00 00 00 00 02  02 00 00 00 00 01")
 OUTER = bytes([192, 0, 2, 1, 192, 0, 2, 2])
 IPV4, IPV6, BRIDGED, MPLS, PPPOE, ERSPAN = 0x0800, 0x86DD, 0x6558, 0x8847, 0x8864, 0x88BE
+HSR, EDSA = 0x892F, 0xDADA
 
 
 def _checksum(data: bytes) -> bytes:
@@ -84,6 +85,26 @@ def _l2tp(ip: bytes) -> bytes:
     return _udp(1701, struct.pack(">HHHH", 0x4002, 8 + len(inside), 7, 8) + inside)
 
 
+def _l2tpv3(ip: bytes, agreed: bytes = b"") -> bytes:
+    """RFC 3931: session 7, what both ends agreed on (cookie, sublayer), Ethernet."""
+    return struct.pack(">I", 7) + agreed + _frame(_type(ip), ip)
+
+
+def _tzsp(ip: bytes) -> bytes:
+    """A received frame of Ethernet; tags: a channel, padding, the end."""
+    return _udp(37008, struct.pack(">BBH", 1, 0, 1) + bytes([18, 1, 6, 0, 1]) + _frame(_type(ip), ip))
+
+
+def hsr(ip: bytes, path: int = 0) -> bytes:
+    """IEC 62439-3: the path by which the frame came and its size, a sequence number, the EtherType."""
+    return _frame(HSR, struct.pack(">HHH", path << 12 | (6 + len(ip)) & 0xFFF, 7, _type(ip)) + ip)
+
+
+def prp(ip: bytes, path: int) -> bytes:
+    """IEC 62439-3: a trailer of sequence number, network and size, suffix."""
+    return _frame(_type(ip), ip + struct.pack(">HHH", 7, (0xA + path) << 12 | (6 + len(ip)) & 0xFFF, 0x88FB))
+
+
 def _pppoe(ip: bytes) -> bytes:
     """RFC 2516: session 7."""
     inside = _ppp(ip)
@@ -108,6 +129,11 @@ TUNNELS: dict[str, Callable[[bytes], bytes]] = {
     "geneve": lambda ip: _frame(IPV4, _udp(6081, struct.pack(">HHI", 0, BRIDGED, 7 << 8) + _frame(_type(ip), ip))),
     "gtp-u": lambda ip: _frame(IPV4, _gtp_u(ip)),
     "l2tp": lambda ip: _frame(IPV4, _l2tp(ip)),
+    "l2tp 3": lambda ip: _frame(IPV4, _udp(1701, bytes([0, 3, 0, 0]) + _l2tpv3(ip, bytes(4)))),
+    "l2tp 3 without udp": lambda ip: _frame(IPV4, _ipv4(115, _l2tpv3(ip, bytes.fromhex("2b9c 51d3 0ea7 f846")))),
+    "tzsp": lambda ip: _frame(IPV4, _tzsp(ip)),
+    "hsr": hsr,
+    "edsa": lambda ip: _frame(EDSA, struct.pack(">HIH", 0, 0xC0 << 24, _type(ip)) + ip),
     "pppoe": lambda ip: _frame(PPPOE, _pppoe(ip)),
     "mpls": lambda ip: _frame(MPLS, _labels(ip, 7, 8)),
     "vlan, mpls, gre": lambda ip: _frame(

@@ -47,6 +47,8 @@ impl LinkType {
     pub const SUNATM: Self = Self(123);
     pub const IEEE802_11_RADIO: Self = Self(127);
     pub const ARCNET_LINUX: Self = Self(129);
+    /// Anybody's own; Apple's tools wrote PKTAP with it.
+    pub const USER2: Self = Self(149);
     pub const IEEE802_11_AVS: Self = Self(163);
     /// Per-packet information before a frame of another link type.
     pub const PPI: Self = Self(192);
@@ -99,6 +101,7 @@ impl LinkType {
             141 => "MTP3",
             143 => "DOCSIS",
             144 => "LINUX_IRDA",
+            149 => "USER2",
             163 => "IEEE802_11_RADIO_AVS",
             166 => "PPP_PPPD",
             182 => "MFR",

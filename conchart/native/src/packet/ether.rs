@@ -78,6 +78,16 @@ pub(super) fn ether_type(frame: &[u8], mut kind: u16, mut offset: usize) -> Resu
                 kind = u16_at("Cisco MetaData", frame, offset, 2 + 4 * options, 4 + 4 * options)?;
                 offset += 4 + 4 * options;
             }
+            // HSR, and PRP in its mode (IEC 62439-3): path and size, a sequence number, the EtherType.
+            0x892f => {
+                kind = u16_at("HSR", frame, offset, 4, 6)?;
+                offset += 6;
+            }
+            // Marvell's switch tag with an EtherType of its own: two reserved bytes, the tag, the EtherType.
+            0xdada => {
+                kind = u16_at("EDSA", frame, offset, 6, 8)?;
+                offset += 8;
+            }
             0x8847 | 0x8848 => return Ok(Next::Mpls(offset)),
             // PPPoE session: version, code, session, length; then PPP.
             0x8864 => return Ok(Next::Ppp(offset + 6)),
@@ -150,12 +160,20 @@ fn mpls(frame: &[u8], mut offset: usize) -> Result<Next, PacketError> {
 
 /// An Ethernet pseudowire (RFC 4448), with or without its control word: where IP follows, that is the reading.
 fn pseudowire(frame: &[u8], offset: usize) -> Next {
-    let leads_to_ip = |offset: &usize| match ethernet(frame, *offset) {
+    [4, 0]
+        .into_iter()
+        .map(|word| Next::Ethernet(offset + word))
+        .find(|frame_at| leads_to_ip(frame, *frame_at))
+        .unwrap_or(Next::Other)
+}
+
+/// Is an IP header what the next header leads to? Tells where a frame begins behind bytes that only its ends agreed on.
+pub(super) fn leads_to_ip(frame: &[u8], next: Next) -> bool {
+    match step(frame, next) {
         Ok(Next::Ipv4(ip)) => by_version(frame, ip) == Next::Ipv4(ip),
         Ok(Next::Ipv6(ip)) => by_version(frame, ip) == Next::Ipv6(ip),
         _ => false,
-    };
-    [offset + 4, offset].into_iter().find(leads_to_ip).map_or(Next::Other, Next::Ethernet)
+    }
 }
 
 /// RFC 8300 section 2.2: the length is in words of four bytes.

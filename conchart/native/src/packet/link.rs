@@ -24,12 +24,13 @@ pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<(Next, Station), Pac
             let inner = u16_at("PPI", frame, 0, 4, 8)?.swap_bytes();
             header(LinkType(inner), frame, length.into())
         }
-        LinkType::PKTAP => {
-            const IS_PACKET: u16 = 1;
+        // Before PKTAP had a number for files, Apple's tools wrote that of their own machines, which is anybody's.
+        LinkType::USER2 if !is_pktap(frame) => Err(PacketError::UnsupportedLink(link)),
+        LinkType::PKTAP | LinkType::USER2 => {
             let length = u16_at("PKTAP", frame, 0, 0, 12)?.swap_bytes();
             let kind = u16_at("PKTAP", frame, 0, 4, 12)?.swap_bytes();
             let inner = u16_at("PKTAP", frame, 0, 8, 12)?.swap_bytes();
-            if kind == IS_PACKET {
+            if kind == PKTAP_PACKET {
                 header(LinkType(inner), frame, length.into())
             } else {
                 Ok((Next::Other, Station::default()))
@@ -37,6 +38,20 @@ pub(super) fn first(link: LinkType, frame: &[u8]) -> Result<(Next, Station), Pac
         }
         other => header(other, frame, 0),
     }
+}
+
+/// The kind of a PKTAP record that has a packet.
+const PKTAP_PACKET: u16 = 1;
+
+/// Does a frame begin with a PKTAP header? Its length, its kind, the link type: little-endian numbers of 32 bits.
+fn is_pktap(frame: &[u8]) -> bool {
+    const SMALLEST: u16 = 108;
+    let number = |field: usize| {
+        let (low, high) = (u16_at("PKTAP", frame, field, 0, 4).ok()?, u16_at("PKTAP", frame, field, 2, 4).ok()?);
+        (high == 0).then_some(low.swap_bytes())
+    };
+    let (length, kind, inner) = (number(0), number(4), number(8));
+    length.is_some_and(|length| length >= SMALLEST) && kind.is_some_and(|kind| kind <= PKTAP_PACKET) && inner.is_some()
 }
 
 /// The link header at `offset`.

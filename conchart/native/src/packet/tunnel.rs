@@ -5,16 +5,18 @@
 //! tunnel.
 
 use super::error::PacketError;
-use super::ether::{Next, by_version, ether_type, next_protocol, u16_at};
+use super::ether::{Next, by_version, ether_type, leads_to_ip, next_protocol, u16_at};
 use super::wifi;
 
 pub(super) const UDP: u8 = 17;
 const GRE: u8 = 47;
+/// L2TP version 3 without UDP.
+const L2TP: u8 = 115;
 
 /// Does this IP protocol carry other packets? UDP may.
 #[inline]
 pub(super) fn is_tunnel(protocol: u8) -> bool {
-    matches!(protocol, 4 | UDP | 41 | GRE | 97 | 137 | 143)
+    matches!(protocol, 4 | UDP | 41 | GRE | 97 | L2TP | 137 | 143)
 }
 
 /// What wraps packets.
@@ -32,7 +34,10 @@ pub enum Tunnel {
     Geneve,
     Gtp,
     L2tp,
+    L2tpV3,
     Teredo,
+    /// What a sniffer, such as an access point or a router, sends of what it sees.
+    Tzsp,
 }
 
 impl Tunnel {
@@ -51,7 +56,9 @@ impl Tunnel {
             Self::Geneve => "geneve",
             Self::Gtp => "gtp-u",
             Self::L2tp => "l2tp",
+            Self::L2tpV3 => "l2tpv3",
             Self::Teredo => "teredo",
+            Self::Tzsp => "tzsp",
         }
     }
 }
@@ -68,6 +75,7 @@ pub(super) fn inside(frame: &[u8], protocol: u8, offset: usize) -> Result<(Tunne
         GRE => gre(frame, offset)?,
         // EtherIP (RFC 3378): two bytes, then Ethernet; MPLS (RFC 4023); Ethernet (RFC 8986).
         97 => (Tunnel::EtherIp, Next::Ethernet(offset + 2)),
+        L2TP => (Tunnel::L2tpV3, l2tp_session(frame, offset)),
         137 => (Tunnel::Mpls, Next::Mpls(offset)),
         143 => (Tunnel::Srv6, Next::Ethernet(offset)),
         _ => (Tunnel::IpInIp, Next::Other),
@@ -148,11 +156,13 @@ fn port(frame: &[u8], port: u16, offset: usize) -> Result<(Tunnel, Next), Packet
             (Tunnel::Geneve, ether_type(frame, u16::from_be_bytes([k0, k1]), offset + 8 + usize::from(head) * 4)?)
         }
         (2152, _) => (Tunnel::Gtp, gtp(frame, offset)),
+        (1701, [flags, 3, ..]) if flags & 0x80 == 0 => (Tunnel::L2tpV3, l2tp_session(frame, offset + 4)),
         (1701, _) => (Tunnel::L2tp, l2tp(frame, offset)),
         (3544, _) => (Tunnel::Teredo, teredo(frame, offset)),
         // GRE (RFC 8086) and MPLS (RFC 7510) in UDP.
         (4754, _) => gre(frame, offset)?,
         (6635, _) => (Tunnel::Mpls, Next::Mpls(offset)),
+        (37008, _) => (Tunnel::Tzsp, tzsp(frame, offset)?),
         _ => (Tunnel::Vxlan, Next::Other),
     })
 }
@@ -200,6 +210,51 @@ fn l2tp(frame: &[u8], offset: usize) -> Next {
         Some(offset) if flags & OFFSET != 0 => Next::Ppp(inner + 2 + usize::from(u16::from_be_bytes(*offset))),
         Some(_) => Next::Ppp(inner),
         None => Next::Other,
+    }
+}
+
+/// L2TP version 3 (RFC 3931 section 4.1): the session, then a cookie of 0, 4 or 8 bytes and a sublayer of 0 or 4 bytes, on
+/// which both ends agreed beforehand: where IP follows, that is the reading.
+fn l2tp_session(frame: &[u8], offset: usize) -> Next {
+    match frame.get(offset..).and_then(|rest| rest.first_chunk::<4>()) {
+        // Session 0 is control.
+        None | Some([0, 0, 0, 0]) => Next::Other,
+        Some(_) => [0, 4, 8, 12]
+            .into_iter()
+            .flat_map(|agreed| [Next::Ethernet(offset + 4 + agreed), Next::Ppp(offset + 4 + agreed)])
+            .find(|next| leads_to_ip(frame, *next))
+            .unwrap_or(Next::Other),
+    }
+}
+
+/// TaZmen Sniffer Protocol: version, kind, what was sniffed; then tags, each with its length, up to the one that ends
+/// them. A tag of padding has no length.
+fn tzsp(frame: &[u8], offset: usize) -> Result<Next, PacketError> {
+    const RECEIVED: u8 = 0;
+    const SENT: u8 = 1;
+    const PADDING: u8 = 0;
+    const END: u8 = 1;
+    let sniffed = match frame.get(offset..) {
+        Some(&[1, RECEIVED | SENT, p0, p1, ..]) => u16::from_be_bytes([p0, p1]),
+        _ => return Ok(Next::Other),
+    };
+    let mut inner = offset + 4;
+    loop {
+        inner += match frame.get(inner..) {
+            Some([END, ..]) => break,
+            Some([PADDING, ..]) => 1,
+            Some([_, len, ..]) => 2 + usize::from(*len),
+            _ => return Ok(Next::Other),
+        };
+    }
+    let inner = inner + 1;
+    match sniffed {
+        1 => Ok(Next::Ethernet(inner)),
+        4 => Ok(Next::Ppp(inner)),
+        7 => Ok(by_version(frame, inner)),
+        18 => wifi::data_frame(frame, inner, false),
+        119 | 127 => Ok(wifi::prism(frame, inner)?.0),
+        _ => Ok(Next::Other),
     }
 }
 

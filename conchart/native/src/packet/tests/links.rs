@@ -115,6 +115,43 @@ fn rare_links_lead_to_the_same_segment() {
     }
 }
 
+/// Tags behind Ethernet's addresses, alone and beside VLAN tags.
+#[test]
+fn tags_of_rings_and_switches_are_stepped_over() {
+    let tags: [&[u8]; 5] = [
+        &[0x89, 0x2f, 0, 0x42, 0, 1, 8, 0],
+        &[0x81, 0, 0, 5, 0x89, 0x2f, 0x10, 0x42, 0, 1, 8, 0],
+        &[0xda, 0xda, 0, 0, 0xc0, 0, 0, 0, 8, 0],
+        &[0xda, 0xda, 0, 0, 0xc0, 0, 0, 0, 0x81, 0, 0, 5, 8, 0],
+        &[0x89, 0x2f, 0, 0x42, 0, 1, 0x81, 0, 0, 5, 8, 0],
+    ];
+    for tag in tags {
+        says_hello(LinkType::ETHERNET, &ethernet(tag, &hello()));
+    }
+}
+
+/// The trailer of PRP (IEC 62439-3): sequence number, network and size, its suffix.
+#[test]
+fn a_trailer_is_no_payload() {
+    says_hello(LinkType::ETHERNET, &[&ethernet(&[8, 0], &hello())[..], &[0, 1, 0xa0, 0x42, 0x88, 0xfb]].concat());
+}
+
+#[test]
+fn pktap_is_known_by_its_header_where_the_number_is_anybodys() {
+    let header = |length: u8, kind: u8, inner: u8| {
+        let mut header = vec![length, 0, 0, 0, kind, 0, 0, 0, inner, 0, 0, 0, b'e', b'n', b'0'];
+        header.resize(length.into(), 0);
+        header
+    };
+    let frame = ethernet(&[8, 0], &hello());
+    says_hello(LinkType::USER2, &[&header(108, 1, 1)[..], &frame].concat());
+    says_hello(LinkType::USER2, &[&header(156, 1, 12)[..], &hello()].concat());
+    assert!(matches!(decode(LinkType::USER2, &header(108, 0, 1), 108), Ok(Decoded::Other)));
+    for other in [frame, hello(), header(107, 1, 1), vec![]] {
+        assert_eq!(decode(LinkType::USER2, &other, 100).unwrap_err(), PacketError::UnsupportedLink(LinkType::USER2));
+    }
+}
+
 /// RFC 1201: the first of two pieces, and the second one.
 #[test]
 fn ip_that_arcnet_split_is_not_read_and_arp_is_something_else() {

@@ -46,6 +46,20 @@ fn tunnels(ip: &[u8]) -> Vec<Vec<u8>> {
         over_udp(2152, &[0x34, 0xff, 0, 99, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 0, 0x40, 1, 0, 0, 0], ip),
         over_udp(1701, &[0, 2, 0, 9, 0, 1, 0, 0x21], ip),
         over_udp(1701, &[0x4a, 2, 0, 99, 0, 9, 0, 1, 0, 5, 0, 4, 0, 2, 0, 0, 0xff, 3, 0, 0x21], ip),
+        // Version 3: plain; with Linux' sublayer; with a cookie and that; PPP; without UDP.
+        over_udp(1701, &[0, 3, 0, 0, 0, 0, 0, 7], &frame),
+        over_udp(1701, &[0, 3, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0], &frame),
+        over_udp(1701, &[0, 3, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0], &frame),
+        over_udp(1701, &[0, 3, 0, 0, 0, 0, 0, 7, 0xff, 3, 0, 0x21], ip),
+        ipv4(115, &[], &[&[0, 0, 0, 7, 0, 0, 0, 0], &frame[..]].concat()),
+        ipv6(115, &[&[0, 0, 0, 7, 1, 2, 3, 4], &frame[..]].concat()),
+        over_udp(37008, &[1, 0, 0, 1, 1], &frame),
+        over_udp(37008, &[1, 1, 0, 1, 0, 10, 1, 0xaa, 1], &frame),
+        over_udp(
+            37008,
+            &[&[1, 0, 0, 18, 12, 1, 7, 1, 8, 1], &[0; 22][..], &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0]].concat(),
+            ip,
+        ),
         over_udp(4754, &[0, 0, 8, 0], ip),
         over_udp(6635, &[0, 1, 1, 64], ip),
     ]
@@ -68,7 +82,10 @@ fn of_tunnels_in_each_other_the_innermost_is_told() {
     let told = |outer: &[u8]| segment(LinkType::RAW, outer, outer.len()).station.tunnel.map(Tunnel::name);
     let gre = ipv4(47, &[], &[&[0, 0, 8, 0], &hello()[..]].concat());
     let names: Vec<_> = tunnels(&hello()).iter().map(|outer| told(outer)).collect();
-    for name in ["ip", "gre", "erspan", "etherip", "mpls", "srv6", "vxlan", "vxlan-gpe", "geneve", "gtp-u", "l2tp"] {
+    for name in ["ip", "gre", "erspan", "etherip", "mpls", "srv6", "vxlan", "vxlan-gpe", "geneve", "gtp-u"] {
+        assert!(names.contains(&Some(name)), "{name}");
+    }
+    for name in ["l2tp", "l2tpv3", "tzsp"] {
         assert!(names.contains(&Some(name)), "{name}");
     }
     assert_eq!(told(&hello()), None);
@@ -141,6 +158,10 @@ fn a_port_alone_makes_no_tunnel() {
         (6081, [0x40, 0, 0x65, 0x58, 0, 0, 7, 0]),
         (2152, [0x30, 1, 0, 99, 0, 0, 0, 1]),
         (1701, [0xc8, 2, 0, 99, 0, 0, 0, 0]),
+        (1701, [0, 3, 0, 0, 0, 0, 0, 0]),
+        (1701, [0x80, 3, 0, 12, 0, 0, 0, 7]),
+        (37008, [1, 4, 0, 1, 1, 0, 0, 0]),
+        (37008, [2, 0, 0, 1, 1, 0, 0, 0]),
         (3544, [9; 8]),
         (53, [8, 0, 0, 0, 0, 0, 7, 0]),
     ] {
