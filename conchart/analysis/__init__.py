@@ -5,7 +5,7 @@ per step; ``plan`` says what each reads and writes, and their order follows from
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from conchart.analysis.losses import find_losses
 from conchart.analysis.quality import appraise
 from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
+from conchart.analysis.sights import find_sights, first_sights
 from conchart.analysis.splits import split_waits
 from conchart.analysis.unjudged import tell_unjudged
 from conchart.analysis.vantage import Vantage, locate
@@ -53,6 +54,9 @@ class _Part:
     forget: str = ""
     """SQL that drops the temporary tables that it leaves."""
 
+    once: bool = False
+    """Connections are counted or compared: it finds each once, also those that were captured twice."""
+
 
 def plan(
     tables: Tables,
@@ -75,7 +79,12 @@ def plan(
         spans: What programs wrote about the same time. Without any, the table ``spans`` stays empty.
         logs: Access logs were read beside the captures.
     """
-    logging = _Part(work=log_exchanges, reads=("connections", "handshakes", "exchanges", "links"), writes=("logged",))
+    logging = _Part(
+        work=log_exchanges,
+        reads=("connections", "handshakes", "exchanges", "links"),
+        writes=("logged",),
+        once=True,
+    )
     parts = (
         _Part(
             work=partial(locate, override=vantage),
@@ -83,22 +92,25 @@ def plan(
             writes=("connections.vantage", "captures.vantage"),
             forget=vantage_steps.FORGET,
         ),
+        _Part(work=find_sights, reads=("connections",), writes=("connections.same_as",)),
         _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
         _Part(
             work=count_waits,
-            reads=("connections", "exchanges", "phases", "stalled", "races"),
+            reads=("connections", "connections.same_as", "exchanges", "phases", "stalled", "races"),
             writes=("connections.waited_ns",),
         ),
         _Part(
             work=charge_servers,
             reads=("connections", "exchanges", "phases", "stalled", "races", "on_behalf"),
             writes=("times",),
+            once=True,
         ),
         _Part(
             work=find_behalf,
             reads=("connections", "exchanges", "links", "nodes"),
             writes=("on_behalf",),
             forget=behalf.FORGET,
+            once=True,
         ),
         _Part(
             work=time_servers,
@@ -115,8 +127,9 @@ def plan(
             reads=("connections", "handshakes", "exchanges", "places", "paths", "clocks"),
             writes=("links", "nodes"),
             forget=hops.FORGET,
+            once=True,
         ),
-        _Part(work=find_races, reads=("connections", "handshakes", "exchanges"), writes=("races",)),
+        _Part(work=find_races, reads=("connections", "handshakes", "exchanges"), writes=("races",), once=True),
         _Part(work=find_losses, reads=("captures", "places", "sightings", "paths"), writes=("losses",)),
         _Part(
             work=compare_places,
@@ -133,7 +146,7 @@ def plan(
             writes=("whereabouts", "crossings"),
             forget=whereabouts.FORGET,
         ),
-        _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",)),
+        _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",), once=True),
         _Part(
             work=describe_servers,
             reads=(
@@ -141,11 +154,12 @@ def plan(
                 *("handshakes", "exchanges", "links"),
             ),
             writes=("servers",),
+            once=True,
         ),
-        _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",)),
+        _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",), once=True),
         _Part(
             work=appraise,
-            reads=("captures", "captures.vantage", "connections", "phases", "coverage", "spans"),
+            reads=("captures", "captures.vantage", "connections", "connections.same_as", "phases", "coverage", "spans"),
             writes=("remarks",),
         ),
         _Part(
@@ -166,6 +180,7 @@ def plan(
         reads=tuple(dict.fromkeys(everything)),
         writes=("findings", "explained"),
         forget=findings.FORGET,
+        once=True,
     )
     steps = (*before, finding) if logs else (*before, finding, logging)
     return [_step(tables, part) for part in steps]
@@ -188,14 +203,19 @@ def _tracing(spans: "Sequence[Span]") -> _Part:
     """The step that joins spans with exchanges."""
     from conchart.analysis.spans import match_spans  # not above: most captures have no spans beside them
 
-    return _Part(work=partial(match_spans, spans=spans), reads=("connections", "exchanges", "links"), writes=("spans",))
+    return _Part(
+        work=partial(match_spans, spans=spans),
+        reads=("connections", "exchanges", "links"),
+        writes=("spans",),
+        once=True,
+    )
 
 
 def _step(tables: Tables, part: _Part) -> Step:
     work = part.work.func if isinstance(part.work, partial) else part.work
     return Step(
         name=work.__name__,
-        reads=frozenset(part.reads),
+        reads=frozenset((*part.reads, "connections.same_as") if part.once else part.reads),
         writes=frozenset(part.writes),
         run=partial(_run, tables, part),
     )
@@ -204,7 +224,8 @@ def _step(tables: Tables, part: _Part) -> Step:
 def _run(tables: Tables, part: _Part) -> None:
     """Run a step, and drop what its parts handed to each other: as much again as the tables. No failure leaves rows."""
     try:
-        part.work(tables)
+        with first_sights(tables) if part.once else nullcontext():
+            part.work(tables)
     except BaseException:
         with suppress(duckdb.Error):
             for fact in part.writes:

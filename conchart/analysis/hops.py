@@ -140,7 +140,6 @@ _NODES = """
         WHERE (f.server_ip, f.server_port) <> (b.server_ip, b.server_port)),
     passing AS (
         SELECT server_ip AS address, server_port AS port FROM linked UNION SELECT client_ip, NULL FROM linked
-        UNION SELECT back_ip, NULL FROM through WHERE method = 'translated'
         UNION SELECT server_ip, server_port FROM through JOIN connections ON stream = front_stream
         WHERE method = 'same-bytes'),
     named AS (

@@ -14,8 +14,6 @@ from conchart.store.tables import Tables
 
 SKEW_NS = 20_000
 """As the native core's linking has it: clocks of two interfaces may disagree by so much."""
-TRANSLATED_NS = 1_000_000_000
-"""Nobody who translates addresses holds a SYN for longer."""
 MOST_STRANGERS = 16
 """Servers, and clients, whose times are compared: those that ask and are asked the most."""
 MOST_ADDRESSES = 8
@@ -40,9 +38,6 @@ _THROUGH = f"""
     WITH hellos AS (
         SELECT client_random AS fact, stream, hello_at AS seen_at FROM handshakes
         WHERE client_random IS NOT NULL AND number = 0),
-    opened AS (
-        SELECT concat(isn_client, ' ', isn_server) AS fact, stream, opened_at AS seen_at FROM connections
-        WHERE isn_client IS NOT NULL AND isn_server IS NOT NULL),
     announcing AS (
         SELECT stream, announced_ip AS ip, announced_port AS port, opened_at, opened_at + {SKEW_NS} AS by_at
         FROM connections WHERE announced_ip IS NOT NULL),
@@ -77,30 +72,22 @@ _THROUGH = f"""
         WHERE f.asked_at < b.asked_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
             AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at AND b.client_ip <> f.client_ip
         QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at), f.stream) = 1),
-    same AS (
-        SELECT 'client-hello' AS method, * FROM hellos UNION ALL SELECT 'translated', * FROM opened),
     pairs AS (
-        SELECT lag(stream) OVER (PARTITION BY method, fact ORDER BY seen_at, stream) AS front_stream,
-            stream AS back_stream, method
-        FROM same QUALIFY count(*) OVER (PARTITION BY method, fact) <= {MOST_HANDED}
+        SELECT lag(stream) OVER (PARTITION BY fact ORDER BY seen_at, stream) AS front_stream,
+            stream AS back_stream, 'client-hello' AS method
+        FROM hellos QUALIFY count(*) OVER (PARTITION BY fact) <= {MOST_HANDED}
         UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced
         UNION ALL SELECT front_stream, back_stream, 'same-bytes' FROM mirrored)
     SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
           FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
     JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
-    -- Of translated addresses, one end stays what it was; crafted captures begin all their connections with the same
-    -- numbers. Whoever hands on a ClientHello has both connections open; what was replayed is only seen again.
-    WHERE CASE method
-        WHEN 'translated' THEN b.opened_at - f.opened_at < {TRANSLATED_NS} AND (
-            (f.client_ip, f.client_port) = (b.client_ip, b.client_port)
-            OR (f.server_ip, f.server_port) = (b.server_ip, b.server_port))
-        WHEN 'client-hello' THEN b.opened_at <= f.closed_at + {SKEW_NS}
-        ELSE true END"""
-"""Connections that somebody hands through: the same ClientHello, the same initial sequence numbers (address
-translation), a PROXY protocol header that names the client, or, where who serves had opened the connection to the
-proxy (a reverse tunnel), as many bytes the other way round. Every join is by a place in an order: nothing is compared
-with more than a fixed number of others, however many have the same address or as many bytes."""
+    -- Whoever hands on a ClientHello has both connections open; what was replayed is only seen again.
+    WHERE method <> 'client-hello' OR b.opened_at <= f.closed_at + {SKEW_NS}"""
+"""Connections that somebody hands through: the same ClientHello, a PROXY protocol header that names the client, or,
+where who serves had opened the connection to the proxy (a reverse tunnel), as many bytes the other way round. Every
+join is by a place in an order: nothing is compared with more than a fixed number of others, however many have the same
+address or as many bytes."""
 
 _NOTHING_THROUGH = """
     CREATE OR REPLACE TEMP TABLE through AS
@@ -134,7 +121,7 @@ _SAME = f"""
     QUALIFY bool_or(opens) OVER capturing AND NOT bool_and(opens) OVER capturing
     -- What is handed through was accepted and opened by one machine.
     UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through
-    WHERE method NOT IN ('translated', 'same-bytes')
+    WHERE method <> 'same-bytes'
     -- A request that names the client for which it is made (X-Forwarded-For).
     UNION ALL SELECT DISTINCT 'forwarded-for', 0.98, f.server_ip, b.address
     FROM (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
-from conchart.store.sql import HOLED, MISSING, ONE_SIDED
+from conchart.store.sql import FIRST_SIGHT, HOLED, MISSING, ONE_SIDED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
 from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic, traced
@@ -30,7 +30,8 @@ _FACTS = f"""
         count(*) FILTER (state = 'open' AND transport = 'tcp') AS open,
         count(*) FILTER ({ONE_SIDED}) AS "one-sided",
         count(*) FILTER (transport = 'udp' AND app IN ('unknown', 'quic')) AS sealed
-    FROM connections),
+    FROM connections WHERE {FIRST_SIGHT}),
+    (SELECT count(same_as) AS translated FROM connections),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS unseen
     FROM phases JOIN connections USING (stream) WHERE kind = 'unseen' AND transport = 'tcp'),
     (SELECT coalesce(sum(end_at - start_at), 0)::BIGINT AS inferred

@@ -131,7 +131,7 @@ TABLES: tuple[Table, ...] = (
             ttl_client INTEGER, ttl_server INTEGER,
             mac_client VARCHAR, mac_server VARCHAR, local_end SIDES,
             tunnel_client VARCHAR, tunnel_server VARCHAR, datagrams_client BIGINT, datagrams_server BIGINT,
-            isn_client BIGINT, isn_server BIGINT, announced_ip VARCHAR, announced_port INTEGER,
+            isn_client BIGINT, isn_server BIGINT, print BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
@@ -142,7 +142,8 @@ TABLES: tuple[Table, ...] = (
             server_pid INTEGER, server_process VARCHAR, server_container VARCHAR, server_container_id VARCHAR,
             server_pod VARCHAR
         """,
-        worked_out="vantage PLACE, waited_ns BIGINT",
+        worked_out="vantage PLACE, same_as INTEGER, waited_ns BIGINT",
+        signed=("print",),
     ),
     Table(
         name="handshakes",

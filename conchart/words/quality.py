@@ -44,7 +44,7 @@ _COUNTED = {
     "byte": ("missing",),
     "packet": ("dropped", "snapped", "duplicates", "filtered"),
     "frame": ("undecodable", "other"),
-    "connection": ("with_missing", "one-sided", "midstream", "open", "unmoved"),
+    "connection": ("with_missing", "one-sided", "midstream", "open", "unmoved", "translated"),
     "UDP conversation": ("sealed",),
 }
 """Facts that are a number of something."""
@@ -126,6 +126,12 @@ _RULES = (
         title="{duplicates} captured twice",
         effect="Copies from -i any or a mirror port. The first copy counts, the others are ignored.",
         advice="Capture on one interface to get smaller files.",
+    ),
+    RemarkText(
+        warning=False,
+        kind="translated",
+        title="{translated} captured on both sides of an address translation",
+        effect="The first sight of each counts, as if it were the only one. The column same_as of the others names it.",
     ),
     RemarkText(
         warning=False,

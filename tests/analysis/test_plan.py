@@ -139,12 +139,15 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("FROM phases", []),
         ("FROM exchanges", ["explain_phases", "time_servers"]),
         ("SELECT count(*) FROM phases JOIN handshakes USING (stream)", []),
-        ("FROM links", ["link_hops"]),
-        ("from LINKS", ["link_hops"]),
-        ("WITH l AS (FROM links) SELECT * FROM l JOIN phases ON stream = front_stream", ["link_hops"]),
-        ("SELECT (SELECT count(*) FROM coverage)", ["cover"]),
-        ("FROM splits", ["link_hops", "split_waits"]),
-        ("FROM times", ["explain_phases", "find_races", "link_hops", "find_behalf", "charge_servers"]),
+        ("FROM links", ["find_sights", "link_hops"]),
+        ("from LINKS", ["find_sights", "link_hops"]),
+        (
+            "WITH l AS (FROM links) SELECT * FROM l JOIN phases ON stream = front_stream",
+            ["find_sights", "link_hops"],
+        ),
+        ("SELECT (SELECT count(*) FROM coverage)", ["cover", "find_sights"]),
+        ("FROM splits", ["find_sights", "link_hops", "split_waits"]),
+        ("FROM times", ["explain_phases", "find_races", "find_sights", "link_hops", "find_behalf", "charge_servers"]),
         ("FROM captures", ["locate"]),
         ("FROM query_table('li' || 'nks')", NAMES),
         # No rule reads what logs would have said.
@@ -167,7 +170,7 @@ def test_the_join_of_logs_is_owed_only_where_there_are_logs(ran: list[str]) -> N
         assert trace.sql("SELECT count(*) FROM phases").fetchall()
         assert ran == []
         assert trace.sql("SELECT count(stream) FROM log_lines").fetchall() == [(24,)]
-        assert ran == ["link_hops", "log_exchanges", "join_logs"]
+        assert ran == ["find_sights", "link_hops", "log_exchanges", "join_logs"]
     ran.clear()
     with conchart.read(case / "input.pcap") as trace:
         assert trace.sql("FROM log_lines").fetchall() == []
@@ -178,7 +181,7 @@ def test_the_match_of_spans_is_owed_only_where_there_are_spans(ran: list[str]) -
     case = ROOT / "captures/traces/ids"
     with conchart.read(case / "input.pcap", spans=sorted(case.glob("*.otlp.json"))) as trace:
         assert trace.sql("SELECT count(stream) > 0 FROM spans").fetchall() == [(True,)]
-        assert ran == ["link_hops", "match_spans"]
+        assert ran == ["find_sights", "link_hops", "match_spans"]
     ran.clear()
     with conchart.read(case / "input.pcap") as trace:
         assert trace.sql("FROM spans").fetchall() == []

@@ -27,6 +27,8 @@ pub struct Sent {
     /// Who sent it on the last link.
     pub station: Option<Station>,
     recent: Recent<u64>,
+    /// Of the first datagram.
+    first: Option<u64>,
 }
 
 /// The datagrams between two endpoints.
@@ -119,11 +121,21 @@ impl Datagrams {
     }
 }
 
+impl Datagrams {
+    /// What they say whatever their addresses are: the first of each side. A second capture of them, behind an address
+    /// translation, has the same.
+    #[must_use]
+    pub fn print(&self) -> u64 {
+        FixedState::default().hash_one((self.sent.client.first, self.sent.server.first))
+    }
+}
+
 impl Sent {
     fn is_copy(&mut self, datagram: &Datagram<'_>, at: i64) -> bool {
         let beginning = datagram.payload.get(..COMPARED).unwrap_or(datagram.payload);
         // The lowest bit is set, so that it is not 0.
         let print = FixedState::default().hash_one((beginning, datagram.payload_len, datagram.ip_id)) | 1;
+        self.first.get_or_insert(print);
         // Linux numbers with 0 where fragmentation is forbidden.
         let ip_id = datagram.ip_id.unwrap_or_default();
         let here = if ip_id == 0 { UNNUMBERED_NS } else { HERE_NS };

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 from urllib.parse import parse_qsl, quote
 
+from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, first_after
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import ANSWER, GRPC_STATUS
@@ -71,6 +72,7 @@ _ENTRIES = f"""
 """Milliseconds are decimals all the way: as floats of Python, sums would miss the last digit."""
 
 
+@once
 def dump_har(tables: Tables, sink: IO[str]) -> None:
     """Write the log, entries in the order of their instants, a page per client."""
     head = {"version": "1.2", "creator": {"name": "conchart", "version": version()}}

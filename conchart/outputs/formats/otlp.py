@@ -14,6 +14,7 @@ import json
 from itertools import groupby
 from typing import IO
 
+from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS, RESUMED
@@ -281,6 +282,7 @@ _TRACES = f"""
 """
 
 
+@once
 def dump_otlp(tables: Tables, sink: IO[str]) -> None:
     """Write the request, server by server in the order in which page and terminal list them, spans by their start."""
     scope = json.dumps({"name": "conchart", "version": version()})

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import IO, Any
 
+from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
@@ -96,6 +97,7 @@ Place = tuple[int, int, int]
 """A lane: its process, its number among lanes of connections, and 0, or its number among lanes of exchanges below."""
 
 
+@once
 def dump_perfetto(tables: Tables, sink: IO[str]) -> None:
     """Write the events, in the order of their instants."""
     origin = first_instant(tables)

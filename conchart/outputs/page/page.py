@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from conchart.analysis.sights import once
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import places
@@ -72,6 +73,7 @@ def write_html(tables: Tables, path: Path, options: DrawOptions = DEFAULT_OPTION
     path.write_text(render(tables, options, title=title), encoding="utf-8", newline="\n")
 
 
+@once
 def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> str:
     """Return the page as text, to be encoded as UTF-8.
 

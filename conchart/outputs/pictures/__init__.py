@@ -5,6 +5,7 @@ In: the tables of a trace. Out: the file.
 
 from pathlib import Path
 
+from conchart.analysis.sights import once
 from conchart.errors import UsageError
 from conchart.outputs.options import DrawOptions
 from conchart.store.tables import Tables
@@ -25,6 +26,7 @@ def check_drawing(output: Path) -> None:
         ) from None
 
 
+@once
 def write_svg(tables: Tables, path: Path, options: DrawOptions) -> None:
     """Draw the lanes as SVG."""
     from conchart.outputs.pictures.picture import draw_svg
@@ -32,6 +34,7 @@ def write_svg(tables: Tables, path: Path, options: DrawOptions) -> None:
     draw_svg(tables, path, options)
 
 
+@once
 def write_png(tables: Tables, path: Path, options: DrawOptions) -> None:
     """Draw the lanes as PNG."""
     from conchart.outputs.pictures.picture import draw_png

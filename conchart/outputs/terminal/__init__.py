@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from conchart.analysis.sights import once
 from conchart.outputs.limits import TERMINAL
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.answer import answer_lines, to_type
@@ -36,6 +37,7 @@ def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
         print_summary(tables, plain_console(sink), options)
 
 
+@once
 def print_findings(tables: Tables, console: Console) -> None:
     """Print how good the capture is, and all of each finding."""
     sheet = Sheet(console)
@@ -43,6 +45,7 @@ def print_findings(tables: Tables, console: Console) -> None:
     sheet.label("Findings", finding_lines(tables, sheet.room, names=True))
 
 
+@once
 def print_summary(tables: Tables, console: Console, options: DrawOptions) -> None:
     """Print the first screen, or all there is to tell, within the width."""
     sheet = Sheet(console)

@@ -63,8 +63,8 @@ def brief_facts(tables: Tables, quality: str) -> Iterator[tuple[str, str]]:
     if nothing := _nothing_selected(counted):
         yield "selected", nothing
     else:
-        keys = [remark.title for remark in remarks(tables) if remark.kind == "keys"]
-        yield "", "; ".join((quality, *keys, *_began(counted)))
+        beside = [remark.title for remark in remarks(tables) if remark.kind in ("keys", "translated")]
+        yield "", "; ".join((quality, *beside, *_began(counted)))
 
 
 def network(tables: Tables) -> list[str]:

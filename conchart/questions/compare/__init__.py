@@ -7,6 +7,7 @@ drawn here, and no cause is told that the captures do not show: what differs is,
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from conchart.analysis.sights import first_sights
 from conchart.errors import UsageError
 from conchart.questions.compare.changes import finding_changes
 from conchart.questions.compare.headline import headlines
@@ -47,6 +48,11 @@ def compare(before: Tables, after: Tables, *, names: bool = True) -> Comparison:
     Raises:
         UsageError: There is nothing to compare; the message says what each capture has.
     """
+    with first_sights(before), first_sights(after):
+        return _compare(before, after, names=names)
+
+
+def _compare(before: Tables, after: Tables, *, names: bool) -> Comparison:
     extents = [overview(tables) for tables in (before, after)]
     listed = [placed_servers(tables) for tables in (before, after)]
     matches, *left = match(*listed)

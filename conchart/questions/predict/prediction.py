@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
+from conchart.analysis.sights import once
 from conchart.errors import UsageError
 from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import held_within
@@ -84,6 +85,7 @@ class Prediction:
     """Connections of users whose round trip is not known: it stays."""
 
 
+@once
 def predict(tables: Tables, change: Change) -> Prediction:
     """Replay a capture under a change.
 

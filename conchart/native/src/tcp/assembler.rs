@@ -129,6 +129,12 @@ impl Assembler {
         self.base
     }
 
+    /// The furthest sequence number that a packet of this side names, if any does.
+    pub fn furthest(&self) -> Option<Seq> {
+        #[expect(clippy::cast_possible_truncation, reason = "sequence numbers are modulo 2^32")]
+        self.base.map(|base| base.plus(self.sent.wrapping_sub(ORIGIN) as u32))
+    }
+
     /// Nothing is known of its sequence numbers.
     pub fn is_unknown(&self) -> bool {
         self.base.is_none()

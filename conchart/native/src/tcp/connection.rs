@@ -3,6 +3,10 @@
 //! In: segments. Out: facts, and bytes for [`delivery`](super::delivery), which hands them on in causal order. Its
 //! opening is in [`handshake`](super::handshake), its end in [`state`](super::state).
 
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
 use super::assembler::Due;
 use super::classifier::{Extent, Mark};
 use super::half::Half;
@@ -170,6 +174,14 @@ impl Connection {
         sender.classifier.retransmits += 1;
         self.duplicates -= 1;
         Some(first)
+    }
+
+    /// What its packets say whatever their addresses are: how far each side came, in sequence numbers. A second capture of
+    /// the connection, behind an address translation, has the same.
+    #[must_use]
+    pub fn print(&self) -> u64 {
+        let furthest = |half: &Half| half.assembler.furthest().filter(|_| half.is_captured()).map(|seq| seq.0);
+        FixedState::default().hash_one((furthest(&self.halves.client), furthest(&self.halves.server)))
     }
 
     /// Captured bytes held back at present.
