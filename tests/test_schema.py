@@ -172,6 +172,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     for http3 in (ROOT / "captures/http3" / case for case in ("resumed", "rebind-idle", "tunnels")):
         yield conchart.read(http3 / "input.pcap", keylog=http3 / "keys.log")
     yield conchart.read(ROOT / "captures/udp/ip-race-won/input.pcap")
+    yield conchart.read(ROOT / "captures/wild/nat-snat-any/input.pcap")
     yield conchart.read(capture, filter="tcp port 443", explain=0, seen_from="server")
     yield conchart.read(ROOT / "captures/stores/postgresql/input.pcap", statements="full")
     yield conchart.read(

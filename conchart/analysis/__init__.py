@@ -121,6 +121,7 @@ def plan(
             work=find_owners,
             reads=("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "on_behalf"),
             writes=("wait_owners",),
+            once=True,
         ),
         _Part(
             work=partial(link_hops, proxies=proxies),

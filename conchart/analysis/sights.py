@@ -4,7 +4,7 @@ In: connections, as the core filled them. Out: ``connections.same_as``.
 
 A machine that translates addresses (NAT, a load balancer of the fourth layer) and is captured on all its interfaces
 shows each connection with two pairs of addresses. Nobody waits twice for it, so the second sight counts nowhere: it
-is a row of its own in ``connections``, with its exchanges and phases, and that names the first one.
+is a row of its own in ``connections``, with its exchanges and phases, which names the one that counts.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,6 +23,8 @@ BESIDE_NS = 100_000_000
 MOST_SIGHTS = 8
 """Of one connection; what more of them have alike was crafted or replayed."""
 
+# The sight on the clients' side counts: what a client sends passes there first, what a server sends last.
+#
 # A print tells what the packets say, whatever their addresses. Crafted connections say the same, one after the other or
 # side by side: those of one network card, with equal hop limits, are as many connections. Datagrams say less, and a
 # client that asks two servers the same at once is no translation: whoever translates is a router, which counts the hop
@@ -30,7 +32,7 @@ MOST_SIGHTS = 8
 _SIGHTS = f"""
     UPDATE connections SET same_as = told.first_stream FROM (
         WITH alike AS (
-            SELECT stream, transport, print, opened_at, closed_at, client_ip, client_port, server_ip, server_port,
+            SELECT stream, transport, print, opened_at, opened_by, closed_at, client_ip, client_port, server_ip, server_port,
                 packets_server, ttl_client, ttl_server, mac_client, mac_server, tunnel_client, tunnel_server,
                 coalesce(opened_at - lag(opened_at) OVER same <= {BESIDE_NS}, false) AS goes_on
             FROM connections
@@ -44,7 +46,8 @@ _SIGHTS = f"""
             SELECT *, first_value(stream) OVER together AS first_stream, count(*) OVER together AS sights
             FROM grouped
             WINDOW together AS (
-                PARTITION BY transport, print, part ORDER BY opened_at, stream
+                PARTITION BY transport, print, part
+                ORDER BY if(opened_by = 'server', -opened_at, opened_at), stream
                 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))
         SELECT other.stream, other.first_stream
         FROM sights other JOIN sights first ON first.stream = other.first_stream

@@ -138,9 +138,8 @@ TABLES: tuple[Table, ...] = (
             rst_at BIGINT, rst_frame BIGINT, rst_ttl INTEGER, rst_foreign BOOLEAN,
             unacknowledged_client BIGINT, unacknowledged_server BIGINT, state STATE, app VARCHAR, server_name VARCHAR,
             client_pid INTEGER, client_process VARCHAR, client_container VARCHAR, client_container_id VARCHAR,
-            client_pod VARCHAR,
-            server_pid INTEGER, server_process VARCHAR, server_container VARCHAR, server_container_id VARCHAR,
-            server_pod VARCHAR
+            client_pod VARCHAR, server_pid INTEGER, server_process VARCHAR, server_container VARCHAR,
+            server_container_id VARCHAR, server_pod VARCHAR
         """,
         worked_out="vantage PLACE, same_as INTEGER, waited_ns BIGINT",
         signed=("print",),

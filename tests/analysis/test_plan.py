@@ -193,7 +193,9 @@ def test_files_pay_for_what_they_hold(ran: list[str], tmp_path: Path) -> None:
         trace.write(tmp_path / "phases.csv", table="phases")
         assert ran == []
         trace.write(tmp_path / "connections.parquet")
-        assert set(ran) == {"locate", "explain_phases", "find_races", "count_waits", "time_servers"} & set(NAMES)
+        assert set(ran) == {
+            *("locate", "find_sights", "explain_phases", "find_races", "count_waits", "time_servers")
+        } & set(NAMES)
         trace.write(tmp_path / "all.duckdb")
         assert set(NAMES) <= set(ran)
 

@@ -1,0 +1,152 @@
+"""Seen twice is one: on both sides of an address translation, on a mirror port, on all interfaces of a router."""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+
+from conchart import Trace
+from tests.conftest import CASES, capture_of, keys_of, name_of
+from tests.laws import messy
+from tests.laws.messy import Capture, Found, Frame
+
+FOLDERS = ("findings", "hops", "stores")
+EACH = tuple(case for case in CASES if case.parent.name in FOLDERS)
+LATER_NS = 5_000
+"""What a packet takes through whoever hands it on."""
+
+Endpoint = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What conchart says of a capture, as far as it must not change."""
+
+    findings: Mapping[Found, int]
+    waited_ns: int
+    requests: int
+    connections: int
+    flows: tuple[tuple[Endpoint, Endpoint], ...]
+    """Client and server of each connection that was not captured before already."""
+
+
+def told(capture: Capture, case: Path) -> Told:
+    with messy.told(capture, keylog=keys_of(case)) as trace:
+        return told_of(trace)
+
+
+def told_of(trace: Trace) -> Told:
+    ((requests, connections),) = trace.sql("SELECT sum(requests), sum(connections) FROM servers").fetchall()
+    flows = trace.sql(
+        "SELECT client_ip, client_port, server_ip, server_port FROM connections WHERE same_as IS NULL ORDER BY ALL"
+    ).fetchall()
+    return Told(
+        findings=messy.findings_of(trace),
+        waited_ns=messy.waited_of(trace),
+        requests=requests,
+        connections=connections,
+        flows=tuple(((client, port), (server, at)) for client, port, server, at in flows),
+    )
+
+
+@cache
+def plain(case: Path) -> tuple[Capture, Told]:
+    capture = messy.read(capture_of(case))
+    return capture, told(capture, case)
+
+
+def translated(
+    capture: Capture, flows: Mapping[frozenset[Endpoint], Endpoint], *, source: bool, server: bool
+) -> Capture:
+    """Capture every packet on the other side of a translation, too: of the client's end, the server's, or both.
+
+    Args:
+        capture: On the side of the clients.
+        flows: The client of each pair of ends.
+        source: Clients get another address and port.
+        server: Servers get them.
+    """
+
+    def other(end: Endpoint) -> tuple[bytes, bytes]:
+        address, port = end
+        last = ip_address(address).packed
+        elsewhere = ip_address("2001:db8:77::" if len(last) > 4 else "203.0.113.0").packed[:-1] + last[-1:]
+        return elsewhere, struct.pack(">H", port ^ 0x0155)
+
+    def copy(frame: Frame) -> Iterator[Frame]:
+        found, place = messy.ends(capture.link, frame.data), messy.where(capture.link, frame.data)
+        if found is None or place is None:
+            return
+        ends = ((found.source, found.source_port), (found.destination, found.destination_port))
+        client = flows.get(frozenset(ends))
+        if client is None:
+            return
+        data = bytearray(frame.data)
+        for number, end in enumerate(ends):
+            if source if end == client else server:
+                address, port = other(end)
+                data[place.addresses[number]] = address
+                data[place.transport + 2 * number : place.transport + 2 * number + 2] = port
+        data[place.ip + (7 if place.six else 8)] -= 1
+        later = LATER_NS if ends[0] == client else -LATER_NS
+        yield replace(frame, at=frame.at + later, data=bytes(data))
+
+    copies = sorted((one for frame in capture.frames for one in copy(frame)), key=lambda frame: frame.at)
+    return replace(capture, frames=tuple(heapq.merge(capture.frames, copies, key=lambda frame: frame.at)))
+
+
+def routed(capture: Capture) -> Capture:
+    """Capture every packet before and behind a router."""
+
+    def copy(frame: Frame) -> Frame:
+        place = messy.where(capture.link, frame.data)
+        if place is None:
+            return replace(frame, at=frame.at + LATER_NS)
+        data = bytearray(frame.data)
+        data[place.ip + (7 if place.six else 8)] -= 1
+        return replace(frame, at=frame.at + LATER_NS, data=bytes(data))
+
+    return replace(
+        capture,
+        frames=tuple(heapq.merge(capture.frames, map(copy, capture.frames), key=lambda frame: frame.at)),
+    )
+
+
+def _translating(*, source: bool, server: bool) -> Callable[[Capture, Told], Capture]:
+    def transform(capture: Capture, known: Told) -> Capture:
+        flows = {frozenset(ends): ends[0] for ends in known.flows}
+        return translated(capture, flows, source=source, server=server)
+
+    return transform
+
+
+WAYS: dict[str, Callable[[Capture, Told], Capture]] = {
+    "source": _translating(source=True, server=False),
+    "destination": _translating(source=False, server=True),
+    "both": _translating(source=True, server=True),
+    "mirror": lambda capture, _: messy.twice(capture),
+    "router": lambda capture, _: routed(capture),
+}
+
+
+def _cases() -> Iterator[object]:
+    """Each capture in each way; of every sixth capture, one way is looked at always."""
+    for number, case in enumerate(EACH):
+        for place, way in enumerate(WAYS):
+            is_quick = number % 6 == 0 and number // 6 % len(WAYS) == place
+            marks = () if is_quick else (pytest.mark.thorough,)
+            yield pytest.param(case, way, id=f"{name_of(case)}-{way}", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "way"), [*_cases()])
+def test_what_is_captured_twice_is_told_once(case: Path, way: str) -> None:
+    capture, known = plain(case)
+    twice = told(WAYS[way](capture, known), case)
+    assert twice == known
