@@ -32,7 +32,8 @@ MOST_SIGHTS = 8
 _SIGHTS = f"""
     UPDATE connections SET same_as = told.first_stream FROM (
         WITH alike AS (
-            SELECT stream, transport, print, opened_at, opened_by, closed_at, client_ip, client_port, server_ip, server_port,
+            SELECT stream, transport, print, opened_at, opened_by, closed_at,
+                client_ip, client_port, server_ip, server_port,
                 packets_server, ttl_client, ttl_server, mac_client, mac_server, tunnel_client, tunnel_server,
                 coalesce(opened_at - lag(opened_at) OVER same <= {BESIDE_NS}, false) AS goes_on
             FROM connections
