@@ -25,29 +25,29 @@ MOST_SIGHTS = 8
 
 # The sight on the clients' side counts: what a client sends passes there first, what a server sends last.
 #
-# A print tells what the packets say, whatever their addresses. Crafted connections say the same, one after the other or
-# side by side: those of one network card, with equal hop limits, are as many connections. Datagrams say less, and a
+# An identity tells what the packets say, whatever their addresses. Crafted connections say the same, one after another
+# or side by side: those of one network card, with equal hop limits, are as many connections. Datagrams say less, and a
 # client that asks two servers the same at once is no translation: whoever translates is a router, which counts the hop
 # limit down. An attempt that nobody answered has no number but the client's.
 _SIGHTS = f"""
     UPDATE connections SET same_as = told.first_stream FROM (
         WITH alike AS (
-            SELECT stream, transport, print, opened_at, opened_by, closed_at,
+            SELECT stream, transport, identity, opened_at, opened_by, closed_at,
                 client_ip, client_port, server_ip, server_port,
                 packets_server, ttl_client, ttl_server, mac_client, mac_server, tunnel_client, tunnel_server,
                 coalesce(opened_at - lag(opened_at) OVER same <= {BESIDE_NS}, false) AS goes_on
             FROM connections
-            WINDOW same AS (PARTITION BY transport, print ORDER BY opened_at, stream)
-            QUALIFY count(*) OVER (PARTITION BY transport, print) > 1),
+            WINDOW same AS (PARTITION BY transport, identity ORDER BY opened_at, stream)
+            QUALIFY count(*) OVER (PARTITION BY transport, identity) > 1),
         grouped AS (
             SELECT *, sum((NOT goes_on)::INTEGER) OVER (
-                PARTITION BY transport, print ORDER BY opened_at, stream) AS part
+                PARTITION BY transport, identity ORDER BY opened_at, stream) AS part
             FROM alike),
         sights AS (
             SELECT *, first_value(stream) OVER together AS first_stream, count(*) OVER together AS sights
             FROM grouped
             WINDOW together AS (
-                PARTITION BY transport, print, part
+                PARTITION BY transport, identity, part
                 ORDER BY if(opened_by = 'server', -opened_at, opened_at), stream
                 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING))
         SELECT other.stream, other.first_stream

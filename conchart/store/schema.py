@@ -38,8 +38,9 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "RACE": ("address", "transport"),
     "SPACE": ("data", "handshake", "initial"),
     "DETAIL": (
-        "ack", "black-hole", "connection", "delayed-ack", "handshake", "hello", "icmp", "middle", "round-trip",
-        "small-window", "spurious", "stream", "syn", "syn-ack", "tail", "unanswered", "unreachable", "validation",
+        "ack", "black-hole", "challenged", "connection", "delayed-ack", "handshake", "hello", "icmp", "middle", "refused",
+        "round-trip", "small-window", "spurious", "stream", "syn", "syn-ack", "tail", "unaccepted", "unanswered",
+        "unreachable", "validation",
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
     "FATE": ("abandoned", "answered", "cut", "refused", "unanswered", "unknown"),
@@ -131,7 +132,7 @@ TABLES: tuple[Table, ...] = (
             ttl_client INTEGER, ttl_server INTEGER,
             mac_client VARCHAR, mac_server VARCHAR, local_end SIDES,
             tunnel_client VARCHAR, tunnel_server VARCHAR, datagrams_client BIGINT, datagrams_server BIGINT,
-            isn_client BIGINT, isn_server BIGINT, print BIGINT, announced_ip VARCHAR, announced_port INTEGER,
+            isn_client BIGINT, isn_server BIGINT, identity BIGINT, announced_ip VARCHAR, announced_port INTEGER,
             rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
             fin_by SIDE, rst_by SIDE,
             fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
@@ -142,7 +143,7 @@ TABLES: tuple[Table, ...] = (
             server_container_id VARCHAR, server_pod VARCHAR
         """,
         worked_out="vantage PLACE, same_as INTEGER, waited_ns BIGINT",
-        signed=("print",),
+        signed=("identity",),
     ),
     Table(
         name="handshakes",

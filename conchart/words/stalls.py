@@ -6,7 +6,8 @@ In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called
 from dataclasses import dataclass
 from typing import Literal
 
-DETAIL = "CASE WHEN detail IN ('delayed-ack', 'ack', 'spurious', 'hello') THEN detail END"
+_TELLING = ("ack", "challenged", "delayed-ack", "hello", "refused", "spurious", "unaccepted")
+DETAIL = f"CASE WHEN detail IN {_TELLING} THEN detail END"
 """SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
 LISTED = """(
     FROM stalls UNION ALL BY NAME
@@ -92,6 +93,22 @@ STALLS: tuple[StallKind, ...] = (
         owner="path",
     ),
     StallKind(
+        name="rto",
+        detail="refused",
+        word="again",
+        meaning="the server left the data of the SYN, which was sent again after the SYN-ACK (TCP Fast Open)",
+        doing="TCP's",
+        owner="peer",
+    ),
+    StallKind(
+        name="rto",
+        detail="unaccepted",
+        word="dropped",
+        meaning="the server's accept queue was full: it dropped the client's ACK and data, and repeated its SYN-ACK",
+        doing="the program's",
+        owner="peer",
+    ),
+    StallKind(
         name="fast-retransmit",
         word="lost",
         meaning="a segment was lost, and sent again when later ones were acknowledged",
@@ -158,6 +175,14 @@ STALLS: tuple[StallKind, ...] = (
         owner="path",
     ),
     StallKind(
+        name="syn-rto",
+        detail="challenged",
+        word="refused",
+        meaning="the server still had an older connection of the same ports, and answered for that one",
+        doing="TCP's",
+        owner="peer",
+    ),
+    StallKind(
         name="pmtu",
         word="lost",
         meaning="large segments do not get through, smaller ones do (path MTU)",
@@ -218,10 +243,13 @@ STALLS: tuple[StallKind, ...] = (
 
 
 def _owned(owner: str) -> tuple[str, ...]:
-    return tuple(sorted({stall.name for stall in STALLS if stall.owner == owner}))
+    return tuple(sorted({stall.name for stall in STALLS if stall.owner == owner and stall.detail is None}))
 
 
+_LEFT_BY_PEER = ("challenged", "refused", "unaccepted")
+"""Details of what had arrived, and of which the peer made nothing."""
 OWNER = f"""CASE WHEN phase = 'wait' AND detail IN ('ack', 'spurious') THEN 'server'
+    WHEN detail IN {_LEFT_BY_PEER} THEN if(side = 'client', 'server', 'client')
     WHEN kind IN {_owned("path")} THEN 'path'
     WHEN kind IN {_owned("peer")} THEN if(side = 'client', 'server', 'client') ELSE side::VARCHAR END"""
 """SQL, of a stall inside a phase: whose time it is. A request that had arrived kept no server from working on it."""

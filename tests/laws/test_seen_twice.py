@@ -20,7 +20,7 @@ from tests.laws.messy import Capture, Found, Frame
 FOLDERS = ("findings", "hops", "stores")
 EACH = tuple(case for case in CASES if case.parent.name in FOLDERS)
 LATER_NS = 5_000
-"""What a packet takes through whoever hands it on."""
+"""When a copy comes, in both directions: on loopback, an answer comes sooner than a copy that is earlier."""
 
 Endpoint = tuple[str, int]
 
@@ -95,8 +95,7 @@ def translated(
                 data[place.addresses[number]] = address
                 data[place.transport + 2 * number : place.transport + 2 * number + 2] = port
         data[place.ip + (7 if place.six else 8)] -= 1
-        later = LATER_NS if ends[0] == client else -LATER_NS
-        yield replace(frame, at=frame.at + later, data=bytes(data))
+        yield replace(frame, at=frame.at + LATER_NS, data=bytes(data))
 
     copies = sorted((one for frame in capture.frames for one in copy(frame)), key=lambda frame: frame.at)
     return replace(capture, frames=tuple(heapq.merge(capture.frames, copies, key=lambda frame: frame.at)))

@@ -233,7 +233,7 @@ table! {
         missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
         ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Word,
         tunnel_client: Text, tunnel_server: Text, datagrams_client: Int64, datagrams_server: Int64,
-        isn_client: Int64, isn_server: Int64, print: Int64, announced_ip: Address, announced_port: Int32,
+        isn_client: Int64, isn_server: Int64, identity: Int64, announced_ip: Address, announced_port: Int32,
         rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
         fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
         rst_ttl: Int32, rst_foreign: Bool, unacknowledged_client: Int64, unacknowledged_server: Int64,

@@ -125,7 +125,7 @@ impl Datagrams {
     /// What they say whatever their addresses are: the first of each side. A second capture of them, behind an address
     /// translation, has the same.
     #[must_use]
-    pub fn print(&self) -> u64 {
+    pub fn identity(&self) -> u64 {
         FixedState::default().hash_one((self.sent.client.first, self.sent.server.first))
     }
 }

@@ -120,6 +120,12 @@ pub enum Detail {
     BlackHole,
     /// The congestion window had room for fewer segments than a new connection may send (RFC 6928).
     SmallWindow,
+    /// The data of a SYN, which the server left (RFC 7413 section 4.2).
+    Refused,
+    /// A SYN that met an older connection of the same ends (RFC 9293 section 3.10.7.4).
+    Challenged,
+    /// What came before the server had room for the connection in its accept queue.
+    Unaccepted,
     /// What the server sent to the endpoint that the client had left.
     Unreachable,
     /// What the client sent from its new endpoint.
@@ -149,6 +155,9 @@ impl Detail {
             Self::Icmp => "icmp",
             Self::BlackHole => "black-hole",
             Self::SmallWindow => "small-window",
+            Self::Refused => "refused",
+            Self::Challenged => "challenged",
+            Self::Unaccepted => "unaccepted",
             Self::Unreachable => "unreachable",
             Self::Unanswered => "unanswered",
             Self::Validation => "validation",

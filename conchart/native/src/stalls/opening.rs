@@ -14,6 +14,8 @@ pub struct Opening {
     syns: BySide<Transmissions>,
     /// The SYN-ACK was seen before the latest SYN: so it was the answer that was lost.
     answered_before: bool,
+    /// The server answered for an older connection, which the client then reset.
+    was_challenged: bool,
     is_over: bool,
 }
 
@@ -27,7 +29,9 @@ impl Opening {
 
     fn opens(&mut self, from: Side, passed: &Passed<'_>, found: &mut Found) {
         let Passed { segment, seen, .. } = *passed;
-        if segment.flags.rst() {
+        if segment.flags.rst() && from == Side::Client && passed.tcp.is_challenged {
+            self.was_challenged = true;
+        } else if segment.flags.rst() {
             // A refusal is an answer: a SYN after it is another attempt.
             self.syns = BySide::default();
         } else if segment.flags.syn() {
@@ -44,7 +48,11 @@ impl Opening {
         let repeated = |side: Side| self.syns[side].filter(|(first, last)| first != last).map(|sent| (side, sent));
         let Some((side, (start, end))) = repeated(Side::Client).or_else(|| repeated(Side::Server)) else { return };
         let is_answer = side == Side::Server || self.answered_before;
-        let detail = Some(if is_answer { Detail::SynAck } else { Detail::Syn });
+        let detail = Some(match (self.was_challenged, is_answer) {
+            (true, _) => Detail::Challenged,
+            (false, true) => Detail::SynAck,
+            (false, false) => Detail::Syn,
+        });
         let side = if is_answer { Side::Server } else { side };
         let (kind, confidence) = (Kind::SynRto, 0.95);
         let stall =

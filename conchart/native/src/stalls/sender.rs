@@ -499,7 +499,12 @@ impl Sender {
             None if is_told && is_soon => Kind::FastRetransmit,
             None => Kind::Rto,
         };
+        let of_syn = first.is_some_and(|first| passed.tcp.syn.is_some_and(|syn| syn == first.seen));
         let detail = match had_arrived {
+            // The SYN-ACK acknowledged the SYN alone: its data goes out again at once.
+            None if of_syn && self.acked <= position && self.was_answered(seen, path) => Detail::Refused,
+            // A server sends its SYN-ACK again as long as it has no room for the connection, whatever the client sends.
+            None if side == Side::Client && passed.tcp.is_unaccepted() => Detail::Unaccepted,
             Some(acked) if path.has_arrived(seen.at - acked.at) => Detail::Ack,
             Some(_) => Detail::Spurious,
             None if end >= self.high => Detail::Tail,
@@ -524,7 +529,9 @@ impl Sender {
             self.size.lower(end - position);
         }
         let since = self.repeated.map_or(start.at, |repeated| repeated.at.max(start.at));
-        let is_too_soon = stall.kind == Kind::Rto && !goes_on && seen.at - start.at < LEAST_PROBE_NS.max(path.whole());
+        let least = LEAST_PROBE_NS.max(path.whole());
+        let is_too_soon =
+            stall.kind == Kind::Rto && detail != Detail::Refused && !goes_on && seen.at - start.at < least;
         if !is_too_soon && seen.at - since <= LONGEST_RTO_NS {
             found.push_lost(stall, (position, end));
         }
@@ -557,6 +564,11 @@ impl Sender {
             let stall = stall(Kind::Rto, Some(detail), copy.seen, path.confidence(0.9));
             found.push_lost(stall, (copy.position, copy.end));
         }
+    }
+
+    /// Did the peer's latest acknowledgement come just now?
+    fn was_answered(&self, seen: Moment, path: Path) -> bool {
+        self.acks.back().is_some_and(|ack| seen.at - ack.seen.at <= path.near + REORDERING_NS)
     }
 
     /// Is less of a full segment sent again than there was: as much as the path carries? Behind the point where large

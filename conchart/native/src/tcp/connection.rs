@@ -74,6 +74,9 @@ pub struct Connection {
     pub(super) syn_ack_bytes: u32,
     /// Since when, counted in packets and in time, something has been held back.
     pub(super) held_since: Option<(i64, i64)>,
+    /// The server answered the SYN with an acknowledgement of something else: it still has an older connection (RFC 9293
+    /// section 3.10.7.4, RFC 5961 section 4).
+    pub is_challenged: bool,
     /// Packets that were captured more than once: their second and later captures.
     pub duplicates: i64,
     /// Times that a limit forced a gap to be passed over.
@@ -106,6 +109,7 @@ impl Connection {
             later_syn_ack: None,
             syn_ack_bytes: 0,
             held_since: None,
+            is_challenged: false,
             duplicates: 0,
             forced_gaps: 0,
         }
@@ -128,6 +132,7 @@ impl Connection {
         self.last = self.last.max(seen);
         self.last_frame = self.last_frame.max(seen.frame());
 
+        self.is_challenged |= from == Side::Server && self.challenges(segment);
         let came_twice = segment.duplicate_sack.and_then(|range| self.received_twice(from.peer(), range));
         let repeats_syn = segment.flags.syn() && self.synchronise(from, segment, seen);
         let acked = self.acknowledge(from, segment, seen);
@@ -179,7 +184,7 @@ impl Connection {
     /// What its packets say whatever their addresses are: how far each side came, in sequence numbers. A second capture of
     /// the connection, behind an address translation, has the same.
     #[must_use]
-    pub fn print(&self) -> u64 {
+    pub fn identity(&self) -> u64 {
         let furthest = |half: &Half| half.assembler.furthest().filter(|_| half.is_captured()).map(|seq| seq.0);
         FixedState::default().hash_one((furthest(&self.halves.client), furthest(&self.halves.server)))
     }

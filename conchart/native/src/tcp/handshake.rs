@@ -10,6 +10,9 @@ use crate::stream::{BySide, Moment, Side};
 /// Reordering takes less than this where the round trip is unknown (as in Wireshark).
 const REORDERING_NS: i64 = 3_000_000;
 
+/// More than that is not on its way when the SYN-ACK of a connection was not captured.
+const MOST_IN_FLIGHT: i32 = 1 << 20;
+
 impl Connection {
     /// Does this segment open another connection between the same ends? A SYN does whose sequence number is not the one
     /// that this connection began with.
@@ -44,6 +47,24 @@ impl Connection {
     pub fn nearest(&self, side: Side) -> Option<i64> {
         let least = self.halves[side.peer()].classifier.round_trip_ns;
         self.handshake_rtt[side].map_or(least, |trip| Some(least.map_or(trip, |least| trip.min(least))))
+    }
+
+    /// Did the server send its SYN-ACK again after the client's ACK of it, and nothing else since? Its accept queue is full:
+    /// it forgot the ACK, and whatever came with it.
+    #[must_use]
+    pub fn is_unaccepted(&self) -> bool {
+        let server = &self.halves.server;
+        self.ack.is_some_and(|ack| self.sent.server > ack.at) && !server.assembler.has_begun()
+    }
+
+    /// Does the server answer a SYN with an acknowledgement of what the client did not send on this connection?
+    pub(super) fn challenges(&self, segment: &Segment<'_>) -> bool {
+        let is_bare = segment.flags.ack() && segment.flags.is_plain() && segment.payload_len == 0;
+        let is_of_this = |isn| (1..=MOST_IN_FLIGHT).contains(&segment.ack.since(isn));
+        is_bare
+            && self.syn.is_some()
+            && self.syn_ack.is_none()
+            && self.halves.client.isn.is_some_and(|isn| !is_of_this(isn))
     }
 
     /// SYN and SYN-ACK. True when this repeats one.
