@@ -167,6 +167,7 @@ def plan(
             work=tell_unjudged,
             reads=("connections", "handshakes", "exchanges", "phases", "stalled", "races", "on_behalf", "remarks"),
             writes=("unjudged",),
+            once=True,
         ),
     )
     # Rules may read every table.
