@@ -457,7 +457,10 @@ def _asked_evenly(
         Talk(
             client=(client[0], client[1] + turn),
             server=server,
-            opened_at=capture.first_at - AHEAD_NS + turn * every_ns + client[1] * 1_000,
+            opened_at=capture.first_at
+            - AHEAD_NS
+            + turn * every_ns
+            + client[1] % 1_000 * 700_000,  # no two hosts at once
             rtt=MS // 2,
             steps=[
                 Say("client", _get(path, server[0])),
