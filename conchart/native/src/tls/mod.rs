@@ -218,6 +218,12 @@ impl Tls {
         self.walk[from].is_out_of_step() && self.handshaking.is_none() && self.state != State::Over
     }
 
+    /// Is more of a record of `from` due, as its header says?
+    #[must_use]
+    pub fn is_inside_data(&self, from: Side) -> bool {
+        self.walk[from].is_inside_data()
+    }
+
     fn notice_missing(&mut self, from: Side, seen: Moment) {
         if !self.walk[from].is_out_of_step() {
             return;

@@ -93,6 +93,11 @@ impl Walk {
         Self { record, latest: nowhere, left: 0, header: [0; HEADER], have: 0, state }
     }
 
+    /// True while more of a record with application data is due.
+    pub fn is_inside_data(&self) -> bool {
+        matches!(self.state, State::Fresh | State::Body) && self.record.kind == APPLICATION_DATA
+    }
+
     /// True while it is unknown where the next record starts.
     pub fn is_out_of_step(&self) -> bool {
         self.state == State::OutOfStep

@@ -199,6 +199,9 @@ impl Reader for OverTls {
     fn fin(&mut self, ledger: &mut Ledger, from: Side, seen: Moment) {
         self.tls.fin(from, seen);
         self.collect(ledger, false);
+        if !ledger.asks(from) && self.tls.is_inside_data(from) {
+            self.turns.cut_off();
+        }
         match (&mut self.inside, &mut self.http2) {
             (Some(inside), _) => inside.fin(ledger, from, seen),
             (None, Some(http2)) => http2.fin(),
@@ -209,6 +212,9 @@ impl Reader for OverTls {
     fn finish(&mut self, ledger: &mut Ledger) {
         self.tls.finish();
         self.collect(ledger, false);
+        if self.tls.is_inside_data(ledger.requester.peer()) {
+            self.turns.cut_off();
+        }
         match (&mut self.inside, &mut self.http2) {
             (Some(inside), _) => inside.finish(ledger),
             (None, Some(http2)) => http2.finish(ledger),

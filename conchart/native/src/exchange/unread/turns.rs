@@ -102,6 +102,8 @@ pub(in crate::exchange) struct Turns {
     cut_short: bool,
     /// Bytes of the current request were captured.
     captured: bool,
+    /// The responder's bytes end in the middle of a record: more of the response was announced.
+    is_cut_off: bool,
     interim: Option<Run>,
     /// The server may ask for a certificate before it answers (RFC 8446 section 4.6.2).
     may_ask_later: bool,
@@ -128,6 +130,7 @@ impl Turns {
             answered: false,
             cut_short: false,
             captured: false,
+            is_cut_off: false,
             interim: None,
             may_ask_later: false,
             previous: None,
@@ -282,6 +285,11 @@ impl Turns {
         }
     }
 
+    /// No more will come of the record that the responder is sending.
+    pub fn cut_off(&mut self) {
+        self.is_cut_off = true;
+    }
+
     /// Bytes that were sent, but not captured.
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
         self.accept_interim(ledger);
@@ -378,10 +386,10 @@ impl Turns {
 
     fn close(&mut self, ledger: &mut Ledger) {
         self.accept_interim(ledger);
-        let answered = self.answered;
+        let (answered, is_cut_off) = (self.answered, self.is_cut_off);
         if let Some(exchange) = self.exchange(ledger) {
             exchange.request.done = exchange.request.first.is_some();
-            exchange.response.done = answered;
+            exchange.response.done = answered && !is_cut_off;
         }
         (self.current, self.answered, self.cut_short) = (None, false, false);
     }
