@@ -50,6 +50,7 @@ SENDERS = {
         "continued_at": "'server'",
         "body_at": "'client'",
         "ended_at": "if(ended_by = 'server', 'server', 'client')",
+        "goaway_at": "goaway_by",
     },
     "phases": {"start_at": "start_by", "end_at": "end_by"},
     "stalls": {"start_at": "start_by", "end_at": "end_by"},

@@ -20,10 +20,15 @@ from conchart.store.tables import Tables
 BESIDE_NS = 100_000_000
 """A translated packet follows within this time, as a packet that was captured elsewhere does
 (``docs/decisions/copies-are-not-retransmissions.md``)."""
+SKEW_NS = 20_000
+"""Clocks of two interfaces may disagree by so much."""
 MOST_SIGHTS = 8
 """Of one connection; what more of them have alike was crafted or replayed."""
 
 # The sight on the clients' side counts: what a client sends passes there first, what a server sends last.
+#
+# Behind the translation, a SYN is seen later and its answer earlier: a handshake that does not lie inside the other one is
+# of another connection.
 #
 # An identity tells what the packets say, whatever their addresses. Crafted connections say the same, one after another
 # or side by side: those of one network card, with equal hop limits, are as many connections. Datagrams say less, and a
@@ -32,7 +37,7 @@ MOST_SIGHTS = 8
 _SIGHTS = f"""
     UPDATE connections SET same_as = told.first_stream FROM (
         WITH alike AS (
-            SELECT stream, transport, identity, opened_at, opened_by, closed_at,
+            SELECT stream, transport, identity, opened_at, opened_by, closed_at, syn_at, syn_ack_at,
                 client_ip, client_port, server_ip, server_port,
                 packets_server, ttl_client, ttl_server, mac_client, mac_server, tunnel_client, tunnel_server,
                 coalesce(opened_at - lag(opened_at) OVER same <= {BESIDE_NS}, false) AS goes_on
@@ -54,6 +59,8 @@ _SIGHTS = f"""
         FROM sights other JOIN sights first ON first.stream = other.first_stream
         WHERE other.stream <> other.first_stream AND other.sights <= {MOST_SIGHTS}
             AND abs(other.closed_at - first.closed_at) <= {BESIDE_NS}
+            AND coalesce(other.syn_at >= first.syn_at - {SKEW_NS} AND other.syn_ack_at <= first.syn_ack_at + {SKEW_NS},
+                true)
             AND CASE WHEN other.transport = 'udp'
                 THEN (other.ttl_client, other.ttl_server) IS DISTINCT FROM (first.ttl_client, first.ttl_server)
                 ELSE (other.ttl_client, other.ttl_server, other.mac_client, other.mac_server, other.tunnel_client,
@@ -113,4 +120,4 @@ def once(tell: Callable[Concatenate[Tables, _Others], _Told]) -> Callable[Concat
         with first_sights(tables):
             return tell(tables, *args, **options)
 
-    return telling
+    return telling  # type: ignore[return-value]  # wraps() has a type of its own

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 
 from conchart.errors import UsageError
+from conchart.files.paths import utf8_path
 
 _STANDARD = {"input": "/dev/stdin", "output": "/dev/stdout"}
 _HEAD = 256 << 10
@@ -143,9 +144,9 @@ def refuse_foreign(path: str, suffix: str, *, option: str = "-w") -> None:
 def _is_trace(path: str) -> bool:
     """Tell a trace that conchart saved from any other database of DuckDB."""
     try:
-        with duckdb.connect(path, read_only=True) as connection:
+        with utf8_path(Path(path)) as name, duckdb.connect(str(name), read_only=True) as connection:
             tables = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-    except (duckdb.Error, UnicodeEncodeError):
+    except duckdb.Error:
         return False
     return {("captures",), ("connections",), ("exchanges",)} <= {*tables}
 

@@ -276,6 +276,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="on_behalf",
         key="stream, exchange",
+        signed=("exchange",),
         known="method",
         worked_out="stream INTEGER, exchange INTEGER, front_stream INTEGER, front_exchange INTEGER, method VARCHAR",
     ),

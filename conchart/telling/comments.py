@@ -20,7 +20,7 @@ _LONGEST = 400
 _LONGEST_NOTE = 120
 """Characters of a text from the capture: a request target may have 64 kB."""
 
-_SPOKEN = "concat_ws(', ', version, CASE WHEN outcome = 'complete' THEN handshakes.kind END)"
+_SPOKEN = "concat_ws(', ', version, CASE WHEN handshakes.outcome = 'complete' THEN handshakes.kind END)"
 
 
 class _Event(NamedTuple):

@@ -48,7 +48,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         yield name, command
 
 
-def parameters(command: click.Command, kind: type[click.ParamType]) -> list[click.Parameter]:
+def parameters(command: click.Command, kind: type[Input | Output]) -> list[click.Parameter]:
     return [parameter for parameter in command.params if isinstance(parameter.type, kind)]
 
 

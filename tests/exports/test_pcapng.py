@@ -266,7 +266,7 @@ def test_what_cannot_be_read_again_is_said(tmp_path: Path) -> None:
     with conchart.read(capture) as trace:
         own = tmp_path / "hard.pcapng"
         own.hardlink_to(capture)
-        assert "it is the capture itself" in refused(lambda: trace.write(own))
+        assert "this is the same file as the input" in refused(lambda: trace.write(own))
         trace.write(tmp_path / "saved.duckdb")
         capture.write_bytes(SMALL.read_bytes()[:-200])
         assert "has changed since it was read" in refused(lambda: trace.write(output))

@@ -180,7 +180,7 @@ def test_a_full_disk_is_an_output_error(tmp_path: Path) -> None:
 
 
 def test_a_link_is_followed(story: Trace, tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "real.json").write_text("{}")
     (tmp_path / "link.json").symlink_to("real.json")
     (tmp_path / "dangling.json").symlink_to("new.json")
     for name in ("link.json", "dangling.json"):
@@ -221,7 +221,7 @@ def test_a_new_file_has_the_mode_that_the_umask_says_and_a_replaced_one_keeps_it
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_a_replaced_file_keeps_its_owner(story: Trace, tmp_path: Path) -> None:
-    (tmp_path / "out.json").write_text("old")
+    (tmp_path / "out.json").write_text("{}")
     os.chown(tmp_path / "out.json", 12345, 54321)
     story.write(tmp_path / "out.json")
     after = (tmp_path / "out.json").stat()

@@ -10,7 +10,7 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.errors import ConchartError
-from conchart.outputs import DrawOptions
+from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
 from conchart.store.sql import TO_GROUP
 from conchart.telling.axis import captured_ns

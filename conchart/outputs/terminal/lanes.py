@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
-from conchart.outputs.terminal.words import fit, flow, names_text
+from conchart.outputs.terminal.words import clipped, fit, flow, names_text
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
 from conchart.telling.axis import TimeAxis, time_axis
@@ -89,9 +89,8 @@ def lanes(tables: Tables, width: int, *, colours: bool, names: bool, room: int =
         more = f" and {count_of(len(time.folds) - 1, 'more silence')}" if len(time.folds) > 1 else ""
         yield Text(f"{_FOLD} {time.folds[0].says}{more}: no connection was open", "dim")
     if count > len(drawn):
-        yield Text(
-            f"… and {count_of(count - len(drawn), 'more connection')}, with less to wait for: -w out.html draws them"
-        )
+        more = f"… and {count_of(count - len(drawn), 'more connection')}, with less to wait for: -w out.html draws them"
+        yield from map(Text, clipped(more, width, 1))
     kinds = {stretch.kind for lane in stretches.values() for stretch in lane}
     signs = ((phase, swatch(phase, colours=colours)) for phase in PHASES if phase.name in kinds)
     yield from flow((Text.assemble(sign, f" {phase.name}") for phase, sign in signs), width)
