@@ -67,7 +67,7 @@ STORY = f"""
     SELECT 0 AS stream, kind, detail, side, 'server' AS start_by, side AS end_by,
         {T0} + s * {MS} AS start_at, {T0} + e * {MS} AS end_at,
         s + 1 AS start_frame, released AS released_frame, e + 1 AS end_frame,
-        delay * {MS} AS ack_delay_ns, 0.9 AS confidence
+        delay * {MS} AS ack_delay_ns, 0.9 AS confidence, false AS unfinished
     FROM (VALUES
         ('nagle', 'delayed-ack', 'client', 700, 760, 759, 40), ('rto', 'tail', 'server', 500, 700, NULL, NULL),
         ('nagle', 'round-trip', 'client', 970, 988, 988, 0), ('sender', NULL, 'server', 930, 935, NULL, NULL)

@@ -208,7 +208,7 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
         word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
     ((guessed,),) = tables.fetch(_GUESSED, of_phase)
     hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
-    own = _whose(tables, part, of_phase) if not behind else ""
+    own = _whose(tables, part, of_phase, held=stall is not None) if not behind else ""
     said = [*_facts(tables, part.phase, asked), _place(tables, asked) or behind or own, _worst(worst, names=names)]
     if stall and 2 * stall["ns"] >= part.ns:
         kind = stall_kind(stall["kind"], stall["told_detail"])
@@ -265,15 +265,15 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
             yield format_bytes(size)
 
 
-def _whose(tables: Tables, part: _Part, of_phase: Row) -> str:
+def _whose(tables: Tables, part: _Part, of_phase: Row, *, held: bool) -> str:
     """Say whose time most of a phase is; empty where its name says as much, or nobody knows.
 
-    What is not told apart of a message on its way is the path's: nothing is to be learnt from that.
+    What stalls held up is its owner's time, too, but nobody computed meanwhile. What is not told apart of a message on its way is the path's: nothing is to be learnt from that.
     """
     row = next(rows(tables, _OWNER, of_phase), None)
     if row is None or row["owner"] == "unknown":
         return ""
-    if part.phase == "tls" and row["owner"] != "path":
+    if part.phase == "tls" and row["owner"] != "path" and not held:
         return f"the {row['owner']} computed for {format_ns(row['ns'])}"
     if row["owner"] != "path":
         return f"{format_share(row['ns'], part.ns)} of it the {row['owner']}'s own time"

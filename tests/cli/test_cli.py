@@ -75,7 +75,7 @@ def test_bare_command_prints_the_summary_plainly(run: Run, story_core: list[dict
 
 def test_columns_sets_the_width(run: Run, story_core: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "70")
-    _, out, _ = run("story.pcap")
+    _, out, _ = run("story.pcap", "-v")
     bar = next(line for line in out.splitlines() if line.startswith("ST"))
     assert len(bar) == 70
 

@@ -73,7 +73,7 @@ def test_nothing_stays_of_a_file_that_is_being_written(
     capture: Path, tmp_path: Path, output: str, number: signal.Signals
 ) -> None:
     (tmp_path / output).write_text("old")
-    with started(tmp_path, capture, "-w", output) as process:
+    with started(tmp_path, capture, "-w", output, "--force") as process:
         wait_until(lambda: any(tmp_path.glob(".conchart-*")), process, every_s=0.001)
         assert end(process, number) == (STATUS[number], "")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(output, "old")]

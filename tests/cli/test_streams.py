@@ -62,7 +62,7 @@ def test_a_file_that_finds_no_room_is_4_and_leaves_nothing(
 ) -> None:
     (tmp_path / output).write_text("old")
     done = subprocess.run(
-        ["bash", "-c", f"ulimit -f {kilobytes}; exec '{COMMAND}' '{large}' -w {output}"],
+        ["bash", "-c", f"ulimit -f {kilobytes}; exec '{COMMAND}' '{large}' --force -w {output}"],
         cwd=tmp_path,
         env=ENVIRONMENT,
         capture_output=True,

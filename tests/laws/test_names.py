@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import capture_of, keys_of, name_of
-from tests.laws import messy
+from tests.laws import ON_ALL, messy
 from tests.laws.messy import Found
 from tests.laws.test_beside import OURS, QUICK
 
@@ -21,7 +21,7 @@ def _renamed(found: Found) -> Found:
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[] if case in QUICK else [pytest.mark.thorough], id=name_of(case)) for case in OURS],
+    [pytest.param(case, marks=() if case in QUICK else ON_ALL, id=name_of(case)) for case in OURS],
 )
 def test_other_addresses_and_ports_change_nothing(case: Path) -> None:
     capture = messy.read(capture_of(case))

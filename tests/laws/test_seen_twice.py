@@ -14,7 +14,7 @@ import pytest
 
 from conchart import Trace
 from tests.conftest import CASES, capture_of, keys_of, name_of
-from tests.laws import messy
+from tests.laws import ON_ALL, messy
 from tests.laws.messy import Capture, Found, Frame
 
 FOLDERS = ("findings", "hops", "stores")
@@ -140,7 +140,7 @@ def _cases() -> Iterator[object]:
     for number, case in enumerate(EACH):
         for place, way in enumerate(WAYS):
             is_quick = number % 6 == 0 and number // 6 % len(WAYS) == place
-            marks = () if is_quick else (pytest.mark.thorough,)
+            marks = () if is_quick else ON_ALL
             yield pytest.param(case, way, id=f"{name_of(case)}-{way}", marks=marks)
 
 

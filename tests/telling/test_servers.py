@@ -56,9 +56,9 @@ def test_the_headline_counts_what_users_waited_for_the_most_first(trace_of: Tell
     assert [(part.phase.name, part.total_ns) for part in server.besides] == [("idle", 9 * MS), ("close", MS)]
 
 
-def test_the_headline_is_about_fronts_the_costliest_first(trace_of: TellTrace) -> None:
+def test_the_headline_is_about_the_costliest_first(trace_of: TellTrace) -> None:
     story = Story()
-    for client, server, wait in (("c", "small", 1), ("c", "front", 30), ("front", "back", 29), ("c", "other", 2)):
+    for client, server, wait in (("c", "small", 1), ("c", "front", 30), ("d", "other", 2)):
         story.connect((client, 1), (server, 80), 0, [("wait", wait * MS)])
     story.capture()
     assert [server.server_ip for server in headline(servers(trace_of(story)))] == ["front", "other", "small"]

@@ -25,7 +25,7 @@ def parts(asked: str) -> str:
                 unnest([request_at, request_done_at, response_at]) AS part_at,
                 unnest([request_done_at, {waited_at}, response_done_at]) AS part_done_at
             FROM {asked})
-        WHERE part_at IS NOT NULL AND part_done_at IS NOT NULL
+        WHERE part_at IS NOT NULL AND part_done_at IS NOT NULL AND (part <> 'wait' OR wait_ns IS NOT NULL)
     """
 
 

@@ -371,7 +371,13 @@ impl<O: Output> Run<O> {
         if let Some(told) = self.owner.take() {
             traffic.owners.learn(from, &told);
         }
-        let (arrived, seen) = (seen, traffic.follows(stream, seen, &mut self.tally.notes).of(from));
+        // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
+        let told = if self.chooser.sights() {
+            traffic.told(seen)
+        } else {
+            traffic.follows(stream, seen, &mut self.tally.notes)
+        };
+        let (arrived, seen) = (seen, told.of(from));
         if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);
         }
