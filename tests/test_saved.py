@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import CaptureError, Trace
+from conchart import CaptureError, Trace, UsageError
 from conchart.store.schema import TABLES, VOCABULARIES
 from tests.children import running
 from tests.conftest import ROOT

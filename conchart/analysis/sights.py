@@ -27,8 +27,8 @@ MOST_SIGHTS = 8
 
 # The sight on the clients' side counts: what a client sends passes there first, what a server sends last.
 #
-# Behind the translation, a SYN is seen later and its answer earlier: a handshake that does not lie inside the other one is
-# of another connection.
+# Behind the translation, a SYN is seen later and its answer earlier: a handshake that does not lie inside the other one
+# is of another connection.
 #
 # An identity tells what the packets say, whatever their addresses. Crafted connections say the same, one after another
 # or side by side: those of one network card, with equal hop limits, are as many connections. Datagrams say less, and a

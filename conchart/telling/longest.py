@@ -268,7 +268,8 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
 def _whose(tables: Tables, part: _Part, of_phase: Row, *, held: bool) -> str:
     """Say whose time most of a phase is; empty where its name says as much, or nobody knows.
 
-    What stalls held up is its owner's time, too, but nobody computed meanwhile. What is not told apart of a message on its way is the path's: nothing is to be learnt from that.
+    What stalls held up is its owner's time, too, but nobody computed meanwhile. What is not told apart of a message on
+    its way is the path's: nothing is to be learnt from that.
     """
     row = next(rows(tables, _OWNER, of_phase), None)
     if row is None or row["owner"] == "unknown":
