@@ -28,6 +28,8 @@ NOT_FOLLOWED = {"request", "status", "response_at"}
 
 TUNNELLED = "slow-tunnel"
 """Captures of requests inside a CONNECT: tshark shows what such a tunnel carries as bytes."""
+INCOMPLETE = ("post-413-rst",)
+"""Captures of uploads that end before their length: tshark shows no request."""
 
 
 @needs_tshark
@@ -40,6 +42,7 @@ def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
         {"udp", "http3"} & {*capture.parts}
         or capture.parent.name.startswith("h3-")
         or capture.parts[-3:-1] == ("dns", "quic")
+        or capture.parent.name.endswith("-quic")
     )
     assert is_udp or any(one.fact == "stream" for one in compared)
     differ = [one for one in compared if not one.agrees]
@@ -47,7 +50,7 @@ def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
         differ = [one for one in differ if (one.fact, one.expected, one.got) != ("tls", False, True)]
     if capture.parent.parent.name in SNAPPED:
         differ = [one for one in differ if one.fact not in NOT_FOLLOWED]
-    if capture.parent.name.startswith(TUNNELLED):
+    if capture.parent.name.startswith((TUNNELLED, *INCOMPLETE)):
         differ = [one for one in differ if (one.fact, one.expected, one.got) != ("request", False, True)]
     assert [str(one) for one in differ] == []
 

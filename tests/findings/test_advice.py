@@ -39,7 +39,10 @@ def test_the_first_change_is_a_products_own_only_where_that_product_is(every_cas
             product = named[1].lower()
             said = [text for (text,) in every_trace.fetch(SAID, {"number": number}) if text]
             assert any(product in text.lower() for text in said), (advice.split("\n")[0], said)
-            # And the lab did use it: what a proxy hands on from its backend does not tell what the proxy is.
+            # And the lab did use it: what a proxy hands on from its backend does not tell what the proxy is. Behind
+            # captures that are made after a report there is no lab: their servers are what they say.
+            if every_case.parent.name == "wild":
+                continue
             readme = (every_case / "README.md").read_text(encoding="utf-8")
             names = "mysql|mariadb" if product == "mysql" else re.escape(product.partition("-")[0])
             assert re.search(rf"(?i)\b(?:{names})\b", readme)

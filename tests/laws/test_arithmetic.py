@@ -9,6 +9,7 @@ import pytest
 
 import conchart
 from conchart import Trace
+from conchart.analysis.sights import first_sights
 from conchart.errors import ConchartError
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
@@ -127,7 +128,8 @@ LAWS: tuple[Law, ...] = (
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_arithmetic(every_trace: Trace, law: Law) -> None:
-    law(every_trace)
+    with first_sights(every_trace):  # as every output finds the tables
+        law(every_trace)
 
 
 @pytest.mark.thorough
@@ -147,6 +149,6 @@ def all_laws(capture: Path, keys: Path) -> None:
         trace = conchart.read(capture, keylog=[keys] if keys.exists() else [])
     except ConchartError:
         pytest.skip("not to be read")
-    with trace:
+    with trace, first_sights(trace):
         for law in LAWS:
             law(trace)

@@ -56,7 +56,7 @@ def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
             " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
             " GROUP BY server_ip, server_port, phase)"
         )
-        assert waits[0].cost_ns == most
+        assert most in {wait.cost_ns for wait in waits}, "what is larger is one server's, or the whole phase's"
     ((beyond,),) = every_trace.fetch(
         "SELECT count(*) FROM explained JOIN (SELECT server_ip, server_port, phase, sum(waited_ns) AS ns FROM times"
         " GROUP BY ALL) USING (server_ip, server_port, phase) WHERE explained_ns > ns OR explained_ns <= 0"
