@@ -1,7 +1,7 @@
 """Captures after public bug reports (``captures/wild``): what happened in each is known, and conchart says it.
 
-A truth is what an engineer would say: which findings there must and must not be, how long users waited, how many requests
-there were. It does not say how a sentence reads.
+A truth is what an engineer would say: which findings there must and must not be, how long users waited, how many
+requests there were. It does not say how a sentence reads.
 """
 
 from collections.abc import Iterator
