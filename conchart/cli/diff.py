@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from conchart.cli.paths import FORCE, FileCommand, Input, Output
+from conchart.cli.paths import FORCE, FileCommand, Input, write_option
 from conchart.cli.reading import read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
@@ -23,15 +23,9 @@ _STDOUT = "-"
 @click.command(cls=FileCommand)
 @click.argument("before", type=Input(), metavar="BEFORE")
 @click.argument("after", type=Input(), metavar="AFTER")
-@click.option(
-    "-w",
-    "--write",
-    "outputs",
-    multiple=True,
-    type=Output(),
-    metavar="OUT",
-    help="Write a file instead of printing the result. The suffix selects the format: "
-    f"{' '.join(COMPARISON_SUFFIXES)}. - writes JSON to standard output. Repeatable.",
+@write_option(
+    "Write a file instead of printing the result. The suffix selects the format: "
+    f"{' '.join(COMPARISON_SUFFIXES)}. - writes JSON to standard output. Repeatable."
 )
 @FORCE
 @reading_options

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from conchart.cli.paths import FORCE, Input, Output
+from conchart.cli.paths import FORCE, Input, write_option
 from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
@@ -30,15 +30,7 @@ _LAST_STREAM = (1 << 31) - 1
 @click.command(cls=ReadingCommand)
 @click.argument("capture", type=Input(), metavar="CAPTURE")
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
-@click.option(
-    "-w",
-    "--write",
-    "outputs",
-    multiple=True,
-    type=Output(),
-    metavar="OUT",
-    help="Write the page (.html) of this connection.",
-)
+@write_option("Write the page (.html) of this connection.")
 @FORCE
 @click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message and all TCP options.")
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the capture.")

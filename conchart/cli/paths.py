@@ -5,7 +5,7 @@ file that conchart did not write; completions. A new option is covered by its ty
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +14,9 @@ from conchart.outputs import known_suffix
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class Input(click.ParamType[str]):
@@ -62,6 +65,11 @@ class Output(click.ParamType[str]):
         from click.shell_completion import CompletionItem  # not above: a run has no use for it
 
         return [CompletionItem(incomplete, type="file")]
+
+
+def write_option(help: str) -> Callable[[_Command], _Command]:  # noqa: A002  (as click calls it)
+    """Give the option that names the files that a command writes: ``outputs``."""
+    return click.option("-w", "--write", "outputs", multiple=True, type=Output(), metavar="OUT", help=help)
 
 
 FORCE = click.option("--force", is_flag=True, help="Also replace a file that conchart did not write. Never an input.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from conchart.cli.paths import FORCE, Output
+from conchart.cli.paths import FORCE, write_option
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
@@ -146,15 +146,9 @@ class Results:
 
 
 _WRITING = (
-    click.option(
-        "-w",
-        "--write",
-        "outputs",
-        multiple=True,
-        type=Output(),
-        metavar="OUT",
-        help=f"Write a file instead of printing the summary. The suffix selects the format: {' '.join(SUFFIXES)}. "
-        "- writes JSON to standard output. Repeatable.",
+    write_option(
+        f"Write a file instead of printing the summary. The suffix selects the format: {' '.join(SUFFIXES)}. "
+        "- writes JSON to standard output. Repeatable."
     ),
     click.option(
         "--format",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from conchart.cli.paths import FORCE, Input, Output
+from conchart.cli.paths import FORCE, Input, write_option
 from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
@@ -37,15 +37,7 @@ from conchart.words.units import parse_duration
 @click.option(
     "--server", metavar="SERVER", help="Apply the changes (except --rtt) to this server only: a name, IP or IP:PORT."
 )
-@click.option(
-    "-w",
-    "--write",
-    "outputs",
-    multiple=True,
-    type=Output(),
-    metavar="OUT",
-    help=f"Write a file instead of printing the result. The suffix selects the format: {' '.join(SUFFIXES)}.",
-)
+@write_option(f"Write a file instead of printing the result. The suffix selects the format: {' '.join(SUFFIXES)}.")
 @FORCE
 @reading_options
 def whatif(
