@@ -64,26 +64,29 @@ struct Asks {
 impl Asks {
     fn of(is_get: bool, target: &str) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
+        let polled = is_last(&POLLS) || path.ends_with("/configs/listener") || path.ends_with("/notifications/v2");
+        if query.is_empty() {
+            // Most requests have none: all else is in a query.
+            return Self { event: polled, stream: false };
+        }
         let has = |name: &str| value_of(query, name).is_some();
         let is = |name: &str, values: &[&str]| value_of(query, name).is_some_and(|value| values.contains(&value));
         let is_on = |name: &str| is(name, &["true", "1"]);
-        let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
         let stream = is_get
             && (is_on("watch")
                 || is_on("follow") && is_last(&["log", "logs"])
                 || is("feed", &["continuous", "eventsource"]));
         let blocks = has("index") && !is("index", &["", "0"]) || has("hash");
-        let polls = is_last(&POLLS)
+        let polls = polled
             || is_get
                 && (blocks && (has("wait") || is_of_consul(path)) || value_of(query, "wait").is_some_and(is_time))
             || is_get && is_on("wait") && path.contains("/keys/")
             || is("feed", &["longpoll"])
             || is_get && is("transport", &["polling", "longPolling"]) && (has("sid") || has("id"))
             || has("timeout") && path.contains("/_matrix/") && is_last(&["sync"])
-            || has("WaitTimeSeconds")
-            || path.ends_with("/configs/listener")
-            || path.ends_with("/notifications/v2");
+            || has("WaitTimeSeconds");
         Self { event: polls || stream, stream }
     }
 }
