@@ -67,36 +67,64 @@ impl Asks {
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
         let polled = is_last(&POLLS) || path.ends_with("/configs/listener") || path.ends_with("/notifications/v2");
-        if query.is_empty() {
-            // Most requests have none: all else is in a query.
-            return Self { event: polled, stream: false };
-        }
-        let has = |name: &str| value_of(query, name).is_some();
-        let is = |name: &str, values: &[&str]| value_of(query, name).is_some_and(|value| values.contains(&value));
-        let is_on = |name: &str| is(name, &["true", "1"]);
+        let said = Variables::of(query);
+        let is = |value: Option<&str>, values: &[&str]| value.is_some_and(|value| values.contains(&value));
+        let is_on = |value| is(value, &["true", "1"]);
         let stream = is_get
-            && (is_on("watch")
-                || is_on("follow") && is_last(&["log", "logs"])
-                || is("feed", &["continuous", "eventsource"]));
-        let blocks = has("index") && !is("index", &["", "0"]) || has("hash");
+            && (is_on(said.watch)
+                || is_on(said.follow) && is_last(&["log", "logs"])
+                || is(said.feed, &["continuous", "eventsource"]));
+        let blocks = said.index.is_some_and(|index| !matches!(index, "" | "0")) || said.hash.is_some();
         let polls = polled
-            || is_get
-                && (blocks && (has("wait") || is_of_consul(path)) || value_of(query, "wait").is_some_and(is_time))
-            || is_get && is_on("wait") && path.contains("/keys/")
-            || is("feed", &["longpoll"])
-            || is_get && is("transport", &["polling", "longPolling"]) && (has("sid") || has("id"))
-            || has("timeout") && path.contains("/_matrix/") && is_last(&["sync"])
-            || has("WaitTimeSeconds");
+            || is_get && (blocks && (said.wait.is_some() || is_of_consul(path)) || said.wait.is_some_and(is_time))
+            || is_get && is_on(said.wait) && path.contains("/keys/")
+            || is(said.feed, &["longpoll"])
+            || is_get && is(said.transport, &["polling", "longPolling"]) && (said.sid.is_some() || said.id.is_some())
+            || said.timeout.is_some() && path.contains("/_matrix/") && is_last(&["sync"])
+            || said.wait_time_seconds.is_some();
         Self { event: polls || stream, stream }
     }
 }
 
-/// The value of a variable in a query.
-fn value_of<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    query.split('&').find_map(|variable| {
-        let (known, value) = variable.split_once('=').unwrap_or((variable, ""));
-        (known == name).then_some(value)
-    })
+/// The values of those variables of a query that tell: of a name that comes several times, the first.
+#[derive(Default)]
+struct Variables<'a> {
+    watch: Option<&'a str>,
+    follow: Option<&'a str>,
+    feed: Option<&'a str>,
+    index: Option<&'a str>,
+    hash: Option<&'a str>,
+    wait: Option<&'a str>,
+    transport: Option<&'a str>,
+    sid: Option<&'a str>,
+    id: Option<&'a str>,
+    timeout: Option<&'a str>,
+    wait_time_seconds: Option<&'a str>,
+}
+
+impl<'a> Variables<'a> {
+    fn of(query: &'a str) -> Self {
+        let mut told = Self::default();
+        for variable in query.split('&') {
+            let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
+            let known = match name {
+                "watch" => &mut told.watch,
+                "follow" => &mut told.follow,
+                "feed" => &mut told.feed,
+                "index" => &mut told.index,
+                "hash" => &mut told.hash,
+                "wait" => &mut told.wait,
+                "transport" => &mut told.transport,
+                "sid" => &mut told.sid,
+                "id" => &mut told.id,
+                "timeout" => &mut told.timeout,
+                "WaitTimeSeconds" => &mut told.wait_time_seconds,
+                _ => continue,
+            };
+            known.get_or_insert(value);
+        }
+        told
+    }
 }
 
 fn is_of_consul(path: &str) -> bool {
