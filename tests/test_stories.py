@@ -74,6 +74,6 @@ def test_what_is_beyond_the_most_rows_is_pinned_too(story: Trace) -> None:
     before = exact(story).splitlines()
     (rest,) = (line for line in before if line.startswith("…"))
     assert rest.startswith("… 4 more, SHA-256 ")
-    assert len(before) == len(COLUMNS) + 3 + 1 + 1 + 8 + MOST_ROWS + 1 + 2
+    assert len(before) == len(COLUMNS) + 3 + 1 + 1 + 8 + MOST_ROWS + 1 + 3
     story.execute(f"UPDATE stalls SET end_frame = 1 WHERE start_at = {T0 + MOST_ROWS - 1}")
     assert exact(story).splitlines() != before

@@ -340,7 +340,8 @@ _SESSIONS = f"""
 """
 
 # What every command to a store takes at least, though what is asked differs: commands that need no work take as long as
-# others, or four shapes and more take alike. It is no statement's time, but that of what lies between, or of the host.
+# others, or four shapes and more take alike. A command that came once may have waited for something else. It is no
+# statement's time, but that of what lies between, or of the host.
 _FLOORS = """
     CREATE OR REPLACE TEMP TABLE floors AS
     WITH told AS (
@@ -359,7 +360,7 @@ _FLOORS = """
     SELECT server_ip, server_port, min(least_ns) AS floor_ns, sum(commands) AS commands, count(*) AS shapes
     FROM shaped GROUP BY ALL
     HAVING floor_ns >= $store_far_ns AND sum(commands) >= $floor_commands
-        AND (count_if(idle) > 0 AND count(*) >= $floor_idle_shapes
+        AND (count_if(idle AND commands > 1) > 0 AND count(*) >= $floor_idle_shapes
             OR count(*) >= $floor_shapes AND max(least_ns) <= $floor_spread * floor_ns)
 """
 
