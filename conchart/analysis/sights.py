@@ -88,7 +88,7 @@ def first_sights(tables: Tables) -> Iterator[None]:
 
     So no rule, and no other query that counts or compares connections, has to know of second sights.
     """
-    if not tables.fetch("FROM connections WHERE same_as IS NOT NULL LIMIT 1"):
+    if not tables.fetch("SELECT stream FROM connections WHERE same_as IS NOT NULL LIMIT 1"):
         yield
         return
     for table in _OF_STREAMS:  # What is not worked out yet is, as long as the names are those of tables.

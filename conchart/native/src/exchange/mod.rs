@@ -207,6 +207,9 @@ impl Goaway {
     }
 }
 
+/// In these protocols, the server begins: a client says nothing before it was greeted.
+const SPEAK_FIRST: [&str; 7] = ["ftp", "imap", "mysql", "pop3", "smtp", "ssh", "vnc"];
+
 /// One request and its response. Mirrors the `exchanges` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -282,10 +285,11 @@ impl Exchange {
 
     /// Does it greet, on a connection that begins with these bytes of the server's?
     ///
-    /// Of what nobody read, it may as well be news, which is not owed at any time.
+    /// Elsewhere it is news, which is not owed at any time: HTTP's 408 to a client that says nothing, or a line of what
+    /// nobody read.
     #[must_use]
     pub fn greets(&self, first: Moment) -> bool {
-        self.request.first.is_none() && self.response.first == Some(first) && self.protocol != "unknown"
+        self.request.first.is_none() && self.response.first == Some(first) && SPEAK_FIRST.contains(&self.protocol)
     }
 
     /// Says which statement is asked.

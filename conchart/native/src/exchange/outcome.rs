@@ -5,10 +5,11 @@
 //! FIN and RST. Non-goals: what an answer says; an error is an answer.
 
 use super::ledger::GUESSED;
-use super::{Exchange, Span};
+use super::Exchange;
 use crate::stream::{BySide, Moment, Side};
 
-/// A FIN this soon after the request is part of it: programs that send one request say so with a half-close.
+/// A FIN this soon after the request is part of it: programs that send one request say so with a half-close. Inside TLS
+/// nobody does: what a client writes and does not wait for says goodbye (`close_notify`, GOAWAY, a database's QUIT).
 const HALF_CLOSE_NS: i64 = 10_000_000;
 /// A datagram without an answer for so long was not answered: resolvers ask again after 5 s (resolv.conf(5)).
 const SILENCE_NS: i64 = 5_000_000_000;
@@ -83,10 +84,10 @@ impl Ends {
     }
 
     /// When the requester stopped to wait.
-    fn left(&self, requester: Side, request: &Span) -> Option<Moment> {
-        let last = request.last.filter(|_| request.done);
+    fn left(&self, Exchange { requester, request, .. }: &Exchange, is_sealed: bool) -> Option<Moment> {
+        let last = request.last.filter(|_| request.done && !is_sealed);
         let goes = |fin: &Moment| last.is_none_or(|last| fin.at.saturating_sub(last.at) > HALF_CLOSE_NS);
-        Moment::earliest([self.fin[requester].filter(goes), self.rst(requester)])
+        Moment::earliest([self.fin[*requester].filter(goes), self.rst(*requester)])
     }
 
     /// When the responder ended what began there. A FIN from before crossed the request on the way.
@@ -114,7 +115,7 @@ impl Exchange {
             self.ended_by = self.ended.filter(|_| !is_guess).map(|ended| Ender::Side(ended.sender()));
             return;
         }
-        let left = ends.left(self.requester, &self.request);
+        let left = ends.left(self, self.inferred && matches!(self.protocol, "h2" | "tls"));
         let is_after = |last: Moment| left.is_some_and(|left| left.at < last.at);
         if self.response.done && !self.response.last.is_some_and(is_after) {
             self.outcome = Some(Outcome::Answered);
@@ -149,6 +150,7 @@ impl Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::Span;
 
     const CLIENT: Side = Side::Client;
     const SERVER: Side = Side::Server;
@@ -202,6 +204,14 @@ mod tests {
         // Whatever arrives later.
         assert_eq!(fate(asked(span(500, 600, SERVER, true)), &fins(Some(400), None)).0, "abandoned");
         assert_eq!(fate(asked(nothing), &fins(None, None)), ("unknown", None, None));
+    }
+
+    #[test]
+    fn a_client_that_closes_behind_its_last_words_inside_tls_waits_for_nothing() {
+        let sealed = Exchange { protocol: "tls", inferred: true, ..asked(Span::default()) };
+        assert_eq!(fate(sealed.clone(), &fins(Some(111), Some(150))), ("abandoned", Some("client"), Some(111)));
+        assert_eq!(fate(sealed, &fins(Some(160), Some(150))).0, "unanswered");
+        assert_eq!(fate(asked(Span::default()), &fins(Some(111), Some(150))).0, "unanswered");
     }
 
     #[test]
