@@ -4,8 +4,8 @@
 //! Readers tell what only their protocol says (RST_STREAM, GOAWAY); everything else follows from the messages and from
 //! FIN and RST. Non-goals: what an answer says; an error is an answer.
 
-use super::ledger::GUESSED;
 use super::Exchange;
+use super::ledger::GUESSED;
 use crate::stream::{BySide, Moment, Side};
 
 /// A FIN this soon after the request is part of it: programs that send one request say so with a half-close. Inside TLS

@@ -30,7 +30,18 @@ impl Connection {
             self.drain(receiver);
         }
         for side in [Side::Client, Side::Server] {
+            self.pass_over_rest(side, receiver);
             self.pass_over_unseen(side, receiver);
+        }
+    }
+
+    /// Nothing waits, but a FIN or an ACK that the peer acknowledged lies beyond all that was captured.
+    fn pass_over_rest(&mut self, side: Side, receiver: &mut impl Receiver) {
+        let stream = self.stream(side);
+        let end = stream.acknowledged();
+        if stream.is_started() && self.halves[side].is_captured() && end > stream.next {
+            self.pass_over(side, end, receiver);
+            self.drain(receiver);
         }
     }
 
@@ -198,8 +209,8 @@ impl Connection {
             let stream = self.stream(side);
             let asking = self.stream(side.peer()).waiting.front();
             let step = asking.map(|w| (stream.clip(w.acked), w.seen)).filter(|&(to, _)| to > stream.next && to < end);
-            let (to, seen) =
-                step.unwrap_or_else(|| (end, stream.waiting.front().map_or(self.last, |waiting| waiting.seen)));
+            let next = stream.waiting.front().map(|waiting| waiting.seen).or(stream.fin.map(|(_, seen)| seen));
+            let (to, seen) = step.unwrap_or((end, next.unwrap_or(self.last)));
             self.declare_missing(side, to, seen, receiver);
             if step.is_some() && !self.halves[side].is_captured() {
                 self.pass_over_gap_before(seen, side.peer(), receiver);

@@ -230,6 +230,18 @@ fn bytes_acknowledged_but_not_captured_are_a_gap() {
 }
 
 #[test]
+fn what_lies_before_the_end_and_was_acknowledged_is_missing_though_nothing_follows() {
+    let begun = Script::new().handshake().client(30, 0, 0, "ping");
+    let ended = begun.packet(40 * MS, Side::Server, ACK | FIN, 6, 4, "");
+    let (connection, heard) = ended.clone().client(41, 4, 7, "").run();
+    assert_eq!((heard.text.server.as_str(), heard.fins), ("??????", vec![Side::Server]));
+    assert_eq!(connection.halves.server.missing(), 6);
+    // Nobody says that it arrived: it may have been lost on the way.
+    let (connection, heard) = ended.run();
+    assert_eq!((heard.text.server.as_str(), connection.halves.server.missing()), ("", 0));
+}
+
+#[test]
 fn only_the_acknowledged_part_of_a_hole_is_given_up() {
     let mut script = Script::new().handshake().server(30, 0, 0, "ab").server(31, 5, 0, "fg").client(32, 0, 3, "");
     for at in 0..70 {
