@@ -156,7 +156,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
         ttl_server: server.ttl.map(i32::from),
         isn_client: seq_raw(client.isn),
         isn_server: seq_raw(server.isn),
-        identity: Some(tcp.identity().cast_signed()),
+        identity: Some((tcp.identity() >> 1).cast_signed()),
         rtt_client_ns: tcp.rtt(Side::Client),
         rtt_server_ns: tcp.rtt(Side::Server),
         least_rtt_client_ns: tcp.nearest(Side::Client),
@@ -203,7 +203,7 @@ pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionR
         rst_frame: frame(udp.reset),
         ttl_client: client.ttl.map(i32::from),
         ttl_server: server.ttl.map(i32::from),
-        identity: Some(udp.identity().cast_signed()),
+        identity: Some((udp.identity() >> 1).cast_signed()),
         state: Some(if is_answered { "open" } else { "unanswered" }),
         ..flow(of, about, stations)
     }
