@@ -67,7 +67,7 @@ class Table:
     """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
     """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
-    known: str
+    known: str = ""
     """The columns that are never NULL, besides those of the key: what every chart relies on."""
     signed: tuple[str, ...] = ()
     """Columns whose numbers may be negative: hashes, and differences of clocks."""
@@ -280,6 +280,7 @@ TABLES: tuple[Table, ...] = (
         known="method",
         worked_out="stream INTEGER, exchange INTEGER, front_stream INTEGER, front_exchange INTEGER, method VARCHAR",
     ),
+    Table(name="checks", key="stream, exchange", signed=("exchange",), worked_out="stream INTEGER, exchange INTEGER"),
     Table(
         name="splits",
         key="server_ip, server_port",
