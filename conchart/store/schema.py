@@ -577,13 +577,13 @@ TABLES: tuple[Table, ...] = (
         name="findings",
         key="number",
         known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, waited_ns, "
-        "evidence, why",
+        "evidence, why, unfinished",
         worked_out="""
             number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
             server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
             streams INTEGER[], frames BIGINT[], count BIGINT, cost_ns BIGINT, critical_ns BIGINT, shared_ns BIGINT,
             vain_ns BIGINT, waited_ns BIGINT, each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
-            who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
+            unfinished BIGINT, who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
         """,
     ),
     Table(
