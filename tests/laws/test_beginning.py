@@ -39,7 +39,6 @@ KNOWN = {
     ("findings/request-lost-unfinished", "tail-loss-rto"): ONE_SIDED,
     ("wild/giveup-noack", "request-lost"): ONE_SIDED,
     ("wild/giveup-noack", "tail-loss-rto"): ONE_SIDED,
-    ("wild/grpc-too-many-pings", "goaway-ends-requests"): "a known defect",
 }
 """Capture and rule that do not stay: the reason."""
 
