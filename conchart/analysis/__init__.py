@@ -120,7 +120,10 @@ def plan(
         ),
         _Part(
             work=find_owners,
-            reads=("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "on_behalf"),
+            reads=(
+                *("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "links"),
+                "on_behalf",
+            ),
             writes=("wait_owners",),
             once=True,
         ),

@@ -38,9 +38,9 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "RACE": ("address", "transport"),
     "SPACE": ("data", "handshake", "initial"),
     "DETAIL": (
-        "ack", "black-hole", "challenged", "connection", "delayed-ack", "handshake", "hello", "icmp", "middle",
-        "refused", "round-trip", "small-window", "spurious", "stream", "syn", "syn-ack", "tail", "unaccepted",
-        "unanswered", "unreachable", "validation",
+        "ack", "black-hole", "challenged", "connection", "delayed-ack", "handshake", "hello", "icmp", "late-ack",
+        "middle", "refused", "round-trip", "small-window", "spurious", "stream", "syn", "syn-ack", "tail",
+        "unaccepted", "unanswered", "unreachable", "validation",
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
     "FATE": ("abandoned", "answered", "cut", "refused", "unanswered", "unknown"),
