@@ -93,6 +93,7 @@ TOLD = (
     "udp/services",
     "crafted/h2-goaway-messy",
     "crafted/gap",
+    "crafted/health-checks-messy",
     "crafted/refused",
     "crafted/reordering",
     "crafted/zero-window",

@@ -16,6 +16,7 @@ from conchart.analysis import behalf, changes, hops, whereabouts
 from conchart.analysis import vantage as vantage_steps
 from conchart.analysis.behalf import find_behalf
 from conchart.analysis.changes import compare_places
+from conchart.analysis.checks import find_checks
 from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.pricing import find
 from conchart.analysis.findings.rule import Rule
@@ -119,7 +120,10 @@ def plan(
         ),
         _Part(
             work=find_owners,
-            reads=("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "on_behalf"),
+            reads=(
+                *("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "links"),
+                "on_behalf",
+            ),
             writes=("wait_owners",),
             once=True,
         ),
@@ -159,8 +163,17 @@ def plan(
         ),
         _Part(work=cover, reads=("connections", "handshakes"), writes=("coverage",), once=True),
         _Part(
+            work=partial(find_checks, thresholds=thresholds),
+            reads=("connections", "handshakes", "exchanges"),
+            writes=("checks",),
+            once=True,
+        ),
+        _Part(
             work=appraise,
-            reads=("captures", "captures.vantage", "connections", "connections.same_as", "phases", "coverage", "spans"),
+            reads=(
+                *("captures", "captures.vantage", "connections", "connections.same_as", "exchanges", "phases"),
+                *("stalled", "races", "on_behalf", "checks", "coverage", "spans"),
+            ),
             writes=("remarks",),
         ),
         _Part(

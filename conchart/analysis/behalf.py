@@ -23,7 +23,8 @@ _MAY_BE = """
 """In most captures, no machine both accepts connections and opens some."""
 
 # An attempt that was refused or never answered is over when it ends, a connection without requests once it was opened.
-# A resolver, and protocols that are not read, accept nothing that others could be made for.
+# A resolver, and protocols that are not read, accept nothing that others could be made for. A greeting is waited for
+# since the connection was opened: a server may look up its client's name before it.
 _ASKED = f"""
     CREATE OR REPLACE TEMP TABLE asked_there AS
     WITH clients AS (SELECT address AS client_ip, node AS asker FROM nodes WHERE port IS NULL),
@@ -40,7 +41,7 @@ _ASKED = f"""
         SELECT back_stream AS stream, min(front_stream) AS through, bool_or(back_exchange IS NULL) AS wholly
         FROM links GROUP BY ALL),
     requests AS (
-        SELECT stream, number AS exchange, asker, accepter, endpoint, request_at AS start_at,
+        SELECT stream, number AS exchange, asker, accepter, endpoint, coalesce(request_at, opened_at) AS start_at,
             coalesce(response_done_at, response_at, request_done_at, request_at) AS end_at,
             coalesce(response_done_at, ended_at, closed_at) AS until_at, NOT ({TURNS}) AND protocol <> 'dns' AS is_wait
         FROM exchanges JOIN ends USING (stream)

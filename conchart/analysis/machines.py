@@ -110,12 +110,15 @@ _SAME = f"""
             FROM connections SEMI JOIN forwarding USING (client_ip)) USING (stream)
         WHERE request_at IS NOT NULL)
     -- The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired
-    -- with one of them, not with all.
+    -- with one of them, not with all. An address whose packets come from elsewhere is none of its own.
     SELECT 'capturing' AS method, 1.0 AS confidence, min(address) OVER capturing AS one,
         address AS other
     FROM (
         SELECT capture, client_ip AS address, true AS opens FROM connections WHERE local_end IN ('client', 'both')
         UNION SELECT capture, server_ip, false FROM connections WHERE local_end IN ('server', 'both'))
+    ANTI JOIN (
+        SELECT capture, server_ip AS address FROM connections WHERE local_end = 'client'
+        UNION SELECT capture, client_ip FROM connections WHERE local_end = 'server') elsewhere USING (capture, address)
     WHERE address NOT IN (SELECT unnest($known::VARCHAR[]))
     WINDOW capturing AS (PARTITION BY capture)
     QUALIFY bool_or(opens) OVER capturing AND NOT bool_and(opens) OVER capturing

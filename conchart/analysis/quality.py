@@ -1,16 +1,18 @@
 """How good the capture is: what is wrong with it, and by how much. ``words/quality.py`` has the sentences.
 
-In: captures, connections, phases, coverage, spans. Out: the table ``remarks``, in the order in which they matter.
+In: captures, connections, exchanges, phases, stalled, on_behalf, checks, coverage, spans.
+Out: the table ``remarks``, in the order in which they matter.
 """
 
 from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any
 
-from conchart.store.sql import FIRST_SIGHT, HOLED, MISSING, ONE_SIDED
+from conchart.analysis.waits import USERS_WAITS
+from conchart.store.sql import ASKING, FIRST_SIGHT, HOLED, MISSING, OF_USERS, ONE_SIDED, SERVED
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
-from conchart.words.quality import RemarkText, apart, keys, noted, ruled, same_traffic, traced
+from conchart.words.quality import RemarkText, apart, checked, keys, noted, ruled, same_traffic, traced
 
 _FACTS = f"""
     SELECT * FROM
@@ -51,7 +53,7 @@ def appraise(tables: Tables) -> None:
     relation = tables.sql(_FACTS)
     (values,) = relation.fetchall()
     facts = dict(zip(relation.columns, values, strict=True))
-    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_keys(tables)]
+    remarks = [*_apart(tables), *_same_traffic(tables, facts), *ruled(facts), *_checked(tables), *_keys(tables)]
     remarks += [*(_traced(tables) if facts["spans"] else ()), *_notes(tables)]
     remarks.sort(key=lambda remark: not remark.warning)
     tables.add("remarks", ((number, *astuple(remark)) for number, remark in enumerate(remarks)))
@@ -96,6 +98,26 @@ def _same_traffic(tables: Tables, facts: dict[str, Any]) -> Iterator[RemarkText]
         """
     ):
         yield same_traffic(connections, one, other)
+
+
+# The opening of a connection that carries nothing else is a health check's, too.
+_CHECKED = f"""
+    WITH left_out AS (FROM checks WHERE {OF_USERS}),
+    wholly AS (
+        SELECT stream FROM (SELECT stream, count(*) AS checks FROM left_out GROUP BY stream)
+        LEFT JOIN (SELECT stream, count(*) AS asked FROM exchanges WHERE {ASKING} GROUP BY stream) USING (stream)
+        WHERE checks = greatest(coalesce(asked, 0), 1))
+    SELECT (SELECT count(*) FROM left_out), coalesce(sum(end_at - start_at), 0)::BIGINT
+    FROM {USERS_WAITS} SEMI JOIN (SELECT stream FROM connections WHERE {SERVED}) USING (stream)
+    WHERE stream IN (FROM wholly) OR (stream, exchange) IN (FROM left_out)
+"""
+
+
+def _checked(tables: Tables) -> Iterator[RemarkText]:
+    if tables.count("checks"):
+        ((count, waited_ns),) = tables.fetch(_CHECKED)
+        if count:
+            yield checked(count, waited_ns)
 
 
 def _keys(tables: Tables) -> Iterator[RemarkText]:

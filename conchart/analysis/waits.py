@@ -1,7 +1,7 @@
 """Where the time went, and whose it was: what stalls explain of each phase, and what users waited for.
 
-In: connections, phases, handshakes, exchanges, stalls, on_behalf. Out: tables ``stalled``, ``times``, ``wait_owners``,
-``connections.waited_ns``, ``exchanges.service_ns``.
+In: connections, phases, handshakes, exchanges, stalls, links, on_behalf. Out: tables ``stalled``, ``times``,
+``wait_owners``, ``connections.waited_ns``, ``exchanges.service_ns``.
 
 ``USERS_WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is
 called so (headline, costs of findings, predictions) is a sum over some of its rows, or over ``servers.users_ns`` and
@@ -149,7 +149,8 @@ _SERVE = f"""
     WHERE exchanges.stream = told.stream AND exchanges.number = told.number
 """
 # What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
-# way is the server's.
+# way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
+# side, a proxy has the same share of what was waited for each.
 _OWN = f"""
     INSERT INTO wait_owners BY NAME
     WITH users AS (
@@ -160,8 +161,14 @@ _OWN = f"""
     told AS (
         SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
         FROM stalled WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
+    handed AS (
+        SELECT stream, exchange, proxy_ns, wait_ns
+        FROM (
+            SELECT front_stream AS stream, front_exchange AS exchange, sum(proxy_in_ns + proxy_out_ns) AS proxy_ns
+            FROM links WHERE proxy_in_ns IS NOT NULL GROUP BY ALL)
+        JOIN (SELECT stream, number AS exchange, wait_ns FROM exchanges WHERE wait_ns > 0) USING (stream, exchange)),
     rests AS (
-        SELECT stream, exchange, phase, sum(ns) AS ns FROM (
+        SELECT stream, exchange, phase, sum(ns) AS ns, coalesce(sum(ns) FILTER (ns > 0), 0) AS whole_ns FROM (
             SELECT stream, if(kind = 'wait', exchange, NULL) AS exchange, kind::VARCHAR AS phase,
                 end_at - start_at AS ns
             FROM phases WHERE kind IN {WAITED} AND NOT {IS_TURN} AND {OF_USERS}
@@ -169,17 +176,22 @@ _OWN = f"""
         GROUP BY ALL),
     parted AS (
         SELECT phase, ns, server_ip, server_port,
+            CASE WHEN phase = 'wait' AND way_ns IS NOT NULL
+                THEN least(greatest(ns - way_ns, 0), coalesce(proxy_ns * whole_ns // wait_ns, 0))
+                ELSE 0 END AS of_proxy,
             CASE WHEN phase = 'tls' THEN least(ns, coalesce(client_ns, 0)) ELSE 0 END AS of_client,
             CASE phase WHEN 'tls' THEN least(ns - of_client, coalesce(server_ns, 0))
-                WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) ELSE 0 END AS of_server,
+                WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) - of_proxy ELSE 0 END AS of_server,
             CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait' THEN way_ns IS NOT NULL
                 ELSE true END AS is_known
-        FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)),
+        FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)
+        LEFT JOIN handed USING (stream, exchange)),
     owned AS (
         SELECT server_ip, server_port, phase, 'client' AS owner, of_client AS ns FROM parted
         UNION ALL SELECT server_ip, server_port, phase, 'server', of_server FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'), ns - of_client - of_server
-        FROM parted
+        UNION ALL SELECT server_ip, server_port, phase, 'proxy', of_proxy FROM parted
+        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'),
+            ns - of_client - of_server - of_proxy FROM parted
         UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM told JOIN users USING (stream))
     SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS waited_ns
     FROM owned GROUP BY ALL HAVING sum(ns) > 0

@@ -238,7 +238,7 @@ def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
 
 def _flaws(table: Table) -> Iterator[tuple[str, str]]:
     """Give what may be wrong with a column, and the SQL that tells over all rows."""
-    for name in f"{table.key}, {table.known}".split(", "):
+    for name in filter(None, f"{table.key}, {table.known}".split(", ")):
         if name in table.unknown:
             continue
         yield f"{name} is NULL", f"bool_or({name} IS NULL)"

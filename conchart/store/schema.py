@@ -38,9 +38,9 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "RACE": ("address", "transport"),
     "SPACE": ("data", "handshake", "initial"),
     "DETAIL": (
-        "ack", "black-hole", "challenged", "connection", "delayed-ack", "handshake", "hello", "icmp", "middle",
-        "refused", "round-trip", "small-window", "spurious", "stream", "syn", "syn-ack", "tail", "unaccepted",
-        "unanswered", "unreachable", "validation",
+        "ack", "black-hole", "challenged", "connection", "delayed-ack", "handshake", "hello", "icmp", "late-ack",
+        "middle", "refused", "round-trip", "small-window", "spurious", "stream", "syn", "syn-ack", "tail",
+        "unaccepted", "unanswered", "unreachable", "validation",
     ),
     "MARK": ("duplicate", "gap", "keepalive", "out_of_order", "retransmit", "zero_window"),
     "FATE": ("abandoned", "answered", "cut", "refused", "unanswered", "unknown"),
@@ -67,7 +67,7 @@ class Table:
     """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
     """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
-    known: str
+    known: str = ""
     """The columns that are never NULL, besides those of the key: what every chart relies on."""
     signed: tuple[str, ...] = ()
     """Columns whose numbers may be negative: hashes, and differences of clocks."""
@@ -280,6 +280,7 @@ TABLES: tuple[Table, ...] = (
         known="method",
         worked_out="stream INTEGER, exchange INTEGER, front_stream INTEGER, front_exchange INTEGER, method VARCHAR",
     ),
+    Table(name="checks", key="stream, exchange", signed=("exchange",), worked_out="stream INTEGER, exchange INTEGER"),
     Table(
         name="splits",
         key="server_ip, server_port",
@@ -576,13 +577,13 @@ TABLES: tuple[Table, ...] = (
         name="findings",
         key="number",
         known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, waited_ns, "
-        "evidence, why",
+        "evidence, why, unfinished",
         worked_out="""
             number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
             server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
             streams INTEGER[], frames BIGINT[], count BIGINT, cost_ns BIGINT, critical_ns BIGINT, shared_ns BIGINT,
             vain_ns BIGINT, waited_ns BIGINT, each_ns BIGINT, low_ns BIGINT, high_ns BIGINT, confidence DOUBLE,
-            who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
+            unfinished BIGINT, who VARCHAR, evidence VARCHAR, why VARCHAR, advice VARCHAR, because VARCHAR, root INTEGER
         """,
     ),
     Table(

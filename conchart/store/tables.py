@@ -465,6 +465,11 @@ class Tables:
         return self._table("on_behalf")
 
     @property
+    def checks(self) -> duckdb.DuckDBPyRelation:
+        """Health checks, which rules leave out."""
+        return self._table("checks")
+
+    @property
     def splits(self) -> duckdb.DuckDBPyRelation:
         """What the waits at each front consist of."""
         return self._table("splits")

@@ -12,6 +12,7 @@ from conchart.store.schema import SEVERITIES
 from conchart.store.sql import SURE, literal
 from conchart.store.tables import Tables
 from conchart.telling.rows import Row, rows
+from conchart.words.phases import UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint
 from conchart.words.units import count_of, format_ns, format_range, format_share
 
@@ -45,6 +46,8 @@ class Finding:
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
+    unfinished: int
+    """Delays that were under way at the last packet."""
     who: str
     evidence: str
     why: str
@@ -121,7 +124,16 @@ class Finding:
     def _delays(self) -> str:
         """``24 delays on 2 connections``, ``1 delay``."""
         where = f" on {count_of(len(self.streams), 'connection')}" if self.count > 1 and self.streams else ""
-        return f"{count_of(self.count, 'delay')}{where}"
+        some = "" if self.unfinished == self.count else f"{self.unfinished} "
+        return f"{count_of(self.count, 'delay')}{where}{f', {some}{UNDER_WAY}' if self.unfinished else ''}"
+
+    @property
+    def under_way(self) -> str:
+        """``2 of 3 delays unfinished at the last packet``; empty where all came to an end."""
+        if not self.unfinished:
+            return ""
+        some = "" if self.unfinished == self.count else f"{self.unfinished} of {self.count} delays "
+        return f"{some}{UNDER_WAY}"
 
     @property
     def brings(self) -> str:
@@ -140,7 +152,8 @@ class Finding:
 _FINDINGS = """
     SELECT number, root, finding AS name, title, severity, server, server_ip, server_port,
         coalesce(client_ip, '') AS client, coalesce(hop, '') AS hop, streams, frames, count, cost_ns, critical_ns,
-        shared_ns, vain_ns, waited_ns, each_ns, low_ns, high_ns, confidence, coalesce(who, '') AS who, evidence, why,
+        shared_ns, vain_ns, waited_ns, each_ns, low_ns, high_ns, confidence,
+        unfinished, coalesce(who, '') AS who, evidence, why,
         CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
     FROM findings WHERE coalesce(root, number) IN (
         SELECT number FROM findings WHERE root IS NULL AND severity IN ({severities}) ORDER BY ALL {limit})

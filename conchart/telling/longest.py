@@ -11,12 +11,12 @@ of it, or is named. The largest phase at a server is named in any case.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from conchart.store.sql import OF_USERS, OPENING, OUTERMOST, RESUMED, SERVED, SURE
+from conchart.store.sql import OF_USERS, OPENING, OUTERMOST, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.telling.places import spent
 from conchart.telling.rows import Row, rows
 from conchart.telling.splits import POOL_WAIT, Split, splits
-from conchart.words.phases import PHASE_BY_NAME
+from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
 from conchart.words.units import count_of, format_bytes, format_ns, format_share
@@ -101,7 +101,10 @@ _HANDSHAKES = f"""
     FROM handshakes JOIN ({_OPENED_FOR_USERS}) USING (stream)
 """
 _EXCHANGES = f"""
-    SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS asked, sum(response_bytes)::BIGINT AS answered
+    SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS asked, sum(response_bytes)::BIGINT AS answered,
+        count(*) FILTER ({UNFINISHED} AND CASE $phase WHEN 'request' THEN request_done_at IS NULL
+            WHEN 'wait' THEN request_done_at IS NOT NULL AND response_at IS NULL
+            ELSE response_at IS NOT NULL END) AS unfinished
     FROM (SELECT *, number AS exchange FROM exchanges) JOIN ({_SERVED}) USING (stream) WHERE {OF_USERS}
 """
 _OWNER = """
@@ -258,11 +261,18 @@ def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
         )
         yield ", ".join(counts)
     elif phase in ("request", "wait", "transfer"):
-        row = next(rows(tables, _EXCHANGES, asked))
-        yield count_of(row["requests"], "request")
+        row = next(rows(tables, _EXCHANGES, {**asked, "phase": phase}))
+        yield f"{count_of(row['requests'], 'request')}{_unfinished(row['unfinished'], row['requests'])}"
         size = {"request": row["asked"], "transfer": row["answered"]}.get(phase)
         if size:
             yield format_bytes(size)
+
+
+def _unfinished(count: int, of: int) -> str:
+    """``, 2 of them unfinished at the last packet``; empty where all came to an end."""
+    if not count:
+        return ""
+    return f", {'' if count == of else f'{count} of them '}{UNDER_WAY}"
 
 
 def _whose(tables: Tables, part: _Part, of_phase: Row, *, held: bool) -> str:

@@ -290,12 +290,21 @@ _OTHER_WAYS = f"""
 
 
 def in_vain(tables: Tables) -> str:
-    """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was."""
+    """Say what was never served, and where: ``1 unanswered (63.0 s) at 10.0.0.1:81``; empty where all was.
+
+    Lookups inside a wait are a part of that.
+    """
     ((refused, refused_ns, unanswered, unanswered_ns, ports, hosts, ip, port),) = tables.fetch(
         """
-        SELECT sum(refused), sum(refused_ns), sum(unanswered), sum(unanswered_ns), count(*),
-            count(DISTINCT server_ip), min(server_ip), min(server_port)
-        FROM servers WHERE NOT unread AND refused + unanswered > 0
+        WITH inside AS (
+            SELECT server_ip, server_port, count(*) AS inside, sum(closed_at - opened_at) AS inside_ns
+            FROM connections WHERE state = 'unanswered' AND app = 'dns' AND stream IN (SELECT stream FROM on_behalf)
+            GROUP BY ALL)
+        SELECT sum(refused), sum(refused_ns), sum(unanswered - coalesce(inside, 0)),
+            sum(unanswered_ns - coalesce(inside_ns, 0)), count(*), count(DISTINCT server_ip), min(server_ip),
+            min(server_port)
+        FROM servers LEFT JOIN inside USING (server_ip, server_port)
+        WHERE NOT unread AND refused + unanswered > coalesce(inside, 0)
         """
     )
     told = [

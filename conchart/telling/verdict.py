@@ -165,7 +165,7 @@ def _of_finding(finding: Finding) -> Entry:
         kind="finding",
         severity=finding.severity,
         title=finding.told_title,
-        where=finding.brief_where,
+        where="; ".join(filter(None, (finding.brief_where, finding.under_way))),
         cost_ns=finding.own_ns,
         share=finding.share if finding.own_ns else "",
         cost=finding.cost,

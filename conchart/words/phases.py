@@ -9,6 +9,9 @@ from a dark page (``tests/test_phases.py`` computes it). Idle is a grey like the
 
 from dataclasses import dataclass
 
+UNDER_WAY = "unfinished at the last packet"
+"""Of a request, a stall, a delay: the capture does not show its end."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseKind:

@@ -249,6 +249,17 @@ def apart(before: str, after: str) -> RemarkText:
     )
 
 
+def checked(count: int, waited_ns: int) -> RemarkText:
+    """Say how many health checks rules leave out, and how much of what users waited that is."""
+    return RemarkText(
+        warning=False,
+        kind="checks",
+        title=f"{count_of(count, 'health check')} ({format_ns(waited_ns)} of waits) left out of findings",
+        effect="They ask at equal intervals, succeed and take little. Those that fail or take longer are judged.",
+        count=count,
+    )
+
+
 def same_traffic(connections: int, one: str, other: str) -> RemarkText:
     """Say how to read two captures, by their paths, that hold the same connections."""
     command = shlex.join(("conchart", "--at", f"here={one}", "--at", f"there={other}"))

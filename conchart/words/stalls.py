@@ -6,7 +6,7 @@ In: nothing. Out: ``STALLS``. The native core finds stalls; what they are called
 from dataclasses import dataclass
 from typing import Literal
 
-_TELLING = ("ack", "challenged", "delayed-ack", "hello", "refused", "spurious", "unaccepted")
+_TELLING = ("ack", "challenged", "delayed-ack", "hello", "late-ack", "refused", "spurious", "unaccepted")
 DETAIL = f"CASE WHEN detail IN {_TELLING} THEN detail END"
 """SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
 LISTED = """(
@@ -63,11 +63,27 @@ STALLS: tuple[StallKind, ...] = (
         owner="side",
     ),
     StallKind(
+        name="nagle",
+        detail="late-ack",
+        word="held",
+        meaning="a small segment waits for an acknowledgement that the path brings late (Nagle)",
+        doing="the network's",
+        owner="path",
+    ),
+    StallKind(
         name="delayed-ack",
         word="held",
         meaning="the sender waits for an acknowledgement that the peer delays",
         doing="TCP's",
         owner="peer",
+    ),
+    StallKind(
+        name="delayed-ack",
+        detail="late-ack",
+        word="held",
+        meaning="the sender waits for an acknowledgement that the path brings late",
+        doing="the network's",
+        owner="path",
     ),
     StallKind(
         name="rto",
@@ -250,7 +266,7 @@ _LEFT_BY_PEER = ("challenged", "refused", "unaccepted")
 """Details of what had arrived, and of which the peer made nothing."""
 OWNER = f"""CASE WHEN phase = 'wait' AND detail IN ('ack', 'spurious') THEN 'server'
     WHEN detail IN {_LEFT_BY_PEER} THEN if(side = 'client', 'server', 'client')
-    WHEN kind IN {_owned("path")} THEN 'path'
+    WHEN detail = 'late-ack' OR kind IN {_owned("path")} THEN 'path'
     WHEN kind IN {_owned("peer")} THEN if(side = 'client', 'server', 'client') ELSE side::VARCHAR END"""
 """SQL, of a stall inside a phase: whose time it is. A request that had arrived kept no server from working on it."""
 

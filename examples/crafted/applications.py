@@ -390,6 +390,43 @@ def by_design_messy(capture: Capture) -> None:
             slow.client("PA", get(f"/report/{number + 1}"))
 
 
+def health_checks_messy(capture: Capture) -> None:
+    """Health checks at equal intervals that succeed, some that fail, and a user who waits.
+
+    - A load balancer asks one server for `/healthz` every second, eight times: 204 after 2 ms.
+    - It asks another one as often: 503 after 2 ms.
+    - A user waits 1.2 s for the first server.
+
+    The eight that succeed are left out of findings; those that fail are not.
+    """
+    for number in range(8):
+        for server, line in (("198.51.100.31", b"204 No Content"), ("198.51.100.32", b"503 Service Unavailable")):
+            talk = Talk(
+                capture,
+                after_ms=1_000 * number + int(server[-1]) * 7,
+                port=52_000 + number,
+                client="192.0.2.60",
+                server=server,
+                client_isn=(52_000 + number) << 12,
+            )
+            talk.handshake(0.5)
+            talk.client("PA", get("/healthz"))
+            talk.wait(2)
+            talk.server("PA", b"HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n" % line)
+            talk.wait(0.2)
+            talk.client("FA")
+            talk.wait(0.2)
+            talk.server("FA")
+            talk.client()
+    user = Talk(capture, after_ms=2_500, port=53_000, server="198.51.100.31", client_isn=53_000 << 12)
+    user.handshake(20)
+    user.client("PA", get("/report"))
+    user.wait(1_200)
+    user.server("PA", ok(900))
+    user.wait(20)
+    user.client()
+
+
 def mysql_work(capture: Capture, *, after_ms: float = 0, least_ms: float, rest_ms: float = 0) -> None:
     """Let an application send commands to MySQL: each takes ``least_ms``, some statements longer by ``rest_ms``."""
     talk = Talk(capture, after_ms=after_ms, server_port=3306)
@@ -492,6 +529,6 @@ def memcached_misses(capture: Capture) -> None:
 
 STORIES = (
     h2_window_messy, h2_window_midstream, h2_window_upload, h2_window_clean, h2_goaway_messy, h2_goaway_clean,
-    mysql_access_denied, mysql_access_granted, redis_noauth_messy, by_design_messy, mysql_floor, mysql_floor_messy,
-    mysql_floor_clean, memcached_one_by_one, memcached_hits, memcached_misses,
+    mysql_access_denied, mysql_access_granted, redis_noauth_messy, by_design_messy, health_checks_messy,
+    mysql_floor, mysql_floor_messy, mysql_floor_clean, memcached_one_by_one, memcached_hits, memcached_misses,
 )  # fmt: skip

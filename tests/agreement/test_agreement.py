@@ -28,13 +28,17 @@ NOT_FOLLOWED = {"request", "status", "response_at"}
 
 TUNNELLED = "slow-tunnel"
 """Captures of requests inside a CONNECT: tshark shows what such a tunnel carries as bytes."""
+CARRIED = ("l2tpv3-udp1701", "tzsp-mikrotik")
+"""Captures of tunnels that tshark opens only if it is told of their ports and cookies."""
 INCOMPLETE = ("post-413-rst",)
 """Captures of uploads that end before their length: tshark shows no request."""
 
 
 @needs_tshark
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "capture", [path for path in CAPTURES if path.parent.name not in CARRIED], ids=lambda path: path.parent.name
+)
 def test_every_fact_of_our_captures_agrees(capture: Path) -> None:
     compared = outcomes(capture)
     assert not isinstance(compared, str)

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 import conchart
+from conchart.store.sql import OUTERMOST
+from conchart.telling.servers import in_vain
+from conchart.telling.splits import splits
 from tests.conftest import ROOT
 
 MS = 1_000_000
@@ -24,6 +27,32 @@ def test_a_lost_request_is_the_paths_time_and_not_the_servers(name: str) -> None
     owned = dict(rows(f"wild/{name}", "SELECT owner, waited_ns FROM wait_owners WHERE phase = 'wait'"))
     assert owned.keys() == {"path", "server"}
     assert owned["server"] < 10 * MS < 4 * S < owned["path"]
+
+
+@pytest.mark.parametrize(
+    "name", ["nginx-http-http-16", "h2-nginx-keys-16", "pgbouncer-transaction-1-both-8", "same-tiers-haproxy-1"]
+)
+def test_what_a_proxy_takes_beside_its_backend_is_the_proxys(name: str) -> None:
+    with conchart.read(ROOT / f"captures/hops/{name}/input.pcap") as trace:
+        owned = dict(trace.fetch("SELECT owner, sum(waited_ns) FROM wait_owners WHERE phase = 'wait' GROUP BY owner"))
+        fronts = f"SEMI JOIN (FROM servers WHERE {OUTERMOST}) AS users USING (server_ip, server_port)"
+        told_ns = sum(one.proxy_ns + one.pool_ns for one in splits(trace, fronts).values())
+        apart = trace.fetch(
+            """
+            SELECT server_ip, server_port FROM (
+                SELECT server_ip, server_port, sum(users_ns) AS ns FROM times WHERE phase = 'wait' GROUP BY ALL)
+            JOIN (SELECT server_ip, server_port, sum(waited_ns) AS owned_ns FROM wait_owners WHERE phase = 'wait'
+                GROUP BY ALL) USING (server_ip, server_port) WHERE ns <> owned_ns
+            """
+        )
+    assert apart == []
+    assert told_ns > 0
+    # Where requests are side by side, either is a share of what was waited meanwhile: of all together, or of each.
+    assert 0.5 * told_ns <= owned["proxy"] <= (2 if name.startswith("h2") else 1.01) * told_ns, owned
+
+
+def test_without_a_proxy_nothing_is_a_proxys() -> None:
+    assert rows("findings/slow-server", "FROM wait_owners WHERE owner = 'proxy'") == []
 
 
 @pytest.mark.parametrize(
@@ -59,8 +88,11 @@ def test_the_lookups_of_a_server_are_named_and_nobody_else_waits_for_them() -> N
     ((evidence, waited_ns),) = rows(
         "crafted/late-greeting", "SELECT evidence, waited_ns FROM findings WHERE finding = 'late-greeting'"
     )
-    assert "1 of type PTR, 1 without an answer" in evidence
+    assert "1 of type PTR, 1 without an answer): PTR 10.2.0.192.in-addr.arpa" in evidence
     assert waited_ns < 10.5 * S
+    with conchart.read(ROOT / "captures/crafted/late-greeting/input.pcap") as trace:
+        assert in_vain(trace) == ""
+        assert trace.fetch("SELECT DISTINCT front_stream, front_exchange FROM on_behalf") == [(0, 0)]
 
 
 def test_queries_side_by_side_that_nobody_answers_are_waited_for_once() -> None:

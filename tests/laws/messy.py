@@ -358,20 +358,21 @@ def _addresses(capture: Capture) -> set[str]:
     return {address for found in told if found for address in (found.source, found.destination)}
 
 
+def _ours(capture: Capture) -> set[str]:
+    """Give the addresses from which the capturing host sent, as a cooked capture tells."""
+    place = COOKED.get(capture.link)
+    sent = (frame for frame in capture.frames if place is not None and frame.data[place] == SENT_BY_US)
+    return {found.source for frame in sent if (found := ends(capture.link, frame.data))}
+
+
 def _wrapping(capture: Capture) -> Callable[[Packet], bytes]:
     """Wrap packets as the capture's own are: with its hosts' network cards, and who of them captured."""
     cards: dict[str, bytes] = {}
-    ours: set[str] = set()
-    for frame in capture.frames:
-        if not (found := ends(capture.link, frame.data)):
-            continue
-        if capture.link == ETHERNET:
+    ours = _ours(capture)
+    for frame in capture.frames if capture.link == ETHERNET else ():
+        if found := ends(capture.link, frame.data):
             cards.setdefault(found.source, frame.data[6:12])
             cards.setdefault(found.destination, frame.data[:6])
-        elif (
-            capture.link == SLL2 and frame.data[10] == SENT_BY_US or capture.link == SLL and frame.data[1] == SENT_BY_US
-        ):
-            ours.add(found.source)
     name = next(name for name, link in LINKS.items() if link.number == capture.link)
 
     def card(address: str) -> bytes:
@@ -506,11 +507,9 @@ def health_checks(capture: Capture) -> list[Packet]:
 
 
 def to_themselves(capture: Capture) -> list[Packet]:
-    """A program on every host asks another one on the same host, by the host's own address."""
-    return together(
-        _asked_evenly(capture, (host, 9901), (host, 45_000 + 10 * number), path="/ready", size=20, takes_ns=MS)
-        for number, host in enumerate(hosts(capture))
-    )
+    """A program asks another one on the same host, by the host's own address: only the capturing host sees its own."""
+    host = min(_ours(capture) or hosts(capture))
+    return _asked_evenly(capture, (host, 9901), (host, 45_000), path="/ready", size=20, takes_ns=MS)
 
 
 def lookups(capture: Capture) -> list[Packet]:

@@ -39,7 +39,8 @@ def waits_have_shares(trace: Trace) -> None:
     assert [one.ns for one in told] == sorted((one.ns for one in told), reverse=True)
     assert all(0 < one.ns <= waited_ns for one in told)
     listed = servers(trace)
-    largest = max((part.total_ns for one in listed if one.role != "backend" for part in one.waited), default=0)
+    users = [one for one in listed if one.users_ns == one.waited_ns]
+    largest = max((part.total_ns for one in users for part in one.waited), default=0)
     assert not told or told[0].ns >= largest
     assert bool(told) == bool(waited_ns)
     answer = verdict(trace)

@@ -26,7 +26,6 @@ OF_SYN = {
     "pmtu-blackhole": "the maximum segment size stands in the SYN",
     "receiver-limited": "the scale of the window stands in the SYN",
     "window-limited": "the scale of the window stands in the SYN",
-    "needless-retransmission": "the round trip that tells late acknowledgements from lost ones is that of the opening",
     "slow-start-limited": "the scale of the window stands in the SYN: what the window limits looks like it",
 }
 """What TCP says in its first two packets alone."""
@@ -36,7 +35,10 @@ ONE_SIDED = (
 KNOWN = {
     ("findings/connection-forgotten-messy", "connection-forgotten"): ONE_SIDED,
     ("findings/connection-forgotten-messy", "tail-loss-rto"): ONE_SIDED,
-    ("wild/grpc-too-many-pings", "goaway-ends-requests"): "a known defect",
+    ("findings/request-lost-unfinished", "request-lost"): ONE_SIDED,
+    ("findings/request-lost-unfinished", "tail-loss-rto"): ONE_SIDED,
+    ("wild/giveup-noack", "request-lost"): ONE_SIDED,
+    ("wild/giveup-noack", "tail-loss-rto"): ONE_SIDED,
 }
 """Capture and rule that do not stay: the reason."""
 

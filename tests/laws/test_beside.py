@@ -26,18 +26,8 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
         "path-outage",
     ): "packets of these hosts pass during the outage: it is none of the path"
     for kind in BESIDE
-} | {
-    (
-        "findings/keepalive-request-cap",
-        "monitoring",
-        "keepalive-request-cap",
-    ): "a known defect: a part of its cost remains",
-    ("findings/slow-requests", "own", "slow-requests"): "a known defect: requests to itself are linked with others",
 }
 """Capture, what is beside it and the rule that may vanish: the reason for which it is right to."""
-_ALIKE = "a known defect: requests that several hosts send to themselves at the same times are linked with each other"
-WAITED_LESS = {("findings/path-outage", "own"): _ALIKE, ("findings/path-outage-clean", "own"): _ALIKE}
-"""Capture and what is beside it: the reason for which users seem to wait less."""
 OURS = [case for case in CASES if case.parent.name in ("findings", "hops", "stores", "wild")]
 QUICK = [case for case in OURS if name_of(case) in quick_cases()][::12]
 LEAST = 0.9
@@ -56,6 +46,6 @@ def test_something_unrelated_beside_it_changes_nothing(case: Path, kind: str) ->
         alone, waited_ns = messy.findings_of(trace), messy.waited_of(trace)
     with messy.told(messy.beside(capture, *(make(capture) for make in BESIDE[kind])), **keys) as trace:
         together = messy.findings_of(trace)
-        assert messy.waited_of(trace) >= waited_ns or (name_of(case), kind) in WAITED_LESS
+        assert messy.waited_of(trace) >= waited_ns
     gone = [found for found, ns in alone.items() if together.get(found, -1) < LEAST * ns]
     assert [found for found in gone if (name_of(case), kind, found.rule) not in EXCEPTIONS] == []

@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal.screen import first_screen
+from conchart.questions.explain import connections, ladder
+from conchart.words.phases import UNDER_WAY
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import read, told, until
 
@@ -30,3 +34,20 @@ def test_a_window_that_is_closed_until_the_reset_is_a_stall() -> None:
     assert [(side, round((end_at - start_at) / 1e9), unfinished) for _, side, start_at, end_at, unfinished in rows] == [
         ("server", 30, True)
     ] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "until_ns", "owed"),
+    [
+        ("giveup-noack", 5_000_000_000, "the server has owed the response"),
+        ("zero-window-ends-rst", 9_000_000_000, "the server has owed the rest of its response"),
+    ],
+)
+def test_what_is_under_way_at_the_last_packet_is_called_unfinished(name: str, until_ns: int, owed: str) -> None:
+    capture = read(capture_of(ROOT / "captures" / "wild" / name))
+    with told(until(capture, capture.first_at + until_ns), explain=0) as trace:
+        shown = " ".join(line.plain.strip() for line in first_screen(trace, 100, colours=False, options=DrawOptions()))
+        facts = dict(ladder(next(iter(connections(trace, 0)))).facts)
+        assert trace.fetch("SELECT bool_and(unfinished = count) FROM findings") in ([(True,)], [(None,)])
+    assert owed in facts["unfinished"]
+    assert f"1 request, {UNDER_WAY}" in shown

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from conchart.outputs.options import DrawOptions
+from conchart.outputs.terminal.screen import first_screen
+from conchart.telling.remarks import remarks
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
 from tests.laws.test_beginning import captures
@@ -59,3 +62,21 @@ def test_what_is_regular_is_found_as_what_is_not(case: Path) -> None:
 def test_failures_at_equal_intervals_are_found(name: str, rule: str) -> None:
     with told(read(ROOT / "captures" / "wild" / name / "input.pcap")) as trace:
         assert rule in {found.rule for found in findings_of(trace)}
+
+
+def test_health_checks_that_succeed_are_left_out_and_counted_those_that_fail_are_judged() -> None:
+    with told(read(ROOT / "captures" / "crafted" / "health-checks-messy" / "input.pcap")) as trace:
+        assert trace.fetch(
+            """
+            SELECT count(*), bool_and(status = 204), sum(waited_ns)::BIGINT FROM checks
+            JOIN exchanges ON exchanges.stream = checks.stream AND number = checks.exchange
+            JOIN connections ON connections.stream = checks.stream
+            """
+        ) == [(8, True, 20_400_000)]
+        title = "8 health checks (20.4 ms of waits) left out of findings"
+        assert title in {one.title for one in remarks(trace)}
+        assert title in "".join(
+            line.plain.strip() for line in first_screen(trace, 200, colours=False, options=DrawOptions())
+        )
+        (failing,) = (found for found in findings_of(trace) if found.rule == "error-responses")
+        assert failing.server == "198.51.100.32:80"

@@ -1,7 +1,7 @@
 """Evidence for rules: connections and exchanges that are complete enough to judge, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers. Out: temporary tables and views that
-the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
+In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers, checks. Out: temporary tables and views
+that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
 
@@ -130,37 +130,6 @@ _OPENINGS = """
         surroundings.* EXCLUDE (stream, at_once), closings.* EXCLUDE (previous_stream)
     FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
     WHERE syn_at IS NOT NULL
-"""
-# What health checks ask: by path (kubelet, load balancers, Prometheus), by who asks, by command (HAProxy's OPTIONS,
-# gRPC's health protocol, clients of stores). Regularity alone tells nothing: users' programs poll, too.
-_CHECKING = """coalesce(
-    regexp_matches(target, '^([a-z]+://[^/]*)?/([^?]*/)?[-_.a-z]*(health[a-z_-]*|live(z|ness)?|alive|readyz?'
-        || '|readiness|ping|status|heartbeat|metrics|up)(/check)?(\\?.*)?$', 'i')
-    OR regexp_matches(user_agent,
-        'health|probe|prometheus|blackbox|uptime|pingdom|nagios|zabbix|GoogleHC|check_http', 'i')
-    OR method = 'OPTIONS' AND target IN ('/', '*')
-    OR protocol IN ('redis', 'mysql') AND lower(method) = 'ping'
-    OR protocol = 'memcached' AND method = 'version', false)"""
-# Who fails, or takes long, is no health check: whatever asks, somebody wants to know.
-_HEALTHY = """coalesce(
-    if(protocol IN ('http/1.0', 'http/1.1', 'h2'), status BETWEEN 200 AND 399, coalesce(status, 0) = 0)
-    AND coalesce(response_done_at, response_at) - request_at <= $probe_takes_ns, false)"""
-# What is asked again and again, or connections that carry nothing: number -1.
-_CHECKS = f"""
-    CREATE OR REPLACE TEMP TABLE checks AS
-    WITH told AS (
-        SELECT stream, number, request_at AS asked_at, {_HEALTHY} AS healthy,
-            hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
-        FROM exchanges JOIN pooled USING (stream) WHERE {ASKING} AND {_CHECKING}
-        UNION ALL
-        SELECT stream, -1, syn_at, true, ends FROM pooled WHERE exchanges = 0 AND NOT tls AND syn_at IS NOT NULL),
-    even AS (
-        SELECT alike
-        FROM (SELECT alike, asked_at - lag(asked_at) OVER (PARTITION BY alike ORDER BY asked_at) AS gap_ns FROM told)
-        GROUP BY alike
-        HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
-            AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT stream, number FROM told SEMI JOIN even USING (alike) WHERE healthy
 """
 _JUDGED = """
     CREATE OR REPLACE TEMP TABLE judged AS
@@ -558,7 +527,7 @@ FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
     for name in (
         *_VIEWS,
-        *(name for name in ("pooled", "surroundings", "openings", "checks", "judged", *_MADE) if name not in _VIEWS),
+        *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS),
     )
 )
 """SQL that drops all of it."""
@@ -574,7 +543,6 @@ def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
         tables.execute(_POOLED)
         tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
         tables.execute(_OPENINGS)
-        make(_CHECKS)
         tables.execute(_JUDGED)
         tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as judged and openings
 

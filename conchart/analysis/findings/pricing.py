@@ -25,7 +25,7 @@ from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import USERS_WAITS
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import ANSWERED, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
+from conchart.store.sql import ANSWERED, GOES_ON, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -90,10 +90,14 @@ _PRICE = f"""
 _PRICED = f"""
     SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames), guessed,
         coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
-        coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns
+        coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns,
+        coalesce(unfinished, 0) AS unfinished
     FROM numbered
     LEFT JOIN (
-        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns FROM delays GROUP BY id) USING (id)
+        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns,
+            count(*) FILTER (end_at > start_at AND end_at >= closed_at) AS unfinished
+        FROM delays LEFT JOIN (SELECT stream, closed_at FROM connections WHERE {GOES_ON}) USING (stream)
+        GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
             CASE WHEN n >= {_LEAST_RANKED}

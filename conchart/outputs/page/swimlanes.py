@@ -21,7 +21,7 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.store.sql import ANSWER, COSTLIEST, SHAPE, literal
+from conchart.store.sql import ANSWER, COSTLIEST, GOES_ON, SHAPE, UNFINISHED, literal
 from conchart.store.tables import Tables
 from conchart.telling import logs, owners, races, spans, tunnels
 from conchart.telling.axis import TimeAxis, time_axis
@@ -227,7 +227,8 @@ def stall_rows(axis: TimeAxis) -> str:
         SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, {axis.place("start_at")} AS start,
             end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
             start_frame, released_frame, end_frame, ack_delay_ns,
-            round(100 * confidence)::UTINYINT AS confidence
+            round(100 * confidence)::UTINYINT AS confidence,
+            coalesce(unfinished, false) AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}) AS unfinished
         FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM {LISTED}) JOIN drawn USING (stream)
         ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
 
@@ -291,7 +292,8 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
         SELECT lane, number, {request}, protocol, method, {host}, target, {ANSWER} AS answer,
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
-            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence{column}
+            coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
+            coalesce({UNFINISHED}, false) AS unfinished{column}
         FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told} {of_log}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 

@@ -61,6 +61,8 @@ def _numbers(server: Server) -> str:
         # What stands behind a front is part of the front's wait: it may be more, as requests are side by side there.
         whose = "proxies waited" if server.role == "backend" else "waited"
         counts += [count_of(server.requests, "request"), f"{whose} {format_ns(server.waited_ns)}"]
+        if server.role != "backend" and server.users_ns < server.waited_ns:
+            counts.append(f"{format_ns(server.waited_ns - server.users_ns)} of it for proxies")
     return ", ".join(filter(None, counts))
 
 

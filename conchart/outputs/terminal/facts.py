@@ -63,7 +63,7 @@ def brief_facts(tables: Tables, quality: str) -> Iterator[tuple[str, str]]:
     if nothing := _nothing_selected(counted):
         yield "selected", nothing
     else:
-        beside = [remark.title for remark in remarks(tables) if remark.kind in ("keys", "translated")]
+        beside = [remark.title for remark in remarks(tables) if remark.kind in ("keys", "translated", "checks")]
         yield "", "; ".join((quality, *beside, *_began(counted)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from conchart.analysis.whereabouts import DOUBTS
-from conchart.store.sql import ANSWER, COSTLIEST
+from conchart.store.sql import ANSWER, COSTLIEST, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.telling.messages import BY_EXCHANGE
 from conchart.telling.races import OF_STREAMS
@@ -22,7 +22,7 @@ _TABLES = {
     "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
     "handshakes": "FROM handshakes ORDER BY stream, number",
     "exchanges": f"""
-        SELECT *, {ANSWER} AS answer, tunnel_done_at - request_at AS tunnel_ns
+        SELECT *, {ANSWER} AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished
         FROM exchanges ORDER BY stream, number""",
     "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",

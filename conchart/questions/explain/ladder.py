@@ -24,6 +24,13 @@ from conchart.words.units import count_of, format_ns
 _MOST_TOLD = 10
 """Exchanges of which it is said what messages they have."""
 
+_OWED = (
+    ("response_at", "the server has owed the rest of its response"),
+    ("request_done_at", "the server has owed the response"),
+    ("request_at", "the client has owed the rest of its request"),
+)
+"""Who owes the next byte of a request that is under way, from an instant of it on; the last first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
@@ -109,6 +116,7 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
             f"{count_of(closed, 'packet')} of QUIC stay closed: type, size and time are seen; packet number, frames, "
             "acknowledgements and losses are encrypted (--keylog opens them)",
         )
+    yield from (("unfinished", says) for says in _unfinished(connection))
     names = [f"{kind} {format_ns(ns)}" for kind, ns in _phases(connection)]
     if names:
         yield "phases", ", ".join(names)
@@ -117,6 +125,17 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         yield "where", f"{one}" if one.exchange is None else f"request {one.exchange}: {one}"
     if len(told_where) > _MOST_TOLD:
         yield "where", f"{len(told_where) - _MOST_TOLD} more: conchart query … 'FROM whereabouts'"
+
+
+def _unfinished(connection: Connection) -> Iterator[str]:
+    """Say of each request that was under way at the last packet who owed what, since when, and what held it up."""
+    last_at = connection.about["closed_at"]
+    held = [stall for stall in connection.stalls if stall["unfinished"]]
+    for exchange in [row for row in connection.exchanges if row["unfinished"] and row["request_at"]][:_MOST_TOLD]:
+        since, owed = next((name, owed) for name, owed in _OWED if exchange[name] is not None)
+        why = "".join(f"; {stall_kind(stall['kind'], stall['detail']).meaning}" for stall in held[-1:])
+        told = f"for {format_ns(last_at - exchange[since])}, {owed}"
+        yield f"request {exchange['number']}, at the last packet: {told}{why}"
 
 
 def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:

@@ -113,6 +113,9 @@ const HTTP1: Row =
 
 const HTTP2: Row = Row { protocol: Some("h2"), reader: |opening| Box::new(Http2::new(opening.requester)), ..STREAM };
 
+const HTTP2_FRAMES: Row =
+    Row { first: When::Midstream, later: When::Midstream, reader: |_| Box::new(Http2::midstream()), ..HTTP2 };
+
 const DNS: Row = Row { protocol: Some("dns"), reader: |_| Box::new(Dns::over_datagrams()), ..DATAGRAMS };
 
 const DNS_IN_STREAM: Row = Row {
@@ -195,13 +198,9 @@ static ROWS: &[Row] = &[
     Row { sender: Sender::Requester, later: When::Always, alpn: Some("h2"), verdict: http2::sniff_client, ..HTTP2 },
     Row { sender: Sender::Responder, verdict: http2::sniff_server, ..HTTP2 },
     // Frames from the middle of HTTP/2.
-    Row {
-        first: When::Midstream,
-        later: When::Midstream,
-        verdict: http2::sniff_frames,
-        reader: |_| Box::new(Http2::midstream()),
-        ..HTTP2
-    },
+    Row { sender: Sender::Requester, verdict: http2::sniff_request_frames, ..HTTP2_FRAMES },
+    Row { sender: Sender::Responder, verdict: http2::sniff_response_frames, ..HTTP2_FRAMES },
+    Row { verdict: http2::sniff_frames, ..HTTP2_FRAMES },
     Row { sender: Sender::Requester, verdict: dns::query, ..DNS },
     Row { sender: Sender::Responder, verdict: dns::response, ..DNS },
     Row { sender: Sender::Requester, verdict: quic::client, ..QUIC },

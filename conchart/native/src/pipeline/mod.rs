@@ -4,6 +4,8 @@ pub(crate) mod choice;
 mod clock_steps;
 mod datagrams;
 mod moves;
+mod segments;
+mod sides;
 mod syn;
 mod traffic;
 pub mod watching;
@@ -14,22 +16,19 @@ use std::sync::Arc;
 use crate::capture::secrets::Gathered;
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::error::CaptureError;
-use crate::exchange::{Carrier, Statements, likely_sender};
-use crate::flow::{Flow, Routes, Slot, Table, Transport};
+use crate::exchange::Statements;
+use crate::flow::{Flow, Routes, Table, Transport};
 use crate::notes::About;
 use crate::owners::Told;
-use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed, Segment};
+use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed};
 use crate::portion::{Outbox, Output, Stopped};
-use crate::rows;
-use crate::stalls::Passed;
 use crate::stream::{Arrival, BySide, Side};
 use crate::tally::Tally;
-use crate::tcp::{Connection, Mark};
 use crate::tls::Transcript;
 use choice::Chooser;
 pub use choice::{Compile, Limit};
-use clock_steps::{Followed, dated};
-use syn::Syn;
+use clock_steps::Followed;
+use sides::Sides;
 use traffic::{Packets, Traffic};
 use watching::Watcher;
 
@@ -120,6 +119,7 @@ pub fn read(sources: &[Source], mut selection: Selection, output: impl Output) -
         ahead: 0,
         begun_ahead: 0,
         waiting_bytes: 0,
+        sides: Sides::default(),
         strays: 0,
         owner: None,
         tally: Tally::default(),
@@ -163,6 +163,7 @@ struct Run<O> {
     ahead: i64,
     begun_ahead: i64,
     waiting_bytes: usize,
+    sides: Sides,
     strays: u64,
     /// Who owns the latest frame, as its comments tell, until its flow has taken it.
     owner: Option<Box<Told>>,
@@ -345,131 +346,6 @@ impl<O: Output> Run<O> {
         }
     }
 
-    fn segment(&mut self, segment: &Segment<'_>, seen: Arrival) -> Result<(), Failure> {
-        let (source, destination) = (segment.source, segment.destination);
-        let begins = segment.flags.syn() && !segment.flags.ack();
-        let (index, from) = match self.flows.locate(Transport::Tcp, source, destination, seen.at) {
-            Slot::Open(index, from) if begins && self.is_of_another(index, from, segment) => {
-                self.end_at(index)?;
-                match self.open_tcp(segment, seen) {
-                    Some(opened) => opened,
-                    None => return self.make_room(seen),
-                }
-            }
-            Slot::Open(index, from) => (index, from),
-            Slot::Stray if !begins => {
-                self.strays += 1;
-                return Ok(());
-            }
-            Slot::New | Slot::Stray => match self.open_tcp(segment, seen) {
-                Some(opened) => opened,
-                None => return self.make_room(seen),
-            },
-        };
-        let Some(flow) = self.flows.flow(index) else { return Ok(()) };
-        let (stream, traffic) = (flow.stream, &mut flow.content);
-        if let Some(told) = self.owner.take() {
-            traffic.owners.learn(from, &told);
-        }
-        // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
-        let told = if self.chooser.sights() {
-            traffic.told(seen)
-        } else {
-            traffic.follows(stream, seen, &mut self.tally.notes)
-        };
-        let (arrived, seen) = (seen, told.of(from));
-        if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
-            self.tally.lasts(seen.at);
-        }
-        let is_detailed = self.chooser.is_detailed();
-        let is_explained = self.chooser.explains(stream);
-        if traffic.is_transcribed() && !is_detailed && !is_explained {
-            traffic.transcribe(None);
-        }
-        traffic.connect();
-        let Packets::Tcp(tcp) = &mut traffic.packets else { return Ok(()) };
-        let held_before = tcp.waiting_bytes();
-        let taken = tcp.segment(from, segment, seen, &mut traffic.speech);
-        let mut held = tcp.waiting_bytes();
-        if taken.mark != Some(Mark::Duplicate) {
-            traffic.stalls.segment(from, &Passed { segment, taken: &taken, seen, tcp });
-        }
-        if self.chooser.sights() {
-            let sighting = rows::sighted_segment(stream, segment, seen, from);
-            if let Some(copy) = taken.came_twice.and_then(|first| traffic.doubted.take(from.peer(), first)) {
-                self.out.sighting(copy)?;
-            }
-            // RSTs that answer several segments are equal to the bit, and no copies.
-            if taken.mark != Some(Mark::Duplicate) || segment.flags.rst() {
-                self.out.sighting(sighting)?;
-            } else if segment.payload_len > 0 {
-                traffic.doubted.keep(from, sighting);
-            }
-        }
-        if is_explained || is_detailed || taken.mark.is_some_and(Mark::is_trouble) {
-            let row = rows::segment(stream, segment, seen, from, &tcp.halves, taken.mark);
-            let packet = Some(segment.captured).filter(|captured| is_explained && !captured.is_empty());
-            self.out.packet(row, packet.map(Into::into))?;
-        }
-        if held > held_before && self.waiting_bytes + held - held_before > MAX_WAITING_BYTES {
-            tcp.finish(&mut traffic.speech);
-            tcp.forced_gaps += 1;
-            held = 0;
-        }
-        self.waiting_bytes = self.waiting_bytes + held - held_before;
-        let (is_closed, is_spent) = (tcp.is_closed(), tcp.is_spent());
-        if segment.payload_len > 0 {
-            traffic.report(stream, &mut self.out)?;
-        }
-        if is_closed {
-            let settles_at = if is_spent { None } else { traffic.settles_at() };
-            if is_spent {
-                traffic.conclude(stream, &mut self.out)?;
-            }
-            self.flows.linger(index, arrived.at, settles_at);
-        }
-        self.make_room(arrived)
-    }
-
-    /// Does a SYN begin another connection between the same ends?
-    fn is_of_another(&mut self, index: usize, from: Side, segment: &Segment<'_>) -> bool {
-        let flow = self.flows.flow(index);
-        flow.is_some_and(|flow| match &flow.content.packets {
-            Packets::Syn(syn) => syn.is_other_incarnation(from, segment),
-            Packets::Tcp(tcp) => tcp.is_other_incarnation(from, segment),
-            Packets::Udp(_) => false,
-        })
-    }
-
-    /// Opens a connection, which begins with `segment` as far as the capture shows; says who sent that. `None`: it is a
-    /// SYN, which was taken in. One that the table `packets` wants is taken in as any other segment.
-    fn open_tcp(&mut self, segment: &Segment<'_>, seen: Arrival) -> Option<(usize, Side)> {
-        let Segment { source, destination, .. } = *segment;
-        let midstream = !segment.flags.syn();
-        let from = match (segment.flags.syn(), segment.flags.ack()) {
-            (true, false) => Side::Client,
-            (true, true) => Side::Server,
-            (false, _) => {
-                // Servers listen on the lower port, mostly.
-                let by_port = if source.port < destination.port { Side::Server } else { Side::Client };
-                likely_sender(Carrier::Stream, segment.payload).unwrap_or(by_port)
-            }
-        };
-        let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any() || self.chooser.sights();
-        let told = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
-        let syn = Syn::new(segment, told).filter(|_| !is_wanted);
-        let is_taken = syn.is_some();
-        let packets = match syn {
-            Some(syn) => Packets::Syn(Box::new(syn)),
-            None => Packets::Tcp(Box::new(Connection::new(told))),
-        };
-        let index = self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream);
-        if let (Some(told), Some(flow)) = (self.owner.take(), self.flows.flow(index)) {
-            flow.content.owners.learn(from, &told);
-        }
-        (!is_taken).then_some((index, from))
-    }
-
     fn open(
         &mut self,
         transport: Transport,
@@ -496,6 +372,7 @@ impl<O: Output> Run<O> {
         if !self.flows.overflows() {
             return Ok(());
         }
+        self.decide_all()?;
         for flow in self.flows.overflow() {
             // Of UDP, what comes later begins anew; a TCP connection is over for good.
             if flow.transport == Transport::Tcp {
@@ -512,6 +389,7 @@ impl<O: Output> Run<O> {
     }
 
     fn end_at(&mut self, index: usize) -> Result<(), Failure> {
+        self.decide(index, None)?;
         self.flows.remove(index).map_or(Ok(()), |flow| self.end(flow))
     }
 
@@ -523,7 +401,7 @@ impl<O: Output> Run<O> {
         let (forced, duplicates) = match &packets {
             Packets::Tcp(tcp) => (tcp.forced_gaps, tcp.duplicates),
             Packets::Udp(udp) => (0, udp.duplicates),
-            Packets::Syn(_) => (0, 0),
+            Packets::Syn(_) | Packets::Joined(_) => (0, 0),
         };
         let tally = self.tally_of(capture);
         tally.duplicates += duplicates;
@@ -546,6 +424,7 @@ impl<O: Output> Run<O> {
     }
 
     fn end_all(&mut self) -> Result<(), Failure> {
+        self.decide_all()?;
         for flow in self.flows.drain() {
             self.end(flow)?;
         }

@@ -6,6 +6,7 @@
 use super::Failure;
 use super::clock_steps::dated;
 use super::moves::Moves;
+use super::sides::Joined;
 use super::syn::Syn;
 use crate::exchange::{Carrier, Conversation, Delay, Ends, Exchange, Statements, Way};
 use crate::flow::Flow;
@@ -29,6 +30,8 @@ use crate::udp::Datagrams;
 pub(super) enum Packets {
     /// Of a TCP connection, the SYN, and nothing else yet.
     Syn(Box<Syn>),
+    /// Of one that was joined midway, the first segments: nobody knows yet who is the server.
+    Joined(Box<Joined>),
     Tcp(Box<Connection>),
     Udp(Box<Datagrams>),
 }
@@ -38,6 +41,7 @@ impl Packets {
     fn opened(&self) -> Moment {
         match self {
             Self::Syn(syn) => syn.seen,
+            Self::Joined(joined) => joined.opened,
             Self::Tcp(tcp) => tcp.opened,
             Self::Udp(udp) => udp.opened,
         }
@@ -47,6 +51,7 @@ impl Packets {
     fn last(&self) -> Moment {
         match self {
             Self::Syn(syn) => syn.seen,
+            Self::Joined(joined) => joined.opened,
             Self::Tcp(tcp) => tcp.last,
             Self::Udp(udp) => udp.last,
         }
@@ -56,6 +61,7 @@ impl Packets {
     fn closing(&self) -> Moment {
         match self {
             Self::Syn(syn) => syn.seen,
+            Self::Joined(joined) => joined.opened,
             Self::Tcp(tcp) => tcp.closing().unwrap_or(tcp.last),
             Self::Udp(udp) => udp.last,
         }
@@ -66,7 +72,7 @@ impl Packets {
         match self {
             Self::Tcp(tcp) => BySide { client: tcp.rtt(Side::Client), server: tcp.rtt(Side::Server) },
             Self::Udp(udp) => udp.rtt,
-            Self::Syn(_) => BySide::default(),
+            Self::Syn(_) | Self::Joined(_) => BySide::default(),
         }
     }
 
@@ -75,7 +81,7 @@ impl Packets {
         let (start, end, inferred) = match self {
             Self::Syn(syn) => (syn.seen, first, false),
             Self::Tcp(tcp) => (tcp.syn.or(tcp.syn_ack)?, tcp.ack.unwrap_or(first), tcp.syn.is_none()),
-            Self::Udp(_) => return None,
+            Self::Joined(_) | Self::Udp(_) => return None,
         };
         Some(Phase { inferred, ..Phase::without_exchange(Kind::Syn, start, end) })
     }
@@ -94,7 +100,7 @@ impl Packets {
                 let fin = BySide { client: by(Side::Client), server: by(Side::Server) };
                 Ends { fin, rst: udp.reset, silent_until: udp.silent_until, ..Ends::default() }
             }
-            Self::Syn(_) => Ends::default(),
+            Self::Syn(_) | Self::Joined(_) => Ends::default(),
         }
     }
 
@@ -214,7 +220,7 @@ impl Traffic {
     pub fn new(capture: i32, packets: Packets, midstream: bool, statements: Statements, keys: &Keys) -> Self {
         let (carrier, stalls) = match packets {
             Packets::Syn(_) => (Carrier::Stream, Stalls::default()),
-            Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
+            Packets::Joined(_) | Packets::Tcp(_) => (Carrier::Stream, Stalls::of_connection()),
             Packets::Udp(_) => (Carrier::Datagrams, Stalls::default()),
         };
         let speech = Speech::Nothing { carrier, midstream, statements, keys: Some(keys.clone()), transcript: None };
@@ -288,7 +294,7 @@ impl Traffic {
     pub fn lingers_until(&self) -> Option<i64> {
         match &self.packets {
             Packets::Tcp(tcp) => tcp.is_closed().then(|| tcp.lingers_until().saturating_add(self.ahead)),
-            Packets::Syn(_) | Packets::Udp(_) => None,
+            Packets::Syn(_) | Packets::Joined(_) | Packets::Udp(_) => None,
         }
     }
 
@@ -296,7 +302,7 @@ impl Traffic {
     pub fn waiting_bytes(&self) -> usize {
         match &self.packets {
             Packets::Tcp(tcp) => tcp.waiting_bytes(),
-            Packets::Syn(_) | Packets::Udp(_) => 0,
+            Packets::Syn(_) | Packets::Joined(_) | Packets::Udp(_) => 0,
         }
     }
 
@@ -459,7 +465,7 @@ impl Traffic {
         match &mut traffic.packets {
             Packets::Tcp(tcp) => tcp.finish(&mut traffic.speech),
             Packets::Udp(udp) => udp.silent_until = Some(dated(latest, traffic.ahead)),
-            Packets::Syn(_) => {}
+            Packets::Syn(_) | Packets::Joined(_) => {}
         }
         traffic.end_move(stream, out)?;
         traffic.conclude(stream, out)?;
@@ -484,6 +490,7 @@ impl Traffic {
 fn row(flow: &Flow<Traffic>, about: &FlowContext) -> ConnectionRow<'static> {
     match &flow.content.packets {
         Packets::Syn(syn) => rows::tcp(flow, about, &syn.connect(&mut Speech::Over).0),
+        Packets::Joined(joined) => rows::tcp(flow, about, &Connection::new(joined.opened)),
         Packets::Tcp(tcp) => rows::tcp(flow, about, tcp),
         Packets::Udp(udp) => rows::udp(flow, about, udp),
     }

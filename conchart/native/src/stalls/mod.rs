@@ -8,6 +8,7 @@
 //! [`sender`] knows one side's data and what its peer says of it; [`opening`] the SYNs; [`found`] keeps stalls until the
 //! phases in which they lie are known.
 
+mod clock;
 mod found;
 mod opening;
 mod path;
@@ -100,6 +101,8 @@ impl Kind {
 pub enum Detail {
     /// The acknowledgement was delayed by its sender (RFC 9293 section 3.8.6.3).
     DelayedAck,
+    /// The acknowledgement was sent in time, by its timestamp, and came late (RFC 7323 section 4).
+    LateAck,
     /// It took no longer than a packet there and back.
     RoundTrip,
     /// A segment of a TLS handshake.
@@ -144,6 +147,7 @@ impl Detail {
     pub fn name(self) -> &'static str {
         match self {
             Self::DelayedAck => "delayed-ack",
+            Self::LateAck => "late-ack",
             Self::RoundTrip => "round-trip",
             Self::Handshake => "handshake",
             Self::Tail => "tail",

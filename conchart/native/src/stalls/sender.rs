@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use super::clock::Clock;
 use super::found::{Found, Within};
 use super::path::Path;
 use super::size::Size;
@@ -96,6 +97,8 @@ pub struct Sender {
     proven: u64,
     /// It sends small segments while others are on their way: nothing is held (TCP_NODELAY).
     never_holds: bool,
+    /// The peer's.
+    clock: Clock,
     acked: u64,
     edge: Option<u64>,
     /// The largest window that the peer has opened.
@@ -135,6 +138,8 @@ impl Sender {
         let Passed { segment, taken, seen, .. } = *passed;
         let position = taken.acked;
         let edge = window.map(|window| position + window);
+        let value = segment.timestamps.map(|(value, _)| value);
+        self.clock.note(value, seen.at);
         if position > self.acked {
             (self.duplicates, self.has_gap) = (0, false);
             self.copy_acknowledged(side, passed, found);
@@ -150,7 +155,6 @@ impl Sender {
             self.has_gap |= segment.sacks_beyond_gap;
         }
         if position > self.acked || position == self.acked && edge != self.edge {
-            let value = segment.timestamps.map(|(value, _)| value);
             self.largest_window = self.largest_window.max(window.unwrap_or(0));
             let (largest_window, stands) = (self.largest_window, taken.position);
             self.note(Ack { position, edge, largest_window, seen, value, stands });
@@ -369,7 +373,8 @@ impl Sender {
             (false, Some(_)) if is_delayed => (Within::Any, 0.9),
             (false, _) => (Within::Any, 0.7),
         };
-        let detail = Some(if is_delayed { Detail::DelayedAck } else { Detail::RoundTrip });
+        let (late, delay) = self.clock.delayed(release.ack, delay);
+        let detail = Some(if is_delayed { late } else { Detail::RoundTrip });
         let stall = wait.stall(Kind::Nagle, Some(release), confidence);
         Some((Stall { detail, start: first, ack_delay_ns: Some(delay), ..stall }, within))
     }
@@ -427,10 +432,7 @@ impl Sender {
         }
         let delay = ack.seen.at - wait.latest.at - path.far;
         let is_delayed = delay >= DELAYED_ACK_NS && wait.length() >= full && ack.position >= self.high;
-        is_delayed.then(|| {
-            let stall = wait.stall(Kind::DelayedAck, release, 0.6);
-            (Stall { ack_delay_ns: Some(delay), ..stall }, Within::Any)
-        })
+        is_delayed.then(|| (wait.delayed(release, self.clock.delayed(ack, delay)), Within::Any))
     }
 
     /// Was there nothing to send, and nothing from the peer in the meantime that it may answer?

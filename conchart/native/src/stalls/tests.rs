@@ -10,6 +10,7 @@ use crate::phases;
 use crate::stream::{Chunk, Gap};
 use crate::tcp::{Connection, Receiver};
 
+mod late_acks;
 mod slow_start;
 
 const SYN: u8 = Flags::SYN;

@@ -1,7 +1,7 @@
 //! A pause of a sender, and the acknowledgement that ended it.
 
 use super::path::Path;
-use super::{Kind, Passed, Stall};
+use super::{Detail, Kind, Passed, Stall};
 use crate::stream::{Moment, Side};
 
 /// How soon after an acknowledgement a segment goes out that waited for it, besides what the network adds: an eighth of
@@ -62,6 +62,12 @@ impl Wait<'_> {
             confidence: self.path.confidence(confidence),
             unfinished: false,
         }
+    }
+
+    /// It waited for an acknowledgement that came late: `detail` tells whose doing that was, `own` what its sender took.
+    pub fn delayed(&self, release: Option<Release>, (detail, own): (Detail, i64)) -> Stall {
+        let detail = Some(detail).filter(|&detail| detail == Detail::LateAck);
+        Stall { detail, ack_delay_ns: Some(own), ..self.stall(Kind::DelayedAck, release, 0.6) }
     }
 }
 

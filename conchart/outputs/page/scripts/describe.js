@@ -119,13 +119,15 @@ function raceFacts(race) {
   return `lost the race against ${other}, which was ready ${brief(race.decided_ns)} after this one began; ${answer}${cost}`;
 }
 
+const UNDER_WAY = "unfinished at the last packet";
+
 /**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
  */
 const stallTip = (lane, stall) => [
-  el("div", { class: "tip-title tip-lane" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name)),
+  el("div", { class: "tip-title tip-lane" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name), stall.unfinished ? el("em", {}, UNDER_WAY) : ""),
   el("div", {}, `${stall.kind.meaning}${stall.ack_delay_ns ? `; ${brief(stall.ack_delay_ns)} of it is the peer's delay` : ""}`),
   el("div", {}, `The ${stall.side}'s byte did not come: ${stall.kind.doing} doing, confidence ${stall.confidence.toFixed(2)}`),
   el("div", {}, `Frames ${stallFrames(stall)} of `, el("code", {}, lane.filter)),
@@ -230,6 +232,7 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
     lines.push(...spanFacts(exchange).map((told) => el("div", {}, told)));
     const logged = logFacts(exchange);
     if (logged) lines.push(el("div", { class: "line" }, logged));
+    if (exchange.unfinished && phase.end === lane.phases[lane.phases.length - 1].end) lines.push(el("div", {}, `The request is ${UNDER_WAY}`));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
   lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));

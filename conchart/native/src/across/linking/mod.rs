@@ -35,7 +35,7 @@ use self::poolers::Poolers;
 pub use self::poolers::Statement;
 use self::programs::{Evidence, Programs};
 use self::sections::{Indexed, Section, sections};
-use self::sole::sole;
+use self::sole::{drop_coincidences, sole};
 pub use self::split::split;
 use self::visits::{Chains, merged, of_visits, often};
 
@@ -191,7 +191,8 @@ fn link_section(
     poolers: &Poolers<'_>,
     known: &mut Option<Beginning>,
 ) -> Vec<Link> {
-    let (candidates, routes) = candidates(section, programs, poolers);
+    let (mut candidates, routes) = candidates(section, programs, poolers);
+    drop_coincidences(section, &mut candidates);
     let mut sole = sole(section, &candidates);
     let mut links = if often(&candidates, section.fronts.len()) {
         link_visits(section, programs, poolers, candidates, &routes, known)

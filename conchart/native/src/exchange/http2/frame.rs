@@ -214,6 +214,44 @@ pub(in crate::exchange) fn sniff_frames(packet: &[u8]) -> Verdict {
     if frames_begin(packet) { Verdict::Yes } else { Verdict::No }
 }
 
+/// The same of frames whose first header block is that of a request.
+pub(in crate::exchange) fn sniff_request_frames(packet: &[u8]) -> Verdict {
+    if is_asked(packet) == Some(true) { Verdict::Yes } else { Verdict::No }
+}
+
+/// The same of frames whose first header block is that of a response.
+pub(in crate::exchange) fn sniff_response_frames(packet: &[u8]) -> Verdict {
+    if is_asked(packet) == Some(false) { Verdict::Yes } else { Verdict::No }
+}
+
+/// Does the first header block in this packet begin as requests do, or as responses do? Pseudo-header fields come first (RFC 9113
+/// section 8.3), and the static table has all of them (RFC 7541 appendix A).
+fn is_asked(packet: &[u8]) -> Option<bool> {
+    let mut rest = Some(packet).filter(|packet| frames_begin(packet))?;
+    loop {
+        let header = Header::read(rest).filter(|header| header.is_usual())?;
+        let (_, after) = rest.split_at_checked(HEADER)?;
+        let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+        if header.kind != HEADERS {
+            rest = after.get(length..)?;
+            continue;
+        }
+        let (_, block) = header.fragment(after.get(..length).unwrap_or(after))?;
+        let index = match block.first()? {
+            indexed @ 0x80.. => indexed & 0x7f,
+            added @ 0x40..0x80 => added & 0x3f,
+            // A change of the table's size, or a field that is not indexed.
+            0x20..0x40 => return None,
+            other => other & 0x0f,
+        };
+        return match index {
+            1..=7 => Some(true),
+            8..=14 => Some(false),
+            _ => None,
+        };
+    }
+}
+
 fn frames_begin(packet: &[u8]) -> bool {
     let mut rest = packet;
     for seen in 0..2 {

@@ -14,7 +14,7 @@ pub(super) mod sealed;
 pub(super) mod streams;
 mod windows;
 
-pub(super) use frame::{sniff_client, sniff_frames, sniff_server};
+pub(super) use frame::{sniff_client, sniff_frames, sniff_request_frames, sniff_response_frames, sniff_server};
 
 use super::ledger::{Delay, Ledger};
 use super::reader::{Reader, Switch};

@@ -21,7 +21,7 @@ use super::framed::Whole;
 use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::provenance::Provenance;
-use super::reader::{Opening, Reader};
+use super::reader::{Opening, Reader, Start};
 use super::sniffers::Verdict;
 use super::sql::Asked;
 use super::statements::{Statement, Statements};
@@ -129,8 +129,12 @@ enum Until {
 impl MySql {
     /// From a connection's beginning on.
     pub fn beginning(opening: &Opening<'_>) -> Box<dyn Reader> {
-        let begins = if opening.start.is_midstream() { Begins::Over } else { Begins::Greeting };
-        Box::new(Messages::new(opening, Self { begins, told: opening.statements, ..Self::default() }))
+        // Nothing is said before the greeting: a capture that has it begins with it.
+        let opening = Opening { start: Start::Beginning, ..*opening };
+        Box::new(Messages::new(
+            &opening,
+            Self { begins: Begins::Greeting, told: opening.statements, ..Self::default() },
+        ))
     }
 
     /// Inside TLS, where what came before was said outside.

@@ -89,7 +89,17 @@ fn what_is_spoken_does_not_change_without_end() {
 #[test]
 fn a_packet_of_something_unknown_is_asked_of_the_few_rows_that_may_begin_there() {
     let asked = |start| later(Carrier::Stream, start).len();
-    assert_eq!([asked(Start::Beginning), asked(Start::Midstream)], [3, 26]);
+    assert_eq!([asked(Start::Beginning), asked(Start::Midstream)], [3, 28]);
+}
+
+#[test]
+fn a_header_block_of_http_2_tells_who_sent_it() {
+    let headers = |first: u8| [&[0, 0, 0, 4, 1, 0, 0, 0, 0][..], &[0, 0, 2, 1, 4, 0, 0, 0, 7], &[first, 0xbe]].concat();
+    let sender = |first: u8| likely_sender(Carrier::Stream, &headers(first));
+    assert_eq!(sender(0x83), Some(Side::Client)); // :method: POST
+    assert_eq!(sender(0x88), Some(Side::Server)); // :status: 200
+    assert_eq!(sender(0x48), Some(Side::Server)); // :status: another one
+    assert_eq!(sender(0xbf), None); // what was said before
 }
 
 proptest! {
