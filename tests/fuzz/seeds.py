@@ -137,8 +137,10 @@ def write(directory: Path) -> None:
         log = keys.read_bytes() if keys.exists() else b""
         if len(capture) <= LONGEST_FILE:
             put("file", case, capture)
-        put("pcapng", case, blocks(link, captured))
         put("packet", case, struct.pack("<HH", link, 0) + b"".join(sized(frame) for frame in captured[:8]))
+        if link not in LINK_HEADERS:
+            continue
+        put("pcapng", case, blocks(link, captured))
         for number, said in enumerate(conversations(link, captured)[:4]):
             put("datagrams", f"{case}-{number}", said)
         for number, connection in enumerate(connections(link, captured)[:4]):
